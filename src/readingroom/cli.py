@@ -7,7 +7,18 @@ import click
 from readingroom import __version__
 from readingroom.core.imports import import_reference
 
-_VERBS = ("serve", "ask", "stdio", "keys", "model", "connect", "backup", "restore", "doctor")
+_VERBS = (
+    "serve",
+    "ask",
+    "eval",
+    "stdio",
+    "keys",
+    "model",
+    "connect",
+    "backup",
+    "restore",
+    "doctor",
+)
 """Each is a click command of its own name in the module of that name in `commands/`."""
 
 
@@ -40,6 +51,7 @@ def main(ctx: click.Context) -> None:
     \b
       readingroom serve                         every base on http://127.0.0.1:8000
       readingroom ask "…" --on 2024-03-15       a question over every base, with citations
+      readingroom eval questions.tsv            how often the right answer comes first
       readingroom stdio text --file notes.txt   one base for a client that starts us
       readingroom federal load PATH…            official bulk files into the federal base
       readingroom guidance search "reserves"    Charity Commission guidance, from the shell

@@ -461,7 +461,7 @@ async def test_a_late_base_does_not_hold_the_others_up() -> None:
 
     board = FanOut(deadline_seconds=0.05)
     async with board.running():
-        heard = await board.call(
+        heard = await board.call_all(
             {"slow": slow, "quick": quick, "broken": broken, "refusing": refusing}
         )
         assert heard.answers == {"quick": 2}
@@ -473,16 +473,16 @@ async def test_a_late_base_does_not_hold_the_others_up() -> None:
         }
         assert "secret" not in str(heard.notes)
         for _ in range(10):
-            await board.call({"slow": slow})
-        refused = await board.call({"slow": slow, "quick": quick})
+            await board.call_all({"slow": slow})
+        refused = await board.call_all({"slow": slow, "quick": quick})
         assert "last calls" in refused.notes[0].message
         release.set()
         await anyio.wait_all_tasks_blocked()
-        assert (await board.call({"slow": slow})).answers == {"slow": 1}
+        assert (await board.call_all({"slow": slow})).answers == {"slow": 1}
 
 
 def test_ids_say_which_base_they_belong_to(tmp_path: Path) -> None:
-    base_of = make_desk((), load_settings({"data": tmp_path}, {})).service.base_of
+    base_of = make_desk((), load_settings({"data": tmp_path}, {})).service.find_base
     assert base_of("policy:NPPF@rev#Para 1") == "policy"
     assert base_of("doc:25_01178_REM_a1b2c3#page=4") == "documents"
     assert base_of("guidance:/x") == "guidance"

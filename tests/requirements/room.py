@@ -12,6 +12,7 @@ ROOM = (
         "Each base tells every error in one shape, always with isError.",
     ),
     Requirement("room:bounds", "Every argument is bounded, and an unknown argument is refused."),
+    Requirement("room:eval", "Searches are measured on questions with known answers."),
     Requirement("room:host", "A request whose Host is not allowed is refused."),
     Requirement("room:origin", "A request whose Origin is not allowed is refused."),
     Requirement("room:sessions", "A session answers only the key that opened it."),

@@ -52,6 +52,8 @@ def _format_answer(answer: dict[str, Any]) -> str:
     passages = [_format_hit(number, hit, width) for number, hit in enumerate(hits, 1)] or [
         "Nothing here answers that. Try other words, or load more: readingroom --help"
     ]
+    if hits and answer["confidence"] in ("weak", "none"):
+        passages.insert(0, answer["confidence_reason"])
     notes = [f"({note['base']}: {note['message']})" for note in answer["notes"]]
     return "\n\n".join([*passages, *notes])
 

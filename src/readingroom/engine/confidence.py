@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from readingroom.core.scores import Confidence
 from readingroom.engine.ranking import Relevance
 
-_STRONG, _FAIR, _WEAK = 0.45, 0.2, 0.066
+_STRONG, _FAIR, _WEAK = 0.35, 0.15, 0.045
 """The scores of the best passage from which an answer is called so.
 
 Below the last one, 3 % of the answerable tuning questions are called `none`.
@@ -26,19 +26,16 @@ class Calibration:
     Fitted on the tuning half of `tests/fixtures/questions/field.tsv` and on the two public sets.
     """
 
-    constant: float = -5.31
-    cosine: float = 5.61
-    coverage: float = 1.05
-    margin: float = 5.33
-    """Of the fit of the best passage over the mean of the next ones."""
-    decline: float = 9.22
+    constant: float = -4.99
+    cosine: float = 6.96
+    coverage: float = 1.16
+    decline: float = 9.24
     """How much a passage loses by being less fit than the best."""
 
 
 CALIBRATION = Calibration()
 # For a question or a passage without a vector: what the words say of the cosine.
 _GUESSED_COSINE, _GUESSED_BY_COVERAGE = 0.2, 0.5
-_NEXT_PASSAGES = slice(1, 6)
 
 
 def score_relevances(
@@ -52,7 +49,6 @@ def score_relevances(
         calibration.constant
         + calibration.cosine * _cosine(best)
         + calibration.coverage * best.coverage
-        + calibration.margin * _margin(relevances)
     )
     return [
         _logistic(strength - calibration.decline * (best.fit - relevance.fit))
@@ -79,11 +75,6 @@ def _cosine(relevance: Relevance) -> float:
     if relevance.cosine is not None:
         return relevance.cosine
     return _GUESSED_COSINE + _GUESSED_BY_COVERAGE * relevance.coverage
-
-
-def _margin(relevances: Sequence[Relevance]) -> float:
-    following = [relevance.fit for relevance in relevances[_NEXT_PASSAGES]]
-    return relevances[0].fit - sum(following) / len(following) if following else 0.0
 
 
 def _logistic(x: float) -> float:

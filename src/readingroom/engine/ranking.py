@@ -53,6 +53,8 @@ class Passage:
     id: str
     text: str
     vector: Vector | None
+    cosine: float | None = None
+    """With the question, where it is known although the vector is not at hand."""
 
 
 class Statistics(Protocol):
@@ -203,7 +205,8 @@ class _Meaning:
             for i, passage in enumerate(passages)
             if vector is not None and passage.vector is not None
         }
-        self.cosines = self._compare(vector)
+        known = {i: p.cosine for i, p in enumerate(passages) if p.cosine is not None}
+        self.cosines = known | self._compare(vector)
 
     def estimate(self, words: Any) -> Any:
         """Return the cosine of every passage, guessed from its words where it is not known."""

@@ -1,10 +1,11 @@
-"""The desk's command: a search from the shell, run here or in the server that owns the bases."""
+"""The desk's commands: searches from the shell, run here or in the server that owns the bases."""
 
 from typing import TYPE_CHECKING, ClassVar
 
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import ReportProgress
 from readingroom.federation import NAME
+from readingroom.federation.evaluation import Evaluation, EvaluationQuestion, evaluate
 from readingroom.federation.models import DeskAnswer, DeskSearch
 from readingroom.protocol.command import Command
 from readingroom.protocol.tool import ToolCall
@@ -24,4 +25,17 @@ class Ask(Command):
         return await service.search(self.search, ToolCall(make_request_id(), "operator", report))
 
 
-COMMANDS = (Ask,)
+class Evaluate(Command):
+    """Searches over every base, or over some, that are compared with the right answers."""
+
+    name: ClassVar[str] = "desk.eval"
+    base: ClassVar[str] = NAME
+    questions: list[EvaluationQuestion]
+    source: list[str] | None = None
+
+    async def run(self, service: "DeskService", report: ReportProgress) -> Evaluation:
+        call = ToolCall(make_request_id(), "operator", report)
+        return await evaluate(service, self.questions, self.source, call)
+
+
+COMMANDS = (Ask, Evaluate)

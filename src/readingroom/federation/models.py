@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from readingroom.core.scores import CONFIDENCE, Level
 from readingroom.protocol.search import DeskHit
 from readingroom.protocol.tool import (
     Answer,
@@ -98,6 +99,8 @@ class DeskAnswer(Answer):
     took_ms: float
     searched: list[str] = Field(description="The bases that answered.")
     notes: list[Note] = Field(description="The bases that did not answer, and why.")
+    confidence: Level = Field(description=CONFIDENCE)
+    confidence_reason: str
     next_offset: int | None = None
 
 

@@ -8,9 +8,8 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from readingroom.core.errors import RecordNotFound, UnknownSource, UnrecognizedId
+from readingroom.engine.confidence import judge
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.hybrid import fuse
 from readingroom.federation.errors import ValidationDateUnknown
 from readingroom.federation.fan_out import FanOut, GatheredAnswers
 from readingroom.federation.models import (
@@ -21,18 +20,13 @@ from readingroom.federation.models import (
     DeskSearch,
     Note,
 )
+from readingroom.federation.ranking import rank_hits
 from readingroom.protocol.search import DeskHit, DeskRecord, SearchAdapter, SearchRequest
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.errors import FolderInUse
 
 # The same for every page of a search, so that pages agree.
 _RESULTS_PER_BASE = 20  # results that each base is asked for
-_COMPARED_PER_BASE = 10  # of these, how many are compared with the question by meaning
-_COMPARED_CHARS = 240  # characters of a passage that are embedded for that
-# How much more the order by meaning counts than the order inside one base, which may know little.
-_MEANING_WEIGHT = 3.0
-
-Rankings = Sequence[Sequence[DeskHit]]
 
 
 class DeskService:
@@ -74,18 +68,23 @@ class DeskService:
             sources=tuple(sources),
         )
         gathered = await self._search_bases(bases, request, call)
-        # In a thread: embedding the passages takes tens of milliseconds.
+        # In a thread: embedding passages takes tens of milliseconds.
         ranked = await anyio.to_thread.run_sync(
-            self._rank, question.query, list(gathered.answers.values())
+            rank_hits, question.query, list(gathered.answers.values()), self._embedder
         )
+        hits = ranked.hits
+        nearest = hits[0].citation.citation_string if hits else ""
+        confidence = judge([ranked.best_score] if hits else [], nearest)
         end = question.offset + question.limit
         return DeskAnswer(
-            results=ranked[question.offset : end],
-            total=len(ranked),
+            results=hits[question.offset : end],
+            total=len(hits),
             took_ms=round((time.perf_counter() - started) * 1000, 1),
             searched=list(gathered.answers),
             notes=[*gathered.notes, *self._absence_notes],
-            next_offset=end if end < len(ranked) else None,
+            confidence=confidence.level,
+            confidence_reason=confidence.reason,
+            next_offset=end if end < len(hits) else None,
         )
 
     async def fetch(self, question: DeskFetch, call: ToolCall) -> DeskRecord:
@@ -206,39 +205,3 @@ class DeskService:
                 ),
             ],
         )
-
-    def _rank(self, query: str, rankings_by_base: Rankings) -> list[DeskHit]:
-        """Return one order: by the rank inside each base, and by likeness to the question.
-
-        Scores of different bases cannot be compared; the meaning of their passages can.
-        """
-        # Two passages of one page have one id: the better one stands for it.
-        hits = {hit.id: hit for ranking in rankings_by_base for hit in reversed(ranking)}
-        rankings = [[hit.id for hit in ranking] for ranking in rankings_by_base]
-        weights = [1.0] * len(rankings)
-        if len(rankings_by_base) > 1:
-            compared = {
-                hit.id: hits[hit.id]
-                for ranking in rankings_by_base
-                for hit in ranking[:_COMPARED_PER_BASE]
-            }
-            by_meaning = self._order_by_meaning(query, list(compared.values()))
-            rankings, weights = [*rankings, by_meaning], [*weights, _MEANING_WEIGHT]
-        return [
-            hits[id].model_copy(update={"score": round(score, 6)})
-            for id, score in fuse(rankings, weights)
-        ]
-
-    def _order_by_meaning(self, query: str, hits: list[DeskHit]) -> list[str]:
-        if not hits:
-            return []
-        try:
-            query_vector, *passages = self._embedder.embed_each(
-                [query, *(f"{hit.title}. {hit.snippet}"[:_COMPARED_CHARS] for hit in hits)]
-            )
-        except ModelUnavailable:
-            return []  # then the order inside each base is all there is
-        likeness = {
-            hit.id: float(vector @ query_vector) for hit, vector in zip(hits, passages, strict=True)
-        }
-        return sorted(likeness, key=lambda id: (-likeness[id], id))

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
+from readingroom.core.scores import PARTS, ScoreParts
 from readingroom.protocol.resources import ListedResource, Prompt, ResourceTemplate
 from readingroom.protocol.tool import Answer, ToolCall
 
@@ -68,6 +69,7 @@ class DeskHit(Hit):
     """A passage of any base: the federal base's fields, and the base it comes from."""
 
     base: str
+    parts: ScoreParts | None = Field(default=None, description=PARTS)
     in_force: InForce | None = Field(default=None, description="Of policy passages alone.")
     attribution: str | None = Field(
         default=None, description="What must be repeated with these words."

@@ -126,4 +126,5 @@ class DocumentsAdapter(SearchAdapter):
             published_at=None,
             citation=Citation(citation_string=citation_text, url=url),
             base=self.base,
+            parts=hit.parts,
         )

@@ -165,5 +165,6 @@ class PolicyAdapter(SearchAdapter):
             published_at=hit.effective_from.isoformat(),
             citation=Citation(citation_string=hit.citation, url=url),
             base=self.base,
+            parts=hit.parts,
             in_force=InForce.model_validate(hit, from_attributes=True),
         )

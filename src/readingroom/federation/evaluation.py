@@ -1,0 +1,142 @@
+"""Measures searches on questions whose right answers are known."""
+
+import math
+import time
+from collections.abc import Sequence
+from statistics import mean
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from readingroom.federation.models import DeskAnswer, DeskSearch
+from readingroom.protocol.tool import Answer, Question, ToolCall
+
+if TYPE_CHECKING:
+    from readingroom.federation.service import DeskService
+
+NONE = "none"
+"""What stands for the right answer of a question that nothing here answers."""
+_DEPTH = 10
+
+
+class EvaluationQuestion(Question):
+    """A question, and the ids that answer it; none of them when nothing here does."""
+
+    question: str = Field(min_length=1, max_length=1000)
+    right_ids: list[str] = Field(
+        description="Ids of passages, records or documents. An id answers for all that begin with "
+        "it: `policy:NPPF` is right for every passage of that policy."
+    )
+
+
+class Miss(Answer):
+    """A question whose right answer was not the first result."""
+
+    question: str
+    right_ids: list[str]
+    rank: int | None = Field(description="Where it came; null when it is not among the first ten.")
+    first_id: str | None
+    confidence: str
+
+
+class Evaluation(Answer):
+    """How well the searches answered; figures without a question to measure are null."""
+
+    questions: int
+    unanswerable: int
+    hit_at_1: float | None
+    hit_at_3: float | None
+    hit_at_10: float | None
+    ndcg_at_10: float | None
+    mrr: float | None
+    confidence_auroc: float | None = Field(
+        description="How well the best score tells answerable questions apart; 0.5 is chance."
+    )
+    called_none: float | None = Field(
+        description="The share of answerable questions called `none`."
+    )
+    latency_p50_ms: float
+    latency_p95_ms: float
+    misses: list[Miss]
+
+
+async def evaluate(
+    service: "DeskService",
+    questions: Sequence[EvaluationQuestion],
+    source: list[str] | None,
+    call: ToolCall,
+) -> Evaluation:
+    """Ask every question and measure the answers."""
+    answers: list[DeskAnswer] = []
+    seconds: list[float] = []
+    for done, question in enumerate(questions, 1):
+        search = DeskSearch(query=question.question, source=source, limit=_DEPTH)
+        started = time.perf_counter()
+        answers.append(await service.search(search, call))
+        seconds.append(time.perf_counter() - started)
+        await call.report(done, len(questions), None)
+    asked = [*zip(questions, answers, strict=True)]
+    answerable = [(question, answer) for question, answer in asked if question.right_ids]
+    ranks = [_find_rank(question, answer) for question, answer in answerable]
+    return Evaluation(
+        questions=len(questions),
+        unanswerable=len(questions) - len(answerable),
+        hit_at_1=_mean([rank == 1 for rank in ranks]),
+        hit_at_3=_mean([rank is not None and rank <= 3 for rank in ranks]),
+        hit_at_10=_mean([rank is not None for rank in ranks]),
+        ndcg_at_10=_mean([1 / math.log2(rank + 1) if rank else 0.0 for rank in ranks]),
+        mrr=_mean([1 / rank if rank else 0.0 for rank in ranks]),
+        confidence_auroc=measure_auroc(
+            [max((hit.score for hit in answer.results), default=0.0) for answer in answers],
+            [bool(question.right_ids) for question in questions],
+        ),
+        called_none=_mean([answer.confidence == "none" for _, answer in answerable]),
+        latency_p50_ms=_percentile(seconds, 50),
+        latency_p95_ms=_percentile(seconds, 95),
+        misses=[
+            _miss(question, rank, answer)
+            for (question, answer), rank in zip(answerable, ranks, strict=True)
+            if rank != 1
+        ],
+    )
+
+
+def _find_rank(question: EvaluationQuestion, answer: DeskAnswer) -> int | None:
+    """Return the place of the first right result, from 1."""
+    right_ids = tuple(question.right_ids)
+    places = enumerate(answer.results, 1)
+    return next(
+        (place for place, hit in places if right_ids and hit.id.startswith(right_ids)), None
+    )
+
+
+def _miss(question: EvaluationQuestion, rank: int | None, answer: DeskAnswer) -> Miss:
+    return Miss(
+        question=question.question,
+        right_ids=question.right_ids,
+        rank=rank,
+        first_id=answer.results[0].id if answer.results else None,
+        confidence=answer.confidence,
+    )
+
+
+def measure_auroc(scores: Sequence[float], positives: Sequence[bool]) -> float | None:
+    """Return how often a positive has the higher score, equal ones counting half.
+
+    None when all are positive, or none is.
+    """
+    above = [score for score, positive in zip(scores, positives, strict=True) if positive]
+    below = [score for score, positive in zip(scores, positives, strict=True) if not positive]
+    if not above or not below:
+        return None
+    wins = sum((high > low) + 0.5 * (high == low) for high in above for low in below)
+    return round(wins / (len(above) * len(below)), 4)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(mean(values), 4) if values else None
+
+
+def _percentile(seconds: Sequence[float], percent: int) -> float:
+    milliseconds = sorted(1000 * value for value in seconds)
+    return round(milliseconds[min(len(milliseconds) - 1, len(milliseconds) * percent // 100)], 1)
