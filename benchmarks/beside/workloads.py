@@ -140,7 +140,8 @@ def measure_store(texts_path: str, models: str) -> Costs:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     with tempfile.TemporaryDirectory() as folder:
         store = store_class(Path(folder) / "chroma")
-        collection = store.open_collection("policy_docs")
+        open_collection = getattr(store, "open_collection", None) or store.collection
+        collection = open_collection("policy_docs")
         index = _open_index(collection, fields, Path(models), Path(folder) / "words.sqlite")
         with add_cost(costs, f"{len(texts):,} chunks into the store"):
             for start in range(0, len(texts), 500):
