@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from readingroom.engine.ranking import Passage, find_terms, rank_passages
-from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.stems import Stemmer, shared_stemmer
 from tests.requirements import requirement
 
 
@@ -109,3 +109,21 @@ def test_words_of_the_best_passages_find_others_like_them() -> None:
 def test_stems_are_those_of_the_word_index() -> None:
     assert find_terms("Parking, parked PARKS and the parks") == {"park": "parking"}
     assert shared_stemmer().split("Cafés’ bicycles") == shared_stemmer().split("cafes bicycle")
+
+
+def test_a_passage_that_several_questions_find_is_split_into_stems_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    split_texts: list[str] = []
+    split = Stemmer.split
+
+    def watch(self: Stemmer, text: str) -> list[str]:
+        split_texts.append(text)
+        return split(self, text)
+
+    monkeypatch.setattr(Stemmer, "split", watch)
+    passage = Passage("1", "A passage that no other test has: cycle parking.", None)
+    statistics = Corpus(TEXTS)
+    for question in ("cycle parking", "a covered entrance", "flood zones"):
+        rank_passages(question, None, [passage], statistics)
+    assert split_texts.count(passage.text) == 1

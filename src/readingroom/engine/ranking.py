@@ -9,6 +9,7 @@ telling words are added to its words (relevance model 3). `docs/engine.md` has t
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -128,12 +129,17 @@ def find_terms(question: str) -> dict[str, str]:
     return terms
 
 
+# A question looks at about a hundred passages, and the next ones largely at the same: 5 MB.
+@lru_cache(maxsize=1000)
+def _count_stems(text: str) -> Mapping[str, int]:
+    return Counter(shared_stemmer().split(text))
+
+
 class _Texts:
     """The passages as counts of stems, and how rare each stem is in the collection."""
 
     def __init__(self, passages: Sequence[Passage], statistics: Statistics) -> None:
-        split = shared_stemmer().split
-        self._counts = [Counter(split(passage.text)) for passage in passages]
+        self._counts = [_count_stems(passage.text) for passage in passages]
         lengths = np.array([len(passage.text.split()) for passage in passages], np.float32)
         self._norms = _K1 * (1 - _B + _B * lengths / max(statistics.average_length, 1.0))
         self._statistics = statistics
@@ -178,7 +184,7 @@ class _Texts:
         """Return what each stem adds to the BM25 score of each passage."""
         counts = self._counts if rows is None else [self._counts[i] for i in rows]
         norms = self._norms if rows is None else self._norms[rows]
-        frequencies = np.array([[row[stem] for stem in stems] for row in counts], np.float32)
+        frequencies = np.array([[row.get(stem, 0) for stem in stems] for row in counts], np.float32)
         frequencies = frequencies.reshape(len(counts), len(stems))
         saturated = frequencies * (_K1 + 1) / (frequencies + norms[:, np.newaxis])
         return saturated * self._rarities(stems)

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterable
 from functools import cache
 
-from readingroom.engine.words import is_stop_word, split_words, tokenizer_spec
+from readingroom.engine.words import split_significant_words, tokenizer_spec
 
 # Every word of a large corpus, with its stem: about 20 MB.
 _MAX_REMEMBERED = 200_000
@@ -34,7 +34,7 @@ class Stemmer:
 
     def split_with_words(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text with their stems, without stop words."""
-        words = [word for word in split_words(text) if not is_stop_word(word)]
+        words = split_significant_words(text)
         self._learn(words)
         stems = self._stems
         return [(word, stems.get(word, word)) for word in words]

@@ -82,9 +82,9 @@ def extract_words(text: str) -> list[str]:
     return _remove_stop_words(split_words(text[:_MAX_CHARACTERS]), or_all=True)[:MAX_WORDS]
 
 
-def is_stop_word(word: str) -> bool:
-    """Return whether a word says nothing about a text."""
-    return word in _STOP_WORDS
+def split_significant_words(text: str) -> list[str]:
+    """Return the words of a text in lower case, in reading order, without stop words."""
+    return [word for word in split_words(text) if word not in _STOP_WORDS]
 
 
 def _join_alternatives(texts: Iterable[str]) -> str:
@@ -115,7 +115,6 @@ def tokenizer_spec() -> str:
 
 
 def split_words(text: str) -> Iterator[str]:
-    """Yield the words of a text in lower case, in reading order."""
+    """Return the words of a text in lower case, in reading order."""
     # NFC, because an accent may be a character of its own, and that is not a letter.
-    for match in _WORD.finditer(normalize("NFC", text)):
-        yield match.group().lower()
+    return map(str.lower, _WORD.findall(normalize("NFC", text)))
