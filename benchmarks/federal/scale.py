@@ -134,7 +134,7 @@ def _search_fts(db: sqlite3.Connection, question: str) -> None:
     db.execute(
         """SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?
            AND rank MATCH 'bm25(10.0, 4.0, 2.0, 1.0)' ORDER BY rank LIMIT 10""",
-        (parse_query(question).match,),
+        (parse_query(question).match_expression,),
     ).fetchall()
 
 

@@ -39,7 +39,7 @@ def split(text: str, size: int = SIZE, overlap: int = OVERLAP) -> list[Span]:
     if not 0 <= overlap < size:
         raise ValueError(f"the overlap ({overlap}) must be at least 0 and below the size ({size})")
     splitter = _Splitter(text, size, overlap)
-    splitter.cut(0, len(text), level=0)
+    splitter.cut_part(0, len(text), level=0)
     return splitter.spans
 
 
@@ -49,12 +49,12 @@ def find_pages(span: Span, page_starts: Sequence[int]) -> list[int]:
     `page_starts` holds the offset at which each page begins. A page without text begins where the
     next one does, and no span touches it.
     """
-    first = max(1, bisect_right(page_starts, span.start))
-    last = bisect_left(page_starts, span.end)
+    first_page = max(1, bisect_right(page_starts, span.start))
+    last_page = bisect_left(page_starts, span.end)
     return [
         page
-        for page in range(first, last + 1)
-        if page == last or page_starts[page - 1] < page_starts[page]
+        for page in range(first_page, last_page + 1)
+        if page == last_page or page_starts[page - 1] < page_starts[page]
     ]
 
 
@@ -67,31 +67,31 @@ class _Splitter:
         self._size = size
         self._overlap = overlap
 
-    def cut(self, start: int, end: int, level: int) -> None:
+    def cut_part(self, start: int, end: int, level: int) -> None:
         """Merge small parts up to the size, and cut parts that are too large more finely."""
-        level = self._first_separator(start, end, level)
+        level = self._find_separator_level(start, end, level)
         if level == len(SEPARATORS):
             self._add_windows(start, end)
             return
-        edges = self._edges(start, end, SEPARATORS[level])
-        small = [start]
-        for left, right in pairwise(edges):
-            if right - left < self._size:
-                small.append(right)
+        edges = self._find_edges(start, end, SEPARATORS[level])
+        small_edges = [start]
+        for part_start, part_end in pairwise(edges):
+            if part_end - part_start < self._size:
+                small_edges.append(part_end)
                 continue
-            self._merge(small)
-            self.cut(left, right, level + 1)
-            small = [right]
-        self._merge(small)
+            self._add_merged(small_edges)
+            self.cut_part(part_start, part_end, level + 1)
+            small_edges = [part_end]
+        self._add_merged(small_edges)
 
-    def _first_separator(self, start: int, end: int, level: int) -> int:
+    def _find_separator_level(self, start: int, end: int, level: int) -> int:
         while level < len(SEPARATORS):
             if self._text.find(SEPARATORS[level], start, end) >= 0:
                 break
             level += 1
         return level
 
-    def _edges(self, start: int, end: int, separator: str) -> list[int]:
+    def _find_edges(self, start: int, end: int, separator: str) -> list[int]:
         """Return where the parts begin and end; a separator belongs to the part before it."""
         width = len(separator)
         lengths = map(len, self._text[start:end].split(separator))
@@ -100,37 +100,37 @@ class _Splitter:
         edges[-1] -= width
         return edges if edges[-1] > edges[-2] else edges[:-1]
 
-    def _merge(self, edges: Sequence[int]) -> None:
+    def _add_merged(self, edges: Sequence[int]) -> None:
         """Join neighbours while they fit; begin the next chunk as early as the overlap allows."""
         if len(edges) < 2:
             return
         size, overlap = self._size, self._overlap
-        first, limit = 0, edges[0] + size
-        for last in range(1, len(edges)):
-            end = edges[last]
-            # A single part is never cut here, whatever its size: `cut` has seen to that.
-            if end <= limit or first == last - 1:
+        first_edge, limit = 0, edges[0] + size
+        for last_edge in range(1, len(edges)):
+            end = edges[last_edge]
+            # A single part is never cut here, whatever its size: `cut_part` has seen to that.
+            if end <= limit or first_edge == last_edge - 1:
                 continue
-            start = edges[last - 1]
-            self._add(edges[first], start)
+            start = edges[last_edge - 1]
+            self._add_trimmed(edges[first_edge], start)
             # The overlap must leave room for the next part as well.
             earliest = max(start - overlap, end - size)
-            while first < last - 1 and edges[first] < earliest:
-                first += 1
-            limit = edges[first] + size
-        self._add(edges[first], edges[-1])
+            while first_edge < last_edge - 1 and edges[first_edge] < earliest:
+                first_edge += 1
+            limit = edges[first_edge] + size
+        self._add_trimmed(edges[first_edge], edges[-1])
 
     def _add_windows(self, start: int, end: int) -> None:
         """Cut text without any separator. Merging single characters would give the same spans."""
         while end - start > self._size:
-            self._add(start, start + self._size)
+            self._add_trimmed(start, start + self._size)
             start += self._size - self._overlap
         if start < end:
-            self._add(start, end)
+            self._add_trimmed(start, end)
 
-    def _add(self, start: int, end: int) -> None:
+    def _add_trimmed(self, start: int, end: int) -> None:
         """Add a span without the white space at its ends; nothing for white space alone."""
-        text = self._text[start:end].rstrip()
-        if text:
-            first = start + len(text) - len(text.lstrip())
-            self.spans.append(Span(first, start + len(text)))
+        trimmed = self._text[start:end].rstrip()
+        if trimmed:
+            trimmed_start = start + len(trimmed) - len(trimmed.lstrip())
+            self.spans.append(Span(trimmed_start, start + len(trimmed)))

@@ -89,10 +89,10 @@ class LexicalIndex:
         self._path = path
         self._budget = budget
         self._seconds = seconds
-        self._names = list(dict.fromkeys((*fields.exact_match, *fields.numeric_ranges)))
+        self._field_names = list(dict.fromkeys((*fields.exact_match, *fields.numeric_ranges)))
         self._writing = threading.Lock()
-        self._connections = ConnectionPool(self._open)
-        _prepare(path, self._schema())
+        self._connections = ConnectionPool(self._open_connection)
+        _prepare_file(path, self._list_schema_statements())
 
     def close(self) -> None:
         """Close its connections; nothing may be searching."""
@@ -103,42 +103,43 @@ class LexicalIndex:
     def upsert(self, documents: Iterable[LexicalDocument], generation: int | None = None) -> None:
         """Add documents, replacing those with the same ids; all of them or none."""
         batch = {document.id: document for document in documents}
-        with self._write(generation) as db:
-            self._remove(db, list(batch))
-            rows = [self._insert(db, document) for document in batch.values()]
-            self._count(db, rows, 1)
+        with self._begin_write(generation) as db:
+            self._remove_documents(db, list(batch))
+            rows = [self._insert_document(db, document) for document in batch.values()]
+            self._add_to_counts(db, rows, 1)
 
     def delete(self, ids: Sequence[str], generation: int | None = None) -> None:
         """Remove documents; ids that are not there are ignored."""
-        with self._write(generation) as db:
-            self._remove(db, ids)
+        with self._begin_write(generation) as db:
+            self._remove_documents(db, ids)
 
     def update_metadata(
         self, ids: Sequence[str], metadatas: Sequence[Metadata], generation: int | None = None
     ) -> None:
         """Merge new values into the metadata that filters use; unknown ids are ignored."""
-        with self._write(generation) as db:
+        with self._begin_write(generation) as db:
             for id, metadata in zip(ids, metadatas, strict=True):
                 for name, value in self.fields.select(metadata).items():
                     db.execute(
-                        f"UPDATE documents SET {_quote(name)} = ? WHERE id = ?",
-                        (_encode(value), id),
+                        f"UPDATE documents SET {_quote_identifier(name)} = ? WHERE id = ?",
+                        (_encode_value(value), id),
                     )
 
     def fill(self, documents: Iterable[LexicalDocument], generation: int) -> None:
         """Replace everything, for example after the store has changed without this index."""
-        with self._write(generation) as db:
+        with self._begin_write(generation) as db:
             for table in ("documents", "words", "terms"):
                 db.execute(f"DELETE FROM {table}")
             db.execute("UPDATE facts SET tokens = 0, documents = 0")
             rows = 0
             for document in documents:
-                self._insert(db, document)
+                self._insert_document(db, document)
                 rows += 1
             # In one statement at the end, instead of row by row as for single writes.
             db.execute("INSERT INTO terms SELECT term, doc FROM vocabulary")
             tokens = sum(
-                _count_tokens(size) for (size,) in db.execute("SELECT sz FROM words_docsize")
+                _count_tokens(size_record)
+                for (size_record,) in db.execute("SELECT sz FROM words_docsize")
             )
             db.execute("UPDATE facts SET tokens = ?, documents = ?", (tokens, rows))
 
@@ -165,9 +166,9 @@ class LexicalIndex:
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many documents each stem occurs, without those that occur in none."""
         with self._connections.connection() as db:
+            placeholders = _make_placeholders(len(stems))
             rows = db.execute(
-                f"SELECT term, documents FROM terms WHERE term IN ({_placeholders(len(stems))})",
-                list(stems),
+                f"SELECT term, documents FROM terms WHERE term IN ({placeholders})", list(stems)
             )
             return dict(rows.fetchall())
 
@@ -180,30 +181,30 @@ class LexicalIndex:
             raise ValueError(f"k must be at least 0, not {k}")
         conditions = self.fields.parse(where)
         with self._connections.connection() as db, deadline(db, self._seconds):
-            scores = self._score(db, parse_query(query), k, conditions) if k else {}
+            scores = self._score_rows(db, parse_query(query), k, conditions) if k else {}
             return self._make_hits(db, scores, k)
 
-    def _score(
+    def _score_rows(
         self, db: Database, query: LexicalQuery, k: int, conditions: Sequence[Condition]
     ) -> dict[int, float]:
         """Return the scores of the best rows: at least `k` of them where so many match."""
         # A phrase is rare enough to be ranked within the budget, and the words only rank its hits.
-        if query.phrases and query.match:
-            return self._rank(db, query.match, k + _MARGIN, conditions)
-        terms = self._terms(db, query.words)
+        if query.phrases and query.match_expression:
+            return self._rank_matches(db, query.match_expression, k + _MARGIN, conditions)
+        terms = self._find_terms(db, query.words)
         if not terms:
             return {}
         if sum(term.documents for term in terms) <= self._budget:
-            return self._rank(db, _match_any(terms), k + _MARGIN, conditions)
+            return self._rank_matches(db, _build_match_expression(terms), k + _MARGIN, conditions)
         return self._rank_candidates(db, terms, max(CANDIDATES, 3 * k), conditions)
 
-    def _terms(self, db: Database, words: Sequence[str]) -> list[_Term]:
+    def _find_terms(self, db: Database, words: Sequence[str]) -> list[_Term]:
         """Return the words that are in the index with stem and frequency, rarest first."""
         # FTS5 does not expose its tokenizer to SQL, so the words pass through a table of its own.
         db.execute(_CLEAR_SCRATCH)
-        first = next(iter(self.columns))
+        first_column = next(iter(self.columns))
         db.executemany(
-            f"INSERT INTO temp.scratch(rowid, {_quote(first)}) VALUES (?, ?)",
+            f"INSERT INTO temp.scratch(rowid, {_quote_identifier(first_column)}) VALUES (?, ?)",
             list(enumerate(words)),
         )
         # A word that the tokenizer splits further is as rare as its rarest part.
@@ -215,7 +216,7 @@ class LexicalIndex:
         terms = [_Term(words[row], stem, documents) for row, stem, documents in rows]
         return list({term.stem: term for term in terms}.values())
 
-    def _rank(
+    def _rank_matches(
         self, db: Database, match: str, limit: int, conditions: Sequence[Condition]
     ) -> dict[int, float]:
         """Return the scores of the best rows that match, by FTS5's own ranking."""
@@ -228,7 +229,7 @@ class LexicalIndex:
                 (match, f"bm25({weights})", limit),
             )
             return dict(scores.fetchall())
-        clauses, values = _clauses(conditions)
+        clauses, values = _build_clauses(conditions)
         scores = db.execute(
             f"""SELECT words.rowid, -bm25(words, {weights}) AS score
                 FROM words JOIN documents ON documents.row = words.rowid
@@ -250,10 +251,10 @@ class LexicalIndex:
         """
         candidates: dict[int, float] = {}
         for group in self._group_by_budget(terms):
-            candidates |= self._rank(db, _match_any(group), limit, conditions)
+            candidates |= self._rank_matches(db, _build_match_expression(group), limit, conditions)
             if len(candidates) >= limit // 3:
                 break
-        return self._bm25(db, terms, list(candidates))
+        return self._compute_bm25(db, terms, list(candidates))
 
     def _group_by_budget(self, terms: Sequence[_Term]) -> Iterator[list[_Term]]:
         """Yield the terms, rarest first, in groups within the budget; a term above it is alone."""
@@ -266,14 +267,18 @@ class LexicalIndex:
         if group:
             yield group
 
-    def _bm25(self, db: Database, terms: Sequence[_Term], rows: list[int]) -> dict[int, float]:
+    def _compute_bm25(
+        self, db: Database, terms: Sequence[_Term], rows: list[int]
+    ) -> dict[int, float]:
         """Return the scores that FTS5's bm25() would give, computed for these rows alone."""
         documents, tokens = db.execute("SELECT documents, tokens FROM facts").fetchone()
         average = tokens / documents
         row_list = ",".join(map(str, rows))
-        sizes = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({row_list})")
-        length = {row: _count_tokens(size) / average for row, size in sizes}
-        names = ", ".join(map(_quote, self.columns))
+        size_records = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({row_list})")
+        relative_lengths = {
+            row: _count_tokens(size_record) / average for row, size_record in size_records
+        }
+        names = ", ".join(map(_quote_identifier, self.columns))
         db.execute(_CLEAR_SCRATCH)
         db.execute(
             f"INSERT INTO temp.scratch(rowid, {names}) "
@@ -282,19 +287,20 @@ class LexicalIndex:
         scores = dict.fromkeys(rows, 0.0)
         for term in terms:
             rarity = math.log((documents - term.documents + 0.5) / (term.documents + 0.5))
-            for row, frequency in self._frequencies(db, term):
-                saturation = frequency + _K1 * (1 - _B + _B * length[row])
+            for row, frequency in self._count_occurrences(db, term):
+                saturation = frequency + _K1 * (1 - _B + _B * relative_lengths[row])
                 # FTS5 does the same: a word of most documents would count against a match.
                 scores[row] += max(rarity, 1e-6) * frequency * (_K1 + 1) / saturation
         return scores
 
-    def _frequencies(self, db: Database, term: _Term) -> Iterable[tuple[int, float]]:
+    def _count_occurrences(self, db: Database, term: _Term) -> Iterable[tuple[int, float]]:
         """Return how often a term occurs in each candidate, by the weights of the columns."""
-        weight = " ".join(
+        weight_cases = " ".join(
             f"WHEN '{name}' THEN {float(weight)}" for name, weight in self.columns.items()
         )
         return db.execute(
-            f"SELECT doc, SUM(CASE col {weight} END) FROM temp.seen WHERE term = ? GROUP BY doc",
+            f"SELECT doc, SUM(CASE col {weight_cases} END) FROM temp.seen "
+            "WHERE term = ? GROUP BY doc",
             (term.stem,),
         ).fetchall()
 
@@ -307,9 +313,9 @@ class LexicalIndex:
 
     # --- the file ---
 
-    def _schema(self) -> list[str]:
-        fields = "".join(f", {_quote(name)}" for name in self._names)
-        columns = ", ".join(map(_quote, self.columns))
+    def _list_schema_statements(self) -> list[str]:
+        fields = "".join(f", {_quote_identifier(name)}" for name in self._field_names)
+        columns = ", ".join(map(_quote_identifier, self.columns))
         return [
             f"CREATE TABLE documents(row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE{fields})",
             f'CREATE VIRTUAL TABLE words USING fts5({columns}, tokenize = "{tokenizer_spec()}")',
@@ -320,10 +326,10 @@ class LexicalIndex:
             "INSERT INTO facts VALUES (NULL, 0, 0)",
         ]
 
-    def _open(self) -> Database:
+    def _open_connection(self) -> Database:
         """Open a connection, with a temporary table that splits texts into stems."""
         db = _connect(self._path)
-        columns = ", ".join(map(_quote, self.columns))
+        columns = ", ".join(map(_quote_identifier, self.columns))
         db.execute(
             f"CREATE VIRTUAL TABLE temp.scratch USING fts5({columns}, content = '', "
             f'tokenize = "{tokenizer_spec()}")'
@@ -333,42 +339,42 @@ class LexicalIndex:
         return db
 
     @contextlib.contextmanager
-    def _write(self, generation: int | None) -> Iterator[Database]:
+    def _begin_write(self, generation: int | None) -> Iterator[Database]:
         with self._writing, self._connections.connection() as db, db.transaction():
             yield db
             if generation is not None:
                 db.execute("UPDATE facts SET generation = ?", (generation,))
 
-    def _insert(self, db: Database, document: LexicalDocument) -> int:
+    def _insert_document(self, db: Database, document: LexicalDocument) -> int:
         values = self.fields.select(document.metadata)
-        names = "".join(f", {_quote(name)}" for name in values)
+        names = "".join(f", {_quote_identifier(name)}" for name in values)
         row = db.execute(
-            f"INSERT INTO documents(id{names}) VALUES ({_placeholders(1 + len(values))})",
-            (document.id, *map(_encode, values.values())),
+            f"INSERT INTO documents(id{names}) VALUES ({_make_placeholders(1 + len(values))})",
+            (document.id, *map(_encode_value, values.values())),
         ).lastrowid
         assert row is not None
         texts = [document.texts.get(name, "") for name in self.columns]
-        columns = ", ".join(map(_quote, self.columns))
+        columns = ", ".join(map(_quote_identifier, self.columns))
         db.execute(
-            f"INSERT INTO words(rowid, {columns}) VALUES ({_placeholders(1 + len(texts))})",
+            f"INSERT INTO words(rowid, {columns}) VALUES ({_make_placeholders(1 + len(texts))})",
             (row, *texts),
         )
         return row
 
-    def _remove(self, db: Database, ids: Sequence[str]) -> None:
+    def _remove_documents(self, db: Database, ids: Sequence[str]) -> None:
         rows = [
             row
             for id in set(ids)
             for (row,) in db.execute("SELECT row FROM documents WHERE id = ?", (id,))
         ]
         # Before they go: their words are counted from the rows themselves.
-        self._count(db, rows, -1)
+        self._add_to_counts(db, rows, -1)
         for table, key in (("words", "rowid"), ("documents", "row")):
             db.executemany(f"DELETE FROM {table} WHERE {key} = ?", [(row,) for row in rows])
 
-    def _count(self, db: Database, rows: Sequence[int], sign: int) -> None:
+    def _add_to_counts(self, db: Database, rows: Sequence[int], sign: int) -> None:
         """Add these rows to the frequencies of stems (`sign` 1), or subtract them (-1)."""
-        columns = ", ".join(map(_quote, self.columns))
+        columns = ", ".join(map(_quote_identifier, self.columns))
         db.execute(_CLEAR_SCRATCH)
         tokens = 0
         for row in rows:
@@ -377,8 +383,10 @@ class LexicalIndex:
                 f"SELECT rowid, {columns} FROM words WHERE rowid = ?",
                 (row,),
             )
-            (size,) = db.execute("SELECT sz FROM words_docsize WHERE id = ?", (row,)).fetchone()
-            tokens += _count_tokens(size)
+            (size_record,) = db.execute(
+                "SELECT sz FROM words_docsize WHERE id = ?", (row,)
+            ).fetchone()
+            tokens += _count_tokens(size_record)
         db.execute(
             """INSERT INTO terms SELECT term, ? * doc FROM temp.counted WHERE true
                ON CONFLICT DO UPDATE SET documents = documents + excluded.documents""",
@@ -390,12 +398,12 @@ class LexicalIndex:
         )
 
 
-def _prepare(path: Path, schema: list[str]) -> None:
+def _prepare_file(path: Path, schema: list[str]) -> None:
     """Create the tables, after deleting a file that is damaged or has another schema."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    script = "\n".join(schema)
+    schema_text = "\n".join(schema)
     with contextlib.suppress(sqlite3.DatabaseError), contextlib.closing(_connect(path)) as db:
-        if db.execute("SELECT made FROM made_by").fetchone() == (script,):
+        if db.execute("SELECT made FROM made_by").fetchone() == (schema_text,):
             return
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -404,7 +412,7 @@ def _prepare(path: Path, schema: list[str]) -> None:
         for statement in schema:
             db.execute(statement)
         db.execute("CREATE TABLE made_by(made TEXT)")
-        db.execute("INSERT INTO made_by VALUES (?)", (script,))
+        db.execute("INSERT INTO made_by VALUES (?)", (schema_text,))
         db.execute("COMMIT")
 
 
@@ -418,10 +426,10 @@ def _connect(path: Path) -> Database:
 @contextlib.contextmanager
 def deadline(db: Database, seconds: float) -> Iterator[None]:
     """Raise `SearchTimeout` when the statements inside take longer than this in all."""
-    end = time.monotonic() + seconds
+    stop_at = time.monotonic() + seconds
     try:
         # Every 5,000 instructions: often enough to end in time, too rarely to be noticed.
-        with db.stop_when(lambda: time.monotonic() > end, 5_000):
+        with db.stop_when(lambda: time.monotonic() > stop_at, 5_000):
             yield
     except StatementStopped as error:
         raise SearchTimeout(
@@ -429,49 +437,49 @@ def deadline(db: Database, seconds: float) -> Iterator[None]:
         ) from error
 
 
-def _match_any(terms: Iterable[_Term]) -> str:
+def _build_match_expression(terms: Iterable[_Term]) -> str:
     # Quoted, so that no word is ever an operator.
     return " OR ".join(f'"{term.word}"' for term in terms)
 
 
-def _clauses(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
+def _build_clauses(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
     clauses: list[str] = []
     values: list[Any] = []
     for condition in conditions:
-        name = f"documents.{_quote(condition.field)}"
+        column = f"documents.{_quote_identifier(condition.field)}"
         match condition:
             case In(values=allowed):
-                clauses.append(f"{name} IN ({_placeholders(len(allowed))})")
-                values.extend(map(_encode, allowed))
+                clauses.append(f"{column} IN ({_make_placeholders(len(allowed))})")
+                values.extend(map(_encode_value, allowed))
             case Range(low=low, high=high):
                 # To SQLite any text is greater than any number.
-                clauses.append(f"typeof({name}) IN ('integer', 'real')")
-                for operator, end in ((">=", low), ("<=", high)):
-                    if end is not None:
-                        clauses.append(f"{name} {operator} ?")
-                        values.append(end)
+                clauses.append(f"typeof({column}) IN ('integer', 'real')")
+                for operator, bound in ((">=", low), ("<=", high)):
+                    if bound is not None:
+                        clauses.append(f"{column} {operator} ?")
+                        values.append(bound)
     return " AND ".join(clauses), values
 
 
-def _encode(value: Value) -> Value | bytes:
+def _encode_value(value: Value) -> Value | bytes:
     """Return a value as the table stores it."""
     # SQLite has no booleans, and True must not be equal to 1: a blob is equal to no number.
     return bytes([value]) if isinstance(value, bool) else value
 
 
-def _count_tokens(size: bytes) -> int:
+def _count_tokens(size_record: bytes) -> int:
     """Return the tokens of a document; FTS5 stores a variable-length integer for each column."""
-    total = number = 0
-    for byte in size:
-        number = number << 7 | byte & 0x7F
+    total = column_tokens = 0
+    for byte in size_record:
+        column_tokens = column_tokens << 7 | byte & 0x7F
         if byte < 0x80:
-            total, number = total + number, 0
+            total, column_tokens = total + column_tokens, 0
     return total
 
 
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _quote_identifier(identifier: str) -> str:
+    return '"' + identifier.replace('"', '""') + '"'
 
 
-def _placeholders(count: int) -> str:
+def _make_placeholders(count: int) -> str:
     return ", ".join("?" * count)

@@ -36,23 +36,23 @@ class Rows:
         self, ids: Sequence[str], vectors: Floats, metadatas: Sequence[Mapping[str, Any]]
     ) -> int:
         """Append rows and return the number of the first; no view shows them yet."""
-        first, end = self.count, self.count + len(ids)
-        self._grow(end)
+        first_row, end_row = self.count, self.count + len(ids)
+        self._reserve(end_row)
         squares = np.einsum("ij,ij->i", vectors, vectors)
         self.are_units = self.are_units and bool(np.all(np.abs(squares - 1) < 1e-3))
         self.ids.extend(ids)
-        self.vectors[first:end] = vectors
-        self.squares[first:end] = squares
-        self.signs[:, first:end] = pack_signs(vectors)
+        self.vectors[first_row:end_row] = vectors
+        self.squares[first_row:end_row] = squares
+        self.signs[:, first_row:end_row] = pack_signs(vectors)
         for field in self.fields.exact_match:
-            self.columns[field].append(first, [metadata.get(field) for metadata in metadatas])
+            self.columns[field].append(first_row, [metadata.get(field) for metadata in metadatas])
         for field in self.fields.numeric_ranges:
-            self.numbers[field][first:end] = [
+            self.numbers[field][first_row:end_row] = [
                 _to_number(metadata.get(field)) for metadata in metadatas
             ]
-        self.alive[first:end] = True
-        self.count = end
-        return first
+        self.alive[first_row:end_row] = True
+        self.count = end_row
+        return first_row
 
     def delete(self, rows: list[int]) -> None:
         """Mark rows as deleted."""
@@ -64,7 +64,7 @@ class Rows:
     def metadata(self, row: int) -> dict[str, Any]:
         """Return the filter values of a row."""
         numbers = {field: float(column[row]) for field, column in self.numbers.items()}
-        values = {field: column.value(row) for field, column in self.columns.items()}
+        values = {field: column.get_value(row) for field, column in self.columns.items()}
         # The values of columns last: they have the original type where a field is in both.
         return {field: number for field, number in numbers.items() if not np.isnan(number)} | {
             field: value for field, value in values.items() if value is not None
@@ -85,18 +85,22 @@ class Rows:
             numbers=dict(self.numbers),
         )
 
-    def _grow(self, needed: int) -> None:
+    def _reserve(self, needed_rows: int) -> None:
         capacity = len(self.alive)
-        if needed <= capacity:
+        if needed_rows <= capacity:
             return
         # By half at least, so that many small appends do not copy everything each time.
-        larger = max(needed, capacity + capacity // 2, 1024)
-        self.alive = _enlarge(self.alive, larger)
-        self.vectors = _enlarge(self.vectors, larger)
-        self.squares = _enlarge(self.squares, larger)
-        self.signs = np.ascontiguousarray(_enlarge(self.signs.T, larger).T)
-        self.columns = {field: column.enlarge(larger) for field, column in self.columns.items()}
-        self.numbers = {field: _enlarge(column, larger) for field, column in self.numbers.items()}
+        new_capacity = max(needed_rows, capacity + capacity // 2, 1024)
+        self.alive = _enlarge(self.alive, new_capacity)
+        self.vectors = _enlarge(self.vectors, new_capacity)
+        self.squares = _enlarge(self.squares, new_capacity)
+        self.signs = np.ascontiguousarray(_enlarge(self.signs.T, new_capacity).T)
+        self.columns = {
+            field: column.enlarge(new_capacity) for field, column in self.columns.items()
+        }
+        self.numbers = {
+            field: _enlarge(column, new_capacity) for field, column in self.numbers.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ class RowView:
         # The posting list of the rarest value comes first. If even that holds much of the index,
         # comparing whole columns is faster, because it reads memory in order.
         rarest = min(
-            (part for part in conditions if isinstance(part, In)),
+            (condition for condition in conditions if isinstance(condition, In)),
             key=self._count_postings,
             default=None,
         )
@@ -127,28 +131,28 @@ class RowView:
         if candidates is None or len(candidates) > self.count // 8:
             mask = self.alive[: self.count].copy()
             for condition in conditions:
-                mask &= self._check(condition, slice(0, self.count))
+                mask &= self._match_condition(condition, slice(0, self.count))
             return np.flatnonzero(mask)
         rows = candidates[self.alive[candidates]]
         for condition in conditions:
-            rows = rows[self._check(condition, rows)]
+            rows = rows[self._match_condition(condition, rows)]
         return rows
 
     def _count_postings(self, condition: In) -> int:
         """Return how many rows have one of the values, including deleted rows."""
         column = self.columns[condition.field]
-        return sum(len(column.postings[code]) for code in column.codes_of(condition.values))
+        return sum(len(column.postings[code]) for code in column.find_codes(condition.values))
 
     def _read_postings(self, condition: In) -> RowNumbers:
         column = self.columns[condition.field]
-        codes = column.codes_of(condition.values)
-        postings = [column.postings[code].before(self.count) for code in codes]
+        codes = column.find_codes(condition.values)
+        postings = [column.postings[code].read_before(self.count) for code in codes]
         return np.concatenate(postings) if postings else np.empty(0, np.int64)
 
-    def _check(self, condition: Condition, rows: RowNumbers | slice) -> Mask:
+    def _match_condition(self, condition: Condition, rows: RowNumbers | slice) -> Mask:
         match condition:
             case In(field, values):
-                return self.columns[field].has(values, rows)
+                return self.columns[field].has_any(values, rows)
             case Range(field, low, high):
                 numbers = self.numbers[field][rows]
                 mask = ~np.isnan(numbers)
@@ -168,25 +172,27 @@ class _Column:
         self.code_of: dict[tuple[str, Value], int] = {}
         self.postings: list[_Posting] = []
 
-    def append(self, first: int, values: Sequence[Value | None]) -> None:
-        codes = np.array([-1 if value is None else self._code(value) for value in values], np.int32)
-        self.codes[first : first + len(codes)] = codes
+    def append(self, first_row: int, values: Sequence[Value | None]) -> None:
+        codes = np.array(
+            [-1 if value is None else self._get_or_add_code(value) for value in values], np.int32
+        )
+        self.codes[first_row : first_row + len(codes)] = codes
         order = np.argsort(codes, kind="stable")
         present, starts = np.unique(codes[order], return_index=True)
         for code, rows in zip(present, np.split(order, starts[1:]), strict=True):
             if code >= 0:
-                self.postings[code].append(rows + first)
+                self.postings[code].append(rows + first_row)
 
-    def value(self, row: int) -> Value | None:
+    def get_value(self, row: int) -> Value | None:
         code = self.codes[row]
         return self.values[code] if code >= 0 else None
 
-    def codes_of(self, values: Sequence[Value]) -> set[int]:
+    def find_codes(self, values: Sequence[Value]) -> set[int]:
         codes = (self.code_of.get(comparison_key(value)) for value in values)
         return {code for code in codes if code is not None}
 
-    def has(self, values: Sequence[Value], rows: RowNumbers | slice) -> Mask:
-        codes = list(self.codes_of(values))
+    def has_any(self, values: Sequence[Value], rows: RowNumbers | slice) -> Mask:
+        codes = list(self.find_codes(values))
         # One longer than there are codes: the code -1, no value, selects the last, which is False.
         # Created after the codes were looked up, because a writer may be adding a value.
         is_selected = np.zeros(len(self.values) + 1, bool)
@@ -199,7 +205,7 @@ class _Column:
         larger.values, larger.code_of, larger.postings = self.values, self.code_of, self.postings
         return larger
 
-    def _code(self, value: Value) -> int:
+    def _get_or_add_code(self, value: Value) -> int:
         key = comparison_key(value)
         code = self.code_of.get(key)
         if code is None:
@@ -216,23 +222,23 @@ class _Posting:
 
     def __init__(self) -> None:
         self._rows = np.empty(4, np.int64)
-        self._length = 0
+        self._row_count = 0
 
     def __len__(self) -> int:
-        return self._length
+        return self._row_count
 
     def append(self, rows: RowNumbers) -> None:
-        end = self._length + len(rows)
-        if end > len(self._rows):
-            self._rows = _enlarge(self._rows, max(end, 2 * len(self._rows)))
-        self._rows[self._length : end] = rows
-        self._length = end
+        new_count = self._row_count + len(rows)
+        if new_count > len(self._rows):
+            self._rows = _enlarge(self._rows, max(new_count, 2 * len(self._rows)))
+        self._rows[self._row_count : new_count] = rows
+        self._row_count = new_count
 
-    def before(self, count: int) -> RowNumbers:
+    def read_before(self, count: int) -> RowNumbers:
         """Return those among the first `count` rows; a writer may be adding others."""
-        # The length is read first: `append` raises it after the rows are in place.
-        length = self._length
-        rows = self._rows[:length]
+        # The count is read first: `append` raises it after the rows are in place.
+        row_count = self._row_count
+        rows = self._rows[:row_count]
         return rows[: np.searchsorted(rows, count)]
 
 
@@ -248,7 +254,7 @@ def _to_number(value: Value | None) -> float:
     return np.nan if value is None or isinstance(value, bool | str) else float(value)
 
 
-def _enlarge(array: NDArray[Any], length: int) -> NDArray[Any]:
-    larger = np.zeros((length, *array.shape[1:]), array.dtype)
+def _enlarge(array: NDArray[Any], capacity: int) -> NDArray[Any]:
+    larger = np.zeros((capacity, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

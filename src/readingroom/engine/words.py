@@ -13,7 +13,7 @@ MAX_WORDS = 64
 # A query may be a million characters long, and its first words are enough.
 _MAX_CHARACTERS = 20_000
 
-_QUOTED = re.compile(r"""(?<!\w)(?:"([^"]+)"|“([^“”]+)”)(?!\w)""")
+_QUOTED_PHRASE = re.compile(r"""(?<!\w)(?:"([^"]+)"|“([^“”]+)”)(?!\w)""")
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS_AND_SPACES = re.compile(r"[\w\s]+")
 # Where symbols newer than SQLite's Unicode may be. The large blocks in between hold only letters,
@@ -52,7 +52,7 @@ class LexicalQuery:
     words: tuple[str, ...]
 
     @property
-    def match(self) -> str | None:
+    def match_expression(self) -> str | None:
         """The FTS5 expression; None when there is nothing to search for.
 
         A text must contain one of the phrases, if there are any, and words only improve its rank.
@@ -69,11 +69,11 @@ def parse_query(text: str) -> LexicalQuery:
     text = text[:_MAX_CHARACTERS]
     phrases: list[str] = []
     remaining = MAX_WORDS
-    for quoted in _QUOTED.finditer(text):
+    for quoted in _QUOTED_PHRASE.finditer(text):
         phrase = list(split_words(quoted[1] or quoted[2]))[:remaining]
         remaining -= len(phrase)
         phrases += [" ".join(phrase)] if phrase else []
-    words = _remove_stop_words(split_words(_QUOTED.sub(" ", text)), or_all=not phrases)
+    words = _remove_stop_words(split_words(_QUOTED_PHRASE.sub(" ", text)), or_all=not phrases)
     return LexicalQuery(tuple(dict.fromkeys(phrases)), tuple(words[:remaining]))
 
 

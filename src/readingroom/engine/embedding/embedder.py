@@ -35,7 +35,7 @@ MAX_CHARACTERS = 1024
 """Longer texts are cut: the model reads 256 tokens, which are rarely so many characters."""
 _MAX_TOKENS = 256
 # 32 is the size of a call, not of a tensor: small ones are faster, in a third of the memory.
-_TENSOR = 8
+_TENSOR_ROWS = 8
 # Six megabytes: queries, and the passages that answer many of them.
 _RECENT_VECTORS = 4096
 
@@ -65,10 +65,10 @@ class Embedder:
         self._precision: Precision = precision
         self._threads = threads
         self._model: _Model | None = None
-        self._loading = threading.Lock()
+        self._load_lock = threading.Lock()
         # One ingest at a time; searches pass it by and share the processor with it.
-        self._bulk = threading.Lock()
-        self._recent: LRUCache[str, Vector] = LRUCache(_RECENT_VECTORS)
+        self._batch_lock = threading.Lock()
+        self._recent_vectors: LRUCache[str, Vector] = LRUCache(_RECENT_VECTORS)
 
     @property
     def identity(self) -> str:
@@ -89,19 +89,21 @@ class Embedder:
 
     def embed_each(self, texts: Sequence[str]) -> list[Vector]:
         """Return the vectors of a few texts, in one run of the model; do not wait for an ingest."""
-        checked = _check_texts(texts)
+        cut_texts = _cut_texts(texts)
         vectors = {
-            text: vector for text in checked if (vector := self._recent.get(text)) is not None
+            text: vector
+            for text in cut_texts
+            if (vector := self._recent_vectors.get(text)) is not None
         }
-        missing = [text for text in dict.fromkeys(checked) if text not in vectors]
+        missing = [text for text in dict.fromkeys(cut_texts) if text not in vectors]
         if missing:
-            matrix = self._get_model().run(missing)
+            matrix = self._get_model().compute_vectors(missing)
             # Callers share the cached arrays, so nobody may change them.
             matrix.setflags(write=False)
             for text, vector in zip(missing, matrix, strict=True):
                 vectors[text] = vector
-                self._recent.put(text, vector)
-        return [vectors[text] for text in checked]
+                self._recent_vectors.put(text, vector)
+        return [vectors[text] for text in cut_texts]
 
     def embed_batch(
         self,
@@ -112,23 +114,23 @@ class Embedder:
         """Return the vectors of many texts, one row each, in their order."""
         if batch_size < 1:
             raise ValueError(f"a batch has at least one text, not {batch_size}")
-        checked = _check_texts(texts)
+        cut_texts = _cut_texts(texts)
         model = self._get_model()
-        vectors = np.empty((len(checked), model.dimensions), np.float32)
+        vectors = np.empty((len(cut_texts), model.dimensions), np.float32)
         # Texts of similar length in one batch waste no work on padding.
-        order = sorted(range(len(checked)), key=lambda number: len(checked[number]))
-        with self._bulk:
-            for first in range(0, len(order), batch_size):
-                rows = order[first : first + batch_size]
-                vectors[rows] = model.run([checked[row] for row in rows])
-                report(min(first + batch_size, len(order)), len(order), None)
+        order = sorted(range(len(cut_texts)), key=lambda number: len(cut_texts[number]))
+        with self._batch_lock:
+            for start in range(0, len(order), batch_size):
+                rows = order[start : start + batch_size]
+                vectors[rows] = model.compute_vectors([cut_texts[row] for row in rows])
+                report(min(start + batch_size, len(order)), len(order), None)
             return_memory()
         return vectors
 
     def _get_model(self) -> "_Model":
         # Checked again inside the lock: another thread may have loaded it meanwhile.
         if self._model is None:
-            with self._loading:
+            with self._load_lock:
                 if self._model is None:
                     self._model = self._load_model()
         return self._model
@@ -148,7 +150,7 @@ class Embedder:
             ) from error
 
 
-def _check_texts(texts: Sequence[str]) -> list[str]:
+def _cut_texts(texts: Sequence[str]) -> list[str]:
     if not all(text.strip() for text in texts):
         raise ValueError("a blank text has no meaning to embed")
     too_long = sum(len(text) > MAX_CHARACTERS for text in texts)
@@ -172,13 +174,13 @@ class _Model:
     def dimensions(self) -> int:
         return int(self.session.get_outputs()[0].shape[1])
 
-    def run(self, texts: list[str]) -> Matrix:
+    def compute_vectors(self, texts: list[str]) -> Matrix:
         encoded = self.tokenizer.encode_batch(texts)
         tokens = [encoding.ids for encoding in encoded]
         order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
         vectors = np.empty((len(tokens), self.dimensions), np.float32)
-        for first in range(0, len(order), _TENSOR):
-            rows = order[first : first + _TENSOR]
+        for start in range(0, len(order), _TENSOR_ROWS):
+            rows = order[start : start + _TENSOR_ROWS]
             vectors[rows] = self._infer([tokens[row] for row in rows])
         return vectors
 

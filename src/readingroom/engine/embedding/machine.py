@@ -13,11 +13,11 @@ def count_cores() -> int:
 
 def return_memory() -> None:
     """Empty the C library's free lists (100 MB and more after a bulk run) on Linux with glibc."""
-    trim = _trim()
-    if trim is not None:
-        trim(0)
+    malloc_trim = _find_malloc_trim()
+    if malloc_trim is not None:
+        malloc_trim(0)
 
 
 @functools.cache
-def _trim() -> Callable[[int], int] | None:
+def _find_malloc_trim() -> Callable[[int], int] | None:
     return getattr(ctypes.CDLL(None), "malloc_trim", None)

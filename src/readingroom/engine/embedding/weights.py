@@ -62,30 +62,30 @@ def download_weights(
     """
     models.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=models, prefix=".download-") as partial:
-        for name, digest in PINNED.items():
-            _fetch(f"{url.rstrip('/')}/{name}", Path(partial, name), report)
-            if hash_file(Path(partial, name)) != digest:
-                raise ModelUnavailable(f"{name} from {url} is not the file that was pinned.")
+        for file_name, digest in PINNED.items():
+            _fetch_file(f"{url.rstrip('/')}/{file_name}", Path(partial, file_name), report)
+            if hash_file(Path(partial, file_name)) != digest:
+                raise ModelUnavailable(f"{file_name} from {url} is not the file that was pinned.")
         _move_into_place(Path(partial), models / MODEL)
     return find_weights(models, models / MODEL)
 
 
 def _check_folder(folder: Path, message: str) -> Weights:
-    for name in PINNED:
-        if not (folder / name).is_file():
-            raise ModelUnavailable(f"{message} {name}.")
+    for file_name in PINNED:
+        if not (folder / file_name).is_file():
+            raise ModelUnavailable(f"{message} {file_name}.")
     return Weights(folder, hash_file(folder / "model.safetensors"))
 
 
 def _find_package() -> Path | None:
     # Located, but not imported: its code may need torch, and only its files are used.
-    spec = importlib.util.find_spec(PACKAGE.replace("-", "_"))
-    if spec is None or not spec.submodule_search_locations:
+    package_spec = importlib.util.find_spec(PACKAGE.replace("-", "_"))
+    if package_spec is None or not package_spec.submodule_search_locations:
         return None
-    return Path(spec.submodule_search_locations[0], "model")
+    return Path(package_spec.submodule_search_locations[0], "model")
 
 
-def _fetch(url: str, path: Path, report: ReportProgressSync) -> None:
+def _fetch_file(url: str, path: Path, report: ReportProgressSync) -> None:
     try:
         with (
             httpx2.stream("GET", url, follow_redirects=True, timeout=30) as response,
@@ -93,8 +93,8 @@ def _fetch(url: str, path: Path, report: ReportProgressSync) -> None:
         ):
             response.raise_for_status()
             size = int(response.headers.get("content-length", 0)) or None
-            for part in response.iter_bytes(1 << 20):
-                file.write(part)
+            for block in response.iter_bytes(1 << 20):
+                file.write(block)
                 report(file.tell(), size, path.name)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise ModelUnavailable(f"{url} cannot be fetched: {error}") from error
@@ -104,5 +104,5 @@ def _move_into_place(partial: Path, final: Path) -> None:
     """Move the files of a complete download to their folder."""
     # File by file: another process may have put the same files there meanwhile.
     final.mkdir(exist_ok=True)
-    for name in PINNED:
-        (partial / name).replace(final / name)
+    for file_name in PINNED:
+        (partial / file_name).replace(final / file_name)

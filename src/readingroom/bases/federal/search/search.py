@@ -196,7 +196,7 @@ def _search_by_words(plan: Plan, sources: Sequence[Source], reason: str) -> Plan
 
 def rank_by_words(db: Database, plan: Plan, passages: Passages) -> tuple[list[RankedRecord], int]:
     """Return records by the BM25 rank of their best passage, and how many match."""
-    match = parse_query(plan.query).match
+    match = parse_query(plan.query).match_expression
     if match is None:
         return [], 0
     rows = _find_matching(db, match, plan)
