@@ -236,11 +236,16 @@ def test_a_missing_model_is_told_with_the_ways_to_get_one(tmp_path: Path, no_pac
 
 
 @requirement("engine:embedding:weights")
-def test_a_place_where_nothing_can_be_built_is_told_and_not_our_failure(tmp_path: Path) -> None:
+def test_a_place_where_nothing_can_be_built_is_told_and_not_our_failure(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     no_folder = tmp_path / "models"
     no_folder.write_text("")
-    with pytest.raises(ModelUnavailable, match=str(no_folder)):
+    with pytest.raises(ModelUnavailable, match="cannot be read or built") as told:
         Embedder(no_folder).embed("words")
+
+    assert str(no_folder) not in told.value.message  # the operator finds it in the log
+    assert str(no_folder) in caplog.text
 
 
 @requirement("engine:embedding:weights")

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import Field
@@ -12,6 +13,7 @@ from scripts.docs.__main__ import main
 from scripts.docs.console import WorkedExample, find_unchecked_answers
 from scripts.docs.pages import ROOT
 from tests.requirements import requirement
+from tests.support.model import with_model
 
 
 @pytest.fixture
@@ -209,3 +211,18 @@ def test_no_two_errors_share_a_code() -> None:
     codes = [error.code for error in errors.all_errors()]
 
     assert sorted(set(codes)) == codes
+
+
+def test_the_example_of_the_engine_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "engine.md").read_text("utf-8")
+    example = page.partition("```python\n")[2].partition("```")[0]
+    with_model(tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+
+    namespace: dict[str, Any] = {}
+    exec(example, namespace)
+
+    (hit,) = namespace["index"].search("bicycle stands", 10, None, "semantic").hits
+    assert hit.chunk_id == "NPPF-1"
+    namespace["index"].close()
+    namespace["store"].close()
