@@ -17,6 +17,10 @@ from readingroom.bases.federal.formats.parts.files import (
     find_files,
     split_member,
 )
+from readingroom.bases.federal.load.completeness import (
+    is_probably_cut_short,
+    make_cut_short_error,
+)
 from readingroom.bases.federal.load.read_ahead import (
     Contents,
     PendingFile,
@@ -28,8 +32,6 @@ from readingroom.bases.federal.load.read_ahead import (
 from readingroom.bases.federal.load.writer import (
     Writer,
     Written,
-    is_probably_cut_short,
-    make_cut_short_error,
 )
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.query.changes import Tally

@@ -1,7 +1,7 @@
 """Writes parsed records into the federal database: a file completely, and nothing twice."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal.load.batches import RowBatch
+from readingroom.bases.federal.load.completeness import check_removals
 from readingroom.bases.federal.load.name_index import NameIndex
 from readingroom.bases.federal.load.search_index import SearchIndex
 from readingroom.bases.federal.models import ChangeKind
@@ -27,18 +28,11 @@ _MAX_WAITING_ROWS = 4_000
 _MIN_COMMIT_ROWS = 2_000
 """How many rows are committed together, at least: each commit merges the full-text index."""
 
-_FEW_RECORDS = 20
-"""How many records a newer file may leave out without being suspected of being cut short."""
-
 
 # The dockets first: they are few, and rules are looked up by their RIN.
 _SAME_RIN = """FROM regulations_dot_gov_dockets r
     {join} facets f ON f.field = 'rin' AND f.value = r.rin {join} documents d ON d.doc = f.doc
     WHERE r.status = 'active'"""
-
-
-class FileCutShort(ValueError):
-    """A newer file leaves out most records of an older one."""
 
 
 @dataclass
@@ -249,7 +243,7 @@ class Writer:
         ).fetchall()
         gone = [row["id"] for row in stored]
         if not even_most:
-            _check_removals(source, gone, remaining)
+            check_removals(source, gone, remaining)
         return self._withdraw_all(source, gone, moment)
 
     def retire_missing(
@@ -273,7 +267,7 @@ class Writer:
         ).fetchall()
         gone = [row["id"] for row in stored]
         if not even_most:
-            _check_removals(source, gone, remaining)
+            check_removals(source, gone, remaining)
         for row in stored:
             id, record = row["id"], from_json(row["record"]) | {"current": False}
             # Another loader's mark, so that a member who returns is written again.
@@ -455,23 +449,6 @@ class Writer:
             self._links.write()
             self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
         self._links.rows += [(id, link.kind, link.id, who, link.evidence) for link in entry.links]
-
-
-def is_probably_cut_short(gone: Sized, remaining: Sized) -> bool:
-    """Whether a newer file leaves out so many records that it was probably cut short."""
-    return len(gone) > max(_FEW_RECORDS, len(remaining))
-
-
-def make_cut_short_error(what: str, gone: Sized, remaining: Sized) -> FileCutShort:
-    return FileCutShort(
-        f"it would withdraw {len(gone)} {what} and keep {len(remaining)}; "
-        "if the file is complete, use `federal update --even-most`"
-    )
-
-
-def _check_removals(source: Source, gone: Sequence[str], remaining: set[str]) -> None:
-    if is_probably_cut_short(gone, remaining):
-        raise make_cut_short_error(f"records of {source.name}", gone, remaining)
 
 
 def _is_same(stored: Row, record_json: str) -> bool:

@@ -1,0 +1,31 @@
+"""Suspects a newer file of being cut short when it leaves out most records of an older one."""
+
+from collections.abc import Sequence, Sized
+
+from readingroom.bases.federal.schema.sources import Source
+
+_FEW_RECORDS = 20
+"""How many records a newer file may leave out without being suspected."""
+
+
+class FileCutShort(ValueError):
+    """A newer file leaves out most records of an older one."""
+
+
+def is_probably_cut_short(gone: Sized, remaining: Sized) -> bool:
+    """Return whether a newer file leaves out so many records that it was probably cut short."""
+    return len(gone) > max(_FEW_RECORDS, len(remaining))
+
+
+def make_cut_short_error(what: str, gone: Sized, remaining: Sized) -> FileCutShort:
+    """Return the error that says how many would be withdrawn, and what to do."""
+    return FileCutShort(
+        f"it would withdraw {len(gone)} {what} and keep {len(remaining)}; "
+        "if the file is complete, use `federal update --even-most`"
+    )
+
+
+def check_removals(source: Source, gone: Sequence[str], remaining: Sized) -> None:
+    """Raise `FileCutShort` when most records of a source would be withdrawn."""
+    if is_probably_cut_short(gone, remaining):
+        raise make_cut_short_error(f"records of {source.name}", gone, remaining)
