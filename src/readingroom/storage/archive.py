@@ -187,9 +187,9 @@ def _read_manifest(tar: tarfile.TarFile) -> Manifest:
     except (ValueError, AttributeError, TypeError, RecursionError, ValidationError) as error:
         raise BackupUnusable("The backup is damaged: its manifest cannot be read") from error
     if not all(
-        is_plain_name(name_part)
+        is_plain_name(path_part)
         for file_name in manifest.files
-        for name_part in file_name.split("/")
+        for path_part in file_name.split("/")
     ):
         raise BackupUnusable("The backup names files outside of itself")
     return manifest

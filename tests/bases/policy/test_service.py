@@ -543,7 +543,7 @@ async def test_defect_6_the_title_on_the_chunks_is_the_title(empty: PolicyLibrar
         return {one["source_title"] for one in census["NPPF", NEW]}
 
     assert await titles() == {"National Planning Policy Framework"}
-    await empty.admin.amend_policy("NPPF", PolicyPatch(title="The Framework"))
+    await empty.admin.update_policy_details("NPPF", PolicyPatch(title="The Framework"))
     assert await titles() == {"The Framework"}
 
 

@@ -69,7 +69,7 @@ async def redate(library: PolicyLibrary) -> None:
 
 
 async def retitle(library: PolicyLibrary) -> None:
-    await library.admin.amend_policy("NPPF", PolicyPatch(title="The Framework"))
+    await library.admin.update_policy_details("NPPF", PolicyPatch(title="The Framework"))
 
 
 async def insert(library: PolicyLibrary) -> None:

@@ -195,7 +195,7 @@ def _find_files(paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
             relative_path = file.relative_to(path)
             # Hidden files are the system's (.DS_Store) or half written, and nobody submitted them.
             if file.is_file() and not any(
-                name_part.startswith(".") for name_part in relative_path.parts
+                path_part.startswith(".") for path_part in relative_path.parts
             ):
                 yield str(relative_path), file
 

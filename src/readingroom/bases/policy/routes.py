@@ -104,7 +104,7 @@ def _add_policy_writing_routes(router: APIRouter, admin: PolicyAdmin) -> None:
     @router.patch("/policies/{source}")
     async def change_policy(source: str, patch: PolicyPatch) -> PolicyDetail:
         """Change a policy's title, description or category."""
-        return await admin.amend_policy(source, patch)
+        return await admin.update_policy_details(source, patch)
 
 
 def _add_revision_writing_routes(

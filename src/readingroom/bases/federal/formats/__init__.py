@@ -33,7 +33,7 @@ class Loader(Protocol):
     sources: ClassVar[tuple[str, ...]]
     """The sources of its records; `federal load SOURCE …` chooses loaders by them."""
 
-    complete_for: ClassVar[str | None]
+    complete_for_columns: ClassVar[str | None]
     """Columns (`congress`, or several with commas) for whose values a file holds every record:
     stored records with the same values that are not in the file are gone."""
 

@@ -89,7 +89,7 @@ class BillStatus:
         "committee_reports",
         "topic_taxonomy",
     )
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return b"<billStatus" in start.head

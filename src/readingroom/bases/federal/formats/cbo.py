@@ -33,7 +33,7 @@ class Estimates:
 
     format_id: ClassVar[str] = "cbo/1"
     sources: ClassVar[tuple[str, ...]] = ("cbo_cost_estimates",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return b"<response>" in start.head and b"cbo.gov/" in start.head

@@ -48,7 +48,7 @@ class Regulations:
 
     format_id: ClassVar[str] = "cfr/3"
     sources: ClassVar[tuple[str, ...]] = ("cfr_sections",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return is_uslm(start, b"<cfrDoc ")

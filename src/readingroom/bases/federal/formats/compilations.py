@@ -32,7 +32,7 @@ class Compilations:
 
     format_id: ClassVar[str] = "comps/1"
     sources: ClassVar[tuple[str, ...]] = ("statute_compilations",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return is_uslm(start, b"<statuteCompilation ")

@@ -77,7 +77,7 @@ class Pages:
 
     format_id: ClassVar[str] = "crec-page/2"
     sources: ClassVar[tuple[str, ...]] = ("congressional_record", "amendments")
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return b"[Congressional Record Volume" in start.head and start.name.startswith("CREC-")
@@ -93,7 +93,7 @@ class Issues:
 
     format_id: ClassVar[str] = "crec-mods/2"
     sources: ClassVar[tuple[str, ...]] = ("congressional_record",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return b"http://www.loc.gov/mods" in start.head and b">CREC<" in start.head

@@ -38,7 +38,7 @@ class CrsReports:
 
     format_id: ClassVar[str] = "crs/3"
     sources: ClassVar[tuple[str, ...]] = ("crs_reports",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return start.head.lstrip()[:1] == b"{" and b'"CRSReport' in start.head

@@ -23,7 +23,7 @@ class Dockets:
 
     format_id: ClassVar[str] = "dockets/1"
     sources: ClassVar[tuple[str, ...]] = ("regulations_dot_gov_dockets",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         head = start.head

@@ -41,7 +41,7 @@ class HouseMeetings:
 
     format_id: ClassVar[str] = "house-meeting/2"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return b"<committee-meeting" in start.head
@@ -55,7 +55,7 @@ class HouseWitnesses:
 
     format_id: ClassVar[str] = "house-witnesses/1"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return b"<witness-list" in start.head
@@ -69,7 +69,7 @@ class CongressMeetings:
 
     format_id: ClassVar[str] = "congress-meeting/2"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return _has_object(start, b"committeeMeeting")
@@ -83,7 +83,7 @@ class CongressHearings:
 
     format_id: ClassVar[str] = "congress-hearing/2"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return _has_object(start, b"hearing")

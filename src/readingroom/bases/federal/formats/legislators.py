@@ -42,7 +42,7 @@ class Legislators:
     format_id: ClassVar[str] = "legislators/2"
     sources: ClassVar[tuple[str, ...]] = ("legislators", "staff_directories")
     current_source: ClassVar[str] = "legislators"
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         if not start.head.startswith(b"- id:\n"):
@@ -66,7 +66,7 @@ class Committees:
     format_id: ClassVar[str] = "committees/1"
     sources: ClassVar[tuple[str, ...]] = ("committees",)
     current_source: ClassVar[str] = "committees"
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return start.head.startswith(b"- type: ") and b"thomas_id:" in start.head
@@ -88,7 +88,7 @@ class Rosters:
     format_id: ClassVar[str] = "rosters/1"
     sources: ClassVar[tuple[str, ...]] = ("committee_memberships",)
     # A roster lists every seat of its Congress: whoever is not in it has left the committee.
-    complete_for: ClassVar[str | None] = "congress"
+    complete_for_columns: ClassVar[str | None] = "congress"
 
     def matches(self, start: FileStart) -> bool:
         first, _, rest = start.head.partition(b"\n")
@@ -110,7 +110,7 @@ class DistrictOffices:
     format_id: ClassVar[str] = "district-offices/1"
     sources: ClassVar[tuple[str, ...]] = ("staff_directories",)
     # The file has all offices of its type, and none of another.
-    complete_for: ClassVar[str | None] = "type"
+    complete_for_columns: ClassVar[str | None] = "type"
 
     def matches(self, start: FileStart) -> bool:
         return start.head.startswith(b"- id:\n") and b"\n  offices:\n" in start.head
@@ -126,7 +126,7 @@ class SocialMedia:
 
     format_id: ClassVar[str] = "social-media/1"
     sources: ClassVar[tuple[str, ...]] = ("staff_directories",)
-    complete_for: ClassVar[str | None] = "type"
+    complete_for_columns: ClassVar[str | None] = "type"
 
     def matches(self, start: FileStart) -> bool:
         return b"- id:\n" in start.head and b"\n  social:\n" in start.head

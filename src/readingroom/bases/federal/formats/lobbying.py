@@ -33,7 +33,7 @@ class LobbyingFilings:
 
     format_id: ClassVar[str] = "lda/1"
     sources: ClassVar[tuple[str, ...]] = ("lda_filings",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return start.head.lstrip()[:1] == b"{" and b'"filing_uuid"' in start.head

@@ -56,7 +56,7 @@ class RegisterIssues:
 
     format_id: ClassVar[str] = "register-issue/3"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
-    complete_for: ClassVar[str | None] = "published_at"
+    complete_for_columns: ClassVar[str | None] = "published_at"
 
     def matches(self, start: FileStart) -> bool:
         return NAMESPACE in start.head and b"<frDoc" in start.head
@@ -75,7 +75,7 @@ class RegisterJson:
 
     format_id: ClassVar[str] = "register-json/3"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         # The API may put a long abstract and every agency first.

@@ -45,7 +45,7 @@ class Reports:
 
     format_id: ClassVar[str] = "report/2"
     sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return start.head.lstrip()[:1] == b"{" and b'"committeeReports"' in start.head
@@ -60,7 +60,7 @@ class ReportTexts:
 
     format_id: ClassVar[str] = "report-text/1"
     sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return _PRINTED.search(start.head.decode("utf-8", "replace")) is not None

@@ -32,7 +32,7 @@ class Saps:
 
     format_id: ClassVar[str] = "saps/3"
     sources: ClassVar[tuple[str, ...]] = ("saps",)
-    complete_for: ClassVar[str | None] = "president, congress"
+    complete_for_columns: ClassVar[str | None] = "president, congress"
 
     def __init__(self, read_pdf_texts: Callable[[Sequence[bytes]], list[str]]) -> None:
         self._pdf_texts = read_pdf_texts

@@ -52,7 +52,7 @@ class BillTexts:
 
     format_id: ClassVar[str] = "uslm-bill/1"
     sources: ClassVar[tuple[str, ...]] = ("bills",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return is_uslm(start, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
@@ -67,7 +67,7 @@ class Laws:
 
     format_id: ClassVar[str] = "uslm-law/4"
     sources: ClassVar[tuple[str, ...]] = ("public_laws", "committee_reports")
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return is_uslm(start, b"<pLaw ")

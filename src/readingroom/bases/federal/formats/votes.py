@@ -37,7 +37,7 @@ class HouseVotes:
 
     format_id: ClassVar[str] = "house-vote/4"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return b"<rollcall-vote" in start.head
@@ -55,7 +55,7 @@ class SenateVotes:
 
     format_id: ClassVar[str] = "senate-vote/3"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
-    complete_for: ClassVar[str | None] = None
+    complete_for_columns: ClassVar[str | None] = None
 
     def matches(self, start: FileStart) -> bool:
         return b"<roll_call_vote" in start.head

@@ -117,14 +117,14 @@ def _load(
 ) -> Summary:
     prepare(path)
     loaders = [loader for loader in LOADERS if only is None or only.name in loader.sources]
-    refs = list(find_files(files))
+    file_refs = list(find_files(files))
     with (
         translate_errors(path),
         closing(connect(path, writing=True)) as db,
         # One thread, so that commits stay in their order.
         ThreadPoolExecutor(1, "federal-load") as commit_thread,
     ):
-        return _Load(db, Writer(db, commit_thread), loaders, report, options).run(refs)
+        return _Load(db, Writer(db, commit_thread), loaders, report, options).run(file_refs)
 
 
 class _Load:
@@ -146,9 +146,9 @@ class _Load:
         self._report = report
         self.summary = Summary()
 
-    def run(self, refs: Sequence[FileRef]) -> Summary:
+    def run(self, file_refs: Sequence[FileRef]) -> Summary:
         started, last_change = clock.format_now(), changes.read_last_change(self._db)
-        files = self._identify_all(refs)
+        files = self._identify_all(file_refs)
         try:
             with _pause_garbage_collection():
                 self._load_all(files)
@@ -165,10 +165,10 @@ class _Load:
         self.summary.withdrawn = sum(tally.withdrawn for tally in self.summary.changes.values())
         return self.summary
 
-    def _identify_all(self, refs: Sequence[FileRef]) -> list[PendingFile]:
+    def _identify_all(self, file_refs: Sequence[FileRef]) -> list[PendingFile]:
         """Return the files in the order of their loaders, people before what they did."""
         rank: dict[Loader | None, int] = {loader: n for n, loader in enumerate(self._loaders)}
-        files = [identify(ref, self._loaders) for ref in refs]
+        files = [identify(ref, self._loaders) for ref in file_refs]
         return sorted(files, key=lambda file: rank.get(file.loader, len(rank)))
 
     def _load_all(self, files: Sequence[PendingFile]) -> None:
@@ -191,7 +191,7 @@ class _Load:
 
         A complete file may return to what it said before the last one.
         """
-        is_complete = bool(loader.complete_for) or isinstance(loader, ListsCurrent)
+        is_complete = bool(loader.complete_for_columns) or isinstance(loader, ListsCurrent)
         return self._options.updating and is_complete
 
     def _load_file(self, file: PendingFile, read: ReadContents) -> None:
@@ -231,12 +231,12 @@ class _Load:
         written = self._writer.put_all(entries, loader.format_id)
         even_most = self._options.even_most
         # An older edition of a file says nothing about what is gone from the newest.
-        if loader.complete_for and not written.older:
+        if loader.complete_for_columns and not written.older:
             for name, ids in written.ids.items():
                 written.withdrawn += self._writer.withdraw_missing(
                     BY_NAME[name],
                     loader.format_id,
-                    loader.complete_for,
+                    loader.complete_for_columns,
                     ids,
                     read_at,
                     even_most=even_most,

@@ -220,7 +220,7 @@ class Writer:
         self,
         source: Source,
         format_id: str,
-        complete_for: str,
+        complete_for_columns: str,
         remaining: set[str],
         moment: str,
         *,
@@ -228,15 +228,15 @@ class Writer:
     ) -> int:
         """Withdraw the records that a complete file no longer holds.
 
-        The file is complete for the values its records have in the columns `complete_for`. Only
-        records of the same loader are withdrawn: another may know of more.
+        The file is complete for the values its records have in `complete_for_columns`. Only records
+        of the same loader are withdrawn: another may know of more.
         """
         ids_json = json.dumps(sorted(remaining))
         in_file = self._db.dialect.parameter_items
         stored = self._db.execute(
             f"""SELECT id FROM {source.name} WHERE status = 'active' AND loader LIKE ?
-                AND ({complete_for}) IN (
-                    SELECT {complete_for} FROM {source.name} WHERE id IN ({in_file}))
+                AND ({complete_for_columns}) IN (
+                    SELECT {complete_for_columns} FROM {source.name} WHERE id IN ({in_file}))
                 AND id NOT IN ({in_file})""",
             # Whichever version of the loader wrote them.
             (f"{format_id.partition('/')[0]}/%", ids_json, ids_json),

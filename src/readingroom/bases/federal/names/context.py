@@ -106,9 +106,9 @@ class NameContext:
         ).fetchall()
         if row is None or not names:
             return None
-        record = from_json(row["record"])
-        candidates = (self._compare(tuple(name["folded"].split()), record) for name in names)
-        return Parent(record, max(candidates, key=_sum_scores))
+        parent_record = from_json(row["record"])
+        candidates = (self._compare(tuple(name["folded"].split()), parent_record) for name in names)
+        return Parent(parent_record, max(candidates, key=_sum_scores))
 
     def _compare(self, name: tuple[str, ...], record: Mapping[str, Any]) -> Similarity:
         """Compare the query with a name; a word of the query may also be the name's initials."""

@@ -217,7 +217,7 @@ def _find_likely_parents(db: Database, registry: Source, query: NameQuery) -> li
 def _score_mention(query: NameQuery, name: Name) -> float:
     """Return how well some of the words name this, whatever the others say."""
     similarity = compare(query.name_texts, name)
-    initials = max(
+    initials_score = max(
         (
             score_initials(word, name, COMMITTEE_INITIALS)
             for word in query.distinctive
@@ -225,10 +225,10 @@ def _score_mention(query: NameQuery, name: Name) -> float:
         ),
         default=0.0,
     )
-    words = sum(
+    words_score = sum(
         match.score * compute_word_weight(match.word) for match in similarity.matches if match
     )
-    return max(words, initials) + 0.5 * similarity.coverage
+    return max(words_score, initials_score) + 0.5 * similarity.coverage
 
 
 def _match_without_name(

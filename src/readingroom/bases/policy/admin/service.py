@@ -93,11 +93,11 @@ class PolicyAdmin:
             revision_count=len(resolution.timeline),
         )
 
-    async def amend_policy(self, source: str, patch: PolicyPatch) -> PolicyDetail:
+    async def update_policy_details(self, source: str, patch: PolicyPatch) -> PolicyDetail:
         """Change a policy's title, description or category; raise `PolicyNotFound`."""
         # A description may be cleared; a title and a category may only be replaced.
         values = _list_set_values(patch, nullable=("description",))
-        await self._service.ingestion.amend_policy(source, values)
+        await self._service.ingestion.update_policy_details(source, values)
         return await self.get_policy(source)
 
     async def list_effective(self, day: date) -> EffectivePolicies:

@@ -196,7 +196,7 @@ class Ingestion:
             await self._update_metadata(source)
             self._changes.on_step("amend:dates")
 
-    async def amend_policy(self, source: str, values: dict[str, Any]) -> None:
+    async def update_policy_details(self, source: str, values: dict[str, Any]) -> None:
         """Change a policy's title, description or category; chunks carry the title too."""
         async with self._changes.begin_change(source):
             policy = await self._registry.get_policy(source)
