@@ -235,7 +235,8 @@ class EmbeddedIndex(ChunkIndex):
         is no model, words alone rank them and the ranking says that it is degraded.
         """
         vector, degraded = self._embed_or_explain(query, mode)
-        depth = max(_POOL, k)
+        # By one side alone the others cannot come first, so they need not be read.
+        depth = max(_POOL, k) if mode == "hybrid" else k
         by_meaning, by_words = [], []
         if vector is not None and mode != "lexical":
             by_meaning = [hit.id for hit in self.vectors().search(vector, depth, where)]
