@@ -194,7 +194,7 @@ def search(url: str, tool: str) -> None:
     """Call a tool with the question, over the wire of 2026-07-28."""
     message = call_tool(tool, {"query": QUESTION})
     headers = {**message.headers(MODERN), **_JSON_HEADERS}
-    with urlopen(Request(url, message.on(MODERN), headers), timeout=_LOAD_SECONDS) as response:
+    with urlopen(Request(url, message.encode(MODERN), headers), timeout=_LOAD_SECONDS) as response:
         assert b'"isError":true' not in response.read()
 
 

@@ -172,9 +172,11 @@ async def test_a_batch_answers_each_query_as_a_search_would(
 ) -> None:
     queries = ["parking for cycles", "homes for people"]
     runs: list[list[str]] = []
-    run = embedding._Model.run
+    compute = embedding._Model.compute_vectors
     monkeypatch.setattr(
-        embedding._Model, "run", lambda model, texts: runs.append(texts) or run(model, texts)
+        embedding._Model,
+        "compute_vectors",
+        lambda model, texts: runs.append(texts) or compute(model, texts),
     )
     batch = await library.service.search_batch(
         SearchPolicyBatch(queries=queries, effective_date="2025-01-01")
