@@ -65,9 +65,7 @@ def test_what_is_read_ahead_is_what_would_be_read_in_turn(
 
 _parse_all = read_ahead._parse_all
 _parsed_here: list[str] = []
-"""The files that the functions below have parsed in this process; a worker has its own list."""
-_FIVE_PARSED = Path()
-"""A file that a test makes, by which the first process tells the worker to go on."""
+"""The files that the two functions below have parsed in this process; a worker has its own list."""
 
 
 def die_at_the_third(loader: Loader, raw: RawFile) -> read_ahead.Contents | str:
@@ -75,16 +73,6 @@ def die_at_the_third(loader: Loader, raw: RawFile) -> read_ahead.Contents | str:
     _parsed_here.append(raw.name)
     if parent_process() and len(_parsed_here) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
-    return _parse_all(loader, raw)
-
-
-def wait_until_others_are_parsed(loader: Loader, raw: RawFile) -> read_ahead.Contents | str:
-    """Stands in for `_parse_all`: the worker stands still until this process has parsed five."""
-    _parsed_here.append(raw.name)
-    if parent_process():
-        wait_until(_FIVE_PARSED.exists)
-    elif len(_parsed_here) == 5:
-        _FIVE_PARSED.touch()
     return _parse_all(loader, raw)
 
 
@@ -104,21 +92,6 @@ def test_a_worker_that_is_killed_leaves_its_files_to_us(
     monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 1 << 40)
     assert vars(killed) == vars(loaded(tmp_path / "turn", files, embed=False))
     assert told_in(tmp_path / "killed") == told_in(tmp_path / "turn")
-
-
-@pytest.mark.usefixtures("worthwhile")
-def test_files_that_a_slow_worker_has_not_begun_are_parsed_here(
-    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _parsed_here.clear()
-    monkeypatch.setattr(sys.modules[__name__], "_FIVE_PARSED", tmp_path / "five parsed")
-    monkeypatch.setattr(read_ahead, "_choose_context", ForkContext)
-    monkeypatch.setattr(read_ahead, "_parse_all", wait_until_others_are_parsed)
-    slow = loaded(tmp_path / "slow", files, embed=False)
-    assert len(_parsed_here) >= 5
-    monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 1 << 40)
-    assert vars(slow) == vars(loaded(tmp_path / "turn", files, embed=False))
-    assert told_in(tmp_path / "slow") == told_in(tmp_path / "turn")
 
 
 @pytest.mark.usefixtures("worthwhile")

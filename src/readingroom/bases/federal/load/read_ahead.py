@@ -131,7 +131,6 @@ def _hash_with_companions(loader: Loader, raw: RawFile) -> str:
 class _FileAhead:
     """A file that was read before its turn; `parsed` is None when nobody needs its contents."""
 
-    loader: Loader
     raw: RawFile
     cost: int
     parsed: Future[Contents | str] | None
@@ -140,7 +139,7 @@ class _FileAhead:
 class _ReadAhead:
     """Reads and hashes files a little ahead, here; a second process parses those that are needed.
 
-    Where that process lags or ends, its files are parsed here instead.
+    Whatever happens to that process, its files are parsed here instead.
     """
 
     def __init__(self, files: Sequence[PendingFile], is_needed: IsNeeded) -> None:
@@ -159,9 +158,9 @@ class _ReadAhead:
         if ahead is None:
             return _read_here(file)
         self._bytes_ahead -= ahead.cost
-        if ahead.parsed is None:
+        if ahead.parsed is None or file.loader is None:
             return Contents(clock.format_now(), file.sha256, ())
-        return self._get_result(ahead)
+        return self._get_result(file.loader, ahead)
 
     def _look_ahead(self, index: int) -> None:
         self._next = max(self._next, index)
@@ -174,12 +173,11 @@ class _ReadAhead:
 
     def _read_raw(self, index: int) -> None:
         file = self._files[index]
-        assert file.loader is not None  # as `may_be_read_ahead` says
         raw = file.ref.read()
         file.sha256 = raw.sha256
-        parsed = self._submit(file.loader, raw) if self._is_needed(file) else None
+        parsed = self._submit(file.loader, raw) if file.loader and self._is_needed(file) else None
         cost = max(len(raw.data), _MIN_FILE_COST)
-        self._ahead[index] = _FileAhead(file.loader, raw, cost, parsed)
+        self._ahead[index] = _FileAhead(raw, cost, parsed)
         self._bytes_ahead += cost
 
     def _submit(self, loader: Loader, raw: RawFile) -> Future[Contents | str]:
@@ -192,27 +190,15 @@ class _ReadAhead:
             failed.set_exception(error)
             return failed
 
-    def _get_result(self, ahead: _FileAhead) -> Contents:
+    def _get_result(self, loader: Loader, ahead: _FileAhead) -> Contents:
         assert ahead.parsed is not None
-        # Rather than wait, parse: what is parsed here need not be pickled either.
-        while not ahead.parsed.done() and self._parse_here(ahead, *self._ahead.values()):
-            pass
         try:
             result = ahead.parsed.result()
         except Exception:  # if it is a bug of ours, parsing here raises it with its traceback
-            result = _parse_all(ahead.loader, ahead.raw)
+            result = _parse_all(loader, ahead.raw)
         if isinstance(result, str):
             raise UnreadableFile(result)
         return result
-
-    def _parse_here(self, *files: _FileAhead) -> bool:
-        """Parse the first file that the second process has not begun; False if it has all."""
-        for file in files:
-            if file.parsed and file.parsed.cancel():
-                file.parsed = Future()
-                file.parsed.set_result(_parse_all(file.loader, file.raw))
-                return True
-        return False
 
     def close(self) -> None:
         if self._pool:
