@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -98,6 +99,31 @@ async def put(registry: PolicyRegistry, revision_id: str, status: RevisionStatus
         return [timeline.find_revision(before, revision_id).model_copy(update={"status": status})]
 
     await registry.change_revisions("NPPF", plan)
+
+
+async def test_a_revision_that_is_deleted_meanwhile_makes_a_change_begin_again(
+    registry: PolicyRegistry, client: KeyValueClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doomed = [await create(registry, "2024-01-01")]
+    kept = await create(registry, "2024-06-01")
+    pipeline = type(client.pipeline())
+    read_ids = pipeline.zrevrange
+
+    async def delete_after_reading(pipe: Any, *args: Any) -> Any:
+        revision_ids = await read_ids(pipe, *args)
+        if doomed:
+            await registry.delete_revision("NPPF", doomed.pop())
+        return revision_ids
+
+    monkeypatch.setattr(pipeline, "zrevrange", delete_after_reading)
+    seen: list[list[str]] = []
+
+    def look(before: tuple[Revision, ...]) -> list[Revision]:
+        seen.append([revision.revision_id for revision in before])
+        return []
+
+    await registry.change_revisions("NPPF", look)
+    assert seen == [[kept]]
 
 
 async def on(registry: PolicyRegistry, day: str) -> str | None:

@@ -182,7 +182,7 @@ class PolicyRegistry:
                     await pipe.execute()
                     return list(changed_revisions)
                 except WatchError:
-                    continue
+                    await pipe.reset()
 
     async def delete_revision(self, source: str, revision_id: str) -> list[Revision]:
         """Delete a revision; returns the other revisions that changed with it."""
@@ -205,7 +205,10 @@ class PolicyRegistry:
             # too.
             await pipe.watch(*keys)
         # After WATCH a pipeline answers at once, until MULTI; hence one round trip for each.
-        return tuple([_from_hash(Revision, await pipe.hgetall(key)) for key in keys])
+        hashes = [await pipe.hgetall(key) for key in keys]
+        if not all(hashes):
+            raise WatchError("a revision was deleted after the ids were read")
+        return tuple(_from_hash(Revision, values) for values in hashes)
 
     async def _make_not_found_error(self, source: str) -> PolicyNotFound:
         sources = sorted(await self._client.smembers(_ALL_POLICIES_KEY))
