@@ -6,7 +6,7 @@ from typing import Literal
 Level = Literal["strong", "fair", "weak", "none"]
 """How close the best result is to the question."""
 
-SCORE = "The probability that this answers the query, from 0 to 1; comparable across bases."
+SCORE = "The probability that this answers the query, from 0 to 1."
 PARTS = "What the score is made of."
 CONFIDENCE = "How close the best result is: on `none`, say that nothing was found."
 

@@ -1,8 +1,8 @@
 """Says how sure a search is: a score for each passage, and one word for the whole answer.
 
 A score is the probability that the passage answers the question, as it was on the tuning questions:
-0.5 means that every other passage with this score did. It has the same meaning in every base and
-every mode, so scores of different bases can be compared.
+0.5 means that every other passage with this score did. Policies and documents have such scores; the
+federal base and the desk still give the scores of their fused ranks.
 """
 
 import math
@@ -15,7 +15,7 @@ from readingroom.engine.ranking import Relevance
 _STRONG, _FAIR, _WEAK = 0.35, 0.15, 0.045
 """The scores of the best passage from which an answer is called so.
 
-Below the last one, 3 % of the answerable tuning questions are called `none`.
+Below the last one, about 3 % of the answerable tuning questions are called `none`.
 """
 
 
@@ -23,7 +23,8 @@ Below the last one, 3 % of the answerable tuning questions are called `none`.
 class Calibration:
     """A logistic regression on the best passage of a question, and how scores fall after it.
 
-    Fitted on the tuning half of `tests/fixtures/questions/field.tsv` and on the two public sets.
+    Fitted on the tuning halves of `field.tsv` and `desk.tsv` in `tests/fixtures/questions`, and on
+    the two public sets.
     """
 
     constant: float = -4.99
@@ -47,7 +48,7 @@ def score_relevances(
     best = relevances[0]
     strength = (
         calibration.constant
-        + calibration.cosine * _cosine(best)
+        + calibration.cosine * _estimate_cosine(best)
         + calibration.coverage * best.coverage
     )
     return [
@@ -71,7 +72,7 @@ def judge(scores: Sequence[float], nearest: str = "") -> Confidence:
     return Confidence("none", f"Nothing here is close to the question{hint}.")
 
 
-def _cosine(relevance: Relevance) -> float:
+def _estimate_cosine(relevance: Relevance) -> float:
     if relevance.cosine is not None:
         return relevance.cosine
     return _GUESSED_COSINE + _GUESSED_BY_COVERAGE * relevance.coverage

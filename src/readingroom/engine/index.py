@@ -22,7 +22,7 @@ from readingroom.engine.embedding.machine import return_memory
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.lexical import LexicalDocument, LexicalHit, LexicalIndex
 from readingroom.engine.ranking import Passage, Relevance, rank_passages
-from readingroom.engine.vectors import VectorHit, VectorIndex
+from readingroom.engine.vectors import VectorIndex
 from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import ChunkCollection, Chunks
 from readingroom.storage.errors import EmbeddingMismatch
@@ -89,10 +89,6 @@ class ChunkIndex(Protocol):
 
         Where there is no model, words alone rank them and the ranking says that it is degraded.
         """
-        ...
-
-    def search_vectors(self, query: str, k: int, where: Filter | None = None) -> list[VectorHit]:
-        """Return the k chunks nearest in meaning; raise `ModelUnavailable` without a model."""
         ...
 
     def search_words(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
@@ -249,10 +245,6 @@ class EmbeddedIndex(ChunkIndex):
             order = {id: place for place, id in enumerate(by_meaning)}
             hits.sort(key=lambda hit: order[hit.chunk_id])
         return Ranking(hits[:k], degraded)
-
-    def search_vectors(self, query: str, k: int, where: Filter | None = None) -> list[VectorHit]:
-        """Return the k chunks nearest in meaning; raise `ModelUnavailable` without a model."""
-        return self.vectors().search(self._embed(query), k, where)
 
     def search_words(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
         """Return the k chunks that match the words of the query best."""

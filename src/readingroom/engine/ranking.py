@@ -8,6 +8,7 @@ telling words are added to its words (relevance model 3). `docs/engine.md` has t
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -26,7 +27,7 @@ _K1, _B = 1.2, 0.75
 class RankingWeights:
     """How much each part counts beside the cosine, which counts 1.
 
-    Chosen on the tuning questions; `benchmarks/engine/quality.py` shows what each is worth.
+    Chosen on the public questions that `benchmarks/engine/quality.py` measures.
     """
 
     words: float = 0.3
@@ -155,7 +156,7 @@ class _Texts:
 
     def measure_coverage(self, terms: Mapping[str, str]) -> Any:
         """Return the share of the terms that each passage has, rare ones counting more."""
-        rarities = self._rarities(list(terms))
+        rarities = self._measure_rarities(list(terms))
         present = np.array([[stem in counts for stem in terms] for counts in self._counts])
         total = rarities.sum()
         return present @ rarities / total if total else np.zeros(len(self._counts), np.float32)
@@ -187,9 +188,9 @@ class _Texts:
         frequencies = np.array([[row.get(stem, 0) for stem in stems] for row in counts], np.float32)
         frequencies = frequencies.reshape(len(counts), len(stems))
         saturated = frequencies * (_K1 + 1) / (frequencies + norms[:, np.newaxis])
-        return saturated * self._rarities(stems)
+        return saturated * self._measure_rarities(stems)
 
-    def _rarities(self, stems: Sequence[str]) -> Any:
+    def _measure_rarities(self, stems: Sequence[str]) -> Any:
         """Return the inverse document frequencies; that of an unknown stem is the highest."""
         documents = self._statistics.documents
         frequencies = self._statistics.frequencies(stems)
@@ -228,9 +229,8 @@ class _Meaning:
         if not near or self._vector is None:
             return self
         moved = self._vector + self._weights.feedback * np.mean(near, axis=0)
-        other = _Meaning(None, (), self._weights)
-        other._count, other._vectors = self._count, self._vectors
-        other.cosines = other._compare(moved / np.linalg.norm(moved))
+        other = copy(self)
+        other.cosines = self._compare(moved / np.linalg.norm(moved))
         return other
 
     def _compare(self, vector: Vector | None) -> dict[int, float]:

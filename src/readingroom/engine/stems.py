@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from readingroom.engine.words import split_significant_words, tokenizer_spec
@@ -35,24 +35,25 @@ class Stemmer:
     def split_with_words(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text with their stems, without stop words."""
         words = split_significant_words(text)
-        self._learn(words)
-        stems = self._stems
+        stems = self._find_stems(words)
         return [(word, stems.get(word, word)) for word in words]
 
-    def _learn(self, words: Iterable[str]) -> None:
-        """Find the stems of words that were not seen before."""
-        unknown = sorted({word for word in words if word not in self._stems})
-        if not unknown:
-            return
+    def _find_stems(self, words: Sequence[str]) -> Mapping[str, str]:
+        """Return the stems of these words, and of others that were seen before."""
+        known = self._stems
+        if all(word in known for word in words):
+            return known
         with self._splitting:
+            # A full memory is replaced, not emptied: others may be reading it.
+            if len(self._stems) > _MAX_REMEMBERED:
+                self._stems = {}
+            unknown = sorted({word for word in words if word not in self._stems})
             self._db.execute("INSERT INTO words(words) VALUES ('delete-all')")
             self._db.executemany("INSERT INTO words(rowid, word) VALUES (?, ?)", enumerate(unknown))
             # A word that FTS5 splits further is known by its first part.
             rows = self._db.execute("SELECT doc, term FROM stems ORDER BY doc, offset DESC")
-            stems = {unknown[row]: stem for row, stem in rows}
-            if len(self._stems) + len(stems) > _MAX_REMEMBERED:
-                self._stems = {}
-            self._stems.update(stems)
+            self._stems.update({unknown[row]: stem for row, stem in rows})
+            return self._stems
 
 
 @cache

@@ -121,12 +121,6 @@ class VectorIndex:
         _, firsts = np.unique(codes[rows[best_first]], return_index=True)
         return _measure(view, query, rows[best_first[np.sort(firsts)[:k]]])
 
-    def vectors_of(self, ids: Sequence[str]) -> Floats:
-        """Return the vectors of rows in the order of the ids; unknown ids are left out."""
-        with self._writing:
-            rows = [self._row_of[id] for id in ids if id in self._row_of]
-            return self._rows.vectors[rows]
-
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Floats]:
         """Return the vectors of rows by id; unknown ids are left out."""
         with self._writing:

@@ -94,7 +94,7 @@ async def evaluate(
         latency_p50_ms=_percentile(seconds, 50),
         latency_p95_ms=_percentile(seconds, 95),
         misses=[
-            _miss(question, rank, answer)
+            _make_miss(question, rank, answer)
             for (question, answer), rank in zip(answerable, ranks, strict=True)
             if rank != 1
         ],
@@ -110,7 +110,7 @@ def _find_rank(question: EvaluationQuestion, answer: DeskAnswer) -> int | None:
     )
 
 
-def _miss(question: EvaluationQuestion, rank: int | None, answer: DeskAnswer) -> Miss:
+def _make_miss(question: EvaluationQuestion, rank: int | None, answer: DeskAnswer) -> Miss:
     return Miss(
         question=question.question,
         right_ids=question.right_ids,
