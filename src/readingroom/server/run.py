@@ -27,6 +27,7 @@ from readingroom.server.errors import PortInUse
 from readingroom.server.startup import OpenApp, StartingApp
 
 _GRACE_SECONDS = 1  # for calls in progress; event streams are closed at once
+_BACKLOG = 1024  # connections that the kernel keeps until we accept them
 # Clients close idle connections: if we did it first, a call sent at that moment would be lost.
 _IDLE_SECONDS = 75
 
@@ -63,7 +64,7 @@ def bind(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((host, port), family=family, backlog=1024)
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
         raise PortInUse(
             f"Cannot listen on {host}:{port}: {error}. Choose another address with --host, or "
@@ -114,8 +115,9 @@ def run(
         # Believed of anybody else, X-Forwarded-For would be a way around the rate limit.
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=list(trusted_proxies),
-        # So many connections may be accepted at once before the guard has seen them.
-        backlog=count_spare_descriptors(descriptor_limit) // 2,
+        # asyncio accepts so many in one turn, and a connection takes some five turns from there
+        # until the guard has closed another one for it.
+        backlog=count_spare_descriptors(descriptor_limit) // 16,
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
@@ -138,6 +140,12 @@ class _Server(uvicorn.Server):
     def stop(self) -> None:
         """Stop as after a signal."""
         self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or []:
+            # asyncio makes the queue of the kernel as short as what it accepts in one turn.
+            listener.listen(_BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Uvicorn does not know those whose TLS handshake has not ended, and would wait for them.
