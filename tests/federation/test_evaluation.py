@@ -82,13 +82,31 @@ def test_auroc_is_the_share_of_pairs_in_the_right_order() -> None:
 
 
 @requirement("room:eval")
-def test_questions_are_read_and_a_bad_line_is_named(tmp_path: Path) -> None:
+def test_questions_are_read(tmp_path: Path) -> None:
     file = tmp_path / "questions.tsv"
     file.write_text('question\tright_id\nIs "A" right?\tpolicy:A;;policy:B\n\nHm?\tnone\n', "utf-8")
     assert [(read.question, read.right_ids) for read in read_questions(file)] == [
         ('Is "A" right?', ["policy:A", "policy:B"]),
         ("Hm?", []),
     ]
-    file.write_text("only a question\n", "utf-8")
-    with pytest.raises(click.UsageError, match=r"Line 1 of questions\.tsv"):
+
+
+@requirement("room:eval")
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"only a question\n", r"Line 1 of questions\.tsv needs a question, a tab"),
+        (b"a question\t;;\n", "Line 1"),
+        (b"a question\tpolicy:A\tmore\n", "Line 1"),
+        (b"q\tpolicy:A\n" + b"a" * 2_000 + b"\tpolicy:A\n", r"Line 2 .* at most 1000 characters"),
+        (b"caf\xe9\tpolicy:A\n", "not UTF-8"),
+        (b"\n", "no questions"),
+    ],
+)
+def test_a_line_that_is_no_question_is_named(
+    tmp_path: Path, content: bytes, complaint: str
+) -> None:
+    file = tmp_path / "questions.tsv"
+    file.write_bytes(content)
+    with pytest.raises(click.UsageError, match=complaint):
         read_questions(file)

@@ -67,10 +67,15 @@ async def test_a_request_that_was_cancelled_is_not_waited_for(tmp_path: Path) ->
 
 
 @requirement("room:limits")
-@pytest.mark.parametrize("id", [LONG_ID, 10**300], ids=["text", "number"])
+@pytest.mark.parametrize(
+    "field", [{"id": LONG_ID}, {"id": 10**300}, {"method": LONG_ID}], ids=["id", "number", "method"]
+)
 @pytest.mark.parametrize("wire", [LEGACY, MODERN])
-async def test_a_long_id_is_refused(tmp_path: Path, id: Any, wire: str) -> None:
-    message = {"jsonrpc": "2.0", "id": id, "method": "ping", "params": {}}
+async def test_a_long_id_or_method_is_refused(
+    tmp_path: Path, field: dict[str, Any], wire: str
+) -> None:
+    """An answer repeats the id, and a method that nobody knows."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}, **field}
     headers = {**POST, "MCP-Protocol-Version": wire}
     async with in_process(app_of(specimen(), data=tmp_path)) as web:
         for path in ("/mcp", f"/messages/?session_id={'0' * 32}"):

@@ -1,10 +1,10 @@
 """`readingroom eval`: how well searches answer questions whose right answers are known."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import ValidationError
 
 from readingroom.bases import BASES
 from readingroom.console.options import add_common_options, build_model, print_result, run_command
@@ -44,22 +44,29 @@ def eval(file: Path, source: tuple[str, ...], settings: RoomSettings, as_json: b
 
 def read_questions(file: Path) -> list[EvaluationQuestion]:
     """Return the questions of a file. Raise `UsageError` for a line that is none."""
-    questions = []
-    with file.open(encoding="utf-8", newline="") as lines:
-        for number, row in enumerate(csv.reader(lines, "excel-tab", quoting=csv.QUOTE_NONE), 1):
-            if not row or row == ["question", "right_id"]:
-                continue
-            if len(row) != 2 or not row[0].strip() or not row[1].strip():
-                raise click.UsageError(
-                    f"Line {number} of {file.name} needs a question, a tab, and an id or `{NONE}`"
-                )
-            ids = [id.strip() for id in row[1].split(_SEPARATOR) if id.strip()]
-            questions.append(
-                EvaluationQuestion(question=row[0], right_ids=[] if ids == [NONE] else ids)
-            )
+    try:
+        lines = file.read_text("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{file.name} is not UTF-8 text: {error.reason}") from error
+    questions = [
+        _parse_line(line, f"Line {number} of {file.name}")
+        for number, line in enumerate(lines, 1)
+        if line.strip() and line != "question\tright_id"
+    ]
     if not questions:
         raise click.UsageError(f"{file.name} has no questions")
     return questions
+
+
+def _parse_line(line: str, place: str) -> EvaluationQuestion:
+    question, _, right = line.partition("\t")
+    ids = [id.strip() for id in right.split(_SEPARATOR) if id.strip()]
+    if not question.strip() or not ids or "\t" in right:
+        raise click.UsageError(f"{place} needs a question, a tab, and an id or `{NONE}`")
+    try:
+        return EvaluationQuestion(question=question, right_ids=[] if ids == [NONE] else ids)
+    except ValidationError as error:
+        raise click.UsageError(f"{place}: {error.errors()[0]['msg']}") from error
 
 
 def _format(result: dict[str, Any]) -> str:
