@@ -38,7 +38,7 @@ PLACES = {
     "EmbeddedIndex": ("engine.index:EmbeddedIndex", "engine.shelf:Shelf"),
     "read_file": ("ingest.read.reader:read_file", "ingest.reading:read"),
     "ReadOptions": ("ingest.document:ReadOptions", "ingest.document:Options"),
-    "GovukPage": ("bases.guidance.page:GovukPage", "bases.guidance.page:Page"),
+    "GovukPage": ("bases.guidance.pages.page:GovukPage", "bases.guidance.page:Page"),
     "Sandbox": ("ingest.read.sandbox:Sandbox", "ingest.sandbox:Sandbox"),
     "fuse": ("engine.hybrid:fuse", "engine.fusion:fuse"),
     "no_progress": ("core.progress:no_progress", "core.progress:unheard"),

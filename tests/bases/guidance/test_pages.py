@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
-from readingroom.bases.guidance.markdown import to_markdown
-from readingroom.bases.guidance.page import WEBSITE, GovukPage
+from readingroom.bases.guidance.pages.markdown import to_markdown
+from readingroom.bases.guidance.pages.page import WEBSITE, GovukPage
 from readingroom.demo.govuk import sample_items
 from tests.conftest import SHARED
 from tests.requirements import requirement

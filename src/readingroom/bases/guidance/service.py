@@ -34,7 +34,7 @@ from readingroom.bases.guidance.models import (
     Warned,
     make_guidance_id,
 )
-from readingroom.bases.guidance.page import (
+from readingroom.bases.guidance.pages.page import (
     ORGANISATION,
     GovukPage,
     is_plain_path,

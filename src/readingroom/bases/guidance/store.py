@@ -11,8 +11,8 @@ import anyio.to_thread
 from pydantic_core import from_json
 
 from readingroom.bases.guidance.errors import NotFoundOrRedirected
-from readingroom.bases.guidance.markdown import to_markdown
-from readingroom.bases.guidance.page import WEBSITE, GovukPage, is_plain_path
+from readingroom.bases.guidance.pages.markdown import to_markdown
+from readingroom.bases.guidance.pages.page import WEBSITE, GovukPage, is_plain_path
 from readingroom.core.lru import LRUCache
 from readingroom.net.cache import Cache, CachedReply, CacheEntry, Reply, StoredVersion
 from readingroom.net.errors import InvalidPath, UpstreamUnavailable

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from readingroom.bases.guidance.markdown import MarkdownConverter, resolve_link, to_markdown
+from readingroom.bases.guidance.pages.markdown import MarkdownConverter, resolve_link, to_markdown
 from readingroom.bases.guidance.models import Identifiers, Translation, WithdrawnNotice
 
 WEBSITE = "https://www.gov.uk"

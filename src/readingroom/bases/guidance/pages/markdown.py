@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import ClassVar
 from urllib.parse import urljoin, urlsplit
 
-from readingroom.bases.guidance.html import Element, parse_html
+from readingroom.bases.guidance.pages.html import Element, parse_html
 
 MAX_HTML_CHARS = 1_000_000
 MAX_MARKDOWN_CHARS = 4 * MAX_HTML_CHARS

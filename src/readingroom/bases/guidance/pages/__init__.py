@@ -1,0 +1,1 @@
+"""Pages of GOV.UK: their HTML, their text as Markdown, their sections and addresses."""
