@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 import readingroom
+from readingroom.bases.guidance.models import GetContentByPath, SearchGuidance
 from readingroom.bases.guidance.pages.markdown import (
     CUT_NOTE,
     MAX_EMPTY_CELLS,
@@ -18,7 +19,6 @@ from readingroom.bases.guidance.pages.markdown import (
     MAX_MARKDOWN_CHARS,
     to_markdown,
 )
-from readingroom.bases.guidance.models import GetContentByPath, SearchGuidance
 from readingroom.bases.guidance.pages.page import WEBSITE, GovukPage
 from tests.requirements import requirement
 from tests.support.govuk import RETURN, Upstream, rigged

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from readingroom.bases.guidance.pages.markdown import MarkdownConverter, resolve_link, to_markdown
 from readingroom.bases.guidance.models import Identifiers, Translation, WithdrawnNotice
+from readingroom.bases.guidance.pages.markdown import MarkdownConverter, resolve_link, to_markdown
 
 WEBSITE = "https://www.gov.uk"
 ORGANISATION = "charity-commission"
