@@ -32,7 +32,7 @@ def test_a_busy_host_is_asked_again_when_it_said_a_minute_later_at_most(
     waits: list[float] = []
     with closing(Downloads(tmp_path, pause=0.5, sleep=waits.append)) as downloads:
         transport = httpx2.MockTransport(lambda request: responses.pop(0))
-        downloads._http = httpx2.Client(transport=transport)
+        downloads._http_client = httpx2.Client(transport=transport)
         assert downloads.read("https://host.example/listing") == b"listing"
     assert waits == [wait, 0.5]
 
@@ -40,6 +40,6 @@ def test_a_busy_host_is_asked_again_when_it_said_a_minute_later_at_most(
 def test_after_the_last_attempt_the_failure_says_how_often_it_was_tried(tmp_path: Path) -> None:
     with closing(Downloads(tmp_path, sleep=lambda seconds: None)) as downloads:
         transport = httpx2.MockTransport(lambda request: httpx2.Response(500))
-        downloads._http = httpx2.Client(transport=transport)
+        downloads._http_client = httpx2.Client(transport=transport)
         with pytest.raises(DownloadFailed, match="status 500, after 4 tries"):
             downloads.read("https://host.example/listing")

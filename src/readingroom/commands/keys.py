@@ -42,7 +42,7 @@ def add(
 def list_keys(settings: RoomSettings, as_json: bool) -> None:
     """Show every key's name, when it was made, and whose tokens it stands for."""
     all_keys = KeyRing(settings.data).list_keys()
-    lines = [_format_line(key) for key in all_keys]
+    lines = [_format_key(key) for key in all_keys]
     print_result(
         as_json,
         {"keys": [asdict(key) for key in all_keys]},
@@ -59,6 +59,6 @@ def revoke(name: str, settings: RoomSettings, as_json: bool) -> None:
     print_result(as_json, {"name": name, "revoked": True}, f"Revoked {name}.")
 
 
-def _format_line(key: Key) -> str:
-    only = "read-only" if key.read_only else ""
-    return f"{key.name:<24} {key.created_at} {only:<9} {key.subject or ''}".rstrip()
+def _format_key(key: Key) -> str:
+    read_only_note = "read-only" if key.read_only else ""
+    return f"{key.name:<24} {key.created_at} {read_only_note:<9} {key.subject or ''}".rstrip()

@@ -152,11 +152,11 @@ def _restore_bases(
 
 def _put_in_place(staging_folder: Path, data_directory: Path) -> None:
     """Rename only: what was there goes aside, what was restored takes its place."""
-    replaceable = _list_replaceable(data_directory)
-    if replaceable:
+    replaceable_paths = _list_replaceable(data_directory)
+    if replaceable_paths:
         replaced_folder = data_directory / REPLACED_FOLDER / clock.now().strftime("%Y%m%dT%H%M%S%f")
         replaced_folder.mkdir(parents=True)
-        for path in replaceable:
+        for path in replaceable_paths:
             path.rename(replaced_folder / path.name)
     for path in staging_folder.iterdir():
         if path.name not in _KEPT_NAMES:

@@ -53,11 +53,11 @@ def add_common_options(
         *args: Any, data: str | None, demo: bool, as_json: bool, **kwargs: Any
     ) -> Any:
         try:
-            folder = str(find_sample_folder(data, makes_sample)) if demo else data
-            chosen = {name: kwargs.pop(name) for name in flags}
+            data_directory = str(find_sample_folder(data, makes_sample)) if demo else data
+            chosen_flags = {name: kwargs.pop(name) for name in flags}
             # The root command knows how settings are composed; this layer does not.
             load_settings = click.get_current_context().find_root().obj
-            settings: RoomSettings = load_settings({"data": folder, **chosen})
+            settings: RoomSettings = load_settings({"data": data_directory, **chosen_flags})
             return command_function(*args, settings=settings, as_json=as_json, **kwargs)
         except KnowledgeError as error:
             exit_with_error(error, as_json)
@@ -78,13 +78,13 @@ def exit_with_error(error: KnowledgeError, as_json: bool) -> NoReturn:
     sys.exit(2 if isinstance(error, InvalidSetting) else 1)
 
 
-def find_sample_folder(chosen: str | None, make: bool) -> Path:
+def find_sample_folder(named_path: str | None, make: bool) -> Path:
     """Return the sample's data directory; `make` turns an empty directory into it.
 
     Raise `InvalidSetting` when there is no sample, and `DataNotEmpty` when the directory holds
     something else.
     """
-    data = Path(chosen).expanduser().absolute() if chosen else find_sample_directory()
+    data = Path(named_path).expanduser().absolute() if named_path else find_sample_directory()
     if is_sample(data):
         return data
     if not make:
@@ -149,7 +149,7 @@ def progress_bar(label: str, hidden: bool) -> Iterator[ReportProgressSync]:
         yield report
 
 
-def print_tenths(sentence: str) -> ReportProgressSync:
+def print_tenths(sentence_template: str) -> ReportProgressSync:
     """Return a callback that prints progress to standard error at every tenth."""
     last_tenth = -1
 
@@ -158,7 +158,7 @@ def print_tenths(sentence: str) -> ReportProgressSync:
         tenth = int(10 * done // total) if total else 10
         if tenth > last_tenth:
             last_tenth = tenth
-            click.echo(sentence.format(round(done), round(total or 0)), err=True)
+            click.echo(sentence_template.format(round(done), round(total or 0)), err=True)
 
     return report
 

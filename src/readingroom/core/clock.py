@@ -4,8 +4,8 @@ import time
 from datetime import UTC, datetime
 
 # A file's timestamp can be any number, and `datetime` raises an error outside of these years.
-_EARLIEST = datetime.min.replace(tzinfo=UTC).timestamp()
-_LATEST = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
+_EARLIEST_TIMESTAMP = datetime.min.replace(tzinfo=UTC).timestamp()
+_LATEST_TIMESTAMP = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 
 def now() -> datetime:
@@ -25,4 +25,4 @@ def unix_seconds() -> float:
 
 def from_timestamp(timestamp: float) -> datetime:
     """Return a timestamp as a time in UTC, moved into the years 1 to 9999 if it is outside."""
-    return datetime.fromtimestamp(min(max(timestamp, _EARLIEST), _LATEST), UTC)
+    return datetime.fromtimestamp(min(max(timestamp, _EARLIEST_TIMESTAMP), _LATEST_TIMESTAMP), UTC)

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 from readingroom.core.errors import InvalidDate
 
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_DAY_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _EPOCH = date(1970, 1, 1)
 
 # How a store writes "still in force": later than any real day, so that a range filter needs no
@@ -16,7 +16,7 @@ OPEN_END = 99991231
 def parse_day(text: str) -> date:
     """Return a day written YYYY-MM-DD; raise `InvalidDate` for any other form of ISO 8601."""
     try:
-        if _DAY.fullmatch(text):
+        if _DAY_PATTERN.fullmatch(text):
             return date.fromisoformat(text)
     except ValueError:
         pass

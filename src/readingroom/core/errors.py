@@ -72,19 +72,20 @@ class InvalidArguments(KnowledgeError):
         """
         # Without the input: an error is logged and shown, and arguments may be confidential.
         problems = failure.errors(include_url=False, include_input=False, include_context=False)
-        messages: dict[str, list[str]] = {}
+        messages_by_field: dict[str, list[str]] = {}
         for problem in problems[:_MAX_PROBLEMS]:
             location = problem["loc"]
             # A missing field is not among the arguments, so its own name must not be removed.
             if arguments is not None and problem["type"] != "missing":
                 location = _remove_union_members(location, arguments)
-            messages.setdefault(_format_location(location), []).append(problem["msg"])
+            messages_by_field.setdefault(_format_location(location), []).append(problem["msg"])
         errors = [
-            {"field": field, "message": "; or: ".join(texts)} for field, texts in messages.items()
+            {"field": field, "message": "; or: ".join(field_messages)}
+            for field, field_messages in messages_by_field.items()
         ]
         if len(problems) > _MAX_PROBLEMS:
-            more = f"{len(problems) - _MAX_PROBLEMS} more do not fit"
-            errors.append({"field": "arguments", "message": more})
+            overflow_message = f"{len(problems) - _MAX_PROBLEMS} more do not fit"
+            errors.append({"field": "arguments", "message": overflow_message})
         return cls(errors)
 
 
@@ -100,13 +101,13 @@ _MAX_PROBLEMS = 20
 
 def _remove_union_members(location: tuple[int | str, ...], arguments: Any) -> tuple[int | str, ...]:
     """Return a location without the steps that the arguments do not have: names of types."""
-    steps: list[int | str] = []
+    location_steps: list[int | str] = []
     for step in location:
         indexes: Container[Any] = range(len(arguments)) if isinstance(arguments, list) else ()
         if step in (arguments if isinstance(arguments, Mapping) else indexes):
-            steps.append(step)
+            location_steps.append(step)
             arguments = arguments[step]
-    return tuple(steps)
+    return tuple(location_steps)
 
 
 def _format_location(location: tuple[int | str, ...]) -> str:

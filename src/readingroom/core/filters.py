@@ -73,11 +73,15 @@ class FilterFields:
     def select(self, metadata: Metadata) -> dict[str, Value]:
         """Return the part of a chunk's metadata that filters may use."""
         # A field may be in both tuples; each name is needed once.
-        names = dict.fromkeys((*self.exact_match, *self.numeric_ranges))
-        values = {name: metadata[name] for name in names if metadata.get(name) is not None}
-        for name, value in values.items():
+        field_names = dict.fromkeys((*self.exact_match, *self.numeric_ranges))
+        values = {
+            field_name: metadata[field_name]
+            for field_name in field_names
+            if metadata.get(field_name) is not None
+        }
+        for field_name, value in values.items():
             if not isinstance(value, str | int | float | bool):
-                raise ValueError(f"{name!r} is {value!r}, which cannot be filtered by")
+                raise ValueError(f"{field_name!r} is {value!r}, which cannot be filtered by")
         return values
 
 
@@ -85,8 +89,8 @@ def flatten(where: Filter | None) -> Iterator[Condition]:
     """Yield the conditions of a filter, all of which must hold."""
     match where:
         case And(parts):
-            for part in parts:
-                yield from flatten(part)
+            for sub_filter in parts:
+                yield from flatten(sub_filter)
         case Equals(field, value):
             yield In(field, (value,))
         case In() | Range():

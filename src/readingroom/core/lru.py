@@ -23,7 +23,7 @@ class LRUCache(Generic[Key, Value]):
     def __init__(self, max_size: int, weigh: Callable[[Key, Value], int] = _count_one) -> None:
         self._max_size = max_size
         self._weigh = weigh
-        self._size = 0
+        self._total_weight = 0
         self._entries: OrderedDict[Key, Value] = OrderedDict()
         # Callers are threads, and moving an entry while another is evicted would break the order.
         self._lock = threading.Lock()
@@ -44,8 +44,8 @@ class LRUCache(Generic[Key, Value]):
         with self._lock:
             self._remove(key)
             self._entries[key] = value
-            self._size += self._weigh(key, value)
-            while self._size > self._max_size:
+            self._total_weight += self._weigh(key, value)
+            while self._total_weight > self._max_size:
                 self._remove(next(iter(self._entries)))
 
     def discard(self, key: Key) -> None:
@@ -56,4 +56,4 @@ class LRUCache(Generic[Key, Value]):
     def _remove(self, key: Key) -> None:
         value = self._entries.pop(key, None)
         if value is not None:
-            self._size -= self._weigh(key, value)
+            self._total_weight -= self._weigh(key, value)

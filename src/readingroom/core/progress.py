@@ -23,12 +23,12 @@ def scale_progress(report: ReportProgress, start: float, end: float) -> ReportPr
 
     What it passes on never decreases: MCP demands that of progress notifications.
     """
-    reached = start
+    reached_percent = start
 
     async def report_scaled(done: float, total: float | None, message: str | None) -> None:
-        nonlocal reached
+        nonlocal reached_percent
         fraction = min(1.0, done / total) if total else 0.0
-        reached = max(reached, start + (end - start) * fraction)
-        await report(reached, 100.0, message)
+        reached_percent = max(reached_percent, start + (end - start) * fraction)
+        await report(reached_percent, 100.0, message)
 
     return report_scaled

@@ -218,7 +218,7 @@ def read_settings(
             if _get_extra(field, "not_for_sample")
         ]
         if forbidden_flags := [name for name in excluded_names if name in flags]:
-            flag = _name_flag(settings_class, forbidden_flags[0])
+            flag = _format_flag(settings_class, forbidden_flags[0])
             raise InvalidSetting(f"{flag} does not go with the sample; leave it out")
         chosen_values = {
             name: value for name, value in chosen_values.items() if name not in excluded_names
@@ -242,9 +242,9 @@ def make_sandbox_environment(**extra_variables: str) -> dict[str, str]:
     return present_variables | extra_variables
 
 
-def _get_extra(field: FieldInfo, name: str) -> Any:
+def _get_extra(field: FieldInfo, extra_name: str) -> Any:
     assert isinstance(field.json_schema_extra, dict)
-    return field.json_schema_extra.get(name)
+    return field.json_schema_extra.get(extra_name)
 
 
 def _choose_data_directory(named_path: str | Path | None) -> Path:
@@ -285,26 +285,26 @@ def _describe_errors(
     flags: Mapping[str, Any],
 ) -> str:
     """Return each bad value, named the way its author wrote it."""
-    lines = []
+    problem_texts = []
     for problem in error.errors():
-        origin = _name_origin(settings_class, str(problem["loc"][0]), file_values, flags)
-        lines.append(f"{origin}: {problem['msg']}")
-    return "; ".join(lines)
+        origin = _describe_origin(settings_class, str(problem["loc"][0]), file_values, flags)
+        problem_texts.append(f"{origin}: {problem['msg']}")
+    return "; ".join(problem_texts)
 
 
-def _name_origin(
+def _describe_origin(
     settings_class: type[RoomSettings],
     name: str,
     file_values: Mapping[str, Any],
     flags: Mapping[str, Any],
 ) -> str:
     if name in flags:
-        return _name_flag(settings_class, name)
+        return _format_flag(settings_class, name)
     if name in file_values:
         return f"readingroom.toml: {name}"
     return get_variable_name(settings_class.model_fields[name])
 
 
-def _name_flag(settings_class: type[RoomSettings], name: str) -> str:
+def _format_flag(settings_class: type[RoomSettings], name: str) -> str:
     flag = _get_extra(settings_class.model_fields[name], "flag")
     return str(flag) if flag else "--" + name.replace("_", "-")

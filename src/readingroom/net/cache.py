@@ -127,8 +127,8 @@ class Cache:
 
     async def read(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
         """Return the reply, fetched once however many callers want it at the same time."""
-        fresh = self._serve_if_fresh(await self._backend.get(key))
-        return fresh or await self._flights.run(key, lambda: self._renew(key, ttl, fetch))
+        fresh_reply = self._serve_if_fresh(await self._backend.get(key))
+        return fresh_reply or await self._flights.run(key, lambda: self._renew(key, ttl, fetch))
 
     async def refresh(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
         """Return the reply fetched anew, without its ETag, even if the stored one is fresh."""
@@ -142,14 +142,14 @@ class Cache:
 
     async def _renew(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
         # Read again: another fetch may have finished between the first read and this one's start.
-        stored = await self._backend.get(key)
-        fresh = self._serve_if_fresh(stored)
-        if fresh:
-            return fresh
+        stored_entry = await self._backend.get(key)
+        fresh_reply = self._serve_if_fresh(stored_entry)
+        if fresh_reply:
+            return fresh_reply
         try:
-            return await self._fetch(key, ttl, fetch, stored)
+            return await self._fetch(key, ttl, fetch, stored_entry)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            return self._serve_stale_or_raise(stored, failure)
+            return self._serve_stale_or_raise(stored_entry, failure)
 
     async def _fetch_anew(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
         try:
@@ -158,17 +158,17 @@ class Cache:
             return self._serve_stale_or_raise(await self._backend.get(key), failure)
 
     async def _fetch(
-        self, key: str, ttl: float, fetch: Fetch, stored: CacheEntry | None
+        self, key: str, ttl: float, fetch: Fetch, stored_entry: CacheEntry | None
     ) -> CachedReply:
-        version = (
-            StoredVersion(stored.reply.etag, self._can_be_served(stored))
-            if stored
+        stored_version = (
+            StoredVersion(stored_entry.reply.etag, self._can_be_served(stored_entry))
+            if stored_entry
             else StoredVersion()
         )
-        reply = await fetch(version)
+        reply = await fetch(stored_version)
         if reply is None:
-            assert stored is not None, "only a stored entry can be unchanged"
-            reply = stored.reply
+            assert stored_entry is not None, "only a stored entry can be unchanged"
+            reply = stored_entry.reply
         entry = CacheEntry(reply, self._clock(), _limit_ttl(ttl, reply.max_age))
         # A reply that may not be stored still replaces the older one, which no longer holds.
         await self._backend.put(
@@ -177,11 +177,13 @@ class Cache:
         return CachedReply(entry, hit=False, age=0.0)
 
     def _serve_stale_or_raise(
-        self, stored: CacheEntry | None, failure: UpstreamError
+        self, stored_entry: CacheEntry | None, failure: UpstreamError
     ) -> CachedReply:
-        if stored is None or not self._can_be_served(stored):
+        if stored_entry is None or not self._can_be_served(stored_entry):
             raise failure
-        return CachedReply(stored, hit=True, age=self._compute_age(stored), failure=failure)
+        return CachedReply(
+            stored_entry, hit=True, age=self._compute_age(stored_entry), failure=failure
+        )
 
     def _can_be_served(self, entry: CacheEntry) -> bool:
         # Only pages: that one was missing a while ago says nothing about now.
@@ -212,7 +214,7 @@ class SingleFlight(Generic[Result]):
     def __init__(self) -> None:
         self._flights: dict[str, _Flight[Result]] = {}
 
-    async def run(self, key: str, work: Callable[[], Awaitable[Result]]) -> Result:
+    async def run(self, key: str, fetch_result: Callable[[], Awaitable[Result]]) -> Result:
         while key in self._flights:
             flight = self._flights[key]
             await flight.landed_event.wait()
@@ -221,13 +223,13 @@ class SingleFlight(Generic[Result]):
             if flight.result is not None:
                 return flight.result
             # The leader was cancelled: the first to notice leads the next flight.
-        return await self._lead(key, work)
+        return await self._lead(key, fetch_result)
 
-    async def _lead(self, key: str, work: Callable[[], Awaitable[Result]]) -> Result:
+    async def _lead(self, key: str, fetch_result: Callable[[], Awaitable[Result]]) -> Result:
         flight: _Flight[Result] = _Flight()
         self._flights[key] = flight
         try:
-            flight.result = await work()
+            flight.result = await fetch_result()
             return flight.result
         # Not BaseException: cancelling the leader must not fail those who wait with it.
         except Exception as failure:

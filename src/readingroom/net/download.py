@@ -67,7 +67,7 @@ class Downloads:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._folder = folder
-        self._pause = pause
+        self._pause_seconds = pause
         self._sleep = sleep
         self._is_first_request = True
         folder.mkdir(parents=True, exist_ok=True)
@@ -75,10 +75,10 @@ class Downloads:
         self._db.execute(_FILES_TABLE)
         self._db.execute(_PARTS_TABLE)
         # Without compression, so that lengths and ranges count the file's own bytes.
-        self._http = make_client(headers={"Accept-Encoding": "identity"})
+        self._http_client = make_client(headers={"Accept-Encoding": "identity"})
 
     def close(self) -> None:
-        self._http.close()
+        self._http_client.close()
         self._db.close()
 
     def read(self, url: str, accept: str = "*/*") -> bytes:
@@ -99,46 +99,46 @@ class Downloads:
 
     # --- politeness ---
 
-    def _retry_work(self, work: Callable[[], Result]) -> Result:
+    def _retry_work(self, make_request: Callable[[], Result]) -> Result:
         try:
-            return retry(lambda: self._attempt_once(work), _RETRY_POLICY, self._sleep)
+            return retry(lambda: self._attempt_once(make_request), _RETRY_POLICY, self._sleep)
         except TransientError as error:
             raise DownloadFailed(f"{error}, after {_RETRY_POLICY.attempts} tries") from error
 
-    def _attempt_once(self, work: Callable[[], Result]) -> Result:
+    def _attempt_once(self, make_request: Callable[[], Result]) -> Result:
         if not self._is_first_request:
-            self._sleep(self._pause)
+            self._sleep(self._pause_seconds)
         self._is_first_request = False
         try:
-            return work()
+            return make_request()
         except httpx2.HTTPError as error:
             raise TransientError(str(error) or type(error).__name__) from error
 
-    def _check_status(self, response: httpx2.Response, *accepted: int) -> None:
+    def _check_status(self, response: httpx2.Response, *accepted_statuses: int) -> None:
         status = response.status_code
-        if status in accepted:
+        if status in accepted_statuses:
             return
         if status in (404, 410):
             raise RemoteFileMissing(f"{response.url} is not there ({status})")
         if status == 429 or status >= 500:
-            wait = parse_retry_after(response.headers.get("retry-after"))
-            raise TransientError(f"{response.url} answered with status {status}", wait)
+            wait_seconds = parse_retry_after(response.headers.get("retry-after"))
+            raise TransientError(f"{response.url} answered with status {status}", wait_seconds)
         location = response.headers.get("location")
-        redirect = f" and redirects to {location}" if location else ""
-        raise DownloadFailed(f"{response.url} answered with status {status}{redirect}")
+        redirect_note = f" and redirects to {location}" if location else ""
+        raise DownloadFailed(f"{response.url} answered with status {status}{redirect_note}")
 
     # --- one request ---
 
     def _read_listing(self, url: str, accept: str) -> bytes:
-        with self._http.stream("GET", url, headers={"Accept": accept}) as response:
+        with self._http_client.stream("GET", url, headers={"Accept": accept}) as response:
             self._check_status(response, 200)
-            blocks, size = [], 0
+            body_blocks, size = [], 0
             for block in response.iter_bytes():
                 size += len(block)
                 if size > MAX_LISTING_BYTES:
                     raise DownloadFailed(f"{url} is too long for a listing")
-                blocks.append(block)
-            return b"".join(blocks)
+                body_blocks.append(block)
+            return b"".join(body_blocks)
 
     def _fetch_file(self, remote: RemoteFile, report: ReportProgressSync) -> DownloadedFile:
         path = self._make_local_path(remote.name)
@@ -146,7 +146,7 @@ class Downloads:
         part_path = path.with_name(path.name + ".part")
         partial = self._find_partial(remote, part_path)
         headers = _make_conditional_headers(stored_row, partial)
-        with self._http.stream("GET", remote.url, headers=headers) as response:
+        with self._http_client.stream("GET", remote.url, headers=headers) as response:
             # 416: the part here is longer than the file, so it belongs to another version of it.
             if response.status_code == 416:
                 part_path.unlink(missing_ok=True)
@@ -175,20 +175,20 @@ class Downloads:
 
     def _find_complete(self, remote: RemoteFile, path: Path) -> Row | None:
         """Return the row of a file that is here complete and undamaged, else None."""
-        row: Row | None = self._db.execute(
+        file_row: Row | None = self._db.execute(
             "SELECT * FROM files WHERE url = ?", (remote.url,)
         ).fetchone()
-        if row is None or not path.is_file() or hash_file(path) != row["sha256"]:
+        if file_row is None or not path.is_file() or hash_file(path) != file_row["sha256"]:
             return None
-        return row
+        return file_row
 
     def _find_partial(self, remote: RemoteFile, part_path: Path) -> "_PartialFile | None":
         """Return what is here of a file that broke off; None where it cannot be resumed."""
-        row = self._db.execute("SELECT * FROM parts WHERE url = ?", (remote.url,)).fetchone()
-        if row is None or not part_path.is_file() or not part_path.stat().st_size:
+        part_row = self._db.execute("SELECT * FROM parts WHERE url = ?", (remote.url,)).fetchone()
+        if part_row is None or not part_path.is_file() or not part_path.stat().st_size:
             return None
         # Without a validator the rest of another version could be appended unnoticed.
-        validator = row["etag"] if _is_strong(row["etag"]) else row["modified"]
+        validator = part_row["etag"] if _is_strong(part_row["etag"]) else part_row["modified"]
         return _PartialFile(part_path.stat().st_size, validator) if validator else None
 
     def _record_partial(self, remote: RemoteFile, response: httpx2.Response) -> None:
@@ -208,10 +208,10 @@ class Downloads:
         part_path.replace(path)
         _sync_folder(path.parent)
         headers = response.headers
-        row = (remote.url, remote.name, headers.get("etag"), headers.get("last-modified"))
+        row_start = (remote.url, remote.name, headers.get("etag"), headers.get("last-modified"))
         with self._db.transaction():
             self._db.execute(
-                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", (*row, size, sha256)
+                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", (*row_start, size, sha256)
             )
             self._db.execute("DELETE FROM parts WHERE url = ?", (remote.url,))
         return DownloadedFile(path, sha256, size, is_new=True)
@@ -256,7 +256,7 @@ def _write_body(
     """Append the body to the part, or replace it; return the part's size afterwards."""
     size = part_path.stat().st_size if is_resumed else 0
     content_length = response.headers.get("content-length", "")
-    total = size + int(content_length) if content_length.isdecimal() else None
+    total_bytes = size + int(content_length) if content_length.isdecimal() else None
     with part_path.open("ab" if is_resumed else "wb") as file:
         for block in response.iter_bytes():
             file.write(block)
@@ -264,7 +264,7 @@ def _write_body(
             if size > MAX_FILE_BYTES:
                 part_path.unlink()
                 raise DownloadFailed(f"{response.url} is longer than any official file")
-            report(size, total, None)
+            report(size, total_bytes, None)
         file.flush()
         # Before it gets its name: a file under its own name must be complete after a power cut.
         os.fsync(file.fileno())

@@ -31,7 +31,7 @@ class _Turn:
 class SlidingWindow:
     """A limiter whose turns are counted in this process.
 
-    Of two turns that are `limit` apart, the later comes at least a window after the earlier_turn. A
+    Of two turns that are `limit` apart, the later comes at least a window after the earlier. A
     client that comes early is given a time in the future; one that wakes late moves its own time,
     and with it those of the turns that depend on it.
     """
@@ -44,32 +44,32 @@ class SlidingWindow:
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self._limit = limit
-        self._window = window
+        self._window_seconds = window
         self._clock = clock
         self._sleep = sleep
-        self._turns: LRUCache[str, deque[_Turn]] = LRUCache(_MAX_CLIENTS)
+        self._turns_by_client: LRUCache[str, deque[_Turn]] = LRUCache(_MAX_CLIENTS)
 
     async def acquire(self, client: str, max_wait: float) -> float | None:
         turns = self._get_turns(client)
         earlier_turn = turns[0] if len(turns) == self._limit else None
         now = self._clock()
-        turn = _Turn(max(now, earlier_turn.time + self._window) if earlier_turn else now)
+        turn = _Turn(max(now, earlier_turn.time + self._window_seconds) if earlier_turn else now)
         # Refused before it is queued: a turn that is not taken must not delay others.
         if turn.time - now > max_wait:
             return turn.time - now
         turns.append(turn)
         if earlier_turn:
             # Computed anew after each sleep: the earlier turn moves when its client wakes late.
-            while (wait := earlier_turn.time + self._window - self._clock()) > 0:
-                await self._sleep(wait)
+            while (wait_seconds := earlier_turn.time + self._window_seconds - self._clock()) > 0:
+                await self._sleep(wait_seconds)
         # A client that woke late used its turn now, and the next one must keep its distance from
         # now.
         turn.time = max(turn.time, self._clock())
         return None
 
     def _get_turns(self, client: str) -> deque[_Turn]:
-        turns = self._turns.get(client)
+        turns = self._turns_by_client.get(client)
         if turns is None:
             turns = deque(maxlen=self._limit)
-            self._turns.put(client, turns)
+            self._turns_by_client.put(client, turns)
         return turns

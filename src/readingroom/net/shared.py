@@ -116,23 +116,25 @@ class RedisLimiter:
     def __init__(self, redis: RedisConnection, limit: int, window: float = 1.0) -> None:
         self._redis = redis
         self._limit = limit
-        self._window = window
-        self._fallback = SlidingWindow(limit, window)
-        self._script = redis.client.register_script(_ACQUIRE_SCRIPT)
+        self._window_seconds = window
+        self._local_limiter = SlidingWindow(limit, window)
+        self._acquire_script = redis.client.register_script(_ACQUIRE_SCRIPT)
 
     async def acquire(self, client: str, max_wait: float) -> float | None:
-        arguments = [self._limit, int(self._window * 1e6), int(max_wait * 1e6)]
+        script_arguments = [self._limit, int(self._window_seconds * 1e6), int(max_wait * 1e6)]
         answer = await self._redis.run(
-            lambda: self._script(keys=[_make_redis_key("turns", client)], args=arguments)
+            lambda: self._acquire_script(
+                keys=[_make_redis_key("turns", client)], args=script_arguments
+            )
         )
         if answer is None:
-            return await self._fallback.acquire(client, max_wait)
-        granted, microseconds = answer
-        wait = float(microseconds) / 1e6
-        if not granted:
-            return wait
-        if wait > 0:
-            await anyio.sleep(wait)
+            return await self._local_limiter.acquire(client, max_wait)
+        is_granted, microseconds = answer
+        wait_seconds = float(microseconds) / 1e6
+        if not is_granted:
+            return wait_seconds
+        if wait_seconds > 0:
+            await anyio.sleep(wait_seconds)
         return None
 
 
@@ -155,9 +157,9 @@ def _encode_entry(entry: CacheEntry) -> bytes:
 
 def _decode_entry(encoded_entry: bytes) -> CacheEntry | None:
     """Return the entry; None for bytes that another version, or another program, wrote."""
-    head, _, body = encoded_entry.partition(b"\n")
+    header_line, _, body = encoded_entry.partition(b"\n")
     try:
-        fetched_at, ttl, status, etag, location, max_age = json.loads(head)
+        fetched_at, ttl, status, etag, location, max_age = json.loads(header_line)
         reply = Reply(int(status), body, etag, location, max_age)
         return CacheEntry(reply, float(fetched_at), float(ttl))
     except (ValueError, TypeError):

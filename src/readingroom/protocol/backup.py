@@ -116,8 +116,9 @@ class OwnerBackup(BaseBackup):
         return True
 
     def is_backup_file(self, file_name: str) -> bool:
-        folder, _, name = file_name.partition("/")
-        return folder == self._base_name and self._file_names.fullmatch(name) is not None
+        folder_name, _, name_in_folder = file_name.partition("/")
+        is_known = self._file_names.fullmatch(name_in_folder) is not None
+        return folder_name == self._base_name and is_known
 
     @contextmanager
     def lock(self, data_directory: Path) -> Iterator[None]:

@@ -218,12 +218,12 @@ def make_tool(
 ) -> Tool:
     """Make a tool of a coroutine, whose name, annotations and docstring become the tool's."""
     annotations = typing.get_type_hints(run)
-    docstring = inspect.cleandoc(run.__doc__ or "")
+    description = inspect.cleandoc(run.__doc__ or "")
     question, _call, answer = annotations.values()
     return Tool(
         name=run.__name__,
         title=title,
-        describe=describe or (lambda: docstring),
+        describe=describe or (lambda: description),
         question=question,
         answer_type=answer,
         run=run,
@@ -234,15 +234,18 @@ def make_tool(
 
 
 def _is_answer(annotation: Any) -> bool:
-    members = typing.get_args(annotation) or (annotation,)
-    return all(isinstance(member, type) and issubclass(member, Answer) for member in members)
+    answer_types = typing.get_args(annotation) or (annotation,)
+    return all(
+        isinstance(answer_type, type) and issubclass(answer_type, Answer)
+        for answer_type in answer_types
+    )
 
 
-def _set_allowed_values(argument: Schema, values: list[str]) -> None:
+def _set_allowed_values(argument_schema: Schema, values: list[str]) -> None:
     """Set which strings an argument may be, also where it may be null."""
-    for part in argument.get("anyOf", [argument]):
-        if part.get("type") == "string":
-            part["enum"] = values
+    for alternative in argument_schema.get("anyOf", [argument_schema]):
+        if alternative.get("type") == "string":
+            alternative["enum"] = values
 
 
 def _remove_titles(schema: Schema) -> Schema:

@@ -39,7 +39,7 @@ from readingroom.server.pages.landing import LandingPages
 from readingroom.server.pages.manifest import build_manifest_routes
 from readingroom.server.pages.record import show_record
 from readingroom.server.settings import ServerSettings
-from readingroom.server.startup import HEALTH, READY, show_health, warm_up
+from readingroom.server.startup import HEALTH_PATH, READY_PATH, show_health, warm_up
 
 
 @dataclass(frozen=True)
@@ -61,27 +61,30 @@ def build_app(
     metrics = Metrics(collector for base in bases for collector in base.metric_collectors)
     allowed_names = list_allowed_names(settings)
     admin_key = AdminKey(admin_access.key) if admin_access else None
-    limits = SessionLimits(
+    session_limits = SessionLimits(
         max_sessions=settings.max_sessions,
         max_sessions_per_caller=settings.max_sessions_per_caller,
         idle_seconds=settings.session_idle_seconds,
         max_body_bytes=settings.max_body_bytes,
     )
-    pages = LandingPages(faces, settings, policies)
+    landing_pages = LandingPages(faces, settings, policies)
     recorders = [log_call, metrics.count]
-    endpoints = [_McpEndpoint(face, limits, pages, recorders, settings.sample) for face in faces]
+    endpoints = [
+        _McpEndpoint(face, session_limits, landing_pages, recorders, settings.sample)
+        for face in faces
+    ]
     routes: list[BaseRoute] = [
         *(route for endpoint in endpoints for route in endpoint.make_routes()),
         *policies.make_routes(),
         *build_manifest_routes(faces, settings, policies),
         *make_base_page_routes(bases),
-        Route("/", pages.show_index),
-        Route(HEALTH, show_health),
-        Route(READY, Readiness(bases).show),
+        Route("/", landing_pages.show_index),
+        Route(HEALTH_PATH, show_health),
+        Route(READY_PATH, Readiness(bases).show),
         Route("/metrics", partial(_show_metrics, metrics)),
     ]
-    if desk := next((base for base in bases if base.name == DESK), None):
-        routes.append(Route("/read", partial(show_record, desk.service, settings.sample)))
+    if desk_base := next((base for base in bases if base.name == DESK), None):
+        routes.append(Route("/read", partial(show_record, desk_base.service, settings.sample)))
     if admin_access and admin_key:
         services = {base.name: base.service for base in bases}
         endpoint = AdminEndpoint(admin_access.commands, services, admin_key)
@@ -158,24 +161,26 @@ class _OriginOnlyCors(CORSMiddleware):
 async def _lifespan(
     bases: Sequence[KnowledgeBase], endpoints: Sequence[_McpEndpoint], app: Starlette
 ) -> AsyncIterator[None]:
-    async with contextlib.AsyncExitStack() as running:
+    async with contextlib.AsyncExitStack() as exit_stack:
         # Endpoints after bases: at the end their sessions are closed while the bases still run.
         for base in bases:
-            await running.enter_async_context(base.lifespan())
+            await exit_stack.enter_async_context(base.lifespan())
         for endpoint in endpoints:
-            await running.enter_async_context(endpoint.http.manager.run())
-        background = await running.enter_async_context(anyio.create_task_group())
-        background.start_soon(warm_up, bases)
+            await exit_stack.enter_async_context(endpoint.http.manager.run())
+        background_tasks = await exit_stack.enter_async_context(anyio.create_task_group())
+        background_tasks.start_soon(warm_up, bases)
         yield
-        background.cancel_scope.cancel()
+        background_tasks.cancel_scope.cancel()
 
 
 def _build_cors_options(allowed_names: AllowedNames) -> dict[str, Any]:
     """Return the options that let pages of the allowed origins read our answers."""
     # `:*` is any port; everything else that an operator wrote is literal, never a pattern.
-    patterns = [re.escape(origin).replace(r":\*", ":[0-9]+") for origin in allowed_names.origins]
+    origin_patterns = [
+        re.escape(origin).replace(r":\*", ":[0-9]+") for origin in allowed_names.origins
+    ]
     return {
-        "allow_origin_regex": "|".join(patterns),
+        "allow_origin_regex": "|".join(origin_patterns),
         # DELETE ends an MCP session.
         "allow_methods": ["GET", "POST", "DELETE"],
         "allow_headers": ["*"],

@@ -30,7 +30,7 @@ _WARNING_SECONDS = 60
 _MAX_DESCRIPTORS = 65_536  # more serves nobody, and some programs loop over all of them
 _MAX_CONNECTIONS = 8_192  # some 25 KB each
 _LINGER_SECONDS = 2.0
-_TOO_LONG = 16 * 1024  # h11's own limit for a request line with its headers
+_MAX_HEAD_BYTES = 16 * 1024  # h11's own limit for a request line with its headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +48,19 @@ class ConnectionLimits:
 
 def raise_descriptor_limit() -> int:
     """Raise the soft limit of open files to the hard one, and return the limit that now holds."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return _MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted_limit = (
+        _MAX_DESCRIPTORS
+        if hard_limit == resource.RLIM_INFINITY
+        else min(hard_limit, _MAX_DESCRIPTORS)
+    )
+    if soft_limit == resource.RLIM_INFINITY or soft_limit >= wanted_limit:
+        return _MAX_DESCRIPTORS if soft_limit == resource.RLIM_INFINITY else soft_limit
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted_limit, hard_limit))
     except (OSError, ValueError):  # macOS has a lower limit than it says
-        return soft
-    return wanted
+        return soft_limit
+    return wanted_limit
 
 
 def count_spare_descriptors(descriptor_limit: int) -> int:
@@ -156,13 +160,16 @@ class ConnectionGuard:
 
     def _close_crowding(self) -> None:
         """Close the oldest half-open connections of every address that has too many."""
-        surplus = Counter(connection.address for connection in self._half_open_ticks)
-        for address in surplus:
-            surplus[address] -= self.limits.max_half_open
+        surplus_by_address = Counter(connection.address for connection in self._half_open_ticks)
+        for address in surplus_by_address:
+            surplus_by_address[address] -= self.limits.max_half_open
         crowding_connections = []
         for connection, began_tick in self._half_open_ticks.items():
-            if surplus[connection.address] > 0 and began_tick <= self._tick - _GRACE_TICKS:
-                surplus[connection.address] -= 1
+            if (
+                surplus_by_address[connection.address] > 0
+                and began_tick <= self._tick - _GRACE_TICKS
+            ):
+                surplus_by_address[connection.address] -= 1
                 crowding_connections.append(connection)
         if crowding_connections:
             self._warn(
@@ -174,19 +181,19 @@ class ConnectionGuard:
 
     def _close_unread(self) -> None:
         oldest_tick = self._tick - self.limits.unread_seconds / _TICK_SECONDS
-        stalled = []
+        stalled_connections = []
         for connection, (since_tick, unread_bytes) in self._unread_answers.items():
-            now_unread = connection.count_unread_bytes()
-            if now_unread < unread_bytes:
-                self._unread_answers[connection] = (self._tick, now_unread)
+            unread_bytes_now = connection.count_unread_bytes()
+            if unread_bytes_now < unread_bytes:
+                self._unread_answers[connection] = (self._tick, unread_bytes_now)
             elif since_tick <= oldest_tick:
-                stalled.append(connection)
-        for connection in stalled:
+                stalled_connections.append(connection)
+        for connection in stalled_connections:
             logger.warning(
                 "An answer that nobody reads was dropped",
                 extra={"fields": {"client_ip": connection.address}},
             )
-        _abort_all(stalled)
+        _abort_all(stalled_connections)
 
     def _warn(self, message: str, connection: "GuardedProtocol", closed: int) -> None:
         """Log one line a minute: a flood must not fill the log as well."""
@@ -218,8 +225,8 @@ class GuardedProtocol(H11Protocol):
 
     def register(self, transport: asyncio.Transport) -> None:
         """Let the guard know of the connection, which may still have its TLS handshake to do."""
-        peer = transport.get_extra_info("peername")
-        self.address = group_address(peer[0]) if peer else "unknown"
+        peer_address = transport.get_extra_info("peername")
+        self.address = group_address(peer_address[0]) if peer_address else "unknown"
         self.transport = transport
         self._guard.add(self)
 
@@ -270,7 +277,7 @@ class GuardedProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is no valid request; one that is too long has statuses of its own."""
         unparsed, _ = self.conn.trailing_data
-        if self.conn.their_state is h11.ERROR and len(unparsed) > _TOO_LONG:
+        if self.conn.their_state is h11.ERROR and len(unparsed) > _MAX_HEAD_BYTES:
             is_address = b"\n" not in unparsed
             status = 414 if is_address else 431
             too_long = "The address" if is_address else "The headers"
@@ -334,7 +341,7 @@ class TlsProtocol(asyncio.Protocol):
 
     async def _shake_hands(self, transport: asyncio.Transport) -> None:
         try:
-            encrypted = await asyncio.get_running_loop().start_tls(
+            tls_transport = await asyncio.get_running_loop().start_tls(
                 transport,
                 self,
                 self._context,
@@ -342,12 +349,12 @@ class TlsProtocol(asyncio.Protocol):
                 ssl_handshake_timeout=self._guard.limits.header_seconds,
             )
         except (OSError, TimeoutError):  # an SSLError is an OSError
-            encrypted = None
-        if encrypted is None or encrypted.is_closing():
+            tls_transport = None
+        if tls_transport is None or tls_transport.is_closing():
             self._guard.remove(self._http_protocol)
             transport.abort()
             return
-        encrypted.set_protocol(self._http_protocol)
-        self._http_protocol.connection_made(encrypted)
+        tls_transport.set_protocol(self._http_protocol)
+        self._http_protocol.connection_made(tls_transport)
         if self._early_data:
             self._http_protocol.data_received(self._early_data)

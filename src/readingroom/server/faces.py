@@ -28,13 +28,13 @@ class Face:
         """Every tool by name, sorted, with the dialect in which its errors are rendered."""
         tools_with_dialects = [(tool, base.dialect) for base in self.bases for tool in base.tools]
         # Sorted, so that a client which caches `tools/list` sees the same listing at every start.
-        by_name = {
+        tools_by_name = {
             tool.name: (tool, dialect)
             for tool, dialect in sorted(tools_with_dialects, key=_get_tool_name)
         }
-        if len(by_name) < len(tools_with_dialects):
+        if len(tools_by_name) < len(tools_with_dialects):
             raise ValueError(f"Two tools of the face {self.server_name} have the same name")
-        return by_name
+        return tools_by_name
 
 
 def make_face(base: KnowledgeBase, path: str = "") -> Face:

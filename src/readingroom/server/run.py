@@ -79,9 +79,9 @@ def bind(host: str, port: int) -> socket.socket:
 def format_local_address(listener: socket.socket, scheme: str) -> str:
     """Return the address by which a client on this machine reaches the listener."""
     host, port = listener.getsockname()[:2]
-    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    name = f"[{reachable}]" if ":" in reachable else reachable
-    return f"{scheme}://{name}:{port}"
+    reachable_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    url_host = f"[{reachable_host}]" if ":" in reachable_host else reachable_host
+    return f"{scheme}://{url_host}:{port}"
 
 
 def run(

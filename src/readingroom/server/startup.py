@@ -20,8 +20,8 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.http.errors import ErrorMiddleware
 
-HEALTH = "/health"
-READY = "/ready"
+HEALTH_PATH = "/health"
+READY_PATH = "/ready"
 
 OpenApp = Callable[[], tuple[Starlette, Callable[[], None]]]
 """Returns the app of a server, and what to call as soon as it answers."""
@@ -47,10 +47,10 @@ class StartingApp:
         self.failure: Exception | None = None
         self._open_app = open_app
         self._app: ASGIApp | None = None
-        self._is_opened = anyio.Event()
-        self._is_stopping = anyio.Event()
+        self._opened_event = anyio.Event()
+        self._stopping_event = anyio.Event()
         self._probes = Starlette(
-            routes=[Route(HEALTH, show_health), Route("/{path:path}", _show_starting)],
+            routes=[Route(HEALTH_PATH, show_health), Route("/{path:path}", _show_starting)],
             middleware=[Middleware(ErrorMiddleware)],
             lifespan=self._lifespan,
         )
@@ -59,8 +59,8 @@ class StartingApp:
         if scope["type"] == "lifespan":
             await self._probes(scope, receive, send)
             return
-        if scope["path"] not in (HEALTH, READY):
-            await self._is_opened.wait()
+        if scope["path"] not in (HEALTH_PATH, READY_PATH):
+            await self._opened_event.wait()
         await (self._app or self._probes)(scope, receive, send)
 
     @asynccontextmanager
@@ -68,7 +68,7 @@ class StartingApp:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._run_app)
             yield
-            self._is_stopping.set()
+            self._stopping_event.set()
             if self._app is None:
                 tasks.cancel_scope.cancel()
 
@@ -77,12 +77,12 @@ class StartingApp:
             app, announce_ready = await anyio.to_thread.run_sync(self._open_app)
             async with app.router.lifespan_context(app):
                 self._app = app
-                self._is_opened.set()
+                self._opened_event.set()
                 announce_ready()
-                await self._is_stopping.wait()
+                await self._stopping_event.wait()
         except Exception as error:
             self.failure = error
-            self._is_opened.set()
+            self._opened_event.set()
             self.stop()
 
 

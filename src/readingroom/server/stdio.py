@@ -25,20 +25,20 @@ async def serve_stdio(base: KnowledgeBase, is_sample: bool = False) -> None:
     """Serve until the client closes our standard input and its open requests are answered."""
     server = build_mcp_server(make_face(base), [log_call], is_sample)
     # Without them the SDK would drop what is still running when the input ends.
-    unanswered = UnansweredRequests()
+    unanswered_requests = UnansweredRequests()
 
     async def wait_for_answers() -> None:
         with anyio.move_on_after(_GRACE_SECONDS):
-            await unanswered.wait_until_answered()
+            await unanswered_requests.wait_until_answered()
 
     def note_message(message: Any) -> None:
         if isinstance(message, Exception):
             # The SDK passes over it in silence, and a client's author would wonder.
             logger.debug("a line on standard input is no JSON-RPC message and was passed over")
         else:
-            unanswered.add(message)
+            unanswered_requests.add(message)
 
     async with base.lifespan(), stdio_server() as (incoming, outgoing):
         requests = WatchedReceiveStream(incoming, note_message, wait_for_answers)
-        responses = WatchedSendStream(outgoing, unanswered.remove)
+        responses = WatchedSendStream(outgoing, unanswered_requests.remove)
         await server.run(requests, responses, server.create_initialization_options())

@@ -116,11 +116,14 @@ def unpack(
         check_manifest(manifest)
         missing_entries = dict(manifest.files)
         while member := tar.next():
-            entry = missing_entries.pop(member.name, None)
-            if entry is None or not member.isfile():
+            file_entry = missing_entries.pop(member.name, None)
+            if file_entry is None or not member.isfile():
                 raise BackupUnusable(f"{archive} is damaged: {member.name} does not belong in it")
             # Compared first: of a file that is larger than declared nothing is written.
-            if member.size != entry.bytes or _extract(tar, member, target_folder) != entry.sha256:
+            if (
+                member.size != file_entry.bytes
+                or _extract(tar, member, target_folder) != file_entry.sha256
+            ):
                 raise BackupUnusable(
                     f"{archive} is damaged: {member.name} is not what was backed up"
                 )
@@ -136,8 +139,8 @@ def unpack(
 def _open_archive(archive: Path) -> Iterator[tarfile.TarFile]:
     try:
         with (
-            gzip.open(archive) as content,
-            tarfile.open(fileobj=_ForwardReader(content), mode="r:") as tar,
+            gzip.open(archive) as archive_content,
+            tarfile.open(fileobj=_ForwardReader(archive_content), mode="r:") as tar,
         ):
             yield tar
     except FileNotFoundError as error:
@@ -187,9 +190,9 @@ def _read_manifest(tar: tarfile.TarFile) -> Manifest:
     except (ValueError, AttributeError, TypeError, RecursionError, ValidationError) as error:
         raise BackupUnusable("The backup is damaged: its manifest cannot be read") from error
     if not all(
-        is_plain_name(path_part)
+        is_plain_name(name_part)
         for file_name in manifest.files
-        for path_part in file_name.split("/")
+        for name_part in file_name.split("/")
     ):
         raise BackupUnusable("The backup names files outside of itself")
     return manifest
@@ -290,18 +293,18 @@ def dump_chunks(collection: ChunkCollection, path: Path) -> int:
     return total
 
 
-Validate = Callable[[Chunks], object]
+ValidateChunks = Callable[[Chunks], object]
 """Raises `ValueError`, `KeyError` or `TypeError` for chunks that the base never writes."""
 
 
-def check_chunks(path: Path, validate: Validate) -> None:
+def check_chunks(path: Path, validate: ValidateChunks) -> None:
     """Raise `BackupUnusable` unless `fill_chunks` can read the file: before anything is changed."""
     with _translate_damage(path), closing(open_untrusted(path)) as db:
         for _ in _read_batches(db, validate):
             pass
 
 
-def fill_chunks(path: Path, collection: ChunkCollection, validate: Validate) -> int:
+def fill_chunks(path: Path, collection: ChunkCollection, validate: ValidateChunks) -> int:
     """Add the chunks that `dump_chunks` wrote, and return how many there are.
 
     Raise `BackupUnusable` for anything that it does not write.
@@ -326,7 +329,7 @@ def _translate_damage(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_batches(db: Database, validate: Validate) -> Iterator[Chunks]:
+def _read_batches(db: Database, validate: ValidateChunks) -> Iterator[Chunks]:
     cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
     while rows := cursor.fetchmany(_ROWS_PER_BATCH):
         chunks = _decode_rows(rows)
@@ -342,5 +345,9 @@ def _encode_rows(chunks: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
 
 def _decode_rows(rows: list[tuple[str, str, str, bytes]]) -> Chunks:
     ids, texts, metadatas, vectors = zip(*rows, strict=True)
-    matrix = np.stack([np.frombuffer(vector, "<f4") for vector in vectors]).astype(np.float32)
-    return Chunks(list(ids), list(texts), [json.loads(metadata) for metadata in metadatas], matrix)
+    vector_matrix = np.stack([np.frombuffer(vector, "<f4") for vector in vectors]).astype(
+        np.float32
+    )
+    return Chunks(
+        list(ids), list(texts), [json.loads(metadata) for metadata in metadatas], vector_matrix
+    )

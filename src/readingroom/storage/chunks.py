@@ -33,8 +33,8 @@ _BATCH_ROWS = 5_000
 _GRAPH_SETTINGS: Any = {"space": "l2", "ef_construction": 10, "max_neighbors": 4}
 # How Chroma describes the embedding function of a collection that has none.
 _NO_FUNCTION = ("legacy", "unknown")
-_GENERATION = "generation"
-_EMBEDDING = "embedding"
+_GENERATION_KEY = "generation"
+_EMBEDDING_KEY = "embedding"
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,10 @@ class ChunkCollection:
         self._begin_write()
         with _translate_errors():
             for batch in _split_batches(range(len(ids))):
-                merged: Any = [dict(metadatas[index]) for index in batch]
-                self._collection.update(ids=[ids[index] for index in batch], metadatas=merged)
+                new_metadatas: Any = [dict(metadatas[index]) for index in batch]
+                self._collection.update(
+                    ids=[ids[index] for index in batch], metadatas=new_metadatas
+                )
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
@@ -174,30 +176,30 @@ class ChunkCollection:
     @property
     def generation(self) -> int:
         """A number that every write increases; an index built at another one is out of date."""
-        return int((self._collection.metadata or {}).get(_GENERATION, 0))
+        return int((self._collection.metadata or {}).get(_GENERATION_KEY, 0))
 
     @property
     def embedding(self) -> str | None:
         """Identity of the model that made the vectors; None before the first vector."""
-        return (self._collection.metadata or {}).get(_EMBEDDING)
+        return (self._collection.metadata or {}).get(_EMBEDDING_KEY)
 
     def claim_embedding(self, embedding: str) -> None:
         """Record which model makes the vectors; raise `EmbeddingMismatch` when another one did."""
-        stored = self.embedding
-        if stored is None:
-            self._update_own_metadata({_EMBEDDING: embedding})
-        elif stored != embedding:
+        stored_embedding = self.embedding
+        if stored_embedding is None:
+            self._update_own_metadata({_EMBEDDING_KEY: embedding})
+        elif stored_embedding != embedding:
             raise EmbeddingMismatch(
-                f"The vectors of {self._collection.name} were made by {stored}, and {embedding} is "
-                "what runs now; the two must not be mixed. Set the model and the precision back, "
-                "or ingest everything anew.",
-                held=stored,
+                f"The vectors of {self._collection.name} were made by {stored_embedding}, and "
+                f"{embedding} is what runs now; the two must not be mixed. Set the model and the "
+                "precision back, or ingest everything anew.",
+                held=stored_embedding,
                 running=embedding,
             )
 
     def _begin_write(self) -> None:
         # Before the write: a crash half-way then leaves a number that no index was built at.
-        self._update_own_metadata({_GENERATION: self.generation + 1})
+        self._update_own_metadata({_GENERATION_KEY: self.generation + 1})
 
     def _update_own_metadata(self, added_values: Mapping[str, Any]) -> None:
         with _translate_errors():
@@ -211,8 +213,8 @@ class ChunkCollection:
             zip(stored_chunks["ids"], stored_chunks["metadatas"] or [], strict=True)
         )
         return [
-            {**dict.fromkeys(old_metadatas.get(id) or {}), **metadata} or None
-            for id, metadata in zip(ids, new_metadatas, strict=True)
+            {**dict.fromkeys(old_metadatas.get(chunk_id) or {}), **metadata} or None
+            for chunk_id, metadata in zip(ids, new_metadatas, strict=True)
         ]
 
 
@@ -308,13 +310,15 @@ def _split_batches(items: Sequence[Any]) -> Iterator[list[Any]]:
 
 def _join_pages(pages: Iterable[Any], vectors: bool) -> Chunks:
     pages = [page for page in pages if page["ids"]]
-    ids = [id for page in pages for id in page["ids"]]
-    matrices = [np.asarray(page["embeddings"], np.float32) for page in pages] if vectors else []
+    ids = [chunk_id for page in pages for chunk_id in page["ids"]]
+    vector_matrices = (
+        [np.asarray(page["embeddings"], np.float32) for page in pages] if vectors else []
+    )
     return Chunks(
         ids,
         [text or "" for page in pages for text in page["documents"]],
         [metadata or {} for page in pages for metadata in page["metadatas"]],
-        np.concatenate(matrices) if ids and vectors else np.empty((0, 0), np.float32),
+        np.concatenate(vector_matrices) if ids and vectors else np.empty((0, 0), np.float32),
     )
 
 

@@ -12,7 +12,9 @@ from readingroom.storage.errors import StorageFailed, describe_cause
 
 logger = logging.getLogger(__name__)
 
-_MAX_IDLE = 8  # each with a cache of its own; more are opened for a rush, and closed after it
+_MAX_IDLE_CONNECTIONS = (
+    8  # each with a cache of its own; more are opened for a rush, and closed after it
+)
 _NO_PRAGMAS: Mapping[str, str | int] = {}
 
 
@@ -110,8 +112,8 @@ def connect(
     )
     if named_rows:
         db.row_factory = Row
-    for name, value in pragmas.items():
-        db.execute(f"PRAGMA {name} = {value}")
+    for pragma, pragma_value in pragmas.items():
+        db.execute(f"PRAGMA {pragma} = {pragma_value}")
     return db
 
 
@@ -148,24 +150,24 @@ class ConnectionPool:
     def __init__(self, connect: Callable[[], Database]) -> None:
         """`connect` opens a connection that any thread may use."""
         self._connect = connect
-        self._idle: list[Database] = []
+        self._idle_connections: list[Database] = []
 
     @contextmanager
     def connection(self) -> Iterator[Database]:
         """Lend a connection that nobody else uses meanwhile."""
         try:
-            db = self._idle.pop()  # the one used last: its cache is warm
+            db = self._idle_connections.pop()  # the one used last: its cache is warm
         except IndexError:
             db = self._connect()
         try:
             yield db
         finally:
-            if len(self._idle) < _MAX_IDLE:
-                self._idle.append(db)
+            if len(self._idle_connections) < _MAX_IDLE_CONNECTIONS:
+                self._idle_connections.append(db)
             else:
                 db.close()
 
     def close(self) -> None:
         """Close the idle connections; nothing may be lent. They are opened again when needed."""
-        while self._idle:
-            self._idle.pop().close()
+        while self._idle_connections:
+            self._idle_connections.pop().close()

@@ -77,7 +77,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 def move_files(source: Path, target: Path) -> None:
     """Move every file below one folder to the same relative path below another."""
     # Listed first: moving files changes the folders that `rglob` walks through.
-    for file in [path for path in source.rglob("*") if path.is_file()]:
-        destination = target / file.relative_to(source)
+    for file_path in [path for path in source.rglob("*") if path.is_file()]:
+        destination = target / file_path.relative_to(source)
         destination.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(file, destination)
+        shutil.move(file_path, destination)

@@ -77,12 +77,12 @@ class KeyRing:
     def __init__(self, data: Path) -> None:
         self.path = data / KEYS_FILE
         # As a string: every request calls os.stat, which is slower with a Path.
-        self._path_text = str(self.path)
+        self._path_string = str(self.path)
         self._reader: Database | None = None
         self._header_descriptor = -1  # a descriptor on the same file
         # Device and inode of the open file: a restore may replace the file at any time.
         self._open_file_id: tuple[int, int] | None = None
-        self._holders: dict[bytes | str, Holder] = {}
+        self._cached_holders: dict[bytes | str, Holder] = {}
         """Cached by the digest of a secret or by the subject of a token."""
         self._holders_generation: FileGeneration | None = None
 
@@ -119,9 +119,11 @@ class KeyRing:
             try:
                 db.execute("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", key_row)
             except sqlite3.IntegrityError as error:
-                conflict = "for that subject" if "subject" in str(error) else f"named {key_name!r}"
+                conflicting_key = (
+                    "for that subject" if "subject" in str(error) else f"named {key_name!r}"
+                )
                 raise KeyExists(
-                    f"There is a key {conflict} already; revoke it first, or choose another"
+                    f"There is a key {conflicting_key} already; revoke it first, or choose another"
                 ) from error
 
     def list_keys(self) -> list[Key]:
@@ -134,14 +136,14 @@ class KeyRing:
             for key_name, created_at, subject, is_read_only in rows
         ]
 
-    def restore(self, copy: Path) -> list[Key]:
+    def restore(self, copied_file: Path) -> list[Key]:
         """Add the keys of another file, which is not trusted, and return them.
 
         Only rows are taken over, since a database can also hold triggers, which would act on every
         later change of the keys. Raise `BackupUnusable` for anything that is not a key.
         """
         try:
-            rows = _read_rows(copy)
+            rows = _read_rows(copied_file)
         except DatabaseError as error:
             raise BackupUnusable(f"The keys of the backup cannot be read: {error}") from error
         if not all(_is_key(*row) for row in rows):
@@ -177,17 +179,17 @@ class KeyRing:
         # A revoked key must be refused at once, so the cache is valid for one generation only.
         generation = self._read_generation()
         if generation != self._holders_generation:
-            self._holders.clear()
+            self._cached_holders.clear()
             self._holders_generation = generation
-        if value not in self._holders:
+        if value not in self._cached_holders:
             rows = self._query(
                 f"SELECT name, hash, read_only FROM api_keys WHERE {column} = ?", value
             )
             if not rows:
                 return None
             key_name, digest, read_only = rows[0]
-            self._holders[value] = Holder(key_name, digest.hex(), bool(read_only))
-        return self._holders[value]
+            self._cached_holders[value] = Holder(key_name, digest.hex(), bool(read_only))
+        return self._cached_holders[value]
 
     def has_keys(self) -> bool:
         """Return whether there is a key with a secret that can be sent."""
@@ -217,7 +219,7 @@ class KeyRing:
     def _open_reader(self) -> Database | None:
         """Return a reader of the file that is there now; None when there is no file."""
         try:
-            file_status = os.stat(self._path_text)  # noqa: PTH116 (see above)
+            file_status = os.stat(self._path_string)  # noqa: PTH116 (see above)
         except FileNotFoundError:
             return None
         if self._open_file_id != (file_status.st_dev, file_status.st_ino):
@@ -261,8 +263,8 @@ def _create_table(db: Database) -> None:
 
 
 def _list_missing_columns(db: Database) -> list[str]:
-    present = {column[1] for column in db.execute("PRAGMA table_info(api_keys)")}
-    return [column for column in _ADDED_COLUMNS if column not in present]
+    present_columns = {column[1] for column in db.execute("PRAGMA table_info(api_keys)")}
+    return [column for column in _ADDED_COLUMNS if column not in present_columns]
 
 
 def _read_rows(path: Path) -> list[tuple[Any, ...]]:

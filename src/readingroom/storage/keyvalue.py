@@ -40,10 +40,10 @@ _LOG_FILE = "valkey.log"
 # The kernel's limit is 104 bytes on macOS and 108 on Linux.
 _MAX_SOCKET_PATH = 100
 # For a server to start, or for the one before it to end; a large append-only file takes a while.
-_TIMEOUT_SECONDS = 30.0
+_START_SECONDS = 30.0
 
 # A server that was killed is started again at once, one that did not start is not.
-_PAUSE_SECONDS = 5.0
+_RESTART_PAUSE_SECONDS = 5.0
 _CONNECT_SECONDS = 5.0
 
 # The shell lives as long as the server. `read` returns when the pipe closes, because this process
@@ -124,14 +124,16 @@ def _read_or_write_marker(marker_file: Path, room_id: str | None) -> str | None:
 async def check_durability(client: KeyValueClient) -> None:
     """Warn of a server that keeps no append-only file; raise `InvalidSetting` if it evicts keys."""
     try:
-        config = await client.config_get("maxmemory*")
+        memory_config = await client.config_get("maxmemory*")
         persistence = await client.info("persistence")
     except ResponseError:  # managed servers do not let us look
         logger.warning("The registry's eviction policy and persistence could not be checked")
         return
-    if config.get("maxmemory", "0") != "0" and config["maxmemory-policy"].startswith("allkeys"):
+    if memory_config.get("maxmemory", "0") != "0" and memory_config["maxmemory-policy"].startswith(
+        "allkeys"
+    ):
         raise InvalidSetting(
-            f"The registry at REDIS_URL evicts keys ({config['maxmemory-policy']}): set its "
+            f"The registry at REDIS_URL evicts keys ({memory_config['maxmemory-policy']}): set its "
             "maxmemory-policy to noeviction, or policies will be forgotten."
         )
     if not persistence.get("aof_enabled"):
@@ -147,7 +149,7 @@ class EmbeddedServer:
         self._runtime_folder = Path()
         self._is_stopped = False
         self._restart_lock = anyio.Lock()
-        self._next_restart = -math.inf
+        self._next_restart_time = -math.inf
         """The earliest time of another attempt, after one that failed."""
 
     @property
@@ -198,15 +200,15 @@ class EmbeddedServer:
         async with self._restart_lock:
             if not await anyio.to_thread.run_sync(self._has_ended):
                 return
-            if anyio.current_time() < self._next_restart:
+            if anyio.current_time() < self._next_restart_time:
                 raise RegistryUnavailable("The registry has ended, and could not be started again")
             logger.warning("the registry's server has ended; it is started again")
-            self._next_restart = anyio.current_time() + _TIMEOUT_SECONDS + _PAUSE_SECONDS
+            self._next_restart_time = anyio.current_time() + _START_SECONDS + _RESTART_PAUSE_SECONDS
             # Shielded: a caller that hangs up must not leave it half started.
             with anyio.CancelScope(shield=True):
                 await self._end_process()
                 await self.start()
-            self._next_restart = -math.inf
+            self._next_restart_time = -math.inf
 
     def _has_ended(self) -> bool:
         if self._supervisor is None:  # the last attempt to start it failed
@@ -234,7 +236,7 @@ class EmbeddedServer:
     def _wait_for_end(self) -> None:
         assert self._supervisor is not None
         try:
-            self._supervisor.wait(_TIMEOUT_SECONDS)
+            self._supervisor.wait(_START_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(self._supervisor.pid, signal.SIGKILL)
             self._supervisor.wait()
@@ -247,7 +249,7 @@ class EmbeddedServer:
         """
         descriptor = os.open(self._folder / "running", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            with anyio.fail_after(_TIMEOUT_SECONDS):
+            with anyio.fail_after(_START_SECONDS):
                 while not _try_lock(descriptor):  # noqa: ASYNC110 - another process ends it
                     await anyio.sleep(0.05)
         except TimeoutError as error:
@@ -263,10 +265,16 @@ class EmbeddedServer:
 
         configuration_file = self._runtime_folder / "valkey.conf"
         configuration_file.write_text(self._format_configuration(), "utf-8")
-        arguments = [get_binary_path(), configuration_file, self._runtime_folder]
+        script_arguments = [get_binary_path(), configuration_file, self._runtime_folder]
         try:
             self._supervisor = subprocess.Popen(
-                ["/bin/sh", "-c", _SUPERVISOR_SCRIPT, "readingroom-registry", *map(str, arguments)],
+                [
+                    "/bin/sh",
+                    "-c",
+                    _SUPERVISOR_SCRIPT,
+                    "readingroom-registry",
+                    *map(str, script_arguments),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -302,7 +310,7 @@ class EmbeddedServer:
     async def _wait_until_ready(self) -> None:
         assert self._supervisor is not None
         try:
-            with anyio.fail_after(_TIMEOUT_SECONDS):
+            with anyio.fail_after(_START_SECONDS):
                 while not await _is_answering(self.socket):
                     if self._supervisor.poll() is not None:
                         raise TimeoutError

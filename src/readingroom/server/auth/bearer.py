@@ -103,12 +103,14 @@ class KeyAuth:
 
 def read_bearer_token(scope: Scope) -> bytes:
     """Return the token that a request carries. Raise Unauthorized when there is not exactly one."""
-    values: list[bytes] = [value for name, value in scope["headers"] if name == b"authorization"]
-    if not values:
+    header_values: list[bytes] = [
+        value for name, value in scope["headers"] if name == b"authorization"
+    ]
+    if not header_values:
         raise Unauthorized(MISSING_HEADER_MESSAGE)
-    scheme, _, token = values[0].partition(b" ")
+    scheme, _, token = header_values[0].partition(b" ")
     # With two headers, a proxy in front and we could each believe another one.
-    if len(values) > 1 or scheme.lower() != b"bearer" or not token.strip():
+    if len(header_values) > 1 or scheme.lower() != b"bearer" or not token.strip():
         raise Unauthorized(MALFORMED_HEADER_MESSAGE)
     return token.strip()
 

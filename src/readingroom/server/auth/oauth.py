@@ -55,13 +55,13 @@ _ALGORITHMS = {
     ("EC", "P-521"): ("ES512",),
     ("OKP", "Ed25519"): ("EdDSA",),
 }
-_ALLOWED = frozenset(name for names in _ALGORITHMS.values() for name in names)
+_ALLOWED_ALGORITHMS = frozenset(name for names in _ALGORITHMS.values() for name in names)
 
 # An access token, by RFC 9068 or by those who came before it; no logout or proof token.
-_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
-_CLAIMS = ["exp", "iss", "aud", "sub"]
+_TOKEN_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
+_REQUIRED_CLAIMS = ["exp", "iss", "aud", "sub"]
 
-Keys = Mapping[tuple[str | None, str], jwt.PyJWK]
+KeysById = Mapping[tuple[str | None, str], jwt.PyJWK]
 
 
 class ResourceServer:
@@ -112,7 +112,7 @@ class ResourceServer:
             audience=self._audiences,
             issuer=self._issuer,
             leeway=_LEEWAY_SECONDS,
-            options={"require": _CLAIMS, "enforce_minimum_key_length": True},
+            options={"require": _REQUIRED_CLAIMS, "enforce_minimum_key_length": True},
         )
 
 
@@ -120,8 +120,8 @@ def make_resource_server(settings: ServerSettings, key_ring: KeyRing) -> Resourc
     """Return what JOSH_AUTH=oauth needs. Raise InvalidSetting when a setting is missing."""
     issuer, audiences = settings.josh_oauth_issuer, settings.josh_oauth_audience
     if issuer is None or not audiences:
-        missing = "JOSH_OAUTH_AUDIENCE" if issuer else "JOSH_OAUTH_ISSUER"
-        raise InvalidSetting(f"JOSH_AUTH=oauth needs {missing}")
+        missing_setting = "JOSH_OAUTH_AUDIENCE" if issuer else "JOSH_OAUTH_ISSUER"
+        raise InvalidSetting(f"JOSH_AUTH=oauth needs {missing_setting}")
     keys = SigningKeys(issuer, settings.josh_oauth_jwks_url)
     return ResourceServer(key_ring, issuer, audiences, keys)
 
@@ -132,9 +132,9 @@ def _read_header(token: bytes) -> tuple[str, str | None]:
         raise jwt.DecodeError("too long")
     header = jwt.get_unverified_header(token)
     algorithm = str(header.get("alg"))
-    if algorithm not in _ALLOWED:
+    if algorithm not in _ALLOWED_ALGORITHMS:
         raise jwt.InvalidAlgorithmError("not on the list")
-    if str(header.get("typ", "JWT")).lower() not in _TYPES:
+    if str(header.get("typ", "JWT")).lower() not in _TOKEN_TYPES:
         raise jwt.InvalidTokenError("not an access token")
     return algorithm, header.get("kid")
 
@@ -161,7 +161,7 @@ class SigningKeys:
         self._jwks_url = jwks_url
         self._clock = clock
         self._lock = anyio.Lock()
-        self._keys: Keys = {}
+        self._keys: KeysById = {}
         self._fetched_at = self._tried_at = self._unknown_key_at = -float("inf")
         """When keys last arrived, when they were last requested, and when for an unknown id."""
 
@@ -215,20 +215,22 @@ class SigningKeys:
     def _age(self) -> float:
         return self._since(self._fetched_at)
 
-    def _since(self, moment: float) -> float:
-        return self._clock() - moment
+    def _since(self, earlier_time: float) -> float:
+        return self._clock() - earlier_time
 
 
-async def _fetch_keys(issuer: str, jwks_url: str | None) -> Keys:
-    async with make_async_client(timeout=_FETCH_SECONDS) as web:
-        return _parse_keys(await _fetch_document(web, jwks_url or await _discover(web, issuer)))
+async def _fetch_keys(issuer: str, jwks_url: str | None) -> KeysById:
+    async with make_async_client(timeout=_FETCH_SECONDS) as http_client:
+        return _parse_keys(
+            await _fetch_document(http_client, jwks_url or await _discover(http_client, issuer))
+        )
 
 
-async def _discover(web: httpx2.AsyncClient, issuer: str) -> str:
+async def _discover(http_client: httpx2.AsyncClient, issuer: str) -> str:
     """Return the jwks_uri of the issuer's own metadata. Raise ValueError when there is none."""
     for url in list_metadata_urls(issuer):
         try:
-            metadata = await _fetch_document(web, url)
+            metadata = await _fetch_document(http_client, url)
         except ValueError:
             continue  # not every server has all three
         jwks_url = metadata.get("jwks_uri")
@@ -244,8 +246,8 @@ async def _discover(web: httpx2.AsyncClient, issuer: str) -> str:
 
 def list_metadata_urls(issuer: str) -> list[str]:
     """Return where an issuer's metadata may be: RFC 8414, and both forms of OpenID Connect."""
-    parts = urlsplit(issuer)
-    origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+    issuer_parts = urlsplit(issuer)
+    origin, path = f"{issuer_parts.scheme}://{issuer_parts.netloc}", issuer_parts.path.rstrip("/")
     return list(
         dict.fromkeys(
             (
@@ -257,14 +259,14 @@ def list_metadata_urls(issuer: str) -> list[str]:
     )
 
 
-async def _fetch_document(web: httpx2.AsyncClient, url: str) -> dict[str, Any]:
+async def _fetch_document(http_client: httpx2.AsyncClient, url: str) -> dict[str, Any]:
     """Return a JSON object. Redirects are not followed, for they may lead anywhere."""
     body = b""
-    async with web.stream("GET", url, headers={"Accept": "application/json"}) as response:
+    async with http_client.stream("GET", url, headers={"Accept": "application/json"}) as response:
         if response.status_code != 200:
             raise ValueError(f"{url} answered {response.status_code}")
-        async for part in response.aiter_bytes():
-            body += part
+        async for body_block in response.aiter_bytes():
+            body += body_block
             if len(body) > _MAX_DOCUMENT_BYTES:
                 raise ValueError(f"{url} answered more than {_MAX_DOCUMENT_BYTES} bytes")
     document = from_json(body)
@@ -273,7 +275,7 @@ async def _fetch_document(web: httpx2.AsyncClient, url: str) -> dict[str, Any]:
     return document
 
 
-def _parse_keys(document: Mapping[str, Any]) -> Keys:
+def _parse_keys(document: Mapping[str, Any]) -> KeysById:
     """Return every signing key, by its id and by each algorithm it can be used with."""
     jwks = document.get("keys")
     if not isinstance(jwks, list):

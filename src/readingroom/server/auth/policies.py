@@ -49,13 +49,13 @@ class AuthPolicies:
         self._public_documents = (
             {MANIFEST_PATH, *_list_metadata_paths(self._josh_pages)} if josh_faces else set()
         )
-        self._by_path = {
+        self._policies_by_path = {
             face.path + endpoint: self.find_policy(face)
             for face in faces
             for endpoint in ("/mcp", "/sse", "/messages/")
         }
         bases = {base.name: base for face in faces for base in face.bases}.values()
-        self._by_prefix = tuple(
+        self._policies_by_prefix = tuple(
             (f"{router.prefix}/", self._find_strictest((base,)))
             for base in bases
             for router in base.routers()
@@ -88,11 +88,11 @@ class AuthPolicies:
 
     async def _show_metadata(self, request: Request) -> Response:
         """What is protected, and by whose tokens; an empty list says that none are required."""
-        resource = request.url.path.removeprefix(METADATA_PATH)
-        face = self._josh_pages.get(resource)
+        resource_path = request.url.path.removeprefix(METADATA_PATH)
+        face = self._josh_pages.get(resource_path)
         policy = self.find_policy(face) if face else self.default_policy
         metadata = {
-            "resource": resolve_address(request, self._public_url) + resource,
+            "resource": resolve_address(request, self._public_url) + resource_path,
             "resource_name": face.title if face else "Reading Room",
             "authorization_servers": list(policy.issuers),
             "bearer_methods_supported": ["header"],
@@ -103,11 +103,15 @@ class AuthPolicies:
         """Return how a client finds out where tokens come from (RFC 6750, RFC 9728)."""
         path = scope["path"] if scope["path"] in self._josh_pages else ""
         address = resolve_address(Request(scope), self._public_url)
-        parts = [f'resource_metadata="{address}{METADATA_PATH}{path}"']
+        challenge_parameters = [f'resource_metadata="{address}{METADATA_PATH}{path}"']
         # A request without credentials gets no error code (RFC 6750, section 3.1).
         if message not in (MISSING_HEADER_MESSAGE, MALFORMED_HEADER_MESSAGE):
-            parts = ['error="invalid_token"', f'error_description="{message}"', *parts]
-        return "Bearer " + ", ".join(parts)
+            challenge_parameters = [
+                'error="invalid_token"',
+                f'error_description="{message}"',
+                *challenge_parameters,
+            ]
+        return "Bearer " + ", ".join(challenge_parameters)
 
     def _is_public(self, scope: Scope) -> bool:
         path = scope["path"]
@@ -116,9 +120,9 @@ class AuthPolicies:
         )
 
     def _find_path_policy(self, path: str) -> AuthPolicy:
-        if path in self._by_path:
-            return self._by_path[path]
-        for prefix, policy in self._by_prefix:
+        if path in self._policies_by_path:
+            return self._policies_by_path[path]
+        for prefix, policy in self._policies_by_prefix:
             if path.startswith(prefix):
                 return policy
         return self.default_policy
@@ -142,5 +146,5 @@ def _choose_stricter(*policies: AuthPolicy) -> AuthPolicy:
     return max(policies, key=lambda policy: policy.strictness)
 
 
-def _list_metadata_paths(pages: Iterable[str]) -> list[str]:
-    return [METADATA_PATH, *(METADATA_PATH + page for page in pages)]
+def _list_metadata_paths(page_paths: Iterable[str]) -> list[str]:
+    return [METADATA_PATH, *(METADATA_PATH + page_path for page_path in page_paths)]

@@ -22,9 +22,9 @@ from readingroom.server.http.addresses import is_loopback
 
 logger = logging.getLogger(__name__)
 
-_PATH = re.compile(ADMIN_PREFIX + "[^/]+")
+_COMMAND_PATH = re.compile(ADMIN_PREFIX + "[^/]+")
 
-Line = dict[str, Any]
+ReportLine = dict[str, Any]
 
 
 class AdminKey:
@@ -35,7 +35,7 @@ class AdminKey:
 
     def protects(self, path: str) -> bool:
         """Whether a path asks for this key, and for no other."""
-        return _PATH.fullmatch(path) is not None
+        return _COMMAND_PATH.fullmatch(path) is not None
 
     def is_shown(self, scope: Scope) -> bool:
         """Whether a request carries the key, and comes from this machine."""
@@ -68,10 +68,10 @@ class AdminEndpoint:
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
     async def _read_command(self, request: Request) -> Command:
-        name = request.path_params["command"]
-        command_type = self._commands.get(name)
+        command_name = request.path_params["command"]
+        command_type = self._commands.get(command_name)
         if command_type is None or command_type.base not in self._services:
-            raise UnknownCommand(f"This server has no command {name!r}")
+            raise UnknownCommand(f"This server has no command {command_name!r}")
         try:
             return command_type.model_validate_json(await request.body())
         except ValidationError as error:
@@ -81,7 +81,7 @@ class AdminEndpoint:
 async def _stream_lines(command: Command, service: Any) -> AsyncIterator[str]:
     """Run a command and yield what it reports, line by line; it stops when the reader leaves."""
     # Bounded: a reader that stalls makes the command wait, and no memory fills.
-    sender, receiver = anyio.create_memory_object_stream[Line](16)
+    sender, receiver = anyio.create_memory_object_stream[ReportLine](16)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_run_command, command, service, sender)
         async with receiver:
@@ -90,7 +90,7 @@ async def _stream_lines(command: Command, service: Any) -> AsyncIterator[str]:
 
 
 async def _run_command(
-    command: Command, service: Any, sender: MemoryObjectSendStream[Line]
+    command: Command, service: Any, sender: MemoryObjectSendStream[ReportLine]
 ) -> None:
     async def report(done: float, total: float | None, message: str | None) -> None:
         await sender.send({"progress": {"done": done, "total": total, "message": message}})
@@ -103,7 +103,7 @@ async def _run_command(
             await sender.send({"error": _describe_failure(failure, command.name)})
 
 
-def _describe_failure(failure: Exception, command_name: str) -> Line:
+def _describe_failure(failure: Exception, command_name: str) -> ReportLine:
     if not isinstance(failure, KnowledgeError):
         logger.error("unexpected failure in the command %s", command_name, exc_info=failure)
         failure = InternalError("The command failed; the server's log has the reason.")

@@ -67,8 +67,8 @@ def make_upload_test(routes: Iterable[BaseRoute]) -> Callable[[Scope], bool]:
 
 def _takes_uploads(route: BaseRoute) -> bool:
     """Whether a FastAPI route documents a form with a file (`describe_upload_form`)."""
-    described = getattr(route, "openapi_extra", None) or {}
-    return _UPLOAD_TYPE in described.get("requestBody", {}).get("content", {})
+    route_description = getattr(route, "openapi_extra", None) or {}
+    return _UPLOAD_TYPE in route_description.get("requestBody", {}).get("content", {})
 
 
 def _has_body(scope: Scope) -> bool:

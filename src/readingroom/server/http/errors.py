@@ -20,7 +20,7 @@ INTERNAL_MESSAGE = "Something went wrong on our side; the log has the reason."
 _BARE_STATUSES = (401, 429)
 
 # Paths that people open in a browser: errors there are rendered as pages.
-_PAGES = ("/", "/docs", "/read")
+_PAGE_PATHS = ("/", "/docs", "/read")
 
 
 class ErrorMiddleware:
@@ -50,8 +50,8 @@ class ErrorMiddleware:
                 has_started = True
                 allowance = scope["state"].get("allowance")
                 limit_headers = allowance.to_headers() if allowance else []
-                own_headers = [*message["headers"], *id_headers, *limit_headers]
-                message["headers"] = own_headers + _list_missing(own_headers)
+                response_headers = [*message["headers"], *id_headers, *limit_headers]
+                message["headers"] = response_headers + _list_missing(response_headers)
             elif message["type"] == "http.response.body":
                 has_finished = not message.get("more_body", False)
             await send(message)
@@ -60,7 +60,7 @@ class ErrorMiddleware:
             await self._app(scope, receive, send_with_id)
         except Exception as failure:
             error = _to_knowledge_error(failure, request_id)
-            is_page = scope["path"] in _PAGES and accepts_html(scope)
+            is_page = scope["path"] in _PAGE_PATHS and accepts_html(scope)
             render_response = render_error_page if is_page else render_error
             # Once headers are sent there can be no other answer; the log has the error.
             if not has_started:
@@ -81,8 +81,8 @@ _BROWSER_HEADERS = (
 
 def _list_missing(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Return the headers for browsers that a response does not have of its own."""
-    names = {name for name, _ in headers}
-    return [header for header in _BROWSER_HEADERS if header[0] not in names]
+    present_names = {name for name, _ in headers}
+    return [header for header in _BROWSER_HEADERS if header[0] not in present_names]
 
 
 _HEADERS_OF_INTEREST = {b"x-request-id", b"x-correlation-id", b"traceparent", b"content-length"}

@@ -32,9 +32,9 @@ class RateLimiter:
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._capacity = float(per_minute)
-        self._per_second = per_minute / 60
+        self._requests_per_second = per_minute / 60
         self._clock = clock
-        self._buckets: dict[str, tuple[float, float]] = {}
+        self._remaining_by_caller: dict[str, tuple[float, float]] = {}
         """By caller, the requests that remain, and when that was computed."""
 
     def spend(self, caller: str) -> None:
@@ -45,32 +45,37 @@ class RateLimiter:
         remaining = self._refill(caller, now)
         if remaining < 1:
             # A refused request is not counted, so whoever waits as long as it says is served.
-            wait = math.ceil((1 - remaining) / self._per_second)
-            raise RateLimited(f"Too many requests; try again in {wait} s", retry_after=wait)
-        if caller not in self._buckets and len(self._buckets) >= _MAX_CALLERS:
+            wait_seconds = math.ceil((1 - remaining) / self._requests_per_second)
+            raise RateLimited(
+                f"Too many requests; try again in {wait_seconds} s", retry_after=wait_seconds
+            )
+        if (
+            caller not in self._remaining_by_caller
+            and len(self._remaining_by_caller) >= _MAX_CALLERS
+        ):
             self._forget_fullest(now)
-        self._buckets[caller] = (remaining - 1, now)
+        self._remaining_by_caller[caller] = (remaining - 1, now)
 
     def get_allowance(self, caller: str) -> Allowance | None:
         """Return what remains to a caller whose request was counted; None without a limit."""
         if not self._capacity:
             return None
         remaining = self._refill(caller, self._clock())
-        reset = math.ceil((self._capacity - remaining) / self._per_second)
+        reset = math.ceil((self._capacity - remaining) / self._requests_per_second)
         return Allowance(int(self._capacity), int(remaining), reset)
 
     def _refill(self, caller: str, now: float) -> float:
         """Return how many requests a caller has by now."""
-        remaining, updated = self._buckets.get(caller, (self._capacity, now))
-        return min(self._capacity, remaining + (now - updated) * self._per_second)
+        remaining, updated_at = self._remaining_by_caller.get(caller, (self._capacity, now))
+        return min(self._capacity, remaining + (now - updated_at) * self._requests_per_second)
 
     def _forget_fullest(self, now: float) -> None:
         """Forget a tenth of the callers: those to whom a new bucket gives the least.
 
         Whoever used up its own would else be served again after a flood of other addresses.
         """
-        by_remaining = sorted(
-            self._buckets, key=lambda caller: self._refill(caller, now), reverse=True
+        callers_by_remaining = sorted(
+            self._remaining_by_caller, key=lambda caller: self._refill(caller, now), reverse=True
         )
-        for caller in by_remaining[: _MAX_CALLERS // 10]:
-            del self._buckets[caller]
+        for caller in callers_by_remaining[: _MAX_CALLERS // 10]:
+            del self._remaining_by_caller[caller]

@@ -16,7 +16,7 @@ from readingroom.server.http.admin import AdminKey
 from readingroom.server.http.limits import RateLimiter
 from readingroom.server.settings import ServerSettings
 
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _OPEN_PATHS = ("/health", "/ready")
 RECHECK_SECONDS = 30.0
 """How often the key of an open event stream is looked at again."""
@@ -32,7 +32,7 @@ class AllowedNames:
 
 def list_allowed_names(settings: ServerSettings) -> AllowedNames:
     """Return loopback, the address we listen on, the public one, and what the operator added."""
-    names = [*_LOOPBACK, *_format_host(settings.host), *settings.allowed_hosts]
+    names = [*_LOOPBACK_HOSTS, *_format_host(settings.host), *settings.allowed_hosts]
     if settings.public_url:
         names.append(urlsplit(settings.public_url).netloc)
     hosts = tuple(dict.fromkeys(_add_any_port(name.lower() for name in names)))
@@ -155,8 +155,8 @@ def _refuse_embedding(method: str, headers: Mapping[bytes, bytes]) -> None:
 
 def _is_event_stream(scope: Scope) -> bool:
     """Whether a request opens a stream that may stay open for hours: a call ends by itself."""
-    accepted = dict(scope["headers"]).get(b"accept", b"")
-    return scope["method"] == "GET" and b"text/event-stream" in accepted
+    accepted_types = dict(scope["headers"]).get(b"accept", b"")
+    return scope["method"] == "GET" and b"text/event-stream" in accepted_types
 
 
 def _is_open(scope: Scope) -> bool:

@@ -14,8 +14,10 @@ from readingroom.server.auth.bearer import identify_caller
 
 Context = ServerRequestContext[Any, Any]
 
-_TRACE = TraceContextTextMapPropagator()  # the trace alone: a caller's baggage is not for others
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+_TRACE_PROPAGATOR = (
+    TraceContextTextMapPropagator()
+)  # the trace alone: a caller's baggage is not for others
+_TRACEPARENT_PATTERN = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
 
 def make_call_from_context(context: Context) -> ToolCall:
@@ -39,7 +41,7 @@ def make_call_from_scope(scope: Scope, report: ReportProgress) -> ToolCall:
     user = scope.get("user")
     state = scope["state"]
     headers = state["request_headers"]
-    length = headers.get(b"content-length", "")
+    content_length = headers.get(b"content-length", "")
     return ToolCall(
         request_id=state["request_id"],
         caller=f"api_key:{user.username}" if user else "anonymous",
@@ -47,7 +49,7 @@ def make_call_from_scope(scope: Scope, report: ReportProgress) -> ToolCall:
         client=identify_caller(scope),
         correlation_id=state["correlation_id"],
         trace_headers=_make_trace_headers(headers.get(b"traceparent")),
-        request_bytes=int(length) if length.isdecimal() else None,
+        request_bytes=int(content_length) if content_length.isdecimal() else None,
     )
 
 
@@ -56,7 +58,7 @@ def _make_trace_headers(traceparent: str | None) -> dict[str, str]:
     the HTTP request. It counts only where no span of this process is part of a trace.
     """
     headers: dict[str, str] = {}
-    _TRACE.inject(headers)
-    if not headers and traceparent and _TRACEPARENT.fullmatch(traceparent):
+    _TRACE_PROPAGATOR.inject(headers)
+    if not headers and traceparent and _TRACEPARENT_PATTERN.fullmatch(traceparent):
         headers["traceparent"] = traceparent
     return headers

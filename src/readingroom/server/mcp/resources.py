@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 _MAX_COMPLETIONS = 100  # the protocol's limit
 _PLAIN_TEXT = "text/plain"
-_NOT_FOUND = -32002  # the protocol's code for a resource that does not exist
+_RESOURCE_NOT_FOUND = -32002  # the protocol's code for a resource that does not exist
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
@@ -35,19 +35,19 @@ Handler = Callable[[Context, Params], Awaitable[Result]]
 def add_resources(server: Server[Any], face: Face, is_sample: bool) -> None:
     """Give the protocol server the prompts and resources of a face's bases, where it has any."""
     prompts = {prompt.name: prompt for base in face.bases for prompt in base.prompts}
-    resources = next((base.resources for base in face.bases if base.resources), None)
+    resource_provider = next((base.resources for base in face.bases if base.resources), None)
     page_params = wire.PaginatedRequestParams
     add_handler = server.add_request_handler
     if prompts:
         prompt_handlers = _PromptHandlers(prompts)
         add_handler("prompts/list", page_params, prompt_handlers.list_prompts)
         add_handler("prompts/get", wire.GetPromptRequestParams, prompt_handlers.get_prompt)
-    if resources:
-        handlers = _ResourceHandlers(resources, is_sample)
-        add_handler("resources/list", page_params, handlers.list_resources)
-        add_handler("resources/templates/list", page_params, handlers.list_templates)
-        add_handler("resources/read", wire.ReadResourceRequestParams, handlers.read)
-        add_handler("completion/complete", wire.CompleteRequestParams, handlers.complete)
+    if resource_provider:
+        resource_handlers = _ResourceHandlers(resource_provider, is_sample)
+        add_handler("resources/list", page_params, resource_handlers.list_resources)
+        add_handler("resources/templates/list", page_params, resource_handlers.list_templates)
+        add_handler("resources/read", wire.ReadResourceRequestParams, resource_handlers.read)
+        add_handler("completion/complete", wire.CompleteRequestParams, resource_handlers.complete)
 
 
 def _translate_errors(handler: Handler[Params, Result]) -> Handler[Params, Result]:
@@ -61,7 +61,7 @@ def _translate_errors(handler: Handler[Params, Result]) -> Handler[Params, Resul
             raise
         except KnowledgeError as error:
             data = {"code": error.code, "hint": dict(error.hint)}
-            code = _NOT_FOUND if error.http_status == 404 else wire.INVALID_PARAMS
+            code = _RESOURCE_NOT_FOUND if error.http_status == 404 else wire.INVALID_PARAMS
             raise MCPError(code, error.message, data=data) from error
         except Exception as error:
             logger.exception("unexpected failure in %s", handler.__name__)
@@ -101,13 +101,13 @@ class _PromptHandlers:
         if prompt is None:
             raise MCPError(wire.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
         arguments = params.arguments or {}
-        missing = [
+        missing_names = [
             argument.name
             for argument in prompt.arguments
             if argument.required and not arguments.get(argument.name)
         ]
-        if missing:
-            raise MCPError(wire.INVALID_PARAMS, f"{prompt.name} needs {', '.join(missing)}")
+        if missing_names:
+            raise MCPError(wire.INVALID_PARAMS, f"{prompt.name} needs {', '.join(missing_names)}")
         content = wire.TextContent(text=f"{prompt.render(arguments)}\n\n{QUOTED_MATTER}")
         return wire.GetPromptResult(
             description=prompt.description,
@@ -117,7 +117,7 @@ class _PromptHandlers:
 
 class _ResourceHandlers:
     def __init__(self, resources: ResourceProvider, is_sample: bool) -> None:
-        self._library = resources
+        self._provider = resources
         self._is_sample = is_sample
         self.list_resources = _translate_errors(self._list_resources)
         self.read = _translate_errors(self._read)
@@ -129,14 +129,14 @@ class _ResourceHandlers:
         return wire.ListResourceTemplatesResult(
             resource_templates=[
                 wire.ResourceTemplate(uri_template=template.uri, **_describe_fields(template))
-                for template in self._library.templates
+                for template in self._provider.templates
             ]
         )
 
     async def _list_resources(
         self, context: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListResourcesResult:
-        resources, cursor = await self._library.resources(params.cursor if params else None)
+        resources, cursor = await self._provider.resources(params.cursor if params else None)
         return wire.ListResourcesResult(
             resources=[
                 wire.Resource(uri=resource.uri, **_describe_fields(resource))
@@ -148,7 +148,7 @@ class _ResourceHandlers:
     async def _read(
         self, context: Context, params: wire.ReadResourceRequestParams
     ) -> wire.ReadResourceResult:
-        text = await self._library.read(params.uri, make_call_from_context(context))
+        text = await self._provider.read(params.uri, make_call_from_context(context))
         contents = wire.TextResourceContents(
             uri=params.uri,
             mime_type=_PLAIN_TEXT,
@@ -161,7 +161,7 @@ class _ResourceHandlers:
         self, context: Context, params: wire.CompleteRequestParams
     ) -> wire.CompleteResult:
         arguments = (params.context.arguments if params.context else None) or {}
-        values = await self._library.complete(
+        values = await self._provider.complete(
             params.argument.name, params.argument.value, arguments
         )
         return wire.CompleteResult(

@@ -55,5 +55,7 @@ class SessionOwners:
     def keep_only(self, session_ids: Container[str]) -> None:
         """Forget the sessions that are not among these."""
         self._callers_by_session = {
-            id: owner for id, owner in self._callers_by_session.items() if id in session_ids
+            session_id: owner
+            for session_id, owner in self._callers_by_session.items()
+            if session_id in session_ids
         }

@@ -131,7 +131,7 @@ class Sse:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         options = self._server.create_initialization_options()
-        unanswered = UnansweredRequests()
+        unanswered_requests = UnansweredRequests()
         session_id = ""
         async with self._transport.connect_sse(scope, receive, send) as (incoming, outgoing):
             with anyio.move_on_after(self._limits.idle_seconds) as lifetime:
@@ -143,11 +143,11 @@ class Sse:
                         return
                     # The SDK does not tell a stream its id; the messages posted to it know it.
                     session_id = message.metadata.request_context.state.session_id
-                    self._unanswered_by_session[session_id] = unanswered
-                    unanswered.add(message)
+                    self._unanswered_by_session[session_id] = unanswered_requests
+                    unanswered_requests.add(message)
 
                 requests = WatchedReceiveStream(incoming, note_message, anyio.lowlevel.checkpoint)
-                answers = WatchedSendStream(outgoing, unanswered.remove)
+                answers = WatchedSendStream(outgoing, unanswered_requests.remove)
                 try:
                     await self._server.run(requests, answers, options)
                 finally:

@@ -14,10 +14,10 @@ from pydantic_core import to_json
 from readingroom.core import clock
 from readingroom.core.settings import LogLevel
 
-_calls = logging.getLogger("readingroom.calls")
+_call_logger = logging.getLogger("readingroom.calls")
 
 # These libraries write whole messages into their lower levels, and a message is a payload.
-_CHATTY = ("mcp", "sse_starlette", "uvicorn", "httpx2", "httpcore2", "asyncio")
+_CHATTY_LOGGERS = ("mcp", "sse_starlette", "uvicorn", "httpx2", "httpcore2", "asyncio")
 
 
 @dataclass(slots=True)
@@ -64,48 +64,50 @@ def configure_logging(level: LogLevel, blocking: bool = True) -> None:
     if not blocking:
         handler = _write_in_thread(handler)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    for name in _CHATTY:
-        logging.getLogger(name).setLevel(logging.WARNING)
+    for logger_name in _CHATTY_LOGGERS:
+        logging.getLogger(logger_name).setLevel(logging.WARNING)
 
 
 def log_call(record: CallRecord) -> None:
     """Log a tool call in one line."""
-    if _calls.isEnabledFor(logging.INFO):
-        line = logging.LogRecord(_calls.name, logging.INFO, "", 0, "tool call", None, None)
-        line.fields = record.fields()
-        _calls.handle(line)
+    if _call_logger.isEnabledFor(logging.INFO):
+        log_record = logging.LogRecord(
+            _call_logger.name, logging.INFO, "", 0, "tool call", None, None
+        )
+        log_record.fields = record.fields()
+        _call_logger.handle(log_record)
 
 
 def _write_in_thread(handler: logging.Handler) -> logging.Handler:
     """Return a handler that never blocks: a thread writes its lines with the given one."""
-    lines: queue.Queue[logging.LogRecord | None] = queue.Queue(1000)
+    waiting_records: queue.Queue[logging.LogRecord | None] = queue.Queue(1000)
 
     def write() -> None:
-        while (record := lines.get()) is not None:
+        while (record := waiting_records.get()) is not None:
             handler.handle(record)
 
     def finish() -> None:
         with contextlib.suppress(queue.Full):
-            lines.put_nowait(None)
+            waiting_records.put_nowait(None)
         # Not for ever: when nobody reads standard error, the thread cannot finish.
         writer.join(timeout=1)
 
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
     atexit.register(finish)
-    return _DroppingHandler(lines)
+    return _DroppingHandler(waiting_records)
 
 
 class _DroppingHandler(logging.Handler):
     """Passes records to the thread that writes them, and drops them when it lags behind."""
 
-    def __init__(self, lines: "queue.Queue[logging.LogRecord | None]") -> None:
+    def __init__(self, waiting_records: "queue.Queue[logging.LogRecord | None]") -> None:
         super().__init__()
-        self._lines = lines
+        self._waiting_records = waiting_records
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(queue.Full):
-            self._lines.put_nowait(record)
+            self._waiting_records.put_nowait(record)
 
 
 class JsonLines(logging.Formatter):
@@ -120,7 +122,7 @@ class JsonLines(logging.Formatter):
         message = record.getMessage()
         if not message.isascii():  # the name of a file may hold bytes that are not Unicode
             message = message.encode("utf-8", "backslashreplace").decode()
-        line = {
+        line_fields = {
             "time": self._format_time(record.created),
             "level": record.levelname,
             "logger": record.name,
@@ -128,8 +130,8 @@ class JsonLines(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            line["error"] = self._format_failure(record)
-        return to_json(line, fallback=str).decode()
+            line_fields["error"] = self._format_failure(record)
+        return to_json(line_fields, fallback=str).decode()
 
     def _format_time(self, created: float) -> str:
         """Return `2026-01-31T09:30:00.123+00:00`; the calendar is computed once a second."""

@@ -10,7 +10,7 @@ from readingroom.server.observe.logging import CallRecord
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 # In seconds: from a look-up in memory to a search that waits for an upstream.
-_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
 class Metrics:
@@ -20,32 +20,32 @@ class Metrics:
         self._registry = CollectorRegistry()
         for collector in collectors:
             self._registry.register(collector)
-        self._calls = Counter(
+        self._call_counter = Counter(
             "readingroom_tool_calls",
             "Tool calls by result.",
             ["tool", "status"],
             registry=self._registry,
         )
-        self._errors = Counter(
+        self._error_counter = Counter(
             "readingroom_tool_errors",
             "Failed tool calls by error code.",
             ["tool", "code"],
             registry=self._registry,
         )
-        self._seconds = Histogram(
+        self._call_seconds = Histogram(
             "readingroom_tool_seconds",
             "Time a tool call took.",
             ["tool"],
-            buckets=_BUCKETS,
+            buckets=_SECONDS_BUCKETS,
             registry=self._registry,
         )
 
     def count(self, record: CallRecord) -> None:
         """Add one tool call."""
-        self._calls.labels(record.tool_name, record.result_status).inc()
-        self._seconds.labels(record.tool_name).observe(record.duration_ms / 1000)
+        self._call_counter.labels(record.tool_name, record.result_status).inc()
+        self._call_seconds.labels(record.tool_name).observe(record.duration_ms / 1000)
         if record.error_code:
-            self._errors.labels(record.tool_name, record.error_code).inc()
+            self._error_counter.labels(record.tool_name, record.error_code).inc()
 
     def render(self) -> bytes:
         """Return every metric in the text format of Prometheus."""

@@ -22,32 +22,32 @@ class Readiness:
         self._bases = bases
         self._lock = anyio.Lock()
         self._checked_at = -math.inf
-        self._degraded: dict[str, str] = {}
+        self._error_codes: dict[str, str] = {}
 
     async def show(self, request: Request) -> Response:
         """Return 200, or 503 with the error code of each base that cannot answer."""
         async with self._lock:
             if anyio.current_time() - self._checked_at > _MAX_AGE_SECONDS:
-                self._degraded = await self._check_bases()
+                self._error_codes = await self._check_bases()
                 self._checked_at = anyio.current_time()
-        if self._degraded:
-            body = {"status": "degraded", "degraded": self._degraded}
+        if self._error_codes:
+            body = {"status": "degraded", "degraded": self._error_codes}
             return JSONResponse(body, status_code=503)
         return JSONResponse({"status": "ready"})
 
     async def _check_bases(self) -> dict[str, str]:
-        degraded: dict[str, str] = {}
+        error_codes: dict[str, str] = {}
 
         async def check(base: KnowledgeBase) -> None:
             try:
                 with anyio.fail_after(_TIMEOUT_SECONDS):
                     await base.check_ready()
             except KnowledgeError as error:
-                degraded[base.name] = error.code
+                error_codes[base.name] = error.code
             except TimeoutError:
-                degraded[base.name] = "timeout"
+                error_codes[base.name] = "timeout"
 
         async with anyio.create_task_group() as tasks:
             for base in self._bases:
                 tasks.start_soon(check, base)
-        return dict(sorted(degraded.items()))
+        return dict(sorted(error_codes.items()))
