@@ -239,3 +239,46 @@ def compilation(world: World, number: int) -> str:
 <main><section identifier="/us/sComp/117/103/s1"><num value="1">SEC. 1. </num>
 <heading>UPKEEP.</heading><content>{world.passage(chance, 900)}</content></section></main>
 </statuteCompilation>"""
+
+
+# --- the Federal Register ---
+
+
+def register_issue(leave_out: str = "") -> str:
+    """An issue with a notice and an order of the President, a rule and a notice of an agency.
+
+    Its contents list all four; `leave_out` is the number of one that the file does not hold.
+    """
+    documents = {
+        "2018-90001": ("presidentialDoc", "Continuation of Sample Emergency", _SIGNED_NOTICE),
+        "2018-90002": ("presidentialDoc", "Efficient Sample Operations", _SIGNED_ORDER),
+        "2018-90003": ("rule", "Sample Rule", _AGENCY_DOCUMENT),
+        "2018-90004": ("notice", "Sample Notice", _AGENCY_DOCUMENT),
+    }
+    listed, printed = "", ""
+    for number, (tag, title, content) in documents.items():
+        dashed = number.replace("-", "\u2013")
+        listed += f"""<referenceItem><label>{title}
+, </label><target href="/us/fr/83/21900">21900</target>
+<target role="fr-doc-id" href="/us/fr/83/frdoc{number}">{dashed}</target></referenceItem>"""
+        if number != leave_out:
+            printed += f"""<component><{tag} identifier="/us/fr/83/frdoc{number}"><meta>
+<dc:title>Federal Register</dc:title><startingPage>21900</startingPage>
+<docNumber>{dashed}</docNumber></meta>{content.format(title=title)}</{tag}></component>"""
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<frDoc {_USLM}><meta><dc:type>Federal Register Issue</dc:type><volume>83</volume>
+<dc:date>2018-05-10</dc:date></meta><main><collection>
+<component><meta><docNumber>FR20180510_Contents</docNumber></meta><main>
+<toc role="fr-contents">{listed}</toc></main></component>
+<component><meta><docNumber>FR20180510_Documents</docNumber></meta><main>
+<collection>{printed}</collection></main></component></collection></main></frDoc>"""
+
+
+_SIGNED_NOTICE = """<preface><heading>Title 3\u2014</heading><heading>The President</heading>
+<p>Notice of May 9, 2018</p></preface>
+<main><heading>Continuation of the National Emergency About Sample Rivers</heading>
+<p>The emergency goes on.</p></main>"""
+_SIGNED_ORDER = """<preface><docTitle>Executive Order 13999 of May 7, 2018</docTitle>
+<heading>{title}</heading></preface><main><p>Agencies shall lead by example.</p></main>"""
+_AGENCY_DOCUMENT = """<preface><organization style="-uslm-sgm:AGENCY">DEPARTMENT OF SAMPLES
+</organization><subject>{title}</subject></preface><main><p>Samples are kept.</p></main>"""

@@ -14,7 +14,7 @@ from readingroom.bases.federal.load.bulk import Hosts
 from readingroom.bases.federal.load.loading import Summary
 from readingroom.bases.federal.load.sync import sync as sync_source
 from readingroom.bases.federal.query.changes import list_changes
-from readingroom.bases.federal.schema.sources import Source, find_source
+from readingroom.bases.federal.schema.sources import Source, find_source, is_source_name
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.settings import FederalSettings
 from readingroom.console.options import add_common_options, print_result, progress_bar
@@ -43,6 +43,7 @@ def load_files(paths: tuple[str, ...], settings: FederalSettings, as_json: bool)
       readingroom federal load congress-legislators/ BILLSTATUS-119-hr.zip
       readingroom federal load bills BILLSTATUS-119-hr.zip
 
+    A folder with the name of a source is written `./bills`, if other paths follow.
     A file that is in already is passed over; one that cannot be read, or is in none of these
     formats, is reported and skipped. With nothing to load at all the command ends with 1.
 
@@ -194,6 +195,10 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     reader = store.FederalStore(path)
     rows = reader.read_now(store.read_status)
     failed = [dict(row) for row in reader.read_now(lambda db: list(loading.list_failures(db)))]
+    incomplete = [
+        dict(row) for row in reader.read_now(lambda db: list(loading.list_incomplete(db)))
+    ]
+    ignored = [dict(row) for row in reader.read_now(lambda db: list(loading.list_ignored(db)))]
     reader.close()
     lines = [f"{'source':<26} {'records':>9} {'chunks':>9} {'embedded':>9}  loaded up to"]
     lines += [
@@ -202,7 +207,11 @@ def status(settings: FederalSettings, as_json: bool) -> None:
         for row in rows
     ]
     lines += [f"failed: {failure['file']}: {failure['error']}" for failure in failed]
-    print_result(as_json, {"sources": rows, "failed": failed}, "\n".join(lines))
+    lines += [f"incomplete: {row['file']}: {row['error']}" for row in incomplete]
+    lines += [f"ignored: {row['file']}: {row['error']}" for row in ignored[:_MAX_NAMED]]
+    lines += _count_unnamed(len(ignored), "files that were ignored (all of them: --json)")
+    body = {"sources": rows, "failed": failed, "incomplete": incomplete, "ignored": ignored}
+    print_result(as_json, body, "\n".join(lines))
 
 
 def _print_summary(summary: Summary, only: Source | None, as_json: bool) -> None:
@@ -219,7 +228,6 @@ def _summary_body(summary: Summary) -> dict[str, Any]:
 
 def _summary_lines(summary: Summary, only: Source | None = None) -> list[str]:
     reason = f"it is not a file of {only.name}" if only else "its format is not recognised"
-    more = len(summary.unrecognised) - _MAX_NAMED
     return [
         f"{summary.loaded} files loaded, {summary.unchanged} unchanged, {summary.ignored} ignored, "
         f"{summary.failed} failed; {summary.records} records read.",
@@ -228,11 +236,21 @@ def _summary_lines(summary: Summary, only: Source | None = None) -> list[str]:
             for source, tally in summary.changes.items()
         ),
         *(f"  {error['file']}: {error['error']}" for error in summary.errors[:_MAX_NAMED]),
+        *(f"  {each['file']}: {each['problem']}" for each in summary.incomplete[:_MAX_NAMED]),
+        *_count_unnamed(len(summary.incomplete), "things that are missing (`federal status`)"),
         *(f"  {name}: ignored, {reason}" for name in summary.unrecognised[:_MAX_NAMED]),
-        *([f"  … and {more} more were ignored"] if more > 0 else []),
+        *_count_unnamed(len(summary.unrecognised), "were ignored"),
+        *(f"  {name}: {loading.UNUSED_PDF}" for name in summary.unused_pdfs[:1]),
+        *(f"  {name}: not read either" for name in summary.unused_pdfs[1:_MAX_NAMED]),
+        *_count_unnamed(len(summary.unused_pdfs), "PDFs were not read"),
         *(["No file to load was found."] if not summary.files else []),
         *([_FORMATS] if _needs_hint(summary) else []),
     ]
+
+
+def _count_unnamed(total: int, what: str) -> list[str]:
+    """Return the line that ends a list of which only the first are named, if any are left out."""
+    return [f"  … and {total - _MAX_NAMED} more {what}"] if total > _MAX_NAMED else []
 
 
 def _needs_hint(summary: Summary) -> bool:
@@ -241,13 +259,13 @@ def _needs_hint(summary: Summary) -> bool:
 
 
 def _sources_and_files(paths: tuple[str, ...]) -> tuple[Source | None, list[Path]]:
-    """Return the source and the files: a first word that is not a file names the source.
+    """Return the source and the files: a first word that is a source's name is no file.
 
     Raise `LoadFailed` when a file is missing.
     """
 
     only, rest = None, list(paths)
-    if not Path(rest[0]).exists() and len(rest) > 1:
+    if len(rest) > 1 and (is_source_name(rest[0]) or not Path(rest[0]).exists()):
         only, rest = find_source(rest[0]), rest[1:]
     missing = [path for path in rest if not Path(path).exists()]
     if missing:

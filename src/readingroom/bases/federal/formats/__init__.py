@@ -22,7 +22,7 @@ from readingroom.bases.federal.formats import (
 )
 from readingroom.bases.federal.formats.parts import pdfs
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance
+from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord, Provenance
 
 
 class Loader(Protocol):
@@ -41,7 +41,9 @@ class Loader(Protocol):
         """Whether a file is in this format, judged by its name and its beginning."""
         ...
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]: ...
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
+        """Yield the records of a file, and what it names that could not be loaded."""
+        ...
 
 
 @runtime_checkable

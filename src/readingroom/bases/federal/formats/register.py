@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
@@ -21,8 +21,9 @@ from readingroom.bases.federal.formats.parts.xml import (
     parse,
     parse_iso_date,
 )
-from readingroom.bases.federal.formats.uslm import NAMESPACE
+from readingroom.bases.federal.formats.uslm import NAMESPACE, parse_spelled_date
 from readingroom.bases.federal.schema.entries import (
+    FileProblem,
     Link,
     ParsedRecord,
     Provenance,
@@ -32,42 +33,86 @@ from readingroom.bases.federal.schema.entries import (
     hash_item,
 )
 from readingroom.bases.federal.schema.ids import make_cfr_id, make_docket_id, parse_federal_id
+from readingroom.bases.federal.schema.presidents import find_president_on
 from readingroom.bases.federal.schema.records import LinkKind, PresidentialDocument, Rule
 from readingroom.core.text import fold_dashes
 
 ORG = "Office of the Federal Register"
+_PRESIDENTIAL = "presidential document"
 _TYPES = {
     "rule": "rule",
     "proposed rule": "proposed rule",
     "notice": "notice",
-    "presidential document": "presidential document",
+    _PRESIDENTIAL: _PRESIDENTIAL,
 }
 # EPA-HQ-OAR-2025-0001, FDA-2017-N-5437, ED-2017-ICCD-0105; not SR-MIAX-2017-39, a file of the SEC.
 _DOCKET = re.compile(
     r"(?<![\w-])(?!SR-)[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-(?:19|20)\d\d(?:-[A-Z]+)?-\d{4,5}\b"
 )
 _PARTS = re.compile(r"(\d+) CFR Parts? (\d+[a-z]?(?:(?:,? and |, )\d+[a-z]?)*)")
-_FAR = 65_536
-_DOCUMENTS = ("rule", "proposedRule", "notice", "presidentialDocument")
+_JSON_HEAD_BYTES = 65_536
+_DOCUMENT_REF = re.compile(r"/us/fr/\d+/frdoc([^/]+)")
+# Above a document the President signed: `Executive Order 13834 of May 17, 2018`.
+_DESIGNATION = re.compile(
+    r"(Executive Order|Proclamation|Notice|Memorandum|(?:Presidential )?Determination"
+    r"|(?:Presidential )?Order)(?: (?:No\. ?)?([\d-]+))? of ([A-Z][a-z]+ \d{1,2}, \d{4})"
+)
+_RUNNING_HEAD = re.compile(r"Title 3\b.*|The President|Presidential Documents?", re.I)
+# As the Register's API calls the kinds of presidential documents.
+_PRESIDENTIAL_TYPES = {
+    "Presidential Determination": "Determination",
+    "Order": "Presidential Order",
+}
 
 
 class RegisterIssues:
     """`FR-2017-10-03-uslm.xml`: every document of one day's issue."""
 
-    format_id: ClassVar[str] = "register-issue/3"
+    format_id: ClassVar[str] = "register-issue/4"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for_columns: ClassVar[str | None] = "published_at"
 
     def matches(self, start: FileStart) -> bool:
         return NAMESPACE in start.head and b"<frDoc" in start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
         issue = parse(file.data)
         meta = issue.find("meta")
         published, volume = parse_iso_date(get_text(meta, "date")), get_text(meta, "volume")
-        for tag in _DOCUMENTS:
-            for item in issue.iter(tag):
-                yield _parse_printed(item, published, volume, provenance)
+        listed_titles = _read_contents(issue)
+        printed_numbers = set()
+        for document in issue.iter():
+            if _is_document(document):
+                entry = _parse_printed(document, published, volume, listed_titles, provenance)
+                printed_numbers.add(entry.record.id.removeprefix("presdoc:"))
+                yield entry
+        for number in sorted(listed_titles.keys() - printed_numbers):
+            yield FileProblem(
+                f"the contents of this issue list {number} ({listed_titles[number][:100]}), which "
+                f"is not in the file: download the issue of {published} again, or load the "
+                "document from the Federal Register's API"
+            )
+
+
+def _is_document(element: Element) -> bool:
+    """Whether an element is a document: it has a number of its own, and is no unit of the issue."""
+    if element.tag == "component" or not len(element) or element[0].tag != "meta":
+        return False
+    return element[0].find("docNumber") is not None
+
+
+def _read_contents(issue: Element) -> dict[str, str]:
+    """Return the title of every document that the contents of an issue list, by its number."""
+    titles = {}
+    for contents in issue.iter("toc"):
+        if contents.get("role") != "fr-contents":
+            continue
+        for item in contents.iter("referenceItem"):
+            for target in item.iterfind("target"):
+                if match := _DOCUMENT_REF.fullmatch(fold_dashes(target.get("href") or "")):
+                    number = parse_federal_id(match[1]).id
+                    titles[number] = (get_text(item, "label") or "").rstrip(" ,")
+    return titles
 
 
 class RegisterJson:
@@ -79,7 +124,9 @@ class RegisterJson:
 
     def matches(self, start: FileStart) -> bool:
         # The API may put a long abstract and every agency first.
-        return start.head.lstrip()[:1] == b"{" and b'"document_number"' in start.read(_FAR)
+        return start.head.lstrip()[:1] == b"{" and b'"document_number"' in start.read(
+            _JSON_HEAD_BYTES
+        )
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         data = json.loads(file.data)
@@ -94,11 +141,15 @@ def slugify(agency: str) -> str:
 
 
 def _parse_printed(
-    document: Element, published: str | None, volume: str | None, provenance: Provenance
+    document: Element,
+    published: str | None,
+    volume: str | None,
+    listed_titles: Mapping[str, str],
+    provenance: Provenance,
 ) -> ParsedRecord:
     meta, preface = document.find("meta"), document.find("preface")
     number = parse_federal_id(get_text(meta, "docNumber") or "").id
-    kind = (get_text(meta, "type") or document.tag).removeprefix("Federal Register ").lower()
+    kind = _parse_kind(document.tag, get_text(meta, "type"))
     agencies = list(dict.fromkeys(_read_agencies(preface)))
     page = get_text(meta, "startingPage")
     summary = document.find(".//statement[@role='summary']")
@@ -107,7 +158,7 @@ def _parse_printed(
     fields = {
         "number": number,
         "kind": kind,
-        "title": get_text(preface, "subject") or number,
+        "title": get_text(preface, "subject") or listed_titles.get(number) or number,
         "published": published,
         "fr_citation": f"{volume} FR {page}" if volume and page else None,
         "abstract": _strip_heading(summary),
@@ -125,7 +176,46 @@ def _parse_printed(
         "authorities": [get_text(element) or "" for element in document.iter("authority")],
         "cited": references.collect_references((main,)).regulations if main is not None else {},
     }
+    if kind == _PRESIDENTIAL:
+        fields |= _parse_signed(document, number, listed_titles, published)
     return _build_entry(fields, provenance)
+
+
+def _parse_kind(tag: str, stated_type: str | None) -> str:
+    if tag.startswith("presidential"):
+        return _PRESIDENTIAL
+    return (stated_type or tag).removeprefix("Federal Register ").lower()
+
+
+def _parse_signed(
+    document: Element, number: str, listed_titles: Mapping[str, str], published: str | None
+) -> dict[str, Any]:
+    """Return what only a document of the President has: who signed it when, as what.
+
+    These are printed without a subject: the heading below `Notice of May 10, 2018` is the title.
+    """
+    preface, main = document.find("preface"), document.find("main")
+    blocks = [fold_dashes(text) for element in document.iter() if (text := get_text(element))]
+    designation = next(filter(None, map(_DESIGNATION.fullmatch, blocks)), None)
+    kind, order_number, day = designation.groups() if designation else (None, None, "")
+    signed = parse_spelled_date(day) or parse_spelled_date(get_text(document, ".//signatureDate"))
+    president = find_president_on(signed or published or "")
+    headings = (
+        text
+        for part in (preface, main)
+        for element in (part.iter("heading") if part is not None else ())
+        if (text := get_text(element))
+        and not (_DESIGNATION.fullmatch(fold_dashes(text)) or _RUNNING_HEAD.fullmatch(text))
+    )
+    title = get_text(preface, "subject") or next(headings, None) or listed_titles.get(number)
+    return {
+        "title": title or (designation[0] if designation else number),
+        "subtype": _PRESIDENTIAL_TYPES.get(kind, kind) if kind else None,
+        "order": order_number if kind == "Executive Order" else None,
+        "signed": signed,
+        "president": president.name if president else None,
+        "body": extract_prose(main if main is not None else document),
+    }
 
 
 def _strip_heading(summary: Element | None) -> str | None:
@@ -194,7 +284,7 @@ def _build_entry(fields: dict[str, Any], provenance: Provenance) -> ParsedRecord
         published_at=fields["published"],
         raw_sha256=fields["raw"],
     )
-    presidential = fields["kind"] == "presidential document"
+    presidential = fields["kind"] == _PRESIDENTIAL
     record = (_build_presidential if presidential else _build_rule)(fields, source)
     body = fields["body"]
     text = Text("text", body, record.title, record.url, fields["raw"], dated=fields["published"])

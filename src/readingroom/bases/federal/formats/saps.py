@@ -7,7 +7,9 @@ from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile, load_yaml
+from readingroom.bases.federal.formats.parts.pdfs import PdfText
 from readingroom.bases.federal.schema.entries import (
+    FileProblem,
     Link,
     ParsedRecord,
     Provenance,
@@ -30,12 +32,12 @@ _PRESIDENT = re.compile(r"\d+-(\w+)\.yaml")
 class Saps:
     """`47-Trump.yaml`: every statement of one administration."""
 
-    format_id: ClassVar[str] = "saps/3"
+    format_id: ClassVar[str] = "saps/4"
     sources: ClassVar[tuple[str, ...]] = ("saps",)
     complete_for_columns: ClassVar[str | None] = "president, congress"
 
-    def __init__(self, read_pdf_texts: Callable[[Sequence[bytes]], list[str]]) -> None:
-        self._pdf_texts = read_pdf_texts
+    def __init__(self, read_pdf_texts: Callable[[Sequence[bytes]], list[PdfText]]) -> None:
+        self._read_pdf_texts = read_pdf_texts
 
     def matches(self, start: FileStart) -> bool:
         return start.head.startswith(b"- bills:") and b"document_title:" in start.head
@@ -45,14 +47,17 @@ class Saps:
         for name in _FILE.findall(file.data):
             yield name.decode().strip("'\"")
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
         match = _PRESIDENT.fullmatch(PurePosixPath(file.name).name)
         president = match[1] if match else None
         repeats: Counter[str] = Counter()
         statements = load_yaml(file.data)
+        yield from _find_missing_pdfs(file, statements)
         for first in range(0, len(statements), _AT_ONCE):
             batch = statements[first : first + _AT_ONCE]
-            for statement, body in zip(batch, self._read_texts(file, batch), strict=True):
+            for statement, pdf in zip(batch, self._read_texts(file, batch), strict=True):
+                if pdf.problem:
+                    yield FileProblem(f"{statement['file']} was not read: {pdf.problem}")
                 id_without_number = make_sap_id(
                     statement["congress"], statement["date_issued"], statement["bills"]
                 )
@@ -63,24 +68,36 @@ class Saps:
                     statement["bills"],
                     repeats[id_without_number],
                 )
-                yield _build_entry(id, statement, president, body, provenance)
+                yield _build_entry(id, statement, president, pdf, provenance)
 
-    def _read_texts(self, file: RawFile, statements: list[dict[str, Any]]) -> list[str]:
+    def _read_texts(self, file: RawFile, statements: list[dict[str, Any]]) -> list[PdfText]:
         """The words of the PDFs that the archive has here; older statements have none."""
         pdfs = [
             file.read_sibling(statement["file"]) if statement.get("file") else None
             for statement in statements
         ]
-        texts = iter(self._pdf_texts([data for data in pdfs if data]))
-        return [next(texts) if data else "" for data in pdfs]
+        texts = iter(self._read_pdf_texts([data for data in pdfs if data]))
+        return [next(texts) if data else PdfText("") for data in pdfs]
+
+
+def _find_missing_pdfs(file: RawFile, statements: list[dict[str, Any]]) -> Iterator[FileProblem]:
+    """Say of how many statements the text is not here: nothing but their titles can be found."""
+    named = [statement["file"] for statement in statements if statement.get("file")]
+    missing = [name for name in named if not file.has_sibling(name)]
+    if missing:
+        yield FileProblem(
+            f"{len(missing)} of the {len(named)} PDFs it names are not there, such as "
+            f"{missing[0]}: put the archive's folder `statements` beside it, and load it again"
+        )
 
 
 def _build_entry(
-    id: str, data: dict[str, Any], president: str | None, body: str, provenance: Provenance
+    id: str, data: dict[str, Any], president: str | None, pdf: PdfText, provenance: Provenance
 ) -> ParsedRecord:
+    body = pdf.text
     congress, issued = int(data["congress"]), str(data["date_issued"])
     title = " ".join(data["document_title"].split())
-    url = data.get("url") or data.get("fetched_from_url") or data["source"]
+    url = (data.get("url") or data.get("fetched_from_url") or data["source"]).strip()
     bills = [
         make_bill_id(congress, match[1], match[2])
         for bill in data["bills"]
@@ -96,6 +113,7 @@ def _build_entry(
         president=president,
         rescinded=bool(data.get("rescinded")),
         characters=len(body),
+        text_problem=pdf.problem,
         **build_citation_fields(
             provenance,
             url=url,

@@ -15,6 +15,7 @@ from readingroom.bases.federal.formats.parts.files import (
     BAD_FILE_ERRORS,
     FileRef,
     find_files,
+    find_pdfs,
     split_member,
 )
 from readingroom.bases.federal.load.completeness import (
@@ -35,7 +36,7 @@ from readingroom.bases.federal.load.writer import (
 )
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.query.changes import Tally
-from readingroom.bases.federal.schema.entries import ParsedRecord
+from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.bases.federal.store import connect, prepare, translate_errors
 from readingroom.core import clock
@@ -60,6 +61,10 @@ class Summary:
     errors: list[dict[str, str]] = field(default_factory=list)
     unrecognised: list[str] = field(default_factory=list)
     """The files that were ignored, because no loader recognises them."""
+    incomplete: list[dict[str, str]] = field(default_factory=list)
+    """What loaded files name and do not hold, or what could not be read of them."""
+    unused_pdfs: list[str] = field(default_factory=list)
+    """The PDFs that no loaded file names, so that nobody read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,13 @@ def update(
     return _load(path, files, only, report, LoadOptions(updating=True, even_most=even_most))
 
 
+UNRECOGNISED = "its format is not recognised: `readingroom federal load --help` lists the formats"
+UNUSED_PDF = (
+    "not read: a PDF is read only where a file of statements (`47-Trump.yaml`) names it; put that "
+    "file into the folder above `statements`, and load the folder"
+)
+
+
 def list_failures(db: Database, limit: int = 20) -> Iterator[Row]:
     """Yield the files that could not be loaded and have not been since, newest first."""
     # A zip that could not be opened counts as mended once one of its members was loaded.
@@ -108,6 +120,27 @@ def list_failures(db: Database, limit: int = 20) -> Iterator[Row]:
     )
 
 
+def list_incomplete(db: Database) -> Iterator[Row]:
+    """Yield the files that were loaded with something missing, and what to do, newest first."""
+    yield from db.execute(
+        """SELECT at, file, error FROM ingestion_logs l WHERE outcome = 'loaded'
+           AND error IS NOT NULL AND NOT EXISTS (
+               SELECT 1 FROM ingestion_logs n
+               WHERE n.file = l.file AND n.outcome = 'loaded' AND n.log > l.log)
+           ORDER BY log DESC"""
+    )
+
+
+def list_ignored(db: Database) -> Iterator[Row]:
+    """Yield the files that were not used and have not been since, and what to do, newest first."""
+    yield from db.execute(
+        """SELECT max(at) AS at, file, error FROM ingestion_logs l WHERE outcome = 'ignored'
+           AND NOT EXISTS (SELECT 1 FROM ingestion_logs n
+                           WHERE n.file = l.file AND n.outcome = 'loaded' AND n.log > l.log)
+           GROUP BY file, error ORDER BY max(log) DESC"""
+    )
+
+
 def _load(
     path: Path,
     files: Sequence[Path],
@@ -118,13 +151,16 @@ def _load(
     prepare(path)
     loaders = [loader for loader in LOADERS if only is None or only.name in loader.sources]
     file_refs = list(find_files(files))
+    pdf_paths = list(find_pdfs(files)) if only is None or only.name == "saps" else []
     with (
         translate_errors(path),
         closing(connect(path, writing=True)) as db,
         # One thread, so that commits stay in their order.
         ThreadPoolExecutor(1, "federal-load") as commit_thread,
     ):
-        return _Load(db, Writer(db, commit_thread), loaders, report, options).run(file_refs)
+        return _Load(db, Writer(db, commit_thread), loaders, report, options).run(
+            file_refs, pdf_paths
+        )
 
 
 class _Load:
@@ -144,9 +180,11 @@ class _Load:
         self._loaded_files = writer.list_loaded_files()
         self._loaders = loaders
         self._report = report
+        self._is_every_format_read = len(loaders) == len(LOADERS)
+        self._read_companions: set[Path] = set()
         self.summary = Summary()
 
-    def run(self, file_refs: Sequence[FileRef]) -> Summary:
+    def run(self, file_refs: Sequence[FileRef], pdf_paths: Sequence[str]) -> Summary:
         started, last_change = clock.format_now(), changes.read_last_change(self._db)
         files = self._identify_all(file_refs)
         try:
@@ -155,6 +193,7 @@ class _Load:
         finally:
             self._writer.commit()  # complete files are kept, whatever ends the load
         with self._writer.transaction():
+            self._log_ignored(pdf_paths)
             if self._options.updating:
                 self._withdraw_left_out(files, started)
             # After all files: what is linked may have come in either order.
@@ -209,6 +248,8 @@ class _Load:
         if not file.may_be_read_ahead:
             self._writer.commit()  # others may write while this is read, which can take long
         contents = read()
+        folder = Path(file.ref.path).parent
+        self._read_companions.update((folder / name).resolve() for name in contents.companions)
         if file.loader is None:
             self.summary.unrecognised.append(file.ref.path)
             return "ignored"
@@ -223,11 +264,16 @@ class _Load:
                 return "unchanged"
             self._log_loaded(file, file.loader, contents, written)
         self._loaded_files.add((contents.identity, file.loader.format_id))
+        self.summary.incomplete += [
+            {"file": file.ref.path, "problem": problem} for problem in written.problems
+        ]
         self.summary.records += written.records
         self.summary.changed += written.changed
         return "loaded"
 
-    def _write(self, loader: Loader, entries: Iterable[ParsedRecord], read_at: str) -> Written:
+    def _write(
+        self, loader: Loader, entries: Iterable[ParsedRecord | FileProblem], read_at: str
+    ) -> Written:
         written = self._writer.put_all(entries, loader.format_id)
         even_most = self._options.even_most
         # An older edition of a file says nothing about what is gone from the newest.
@@ -253,8 +299,27 @@ class _Load:
         self, file: PendingFile, loader: Loader, contents: Contents, written: Written
     ) -> None:
         self._writer.log(
-            contents.read_at, file.ref.path, contents.identity, loader.format_id, "loaded", written
+            contents.read_at,
+            file.ref.path,
+            contents.identity,
+            loader.format_id,
+            "loaded",
+            written,
+            "; ".join(written.problems) or None,
         )
+
+    def _log_ignored(self, pdf_paths: Sequence[str]) -> None:
+        """Log the files that were not used, each once, with what to do about it."""
+        self.summary.unused_pdfs = [
+            path for path in pdf_paths if Path(path).resolve() not in self._read_companions
+        ]
+        reasons = dict.fromkeys(self.summary.unused_pdfs, UNUSED_PDF)
+        if self._is_every_format_read:  # else another load may be the one to read them
+            reasons |= dict.fromkeys(self.summary.unrecognised, UNRECOGNISED)
+        logged = {(row["file"], row["error"]) for row in list_ignored(self._db)}
+        for path, reason in reasons.items():
+            if (path, reason) not in logged:
+                self._writer.log(clock.format_now(), path, "", None, "ignored", Written(), reason)
 
     def _log_failure(self, file: PendingFile, message: str) -> None:
         self._add_error(file.ref.path, message)
@@ -341,7 +406,9 @@ def _pause_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _parse_first(entries: Iterable[ParsedRecord]) -> Iterator[ParsedRecord]:
+def _parse_first(
+    entries: Iterable[ParsedRecord | FileProblem],
+) -> Iterator[ParsedRecord | FileProblem]:
     """Return the same entries after parsing the first.
 
     For that a loader parses its whole file, which can go on while the file before it is committed

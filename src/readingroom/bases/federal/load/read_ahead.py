@@ -21,7 +21,7 @@ from readingroom.bases.federal.formats.parts.files import (
     RawFile,
     to_text,
 )
-from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance
+from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord, Provenance
 from readingroom.core import clock
 from readingroom.engine.embedding.machine import count_cores
 
@@ -62,7 +62,9 @@ class Contents:
 
     read_at: str
     identity: str
-    entries: Iterable[ParsedRecord]
+    entries: Iterable[ParsedRecord | FileProblem]
+    companions: tuple[str, ...] = ()
+    """The names of the files next to it that were read with it."""
 
 
 ReadContents = Callable[[], Contents]
@@ -113,15 +115,20 @@ def _read_here(file: PendingFile) -> Contents:
     if file.loader is None:
         return Contents(read_at, raw.sha256, ())
     entries = file.loader.read(raw, Provenance(read_at, raw.sha256))
-    return Contents(read_at, _hash_with_companions(file.loader, raw), entries)
+    companions = _list_companions(file.loader, raw)
+    return Contents(read_at, _hash_with_companions(raw, companions), entries, companions)
 
 
-def _hash_with_companions(loader: Loader, raw: RawFile) -> str:
+def _list_companions(loader: Loader, raw: RawFile) -> tuple[str, ...]:
+    return tuple(loader.companions(raw)) if isinstance(loader, HasCompanions) else ()
+
+
+def _hash_with_companions(raw: RawFile, companions: Sequence[str]) -> str:
     """Return the hash of all that a loader reads: the file, and the files it names."""
-    if not isinstance(loader, HasCompanions):
+    if not companions:
         return raw.sha256
     hashed = hashlib.sha256(raw.data)
-    for name in loader.companions(raw):
+    for name in companions:
         data = raw.read_sibling(name)
         hashed.update(f"{name}\0{hashlib.sha256(data).hexdigest() if data else ''}".encode())
     return hashed.hexdigest()

@@ -15,7 +15,7 @@ from readingroom.bases.federal.load.name_index import NameIndex
 from readingroom.bases.federal.load.search_index import SearchIndex
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.query import changes
-from readingroom.bases.federal.schema.entries import ParsedRecord
+from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord
 from readingroom.bases.federal.schema.records import Record
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES, Shape, Source
 from readingroom.bases.federal.schema.tables import CITATION, PARENTS
@@ -46,6 +46,8 @@ class Written:
     withdrawn: int = 0
     older: bool = False
     """Whether a newer revision of any record was stored already."""
+    problems: list[str] = field(default_factory=list)
+    """What the file names and does not hold, or what could not be read of it."""
 
 
 class Writer:
@@ -168,9 +170,12 @@ class Writer:
             (moment, file, sha256, format_id, outcome, written.records, written.changed, error),
         )
 
-    def put_all(self, entries: Iterable[ParsedRecord], format_id: str) -> Written:
+    def put_all(self, entries: Iterable[ParsedRecord | FileProblem], format_id: str) -> Written:
         written = Written()
         for entry in entries:
+            if isinstance(entry, FileProblem):
+                written.problems.append(entry.message)
+                continue
             if entry.is_mention and entry.record.id in self._mentioned:
                 continue
             stored = self._find(entry.record)

@@ -72,6 +72,13 @@ class ParsedRecord:
 
 
 @dataclass(frozen=True)
+class FileProblem:
+    """Something that a file names and that was not loaded; the message says what to do."""
+
+    message: str
+
+
+@dataclass(frozen=True)
 class Provenance:
     """When a file was read, and its hash: part of the citation of each of its records."""
 

@@ -254,6 +254,7 @@ class Sap(Record):
     president: str | None = None
     rescinded: bool = False
     characters: int = 0
+    text_problem: str | None = Field(None, description="Why its PDF, which is here, has no text.")
 
 
 class Proceeding(Record):

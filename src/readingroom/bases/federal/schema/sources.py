@@ -524,6 +524,11 @@ def find_source(name: str) -> Source:
     return source
 
 
+def is_source_name(name: str) -> bool:
+    """Return whether this is the name of a source, or an alias."""
+    return _find(name) is not None
+
+
 def find_registry(name: str) -> Source:
     """Return a registry by its name or an alias; raise InvalidArguments if it is not one."""
     source = _find(name)

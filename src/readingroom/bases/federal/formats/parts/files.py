@@ -8,6 +8,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -40,6 +41,11 @@ _YAML_ANCHOR = re.compile(rb"(?:^|[\s\[{,:-])&\w")
 _ZIP_MEMBER = re.compile(r"(.+?\.zip)!(.+)", re.I | re.S)
 
 ReadSibling = Callable[[str], bytes | None]
+HasSibling = Callable[[str], bool]
+
+
+def _has_no_sibling(name: str) -> bool:
+    return False
 
 
 class OversizedFile(ValueError):
@@ -69,6 +75,7 @@ class RawFile:
     name: str
     data: bytes
     read_sibling: ReadSibling
+    has_sibling: HasSibling = _has_no_sibling
 
     @property
     def start(self) -> FileStart:
@@ -90,13 +97,14 @@ class FileRef:
     read_bytes: Callable[[int], bytes]
     """Return at most so many bytes of the file, or raise one of `BAD_FILE_ERRORS`."""
     read_sibling: ReadSibling
+    has_sibling: HasSibling = _has_no_sibling
 
     def read(self) -> RawFile:
         """Read the whole file. Raise `OversizedFile` if it exceeds `MAX_FILE_BYTES`."""
         data = b"" if self.size > MAX_FILE_BYTES else self.read_bytes(MAX_FILE_BYTES + 1)
         if max(self.size, len(data)) > MAX_FILE_BYTES:
             raise OversizedFile(f"larger than {MAX_FILE_BYTES // 1024 // 1024} MB")
-        return RawFile(self._name, data, self.read_sibling)
+        return RawFile(self._name, data, self.read_sibling, self.has_sibling)
 
     @property
     def start(self) -> FileStart:
@@ -120,6 +128,35 @@ def find_files(paths: Iterable[Path]) -> Iterator[FileRef]:
             yield from _find_in_folder(path)
         else:
             yield from _find_at(path)
+
+
+def find_pdfs(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield every PDF in these folders and zips: no loader reads one unless another file names it.
+
+    A PDF that was named by itself is not among them: `find_files` yields it.
+    """
+    for path in paths:
+        if path.is_dir():
+            for root, _, names in sorted(os.walk(path)):
+                for name in sorted(names):
+                    found = Path(root, name)
+                    if _is_pdf(name):
+                        yield to_text(found)
+                    elif found.suffix.lower() == ".zip":
+                        yield from _find_pdfs_in_zip(found)
+        elif path.suffix.lower() == ".zip":
+            yield from _find_pdfs_in_zip(path)
+
+
+def _find_pdfs_in_zip(path: Path) -> Iterator[str]:
+    with suppress(*BAD_FILE_ERRORS):  # one that cannot be opened is reported when it is read
+        for name in sorted(_open_zip(*_read_zip_state(path)).namelist()):
+            if _is_pdf(name):
+                yield to_text(f"{path}!{name}")
+
+
+def _is_pdf(name: str) -> bool:
+    return name.lower().endswith(".pdf")
 
 
 def split_member(path: str) -> tuple[str, str] | None:
@@ -168,8 +205,13 @@ def _find_at(path: Path) -> Iterator[FileRef]:
     except OSError as error:
         yield _make_unreadable(path, error)
     else:
-        siblings = partial(_read_sibling, path)
-        yield FileRef(to_text(path), size, partial(_read_path, path), siblings)
+        yield FileRef(
+            to_text(path),
+            size,
+            partial(_read_path, path),
+            partial(_read_sibling, path),
+            partial(_has_sibling, path),
+        )
 
 
 def _find_in_zip(path: Path) -> Iterator[FileRef]:
@@ -211,12 +253,21 @@ def _read_path(path: Path, size: int) -> bytes:
 
 def _read_sibling(path: Path, name: str) -> bytes | None:
     """Read a file below the folder of `path`; return None for a name that leads out of it."""
+    target = _find_sibling(path, name)
+    if target is None or target.stat().st_size > MAX_FILE_BYTES:
+        return None
+    return target.read_bytes()
+
+
+def _has_sibling(path: Path, name: str) -> bool:
+    return _find_sibling(path, name) is not None
+
+
+def _find_sibling(path: Path, name: str) -> Path | None:
     folder = path.parent.resolve()
     # Resolved before the check: the name comes from the file, and may be `..` or a link.
     target = (folder / name).resolve()
-    if not target.is_relative_to(folder) or not target.is_file():
-        return None
-    return target.read_bytes() if target.stat().st_size <= MAX_FILE_BYTES else None
+    return target if target.is_relative_to(folder) and target.is_file() else None
 
 
 def _read_member(path: Path, member: zipfile.ZipInfo, size: int) -> bytes:

@@ -1,9 +1,9 @@
 """Extracts the text of PDFs next to a loader's file, each in a confined process of its own."""
 
-import logging
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import anyio
 
@@ -12,14 +12,20 @@ from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 
-log = logging.getLogger(__name__)
-
 # A statement has a page or two: a PDF that takes longer is damaged, or made to do harm.
 _LIMITS = Limits(wall_seconds=60.0, cpu_seconds=60)
 
 
-def read_pdf_texts(files: Sequence[bytes]) -> list[str]:
-    """Return the text of each PDF, in order; an empty one if it cannot be read."""
+@dataclass(frozen=True, slots=True)
+class PdfText:
+    """The text of a PDF, or why it has none."""
+
+    text: str
+    problem: str | None = None
+
+
+def read_pdf_texts(files: Sequence[bytes]) -> list[PdfText]:
+    """Return the text of each PDF, in order; an empty one, with the reason, if it has none."""
     if not files:
         return []
     # On a thread of its own: whoever loads may be inside an event loop already.
@@ -27,9 +33,9 @@ def read_pdf_texts(files: Sequence[bytes]) -> list[str]:
         return executor.submit(anyio.run, _read_all, files).result()
 
 
-async def _read_all(files: Sequence[bytes]) -> list[str]:
+async def _read_all(files: Sequence[bytes]) -> list[PdfText]:
     sandbox = Sandbox(_LIMITS)
-    texts = [""] * len(files)
+    texts = [PdfText("")] * len(files)
 
     async def read(index: int) -> None:
         texts[index] = await _read(sandbox, files[index])
@@ -40,7 +46,7 @@ async def _read_all(files: Sequence[bytes]) -> list[str]:
     return texts
 
 
-async def _read(sandbox: Sandbox, data: bytes) -> str:
+async def _read(sandbox: Sandbox, data: bytes) -> PdfText:
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
         try:
@@ -48,6 +54,6 @@ async def _read(sandbox: Sandbox, data: bytes) -> str:
                 file, "statement.pdf", ReadOptions(enable_ocr=False), no_progress
             )
         except KnowledgeError as error:
-            log.warning("a PDF could not be read: %s", error.message)
-            return ""
-    return document.text if isinstance(document, Document) else ""
+            return PdfText("", error.message)
+    text = document.text if isinstance(document, Document) else ""
+    return PdfText(text, None if text.strip() else "it has no text, only pictures of pages")
