@@ -1,7 +1,7 @@
 """Filters of lists, names and aggregates: a model for each table, and the same as SQL."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
 
@@ -18,7 +18,6 @@ from readingroom.bases.federal.schema.sources import Column, RecordTable
 from readingroom.bases.federal.schema.values import VALUE_TYPES, make_choice_type
 from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.tool import Day, ShortText
-from readingroom.storage.database import Database
 
 
 def _reject_bool(value: Any) -> Any:
@@ -93,43 +92,26 @@ def parse_filters(table: RecordTable, filters: Mapping[str, Any] | None) -> RowF
 
 
 def build_row_filter(table: RecordTable, filters: Mapping[str, Any]) -> RowFilter:
-    """Return checked filters as SQL. Withdrawn records never pass."""
-    conditions = [table.where, *(_build_condition(table, name) for name in filters)]
-    return RowFilter(" AND ".join(conditions), tuple(filters.values()), dict(filters))
+    """Return checked filters as SQL; a tuple allows any of its values.
 
-
-def match_stored_case(db: Database, table: RecordTable, row_filter: RowFilter) -> RowFilter:
-    """Return the filter with values of open lists (`commerce`, `epa`) in the case they are stored.
-
-    A value that is stored just as it was written stays.
+    Withdrawn records never pass.
     """
-    open_lists = {
-        column.name
-        for column in table.filters
-        if column.kind == "TEXT" and not column.choices and column.name not in VALUE_TYPES
-    }
-    filters = {
-        name: _find_stored_value(db, table, name, value) if name in open_lists else value
-        for name, value in row_filter.filters.items()
-    }
-    return replace(row_filter, values=tuple(filters.values()), filters=filters)
+    conditions = [table.where]
+    values: list[Any] = []
+    for name, value in filters.items():
+        allowed = value if isinstance(value, tuple) else (value,)
+        conditions.append(_build_condition(table, name, len(allowed)))
+        values += allowed
+    return RowFilter(" AND ".join(conditions), tuple(values), dict(filters))
 
 
-def _find_stored_value(db: Database, table: RecordTable, name: str, value: str) -> str:
-    # Exactly first: that uses the column's index, and most callers write what they were shown.
-    for condition in (f"{name} = ?", f"{name} = ? {db.dialect.any_case}"):
-        row = db.execute(
-            f"SELECT {name} FROM {table.name} WHERE {condition} LIMIT 1", (value,)
-        ).fetchone()
-        if row:
-            return str(row[0])
-    return value
-
-
-def _build_condition(table: RecordTable, name: str) -> str:
+def _build_condition(table: RecordTable, name: str, allowed: int) -> str:
     if name == "since":
         return f"{table.date_sql} >= ?"
     if name == "until":
         return f"{table.date_sql} <= ?"
+    is_allowed = "= ?" if allowed == 1 else f"IN ({', '.join('?' * allowed)})"
     facet = next((facet for facet in table.plan.facets if facet.name == name), None)
-    return f"id IN (SELECT id FROM ({facet.rows}) WHERE value = ?)" if facet else f"{name} = ?"
+    if facet:
+        return f"id IN (SELECT id FROM ({facet.rows}) WHERE value {is_allowed})"
+    return f"{name} {is_allowed}"

@@ -36,9 +36,7 @@ class Filters(Question):
     party: Party | None = Field(None, description="The sponsor's party: D, R or I.")
     state: State | None = Field(None, description="The sponsor's state: MA.")
     type: AnyType | None = Field(None, description="hr, s, rule, notice, proposed rule, …")
-    agency: ShortText | None = Field(
-        None, description="An agency's slug: environmental-protection-agency."
-    )
+    agency: ShortText | None = Field(None, description="Its name, slug or abbreviation: EPA.")
     topic: ShortText | None = Field(None, description="A subject of bills: Taxation.")
     member: RecordOf | None = Field(
         None, description="Who sponsored it or speaks in it, by bioguide id: S000033."
@@ -111,6 +109,11 @@ Filter = Annotated[str, Field(max_length=200)] | Annotated[int, Field(le=2**31)]
 Filtered = Annotated[dict[ShortText, Filter], Field(max_length=20)]
 
 
+FiltersRead = Annotated[
+    dict[str, Any] | None,
+    Field(description="Filter values as they were read, where that is not how they were written."),
+]
+
 MOST_LIKELY = 10
 """How many records a name resolves to at most, unless more are requested."""
 
@@ -174,6 +177,7 @@ class RecordPage(Answer):
     has_more: bool
     source: str
     loaded_up_to: str | None = None
+    filters_read: FiltersRead = None
 
 
 class WitnessPage(Answer):
@@ -197,6 +201,7 @@ class Resolved(Answer):
     query: str
     source: str
     loaded_up_to: str | None = None
+    filters_read: FiltersRead = None
 
 
 class Evidence(Answer):
@@ -300,3 +305,4 @@ class SearchAnswer(Answer):
     searched: list[Searched]
     degraded: Degraded | None = None
     next_offset: int | None = None
+    filters_read: FiltersRead = None

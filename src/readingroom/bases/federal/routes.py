@@ -1,6 +1,7 @@
 """The federal base over REST: under `/v1`, a list and a record endpoint for every source."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -87,7 +88,19 @@ def _invalid(field: str, message: str) -> InvalidRequest:
 def _name_parameter(problem: dict[str, str]) -> dict[str, str]:
     """Return a problem with a tool's argument under the name of the REST parameter."""
     names = {"time_field": "bucket_by_time", "interval": "time_interval"}
-    return problem | {"field": names.get(problem["field"], problem["field"])}
+    field = problem["field"].removeprefix("filters.")
+    return problem | {"field": names.get(field, field)}
+
+
+@contextmanager
+def _report_parameters() -> Iterator[None]:
+    """Raise what the service says of arguments as a problem with parameters of the request."""
+    try:
+        yield
+    except InvalidRequest:
+        raise
+    except InvalidArguments as error:
+        raise InvalidRequest([_name_parameter(problem) for problem in error.errors]) from error
 
 
 class AggregateQuestion(BaseModel):
@@ -133,12 +146,9 @@ class AggregateQuestion(BaseModel):
             self.bucket_by_time,
             self.time_interval or "month",
         )
-        try:
-            if self.bucket_by_time:
-                return await service.compute_time_series(request)
-            return await service.compute_aggregate(request)
-        except InvalidArguments as error:
-            raise InvalidRequest([_name_parameter(problem) for problem in error.errors]) from error
+        if self.bucket_by_time:
+            return await service.compute_time_series(request)
+        return await service.compute_aggregate(request)
 
 
 class CountQuestion(AggregateQuestion):
@@ -263,7 +273,8 @@ def _add_search(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/search", tags=["search"])
     async def search(question: Annotated[SearchQuestion, Query()]) -> SearchAnswer:
         """Documents by words, by meaning, or by both; the answer of the tool `search`."""
-        return await service.search(question.to_search(), question.mode)
+        with _report_parameters():
+            return await service.search(question.to_search(), question.mode)
 
 
 def _add_fetch(routes: APIRouter, service: FederalService) -> None:
@@ -306,7 +317,8 @@ def _add_list(routes: APIRouter, service: FederalService, source: Source) -> Non
         question: Annotated[question_model, Query()],  # type: ignore[valid-type]
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         typed: ListQuestion = question
-        return await typed.answer(service, source)
+        with _report_parameters():
+            return await typed.answer(service, source)
 
     routes.add_api_route(
         f"/{source.path}",
@@ -329,7 +341,8 @@ def _add_member_votes(routes: APIRouter, service: FederalService) -> None:
     ) -> Total | Buckets | Series:
         """How members voted, counted; listed they are by member or by roll call."""
         typed: CountQuestion = question
-        return await typed.numbers(service, MEMBER_VOTES)
+        with _report_parameters():
+            return await typed.numbers(service, MEMBER_VOTES)
 
 
 def _add_dossiers(routes: APIRouter, service: FederalService) -> None:

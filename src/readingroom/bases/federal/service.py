@@ -8,7 +8,7 @@ from typing import Any
 import anyio.to_thread
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import RowFilter, build_row_filter, match_stored_case
+from readingroom.bases.federal.filters import RowFilter, build_row_filter
 from readingroom.bases.federal.models import (
     MOST_LIKELY,
     ActionPage,
@@ -26,6 +26,11 @@ from readingroom.bases.federal.models import (
     WitnessPage,
 )
 from readingroom.bases.federal.names import resolver
+from readingroom.bases.federal.names.filter_values import (
+    describe_reading,
+    resolve_filters,
+    resolve_search_filters,
+)
 from readingroom.bases.federal.query import cursors, dossiers, lists, texts
 from readingroom.bases.federal.query.aggregate_models import Buckets, Series, Total
 from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
@@ -217,8 +222,8 @@ class FederalService:
 
         def read(db: Database) -> Resolved:
             with db.snapshot():
-                stored_case = match_stored_case(db, source.table, row_filter)
-                matches = resolver.resolve(db, source, query, stored_case)
+                stored_filter = resolve_filters(db, source.table, row_filter)
+                matches = resolver.resolve(db, source, query, stored_filter)
                 loaded_up_to = store.read_progress(db, source).loaded_up_to
             return Resolved(
                 results=[
@@ -230,6 +235,7 @@ class FederalService:
                 query=query,
                 source=source.name,
                 loaded_up_to=loaded_up_to,
+                filters_read=describe_reading(row_filter.filters, stored_filter.filters),
                 **lists.build_next_page_fields((end,) if end < len(matches) else None),
             )
 
@@ -308,6 +314,7 @@ class FederalService:
     async def search(self, question: Search, mode: Mode = "hybrid") -> SearchAnswer:
         """Search records by words, by meaning, or both, best first."""
         started = time.perf_counter()
+        question, filters_read = await self._resolve_search_filters(question)
         plan = plan_search(question, mode)
 
         def read(db: Database) -> tuple[Plan, SearchResult]:
@@ -325,7 +332,19 @@ class FederalService:
             searched=result.searched,
             degraded=final_plan.degraded,
             next_offset=end if result.hits and end < result.total else None,
+            filters_read=filters_read,
         )
+
+    async def _resolve_search_filters(
+        self, question: Search
+    ) -> tuple[Search, dict[str, Any] | None]:
+        """Return the question with filter values as they are stored, and which were changed."""
+        if question.filters is None:
+            return question, None
+        written = question.filters.model_dump(exclude_none=True)
+        resolved = await self.store.read(lambda db: resolve_search_filters(db, written))
+        stored = question.filters.model_copy(update=resolved)
+        return question.model_copy(update={"filters": stored}), describe_reading(written, resolved)
 
 
 def _parse_canonical_id(source: Source, id: str) -> str:

@@ -224,9 +224,15 @@ def _choose_index(db: Database, source: Source, row_filter: RowFilter) -> str:
 
 
 def count_up_to(db: Database, table: str, column: str, value: Any, limit: int) -> int:
-    """Return how many rows have this value in an indexed column, counted up to a limit."""
+    """Return how many rows have this value in an indexed column, counted up to a limit.
+
+    A tuple is any of its values.
+    """
+    allowed = value if isinstance(value, tuple) else (value,)
+    marks = ", ".join("?" * len(allowed))
     (count,) = db.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {column} = ? LIMIT ?)", (value, limit)
+        f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {column} IN ({marks}) LIMIT ?)",
+        (*allowed, limit),
     ).fetchone()
     return int(count)
 

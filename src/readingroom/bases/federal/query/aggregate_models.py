@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from readingroom.bases.federal.models import Filtered
+from readingroom.bases.federal.models import Filtered, FiltersRead
 from readingroom.protocol.tool import Answer, Question, ShortText
 
 Interval = Literal["day", "week", "month", "quarter", "year"]
@@ -63,6 +63,7 @@ class Aggregated(Answer):
     resource: str
     unit: str | None = Field(None, description="Of the values: USD, or null for plain numbers.")
     loaded_up_to: str | None = None
+    filters_read: FiltersRead = None
     query_cost: QueryCost
 
 

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
-from readingroom.bases.federal.filters import RowFilter, match_stored_case
+from readingroom.bases.federal.filters import RowFilter
+from readingroom.bases.federal.names.filter_values import describe_reading, resolve_filters
 from readingroom.bases.federal.query.aggregate_models import (
     Bucket,
     Buckets,
@@ -117,6 +118,7 @@ class Aggregator:
         self._started = time.perf_counter()
         self.meter = Meter(0, 0.0)
         """The meter of the last query."""
+        self._reading: dict[str, Any] | None = None
 
     def compute_total(self, request: Aggregation) -> Total | Buckets:
         """Return a number, or a number for each group."""
@@ -131,7 +133,8 @@ class Aggregator:
     def _run_within_budget(
         self, request: Aggregation, read: Callable[[Aggregation, AggregateQuery], T]
     ) -> T:
-        row_filter = match_stored_case(self._db, request.table, request.row_filter)
+        row_filter = resolve_filters(self._db, request.table, request.row_filter)
+        self._reading = describe_reading(request.row_filter.filters, row_filter.filters)
         request = replace(request, row_filter=row_filter)
         query = self._plan(request)
         if query.rows > self._budget.rows:
@@ -154,6 +157,7 @@ class Aggregator:
         return {
             "resource": request.table.path,
             "unit": query.measure.unit if query.measure else None,
+            "filters_read": self._reading,
             "loaded_up_to": store.read_progress(self._db, source).loaded_up_to,
             "query_cost": QueryCost(
                 rows=query.rows,

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic_core import from_json
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import RowFilter, match_stored_case
+from readingroom.bases.federal.filters import RowFilter
 from readingroom.bases.federal.models import (
     ActionPage,
     Change,
@@ -21,6 +21,7 @@ from readingroom.bases.federal.models import (
     RecordPage,
     WitnessPage,
 )
+from readingroom.bases.federal.names.filter_values import describe_reading, resolve_filters
 from readingroom.bases.federal.query import changes, cursors, links
 from readingroom.bases.federal.query.texts import read_record_json
 from readingroom.bases.federal.schema.records import LinkKind, Membership, MemberVote
@@ -54,11 +55,12 @@ def list_records(
     limit: int,
     after: Sequence[Any] | None,
 ) -> RecordPage:
-    row_filter = match_stored_case(db, source.table, row_filter)
-    page = store.list_records(db, source, row_filter, limit, after)
+    stored_filter = resolve_filters(db, source.table, row_filter)
+    page = store.list_records(db, source, stored_filter, limit, after)
     return RecordPage(
         results=page.rows,
         source=source.name,
+        filters_read=describe_reading(row_filter.filters, stored_filter.filters),
         loaded_up_to=store.read_progress(db, source).loaded_up_to,
         **build_next_page_fields(page.after),
     )

@@ -32,6 +32,8 @@ class Vocabulary:
     """By registry, the words that only say what kind of record is wanted."""
     popular_names: Mapping[str, Mapping[str, str]]
     """By registry, names that no official file has, each with the id of its record."""
+    value_aliases: Mapping[str, Mapping[str, str]]
+    """By filter, codes and abbreviations in lower case, each with the words it stands for."""
     states: Mapping[tuple[str, ...], str]
     nicknames: Mapping[str, frozenset[str]]
 
@@ -57,6 +59,7 @@ def load_vocabulary() -> Vocabulary:
         periods=_index_by_word(tables["periods"]),
         kinds={name: frozenset(words.split()) for name, words in tables["kinds"].items()},
         popular_names=tables["popular_names"],
+        value_aliases=tables["value_aliases"],
         states=codes | names,
         nicknames=_group_nicknames(tables["nicknames"]["groups"].split("\n")),
     )

@@ -13,15 +13,16 @@ from readingroom.core.errors import UnrecognizedId
 from readingroom.protocol.tool import ShortText
 
 
-def _parse_canonical_id(text: str) -> str:
+def _canonicalize_id(text: str) -> str:
+    """Return an id in its canonical form; a name is left for the database to resolve."""
     try:
         return parse_federal_id(text).id
-    except UnrecognizedId as error:
-        raise ValueError(error.message) from error
+    except UnrecognizedId:
+        return text
 
 
-RecordOf = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_parse_canonical_id)]
-"""The id of another record."""
+RecordOf = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_canonicalize_id)]
+"""The id of another record, or its name."""
 
 
 def _parse_chamber(value: Any) -> Any:
