@@ -270,7 +270,7 @@ async def test_too_many_buckets_are_refused_with_a_longer_interval(world: Path) 
 
 
 def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
-    """The estimate can be far too low: what is read through a join is not in it."""
+    """The estimate can be far too low: what is joined is estimated by an average."""
     with closing(store.connect(get_database_path(world), writing=True)) as db:
         db.execute("BEGIN")
         db.execute("UPDATE progress SET records = 1")
@@ -282,6 +282,7 @@ def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
         broad = Aggregation(bills, parse_filters(bills, {}), group_by="cosponsor")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_AT_ONCE", 10)
+            patch.setattr(Aggregator, "_estimate_joined_rows", lambda *of: 0)
             aggregator = Aggregator(db, Budget(rows=10))
             with pytest.raises(AggregateTooBroad):
                 aggregator.compute_total(broad)
@@ -462,3 +463,64 @@ def test_the_time_limit_holds_for_a_query_that_would_run_for_hours(world: Path) 
             Aggregator(db, Budget(rows=10**12, seconds=0.05)).compute_total(
                 Aggregation(bills, endless)
             )
+
+
+def multiply_bills(path: Path, times: int) -> None:
+    """Add copies of every bill, with its topics, committees and cosponsors."""
+    with closing(store.connect(path, writing=True)) as db, db.transaction():
+        (docs,) = db.execute("SELECT max(doc) FROM documents").fetchone()
+        for copy in range(1, times):
+            new_id = f"id || '00{copy}'"
+            db.execute(
+                f"""INSERT INTO bills (id, record, loader)
+                    SELECT {new_id}, json_set(record, '$.id', {new_id}), loader FROM bills
+                    WHERE id NOT LIKE '%00_'"""
+            )
+            for table, columns in (
+                ("bill_committees", "committee_id"),
+                ("bill_cosponsors", "ordinal, bioguide_id, record"),
+            ):
+                db.execute(
+                    f"""INSERT INTO {table} (bill_id, {columns})
+                        SELECT bill_id || '00{copy}', {columns} FROM {table}
+                        WHERE bill_id NOT LIKE '%00_'"""
+                )
+            shift = copy * docs
+            db.execute(
+                f"""INSERT INTO documents SELECT doc + {shift}, {new_id}, source, published_at
+                    FROM documents WHERE source = 'bills' AND doc <= {docs}"""
+            )
+            db.execute(
+                f"""INSERT INTO facets SELECT field, value, f.doc + {shift}
+                    FROM facets f JOIN documents d ON d.doc = f.doc
+                    WHERE d.source = 'bills' AND f.doc <= {docs}"""
+            )
+        db.execute(f"UPDATE progress SET records = records * {times} WHERE source = 'bills'")
+
+
+@pytest.mark.parametrize("group_by", TABLES["bills"].plan.groups)
+def test_counting_by_group_takes_work_in_proportion_to_the_bills(
+    world: Path, tmp_path: Path, group_by: str
+) -> None:
+    """Eight times the bills are eight times the work, and not sixty-four times."""
+    path = tmp_path / FILE
+    with closing(sqlite3.connect(get_database_path(world))) as db:
+        db.execute("VACUUM INTO ?", (str(path),))
+    steps, totals = [], []
+    for times in (1, 8):
+        if times > 1:
+            multiply_bills(path, times)
+        with (
+            patch.object(aggregates, "_STEPS_AT_ONCE", 50),
+            closing(store.connect(path)) as db,
+        ):
+            table = TABLES["bills"]
+            request = Aggregation(table, parse_filters(table, None), group_by=group_by, top=1000)
+            aggregator = Aggregator(db, Budget(seconds=60.0))
+            answer = aggregator.compute_total(request)
+            steps.append(aggregator.meter.steps)
+            totals.append(sum(bucket.value for bucket in answer.buckets))  # type: ignore[union-attr]
+            if group_by in ("topic", "committee", "cosponsor"):
+                assert answer.query_cost.rows >= totals[-1], "joined rows count too"
+    assert totals[1] == 8 * totals[0] > 0
+    assert steps[1] < 12 * steps[0]

@@ -34,7 +34,7 @@ from readingroom.bases.federal.query.intervals import (
     parse_first_day,
     start_of,
 )
-from readingroom.bases.federal.schema.sources import BY_NAME, Measure, RecordTable
+from readingroom.bases.federal.schema.sources import BY_NAME, Facet, Measure, RecordTable
 from readingroom.core.errors import InvalidArguments
 from readingroom.storage.database import Database, StatementStopped
 
@@ -82,7 +82,10 @@ class AggregateQuery:
     measure: Measure | None
     group_column: str | None
     time_column: str | None
+    records: int
+    """About how many records are read."""
     rows: int
+    """About how many rows are read: the records, and what is joined to them."""
 
     @property
     def value_sql(self) -> str:
@@ -141,7 +144,7 @@ class Aggregator:
             raise AggregateTooBroad(
                 f"About {query.rows:,} rows of {request.table.path} would be read, "
                 f"{self._budget.rows:,} may be: narrow it",
-                **self._suggest(request, self._budget.rows),
+                **self._suggest(request, query.records * self._budget.rows // query.rows),
             )
         try:
             with self._limit_cost(self._started + self._budget.seconds) as meter:
@@ -170,13 +173,25 @@ class Aggregator:
 
     def _plan(self, request: Aggregation) -> AggregateQuery:
         table, measure = request.table, _choose_measure(request)
-        index, rows = self._choose_index(table, request.row_filter)
-        tables, group_column = f"{table.name} r {index}", request.group_by
+        index, records = self._choose_index(table, request.row_filter)
+        tables, where = f"{table.name} r {index}", request.row_filter.sql
+        group_column, rows = request.group_by, records
         facet = next((facet for facet in table.plan.facets if facet.name == group_column), None)
         if facet:
-            tables += f""" JOIN (SELECT id AS facet_id, value AS facet_value FROM ({facet.rows}))
-                           ON facet_id = r.id"""
-            group_column = "facet_value"
+            rows += self._estimate_joined_rows(table, facet, records)
+            reads_all = "_facts" in index and not measure and not request.time_field
+            if reads_all:
+                # Each row of the facet once, in the order of its values where an index has it.
+                tables = f"({facet.rows_by_value or facet.rows})"
+                where = f"id IN (SELECT id FROM {table.name} {index} WHERE {where})"
+                group_column = "value"
+            else:
+                # From the records to their values: the other way round, each value would search
+                # an index for its record that is not sorted by id.
+                tables += f""" {self._db.dialect.join_in_order}
+                    (SELECT id AS facet_id, value AS facet_value FROM ({facet.rows}))
+                    ON facet_id = r.id"""
+                group_column = "facet_value"
         elif group_column is not None:
             _check_field("group_by", group_column, table.plan.groups, table)
         time_column = None
@@ -186,13 +201,27 @@ class Aggregator:
             time_column = times[request.time_field]
         return AggregateQuery(
             tables,
-            request.row_filter.sql,
+            where,
             request.row_filter.values,
             measure,
             group_column,
             time_column,
+            records,
             rows,
         )
+
+    def _estimate_joined_rows(self, table: RecordTable, facet: Facet, records: int) -> int:
+        """Return about how many values these records have in a facet, by the average of all.
+
+        They are counted only until they cannot be within the budget any more.
+        """
+        (all_records,) = self._db.execute(table.size_sql).fetchone() or (0,)
+        limit = self._budget.rows + 1
+        (values,) = self._db.execute(
+            f"""SELECT count(*) FROM
+                (SELECT 1 FROM ({facet.rows_by_value or facet.rows}) LIMIT {limit})"""
+        ).fetchone()
+        return int(values * records // max(all_records or 0, records, 1))
 
     def _choose_index(self, table: RecordTable, row_filter: RowFilter) -> tuple[str, int]:
         """Return the index to read, and how many rows of it: all, or those that pass one filter.
@@ -350,15 +379,15 @@ class Aggregator:
         if meter.steps > meter.max_steps:
             return AggregateTooBroad(
                 f"Stopped after the work of {self._budget.rows:,} rows: narrow it",
-                **self._suggest(request, self._budget.rows // 4),
+                **self._suggest(request, query.records // 4),
             )
         return AggregateTimeout(
             f"Stopped after {self._budget.seconds:g} s: narrow it",
-            **self._suggest(request, query.rows // 4),
+            **self._suggest(request, query.records // 4),
         )
 
-    def _suggest(self, request: Aggregation, max_rows: int) -> dict[str, Any]:
-        """Return the hint with filters that would fit, and the rows that each of them leaves.
+    def _suggest(self, request: Aggregation, max_records: int) -> dict[str, Any]:
+        """Return the hint with filters that would fit, and the records that each of them leaves.
 
         They are searched in a fraction of the time limit: an error must not come later than an
         answer.
@@ -368,26 +397,26 @@ class Aggregator:
             suppress(StatementStopped),
             self._limit_cost(time.perf_counter() + self._budget.seconds * _HINT_SHARE),
         ):
-            suggestions.extend(self._list_suggestions(request, max_rows))
+            suggestions.extend(self._list_suggestions(request, max_records))
         return {"suggest_narrowing": suggestions}
 
-    def _list_suggestions(self, request: Aggregation, max_rows: int) -> Iterator[dict[str, Any]]:
+    def _list_suggestions(self, request: Aggregation, max_records: int) -> Iterator[dict[str, Any]]:
         table = request.table
         for name, newest in table.newest_sql:
             (value,) = self._db.execute(newest).fetchone() or (None,)
             if value is None or name in request.row_filter.filters:
                 continue
-            rows = store.count_up_to(self._db, table.name, name, value, max_rows + 1)
-            if rows <= max_rows:
+            rows = store.count_up_to(self._db, table.name, name, value, max_records + 1)
+            if rows <= max_records:
                 yield {"filters": {name: value}, "rows": rows}
         if table.facts and "since" not in request.row_filter.filters:
-            yield from self._suggest_since(table, max_rows)
+            yield from self._suggest_since(table, max_records)
 
-    def _suggest_since(self, table: RecordTable, max_rows: int) -> Iterator[dict[str, Any]]:
+    def _suggest_since(self, table: RecordTable, max_records: int) -> Iterator[dict[str, Any]]:
         row = self._db.execute(
             f"""SELECT {table.date_sql} FROM {table.name}
                 ORDER BY {table.date_sql} DESC LIMIT 1 OFFSET ?""",
-            (max_rows,),
+            (max_records,),
         ).fetchone()
         if (day := parse_first_day(row[0]) if row else None) is not None:
             since = (day + timedelta(days=1)).isoformat()

@@ -79,6 +79,8 @@ class Facet:
 
     name: str
     rows: str
+    rows_by_value: str = ""
+    """The same in the order of an index on the value: quicker where all of them are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +218,10 @@ SOURCES = (
                     "committee", "SELECT bill_id AS id, committee_id AS value FROM bill_committees"
                 ),
                 Facet(
-                    "cosponsor", "SELECT bill_id AS id, bioguide_id AS value FROM bill_cosponsors"
+                    "cosponsor",
+                    "SELECT bill_id AS id, bioguide_id AS value FROM bill_cosponsors",
+                    f"""SELECT bill_id AS id, bioguide_id AS value FROM bill_cosponsors
+                        {SQLITE.use_index("bill_cosponsors_person")}""",
                 ),
             ),
             sums=(
