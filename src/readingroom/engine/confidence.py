@@ -1,8 +1,7 @@
 """Says how sure a search is: a score for each passage, and one word for the whole answer.
 
 A score is the probability that the passage answers the question, as it was on the tuning questions:
-0.5 means that every other passage with this score did. Policies and documents have such scores; the
-federal base and the desk still give the scores of their fused ranks.
+0.5 means that every other passage with this score did.
 """
 
 import math

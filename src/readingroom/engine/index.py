@@ -8,7 +8,8 @@ built from and is built anew when the two differ, so a crash at any moment leave
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -16,10 +17,10 @@ from readingroom.core.filters import Filter, FilterFields, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
-from readingroom.engine.confidence import score_relevances
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.embedding.machine import return_memory
 from readingroom.engine.errors import ModelUnavailable
+from readingroom.engine.hybrid import PROPOSALS, rank_proposals
 from readingroom.engine.lexical import LexicalDocument, LexicalHit, LexicalIndex
 from readingroom.engine.ranking import Passage, Relevance, rank_passages
 from readingroom.engine.vectors import VectorIndex
@@ -31,8 +32,6 @@ _TEXT = "text"
 # As many as the store reads at once; the whole collection with its vectors would fill memory.
 _PAGE_SIZE = 5_000
 _RECENT_CHUNKS = 4_096  # about 8 MB
-# How many hits of each search are read side by side at once. More do not improve the first ten.
-_POOL = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,20 +230,21 @@ class EmbeddedIndex(ChunkIndex):
         is no model, words alone rank them and the ranking says that it is degraded.
         """
         vector, degraded = self._embed_or_explain(query, mode)
+        order: Mode = "lexical" if vector is None else mode
         # By one side alone the others cannot come first, so they need not be read.
-        depth = max(_POOL, k) if mode == "hybrid" else k
+        depth = max(PROPOSALS, k) if order == "hybrid" else k
         by_meaning, by_words = [], []
-        if vector is not None and mode != "lexical":
+        if vector is not None and order != "lexical":
             by_meaning = [hit.id for hit in self.vectors().search(vector, depth, where)]
-        if vector is None or mode != "semantic":
+        if order != "semantic":
             by_words = [hit.id for hit in self.search_words(query, depth, where)]
-        hits = self._rank(query, vector, by_meaning, by_words)
-        if mode == "lexical" or vector is None:
-            hits = _reorder(hits, by_words)
-        elif mode == "semantic":
-            order = {id: place for place, id in enumerate(by_meaning)}
-            hits.sort(key=lambda hit: order[hit.chunk_id])
-        return Ranking(hits[:k], degraded)
+        passages = rank_proposals(
+            query, by_meaning, by_words, partial(self._compare, query, vector), order, k
+        )
+        hits = [
+            ChunkHit(passage.passage_id, passage.score, passage.parts) for passage in passages[:k]
+        ]
+        return Ranking(hits, degraded)
 
     def search_words(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
         """Return the k chunks that match the words of the query best."""
@@ -328,29 +328,6 @@ class EmbeddedIndex(ChunkIndex):
             reason = error.message
         return None, None if mode == "lexical" else reason
 
-    def _rank(
-        self, query: str, vector: Vector | None, by_meaning: Sequence[str], by_words: Sequence[str]
-    ) -> list[ChunkHit]:
-        """Return the hits of both searches, best first.
-
-        Page by page, so that asking for more hits never changes the order of the first ones.
-        """
-        places_by_meaning = {id: place for place, id in enumerate(by_meaning, 1)}
-        places_by_words = {id: place for place, id in enumerate(by_words, 1)}
-        hits: list[ChunkHit] = []
-        seen: set[str] = set()
-        for start in range(0, max(len(by_meaning), len(by_words)), _POOL):
-            page = slice(start, start + _POOL)
-            ids = list(dict.fromkeys((*by_meaning[page], *by_words[page])))
-            relevances = self._compare(query, vector, [id for id in ids if id not in seen])
-            seen.update(ids)
-            highest = hits[-1].score if hits else 1.0
-            for relevance, score in zip(relevances, score_relevances(relevances), strict=True):
-                id = relevance.passage_id
-                parts = _make_parts(relevance, places_by_meaning.get(id), places_by_words.get(id))
-                hits.append(ChunkHit(id, round(min(score, highest), 6), parts))
-        return hits
-
     def _compare(self, query: str, vector: Vector | None, ids: Sequence[str]) -> list[Relevance]:
         chunks = self.fetch(ids)
         vectors = {} if vector is None else self.vectors().get_vectors(chunks.ids)
@@ -410,26 +387,3 @@ def _new_cache() -> LRUCache[str, tuple[str, Metadata]]:
 def _documents(chunks: Chunks) -> Iterator[LexicalDocument]:
     for id, text, metadata in zip(chunks.ids, chunks.texts, chunks.metadatas, strict=True):
         yield LexicalDocument(id, {_TEXT: text}, metadata)
-
-
-def _make_parts(
-    relevance: Relevance, place_by_meaning: int | None, place_by_words: int | None
-) -> ScoreParts:
-    return ScoreParts(
-        semantic=None if relevance.cosine is None else round(max(0.0, relevance.cosine), 6),
-        lexical=round(relevance.coverage, 4),
-        rank_semantic=place_by_meaning,
-        rank_lexical=place_by_words,
-        matched_terms=relevance.matched_terms,
-    )
-
-
-def _reorder(hits: Sequence[ChunkHit], ids: Sequence[str]) -> list[ChunkHit]:
-    """Return the hits in the order of the ids; their scores never rise on the way."""
-    by_id = {hit.chunk_id: hit for hit in hits}
-    ordered: list[ChunkHit] = []
-    for id in ids:
-        if hit := by_id.get(id):
-            highest = ordered[-1].score if ordered else 1.0
-            ordered.append(replace(hit, score=min(hit.score, highest)))
-    return ordered

@@ -165,8 +165,8 @@ class _Texts:
         self, terms: Mapping[str, str], best: Any, weights: RankingWeights
     ) -> dict[str, float]:
         """Return the terms and the most telling stems of the best passages, with their weights."""
-        if not terms:
-            return {}
+        if not terms or not weights.expansion:
+            return dict.fromkeys(terms, 1.0)
         share = weights.expansion * weights.expansion_length
         share /= weights.expansion_length + len(terms)
         stems = list(dict.fromkeys(stem for i in best for stem in self._counts[i]))

@@ -36,6 +36,7 @@ class Hit(Answer):
     score: float
     published_at: str | None
     citation: Citation
+    parts: ScoreParts | None = Field(default=None, description=PARTS)
 
 
 class Fetched(Answer):
@@ -69,7 +70,6 @@ class DeskHit(Hit):
     """A passage of any base: the federal base's fields, and the base it comes from."""
 
     base: str
-    parts: ScoreParts | None = Field(default=None, description=PARTS)
     in_force: InForce | None = Field(default=None, description="Of policy passages alone.")
     attribution: str | None = Field(
         default=None, description="What must be repeated with these words."

@@ -14,6 +14,7 @@ from readingroom.bases.federal.schema.records import (
 )
 from readingroom.bases.federal.schema.values import AnyType, HouseOrSenate, Party, RecordOf, State
 from readingroom.core.modes import Mode
+from readingroom.core.scores import CONFIDENCE, Level
 from readingroom.protocol.search import Citation, Hit
 from readingroom.protocol.tool import Answer, Day, NonBlankText, Question, ShortText
 
@@ -303,6 +304,8 @@ class SearchAnswer(Answer):
     took_ms: float
     mode: Mode
     searched: list[Searched]
+    confidence: Level = Field(description=CONFIDENCE)
+    confidence_reason: str
     degraded: Degraded | None = None
     next_offset: int | None = None
     filters_read: FiltersRead = None

@@ -330,6 +330,8 @@ class FederalService:
             took_ms=round((time.perf_counter() - started) * 1000, 1),
             mode=mode,
             searched=result.searched,
+            confidence=result.confidence.level,
+            confidence_reason=result.confidence.reason,
             degraded=final_plan.degraded,
             next_offset=end if result.hits and end < result.total else None,
             filters_read=filters_read,

@@ -11,12 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.bases.federal.schema.sources import SOURCES
-from readingroom.storage.database import Database
+from readingroom.storage.database import Database, Row
 
 _CODES = {source.name: code for code, source in enumerate(SOURCES)}
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+
+PASSAGE_COLUMNS = """c.chunk, p.title, p.abstract, p.action, p.body,
+    (SELECT h.title FROM chunks k JOIN passages h USING (chunk)
+     WHERE k.doc = c.doc AND k.part = 'head' AND k.ordinal = 0) AS heading"""
+"""What `build_passage_text` reads, of chunks `c` and passages `p`."""
+_MAX_HEADING = 150  # characters of a record's title before each of its passages
 
 
 class Passages:
@@ -42,6 +48,10 @@ class Passages:
                 self._sources[rows["chunk"]] = rows["source"]
                 self._seen = int(rows["chunk"][-1])
             self._generation = max(self._generation, current)
+
+    def __len__(self) -> int:
+        """How many passages there have been; removed ones count until the process ends."""
+        return self._seen
 
     def docs(self, chunks: Numbers | Sequence[int]) -> NDArray[np.int32]:
         """Return the numbers of the records of these passages."""
@@ -74,3 +84,10 @@ class Passages:
 def read_generation(db: Database) -> int:
     """Return how often the file has changed."""
     return int(db.execute("SELECT value FROM generation").fetchone()["value"])
+
+
+def build_passage_text(row: Row) -> str:
+    """Return a passage under its record's title: alone it may not say what it is about."""
+    heading = (row["heading"] or "").partition("\n")[0][:_MAX_HEADING]
+    parts = [row["title"] or heading, row["abstract"], row["action"], row["body"]]
+    return "\n".join(part for part in parts if part) or "untitled"

@@ -1,7 +1,7 @@
 """Searches records by words, by meaning, or both; filters apply before anything is scored."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,14 @@ from readingroom.bases.federal.schema.sources import (
 )
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.search.passages import Passages
+from readingroom.bases.federal.search.ranking import ProposedRecord, RankedRecord, rank_records
 from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.bases.federal.store import read_progress
 from readingroom.core.modes import Mode
+from readingroom.core.scores import Confidence
+from readingroom.engine.confidence import judge
 from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.hybrid import fuse
 from readingroom.engine.lexical import deadline
 from readingroom.engine.words import extract_words, parse_query
 from readingroom.protocol.search import Citation, Hit
@@ -39,15 +41,6 @@ _MIN_PASSAGE = 80
 _TIME_LIMIT = 5.0
 _MIN_DEPTH = 100
 _UNEMBEDDED = "nothing has been embedded yet: run `readingroom federal embed`"
-
-
-@dataclass(frozen=True, slots=True)
-class RankedRecord:
-    """A record in one of the two rankings, and its best passage there."""
-
-    doc: int
-    chunk: int
-    score: float
 
 
 @dataclass(frozen=True)
@@ -73,11 +66,12 @@ class Plan:
 
 @dataclass
 class SearchResult:
-    """The hits of a search, how many records match, and the sources searched."""
+    """The hits of a search, how many records match, the sources searched, and how sure it is."""
 
-    hits: list[Hit] = field(default_factory=list)
-    total: int = 0
-    searched: list[Searched] = field(default_factory=list)
+    hits: list[Hit]
+    total: int
+    searched: list[Searched]
+    confidence: Confidence
 
 
 def plan_search(question: Search, mode: Mode) -> Plan:
@@ -139,13 +133,26 @@ def run_search(
     with deadline(db, _TIME_LIMIT):
         by_words, matching = rank_by_words(db, plan, passages) if plan.lexical else ([], 0)
         by_meaning = [] if vector is None else rank_by_meaning(db, plan, vector, index, passages)
-        fused = fuse_rankings(by_words, by_meaning)
-        page = fused[plan.offset : plan.offset + plan.limit]
+        ranked = rank_records(
+            db,
+            plan.query,
+            vector,
+            index,
+            len(passages),
+            by_words,
+            by_meaning,
+            plan.offset + plan.limit,
+        )
+        proposed_docs = {proposed.doc for proposed in (*by_words, *by_meaning)}
+        page = ranked[plan.offset : plan.offset + plan.limit]
+        hits = list(_read_hits(db, page, plan.query))
+        nearest = hits[0].citation.citation_string if hits and not plan.offset else ""
         return plan, SearchResult(
-            hits=list(_read_hits(db, page, plan.query)),
+            hits=hits,
             # By meaning everything matches a little, so only what was ranked is counted there.
-            total=max(matching, len(fused)),
+            total=max(matching, len(proposed_docs)),
             searched=_describe_sources(db, plan),
+            confidence=judge([record.score for record in ranked], nearest),
         )
 
 
@@ -194,7 +201,7 @@ def _search_by_words(plan: Plan, sources: Sequence[Source], reason: str) -> Plan
 # --- by words ---
 
 
-def rank_by_words(db: Database, plan: Plan, passages: Passages) -> tuple[list[RankedRecord], int]:
+def rank_by_words(db: Database, plan: Plan, passages: Passages) -> tuple[list[ProposedRecord], int]:
     """Return records by the BM25 rank of their best passage, and how many match."""
     match = parse_query(plan.query).match_expression
     if match is None:
@@ -206,11 +213,11 @@ def rank_by_words(db: Database, plan: Plan, passages: Passages) -> tuple[list[Ra
     best_first = np.lexsort((docs, rows["rank"]))
     _, firsts = np.unique(docs[best_first], return_index=True)
     best = best_first[np.sort(firsts)[: plan.depth]]
-    ranked = [
-        RankedRecord(int(doc), int(chunk), -float(rank))
-        for doc, (chunk, rank) in zip(docs[best], rows[best], strict=True)
+    proposed = [
+        ProposedRecord(int(doc), int(chunk))
+        for doc, chunk in zip(docs[best], rows["chunk"][best], strict=True)
     ]
-    return ranked, len(firsts)
+    return proposed, len(firsts)
 
 
 def _find_matching(db: Database, match: str, plan: Plan) -> NDArray[np.void]:
@@ -260,7 +267,7 @@ def rank_by_meaning(
     vector: Vector,
     index: FederalVectors,
     passages: Passages,
-) -> list[RankedRecord]:
+) -> list[ProposedRecord]:
     """Return records by their nearest passage."""
     docs = _find_docs_by_facets(db, plan.facets)
     sources = list_source_names(plan.semantic)
@@ -268,8 +275,7 @@ def rank_by_meaning(
     nearest = index.search(vector, plan.depth, where)
     nearest_docs = passages.docs([chunk for chunk, _ in nearest]).tolist()
     return [
-        RankedRecord(doc, chunk, score)
-        for doc, (chunk, score) in zip(nearest_docs, nearest, strict=True)
+        ProposedRecord(doc, chunk) for doc, (chunk, _) in zip(nearest_docs, nearest, strict=True)
     ]
 
 
@@ -281,26 +287,6 @@ def _find_docs_by_facets(db: Database, facets: dict[str, str]) -> tuple[int, ...
     select = "SELECT doc FROM facets WHERE field = ? AND value = ?"
     sql = " INTERSECT ".join([select] * len(filters))
     return tuple(row["doc"] for row in db.execute(sql, [part for pair in filters for part in pair]))
-
-
-# --- both ---
-
-
-def fuse_rankings(
-    by_words: Sequence[RankedRecord], by_meaning: Sequence[RankedRecord]
-) -> list[RankedRecord]:
-    """Fuse both rankings; of a record's two passages, the one that ranked higher is shown."""
-    # Equal scores are sorted by id, so the numbers are padded to sort by their value.
-    rankings = [[f"{ranked.doc:012}" for ranked in ranking] for ranking in (by_words, by_meaning)]
-    passages = _pick_passages(by_words, by_meaning)
-    return [RankedRecord(int(doc), passages[int(doc)], score) for doc, score in fuse(rankings)]
-
-
-def _pick_passages(*rankings: Sequence[RankedRecord]) -> dict[int, int]:
-    ranked = [pair for ranking in rankings for pair in enumerate(ranking)]
-    # The best ranks come last, so that they win in the dict.
-    ranked.sort(key=lambda pair: -pair[0])
-    return {record.doc: record.chunk for _, record in ranked}
 
 
 # --- hits ---
@@ -324,7 +310,8 @@ def _read_hits(db: Database, ranking: Sequence[RankedRecord], query: str) -> Ite
             url=url,
             source=doc["source"],
             snippet=cut_snippet(_choose_passage(db, ranked.doc, passage, query), query),
-            score=round(ranked.score, 6),
+            score=ranked.score,
+            parts=ranked.parts,
             published_at=published,
             citation=Citation(citation_string=citation, url=url),
         )

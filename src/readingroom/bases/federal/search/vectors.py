@@ -2,14 +2,18 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
 
 import numpy as np
 
 from readingroom.bases.federal.schema.sources import Shape, list_source_names, list_sources_of_shape
-from readingroom.bases.federal.search.passages import read_generation
+from readingroom.bases.federal.search.passages import (
+    PASSAGE_COLUMNS,
+    build_passage_text,
+    read_generation,
+)
 from readingroom.core.filters import And, Filter, FilterFields, In, Range
 from readingroom.core.progress import ReportProgressSync
 from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
@@ -44,6 +48,10 @@ class FederalVectors:
         """Return the nearest chunk of each of the k nearest records, with its score."""
         hits = self._index.search_groups(vector, k, "doc", where)
         return [(int(hit.id), hit.score) for hit in hits]
+
+    def get_vectors(self, chunks: Sequence[str]) -> dict[str, Vector]:
+        """Return the vectors of chunks by their number, of those that are embedded."""
+        return self._index.get_vectors(chunks)
 
     def refresh(self, db: Database) -> None:
         """Apply what was embedded or removed since the last time; usually nothing."""
@@ -102,7 +110,7 @@ def embed(db: Database, embedder: Embedder, report: ReportProgressSync) -> int:
     while rows := db.execute(
         f"{_NEXT} {_UNEMBEDDED} LIMIT {_BATCH}", _list_body_sources()
     ).fetchall():
-        matrix = embedder.embed_batch([_build_embedded_text(row) for row in rows])
+        matrix = embedder.embed_batch([build_passage_text(row)[:1000] for row in rows])
         _store(db, rows, matrix, model)
         done += len(rows)
         report(done, total, None)
@@ -119,20 +127,11 @@ _BODY_MARKS = ", ".join("?" * len(list_sources_of_shape(Shape.BODY)))
 _UNEMBEDDED = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
     LEFT JOIN vectors v USING (chunk)
     WHERE v.chunk IS NULL AND d.source IN ({_BODY_MARKS})"""
-_NEXT = """SELECT c.chunk, p.title, p.abstract, p.action, p.body,
-    (SELECT h.title FROM chunks k JOIN passages h USING (chunk)
-     WHERE k.doc = c.doc AND k.part = 'head' AND k.ordinal = 0) AS heading"""
+_NEXT = f"SELECT {PASSAGE_COLUMNS}"
 
 
 def _list_body_sources() -> tuple[str, ...]:
     return tuple(list_source_names(list_sources_of_shape(Shape.BODY)))
-
-
-def _build_embedded_text(row: Row) -> str:
-    """Return a passage under its record's title: alone it may not say what it is about."""
-    heading = (row["heading"] or "").partition("\n")[0][:150]
-    parts = [row["title"] or heading, row["abstract"], row["action"], row["body"]]
-    return "\n".join(part for part in parts if part)[:1000] or "untitled"
 
 
 def _store(db: Database, rows: list[Row], matrix: Matrix, model: str) -> None:

@@ -1,0 +1,182 @@
+"""Puts the records that a search proposes into one order, and scores them."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+from readingroom.bases.federal.schema.fold import fold_all_words
+from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS, build_passage_text
+from readingroom.bases.federal.search.vectors import FederalVectors
+from readingroom.core.modes import Mode
+from readingroom.core.scores import ScoreParts
+from readingroom.engine.embedding.embedder import Vector
+from readingroom.engine.hybrid import PROPOSALS, rank_proposals
+from readingroom.engine.ranking import Passage, RankingWeights, Relevance, find_terms, rank_passages
+from readingroom.storage.database import Database, Row
+
+# A passage has at most 800 characters; counting the words of all of them would take longer than
+# a search.
+_AVERAGE_WORDS = 100.0
+# The words of the best passages are not added to the question's: to know how common each of them
+# is would take longer than the search.
+_WEIGHTS = RankingWeights(expansion=0.0)
+_CONGRESS = re.compile(r", \d+(?:st|nd|rd|th) Congress\b")
+_AFTER_CITATION = re.compile(r", | - |: ")
+_YEAR = re.compile(r" of \d{4}$")
+_NAMED_SCORE = 0.95
+"""The score of a record whose title is what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedRecord:
+    """A record that a search by words or by meaning proposes, and its best passage there."""
+
+    doc: int
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankedRecord:
+    """A record in the order of a search, and its best passage; `doc` and `chunk` are numbers."""
+
+    doc: int
+    chunk: int
+    score: float
+    parts: ScoreParts
+
+
+def rank_records(
+    db: Database,
+    query: str,
+    vector: Vector | None,
+    index: FederalVectors,
+    passage_count: int,
+    by_words: Sequence[ProposedRecord],
+    by_meaning: Sequence[ProposedRecord],
+    limit: int,
+) -> list[RankedRecord]:
+    """Return records that either search proposes, each once, by its best passage.
+
+    At least as many as `limit` says are returned, where so many are proposed. Records that the
+    query calls by their name come first.
+    """
+    named_docs = _find_named_docs(db, query, [proposed.doc for proposed in by_words])
+    by_words = sorted(by_words, key=lambda proposed: proposed.doc not in named_docs)
+    order: Mode = "lexical"
+    if by_meaning:
+        order = "hybrid" if by_words else "semantic"
+    docs = {str(proposed.chunk): proposed.doc for proposed in (*by_words, *by_meaning)}
+    scored = rank_proposals(
+        query,
+        [str(proposed.chunk) for proposed in by_meaning],
+        [str(proposed.chunk) for proposed in by_words],
+        partial(_compare, db, query, vector, index, _WordCounts(db, query, passage_count)),
+        order,
+        # By both, two passages may belong to one record.
+        2 * limit if order == "hybrid" else limit,
+    )
+    records: dict[int, RankedRecord] = {}
+    for passage in scored:
+        doc = docs[passage.passage_id]
+        records.setdefault(
+            doc, RankedRecord(doc, int(passage.passage_id), passage.score, passage.parts)
+        )
+    named = [
+        replace(record, score=max(record.score, _NAMED_SCORE))
+        for record in records.values()
+        if record.doc in named_docs
+    ]
+    return [*named, *(record for record in records.values() if record.doc not in named_docs)]
+
+
+def _compare(
+    db: Database,
+    query: str,
+    vector: Vector | None,
+    index: FederalVectors,
+    word_counts: "_WordCounts",
+    chunks: Sequence[str],
+) -> list[Relevance]:
+    """Return how well each passage answers the query, best first."""
+    vectors = {} if vector is None else index.get_vectors(chunks)
+    passages = [
+        Passage(str(row["chunk"]), build_passage_text(row), vectors.get(str(row["chunk"])))
+        for row in _read_passages(db, chunks)
+    ]
+    return rank_passages(query, vector, passages, word_counts, _WEIGHTS)
+
+
+def _read_passages(db: Database, chunks: Iterable[str]) -> list[Row]:
+    return db.execute(
+        f"""SELECT {PASSAGE_COLUMNS} FROM chunks c JOIN passages p USING (chunk)
+            WHERE c.chunk IN ({db.dialect.parameter_items}) ORDER BY c.chunk""",
+        (json.dumps([int(chunk) for chunk in chunks]),),
+    ).fetchall()
+
+
+class _WordCounts:
+    """How many passages have each word of a query."""
+
+    def __init__(self, db: Database, query: str, passage_count: int) -> None:
+        self.documents = passage_count
+        self.average_length = _AVERAGE_WORDS
+        self._counts = {stem: _count_passages(db, word) for stem, word in find_terms(query).items()}
+
+    def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
+        return {stem: self._counts.get(stem, 0) for stem in stems}
+
+
+def _count_passages(db: Database, word: str) -> int:
+    (count,) = db.execute(
+        "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?", (f'"{word}"',)
+    ).fetchone()
+    return int(count)
+
+
+# --- records that are named ---
+
+
+def _find_named_docs(db: Database, query: str, docs: Sequence[int]) -> set[int]:
+    """Return those of the records that the query calls by a title, a citation or a short title."""
+    query_words = fold_all_words(_YEAR.sub("", query.strip()))
+    # The words of a title count most in a search by words, so one that is named is among the first.
+    return {
+        doc
+        for doc, title in _read_titles(db, docs[:PROPOSALS])
+        if any(_is_named(name, query_words) for name in _list_names(title))
+    }
+
+
+def _read_titles(db: Database, docs: Sequence[int]) -> list[tuple[int, str]]:
+    """Return the titles of records as they are searched: one a line."""
+    rows = db.execute(
+        f"""SELECT c.doc, p.title FROM chunks c JOIN passages p USING (chunk)
+            WHERE c.doc IN ({db.dialect.parameter_items}) AND c.part = 'head' AND c.ordinal = 0""",
+        (json.dumps(docs),),
+    )
+    return [(row["doc"], row["title"]) for row in rows]
+
+
+@lru_cache(maxsize=2000)
+def _list_names(title: str) -> list[tuple[str, ...]]:
+    """Return what a record is called, as folded words: whole titles, citations, short titles."""
+    names: dict[str, None] = {}
+    for line in title.splitlines():
+        # `H.R. 1155, 114th Congress, SCRUB Act of 2016`, `Public Law 113-67: Making …`
+        citation, *short_title = _AFTER_CITATION.split(_CONGRESS.sub("", line), maxsplit=1)
+        names |= dict.fromkeys(_YEAR.sub("", name) for name in (line, citation, *short_title))
+    return [fold_all_words(name) for name in names]
+
+
+def _is_named(name: tuple[str, ...], query_words: tuple[str, ...]) -> bool:
+    """Return whether a query is this name, or has it among other words.
+
+    Only citations and acts are looked for among other words: `General` is a title too.
+    """
+    if name == query_words:
+        return bool(name)
+    is_telling = len(name) > 1 and (name[-1] == "act" or name[-1].isdigit())
+    starts = range(len(query_words) - len(name) + 1)
+    return is_telling and any(query_words[start : start + len(name)] == name for start in starts)

@@ -1,0 +1,86 @@
+"""The order of a federal search: names first, then words and meaning in one ranking."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from readingroom.bases.federal.models import SearchAnswer
+from tests.requirements import requirement
+from tests.support.federal.base import asked, loaded
+from tests.support.federal.world import register_document
+
+pytestmark = pytest.mark.anyio
+
+NOISE = "The agency limits the noise of airport traffic at night near homes and schools. "
+
+
+def write_rule(folder: Path, number: str, title: str, abstract: str | None = None) -> Path:
+    document = register_document(number, "2025-02-03", title, abstract=abstract)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{number}.json"
+    path.write_text(json.dumps(document), "utf-8")
+    return path
+
+
+async def search(data: Path, query: str, mode: str = "hybrid") -> SearchAnswer:
+    async with asked(data) as ask:
+        return SearchAnswer.model_validate(await ask.record("/search", q=query, mode=mode))
+
+
+@requirement("engine:hybrid")
+async def test_a_record_that_is_called_by_its_name_comes_first(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    write_rule(files, "2025-00001", "Airport Noise Act of 2025")
+    for number in (2, 3, 4):
+        write_rule(files, f"2025-0000{number}", f"Noise of an airport, act {number}", NOISE * 3)
+    loaded(tmp_path, files)
+    for query in ("airport noise act", "What does the Airport Noise Act say of schools at night?"):
+        answer = await search(tmp_path, query)
+        assert answer.results[0].id == "2025-00001"
+        assert answer.results[0].score >= 0.95
+        assert answer.confidence == "strong"
+
+
+@requirement("engine:hybrid")
+async def test_many_passages_of_one_record_leave_room_for_others(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    write_rule(files, "2025-00001", "A long rule on airport noise", NOISE * 60)
+    for number in (2, 3, 4):
+        write_rule(files, f"2025-0000{number}", f"Noise, rule {number}", NOISE)
+    loaded(tmp_path, files)
+    answer = await search(tmp_path, "airport noise at night")
+    assert sorted(hit.id for hit in answer.results) == [f"2025-0000{n}" for n in (1, 2, 3, 4)]
+    assert answer.total == 4
+
+
+@requirement("engine:hybrid", "federal:degraded")
+async def test_what_is_not_embedded_yet_is_not_behind_what_is(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for number in range(10, 30):
+        write_rule(first, f"2025-000{number}", f"Rule {number} on airport fees", "Fees for landing.")
+    loaded(tmp_path, first)
+    write_rule(second, "2025-00001", "Quiet hours", NOISE)
+    loaded(tmp_path, second, embed=False)
+    answer = await search(tmp_path, "noise of airport traffic near schools")
+    assert answer.results[0].id == "2025-00001"
+    assert answer.results[0].parts is not None
+    assert answer.results[0].parts.semantic is None
+
+
+@requirement("engine:hybrid")
+async def test_a_hit_says_what_its_score_is_made_of(tmp_path: Path) -> None:
+    write_rule(tmp_path / "files", "2025-00001", "Quiet hours", NOISE)
+    write_rule(tmp_path / "files", "2025-00002", "Landing fees", "Fees for landing at airports.")
+    loaded(tmp_path, tmp_path / "files")
+    for mode in ("hybrid", "lexical", "semantic"):
+        answer = await search(tmp_path, "airport noise near schools", mode)
+        scores = [hit.score for hit in answer.results]
+        assert scores == sorted(scores, reverse=True)
+        assert all(0 <= score <= 1 for score in scores)
+        parts = answer.results[0].parts
+        assert parts is not None
+        assert parts.matched_terms == ("airport", "noise", "near", "schools")
+        assert parts.rank_lexical == (None if mode == "semantic" else 1)
+        assert answer.confidence_reason
+    assert (await search(tmp_path, "zebra", "lexical")).confidence == "none"
