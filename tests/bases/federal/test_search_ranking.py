@@ -58,7 +58,9 @@ async def test_many_passages_of_one_record_leave_room_for_others(tmp_path: Path)
 async def test_what_is_not_embedded_yet_is_not_behind_what_is(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     for number in range(10, 30):
-        write_rule(first, f"2025-000{number}", f"Rule {number} on airport fees", "Fees for landing.")
+        write_rule(
+            first, f"2025-000{number}", f"Rule {number} on airport fees", "Fees for landing."
+        )
     loaded(tmp_path, first)
     write_rule(second, "2025-00001", "Quiet hours", NOISE)
     loaded(tmp_path, second, embed=False)
