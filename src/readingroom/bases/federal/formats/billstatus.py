@@ -13,10 +13,12 @@ from readingroom.bases.federal.formats import cbo, reports
 from readingroom.bases.federal.formats.parts.bill_fields import (
     MAX_EVIDENCE,
     build_vote_links,
+    count_cosponsors,
+    describe_miscounted_lists,
     drop_empty_fields,
-    find_roll_call_actions,
     parse_action,
     parse_amended_id,
+    parse_calendar_numbers,
     parse_committees,
     parse_cosponsor,
     parse_cost_estimate,
@@ -32,6 +34,7 @@ from readingroom.bases.federal.formats.parts.bill_fields import (
     parse_vote_ids,
     require_text,
 )
+from readingroom.bases.federal.formats.parts.bill_stage import determine_progress
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import (
     build_committee_stub,
@@ -57,6 +60,7 @@ from readingroom.bases.federal.schema.congress import (
     format_ordinal,
 )
 from readingroom.bases.federal.schema.entries import (
+    FileProblem,
     Link,
     ParsedRecord,
     Provenance,
@@ -71,17 +75,20 @@ from readingroom.bases.federal.schema.ids import (
 from readingroom.bases.federal.schema.records import (
     Amendment,
     Bill,
+    BillSummary,
     LinkKind,
     Person,
+    SummaryVersion,
 )
 
+_MAX_LISTED_AMENDMENTS = 250
 _VOTE_FIELDS = ("date", "chamber", "rollNumber", "fullActionName")
 
 
 class BillStatus:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
-    format_id: ClassVar[str] = "billstatus/6"
+    format_id: ClassVar[str] = "billstatus/7"
     sources: ClassVar[tuple[str, ...]] = (
         "bills",
         "amendments",
@@ -94,7 +101,7 @@ class BillStatus:
     def matches(self, start: FileStart) -> bool:
         return b"<billStatus" in start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
         bill = parse(file.data).find("bill")
         if bill is None:
             raise ValueError("no <bill> in this file")
@@ -105,6 +112,7 @@ class BillStatus:
         yield from parser.amendments()
         yield from parser.estimates()
         yield from parser.reports()
+        yield from parser.find_missing_items()
 
 
 class _BillParser:
@@ -152,6 +160,15 @@ class _BillParser:
         updated = get_text(element, "updateDate")
         summaries = list(parse_summaries(element))
         cite = f"{format_bill_number(self.congress, self.kind, self.number)}, {title}"
+        law_ids = [id for law in element.iterfind("laws/item") for id in parse_law_ids(law)]
+        progress = determine_progress(
+            self.congress,
+            self.kind,
+            self.actions,
+            introduced_at=introduced,
+            has_law=bool(law_ids),
+            as_of=parse_iso_date(updated),
+        )
         record = Bill(
             id=self.id,
             title=title,
@@ -166,7 +183,7 @@ class _BillParser:
             sponsors=self.sponsors,
             committees=self.committees,
             latest_action=latest,
-            laws=[id for law in element.iterfind("laws/item") for id in parse_law_ids(law)],
+            laws=law_ids,
             # A summary is written anew at each stage: the newest describes the bill as it stands.
             summary=max(summaries, key=lambda summary: summary.date or "", default=None),
             short_titles=parse_short_titles(element),
@@ -176,10 +193,23 @@ class _BillParser:
             committee_reports=list(self.reported),
             report_ids=list(dict.fromkeys(filter(None, map(parse_report_citation, self.reported)))),
             votes=list(dict.fromkeys(self._list_votes())),
-            # Whoever withdrew stays in the file, with a date, but does not count any more.
-            cosponsor_count=sum(cosponsor.withdrawn_at is None for cosponsor in self.cosponsors),
+            cosponsor_count=count_cosponsors(element, self.cosponsors),
             action_count=len(self.actions),
             amendment_count=len(element.findall("amendments/amendment")),
+            stage=progress.stage,
+            stage_at=progress.reached_at
+            or (introduced if progress.stage == "introduced" else None),
+            outcome=progress.outcome,
+            calendar_numbers=list(parse_calendar_numbers(element)),
+            summary_versions=[
+                SummaryVersion(
+                    version=summary.version,
+                    date=summary.date,
+                    description=summary.description,
+                    characters=len(summary.text),
+                )
+                for summary in summaries
+            ],
             **build_citation_fields(
                 self._provenance, url=self.page, org=GPO, cite=cite, published_at=introduced
             ),
@@ -192,7 +222,7 @@ class _BillParser:
                 latest.text if latest else "",
             ),
             facets=self._build_facets(record),
-            children=self._build_children(),
+            children=self._build_children(summaries),
             links=list(self._build_links(record)),
             revision=updated,
         )
@@ -218,6 +248,23 @@ class _BillParser:
         for citation in self.reported:
             if parse_report_citation(citation):
                 yield reports.build_cited_report(citation, [self.id], self._provenance)
+
+    def find_missing_items(self) -> Iterator[FileProblem]:
+        """Yield where the file holds less than it says."""
+        label = f"{SPOKEN[self.kind]} {self.number}"
+        amendments = self._element.findall("amendments/amendment")
+        miscounted = list(describe_miscounted_lists(self._element, label))
+        for item in amendments:
+            name = f"{require_text(item, 'type')} {require_text(item, 'number')}"
+            miscounted += describe_miscounted_lists(item, name)
+        if miscounted:
+            more = f" (and {len(miscounted) - 1} more such lists)" if len(miscounted) > 1 else ""
+            yield FileProblem(f"{miscounted[0]}{more}: download the file again")
+        if len(amendments) == _MAX_LISTED_AMENDMENTS:
+            yield FileProblem(
+                f"{label} has {_MAX_LISTED_AMENDMENTS} amendments in the file, the most that GPO "
+                "lists: there may be more, at congress.gov"
+            )
 
     def _list_topics(self) -> list[str]:
         return drop_repeated_topics((self.policy_area, *self.subjects))
@@ -248,7 +295,7 @@ class _BillParser:
         }
         return drop_empty_fields(facets)
 
-    def _build_children(self) -> dict[str, list[tuple[Any, ...]]]:
+    def _build_children(self, summaries: Sequence[BillSummary]) -> dict[str, list[tuple[Any, ...]]]:
         committees = sorted({committee.id for committee in self.committees})
         return {
             "bill_cosponsors": [
@@ -260,6 +307,10 @@ class _BillParser:
                 for position, action in enumerate(self.actions, start=1)
             ],
             "bill_committees": [(committee,) for committee in committees],
+            "bill_summaries": [
+                (position, summary.model_dump_json())
+                for position, summary in enumerate(summaries, start=1)
+            ],
         }
 
     def _build_links(self, record: Bill) -> Iterator[Link]:
@@ -291,12 +342,15 @@ class _BillParser:
         congress, kind = int(require_text(item, "congress")), require_text(item, "type").lower()
         number = int(require_text(item, "number"))
         sponsors = [parse_person(element) for element in item.findall("sponsors/item")]
-        yield from self._build_people_stubs(sponsors)
-        roll_calls = list(find_roll_call_actions(item))
-        actions = [parse_action(roll_call, congress) for roll_call in roll_calls]
+        cosponsors = [parse_cosponsor(element) for element in item.iterfind("cosponsors/item")]
+        yield from self._build_people_stubs((*sponsors, *cosponsors))
+        action_items = item.findall("actions/actions/item")
+        actions = [parse_action(action_item, congress) for action_item in action_items]
         submitted = parse_iso_date(get_text(item, "submittedDate"))
         proposed = parse_iso_date(get_text(item, "proposedDate"))
+        first_action = min((action.date for action in actions if action.date), default=None)
         latest = parse_latest_action(item.find("latestAction"))
+        latest_date = latest.date if latest else None
         purpose, description = get_text(item, "purpose"), get_text(item, "description")
         label = f"{'S.Amdt.' if kind == 'samdt' else 'H.Amdt.'} {number}"
         cite = f"{label} to {SPOKEN[self.kind]} {self.number}, {format_ordinal(congress)} Congress"
@@ -307,7 +361,8 @@ class _BillParser:
             congress=congress,
             type=kind,
             number=number,
-            chamber=parse_chamber(get_text(item, "chamber")),
+            # The oldest files leave it empty; the type says it.
+            chamber=parse_chamber(get_text(item, "chamber") or kind),
             bill_id=self.id,
             amends=parse_amended_id(item),
             purpose=purpose,
@@ -315,15 +370,17 @@ class _BillParser:
             submitted_at=submitted,
             proposed_at=proposed,
             sponsors=sponsors,
-            cosponsor_count=len(item.findall("cosponsors/item")),
+            cosponsor_count=count_cosponsors(item, cosponsors),
+            cosponsors=cosponsors,
             latest_action=latest,
+            actions=actions,
             votes=list(dict.fromkeys(vote for action in actions for vote in action.votes)),
             **build_citation_fields(
                 self._provenance,
                 url=f"https://www.congress.gov/amendment/{format_ordinal(congress)}-congress/{slug}/{number}",
                 org=GPO,
                 cite=cite,
-                published_at=submitted or proposed,
+                published_at=submitted or proposed or first_action or latest_date,
                 # Its own: else an action on the bill would make all its amendments look changed.
                 raw_sha256=hash_element(item),
             ),
@@ -343,7 +400,7 @@ class _BillParser:
             facets=drop_empty_fields(facets),
             links=[
                 *self._build_amendment_links(item, record),
-                *build_vote_links(roll_calls, actions),
+                *build_vote_links(action_items, actions),
             ],
             revision=get_text(item, "updateDate"),
         )

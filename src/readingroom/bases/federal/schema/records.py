@@ -9,6 +9,8 @@ from readingroom.protocol.search import Citation
 from readingroom.protocol.tool import Answer
 
 Chamber = Literal["house", "senate", "joint"]
+BillStage = Literal["introduced", "reported", "passed_one", "passed_both", "vetoed", "law"]
+BillOutcome = Literal["law", "vetoed", "adopted", "died", "pending"]
 
 
 class Record(Answer):
@@ -108,11 +110,19 @@ class LatestAction(Answer):
     text: str
 
 
+class CommitteeActivity(Answer):
+    """What a committee did with a bill, and when."""
+
+    name: str
+    date: str | None = None
+
+
 class BillCommittee(Answer):
     id: str
     name: str
     chamber: str | None = None
     activities: list[str] = Field(default_factory=list)
+    dated_activities: list[CommitteeActivity] = Field(default_factory=list)
 
 
 class BillSummary(Answer):
@@ -120,6 +130,22 @@ class BillSummary(Answer):
     date: str | None = None
     description: str | None = None
     text: str
+
+
+class SummaryVersion(Answer):
+    """A summary of a bill at one stage, without its text."""
+
+    version: str | None = None
+    date: str | None = None
+    description: str | None = None
+    characters: int = 0
+
+
+class CalendarNumber(Answer):
+    """The place of a bill on a calendar of a chamber."""
+
+    calendar: str = Field(description="`Union Calendar`, `Senate Calendar of Business`, …")
+    number: int | None = None
 
 
 class TextVersion(Answer):
@@ -170,6 +196,21 @@ class Bill(Record):
     cosponsor_count: int = 0
     action_count: int = 0
     amendment_count: int = 0
+    stage: BillStage | None = Field(
+        None,
+        description="How far it came; passed_one is one chamber, passed_both both, maybe not in "
+        "the same words. Of a bill without status: at least so far, as its newest text says.",
+    )
+    stage_at: str | None = Field(None, description="The day it came so far.")
+    outcome: BillOutcome | None = Field(
+        None,
+        description="What became of it, as of its file: adopted is a resolution that needs no "
+        "signature, died is what its Congress left undone. Null where its status is not loaded.",
+    )
+    calendar_numbers: list[CalendarNumber] = Field(default_factory=list)
+    summary_versions: list[SummaryVersion] = Field(
+        default_factory=list, description="Every summary by CRS; `summary` is the newest."
+    )
     status_loaded: bool = Field(
         True, description="False when only its text is here, not its status: no sponsor, no action."
     )
@@ -191,7 +232,9 @@ class Amendment(Record):
     proposed_at: str | None = None
     sponsors: list[Person] = Field(default_factory=list)
     cosponsor_count: int = 0
+    cosponsors: list[Cosponsor] = Field(default_factory=list)
     latest_action: LatestAction | None = None
+    actions: list[BillAction] = Field(default_factory=list, description="Newest first.")
     votes: list[str] = Field(default_factory=list, description="Ids of its roll call votes.")
 
 

@@ -12,6 +12,8 @@ from readingroom.bases.federal.schema.ids import BILL_TYPES
 from readingroom.bases.federal.schema.records import (
     Amendment,
     Bill,
+    BillOutcome,
+    BillStage,
     CboEstimate,
     CfrSection,
     Committee,
@@ -205,6 +207,8 @@ SOURCES = (
             Column("sponsor", path="$.sponsors[0].bioguide_id"),
             Column("party", path="$.sponsors[0].party"),
             Column("state", path="$.sponsors[0].state"),
+            Column("stage", choices=get_args(BillStage)),
+            Column("outcome", choices=get_args(BillOutcome)),
             Column("cosponsor_count", "INTEGER", measure=True),
             Column("action_count", "INTEGER", measure=True),
             Column("amendment_count", "INTEGER", measure=True),

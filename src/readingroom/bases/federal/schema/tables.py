@@ -29,6 +29,7 @@ PARENTS = {
     "bill_cosponsors": "bill_id",
     "bill_actions": "bill_id",
     "bill_committees": "bill_id",
+    "bill_summaries": "bill_id",
     "member_votes": "vote_id",
     "hearing_witnesses": "hearing_id",
 }
@@ -91,6 +92,9 @@ def _list_missing(db: Database) -> Iterator[str]:
                 # Those of 0.1.0 end in the column they are named after, so its lists were sorted.
                 yield f"DROP INDEX IF EXISTS {index}"
                 yield _create_index(source, index, key)
+    for table, statement in _ADDED_TABLES.items():
+        if not db.execute(f"PRAGMA table_info({table})").fetchall():
+            yield statement
 
 
 def _list_statements() -> Iterator[str]:
@@ -159,6 +163,17 @@ def _define_generated(column: Column) -> str:
     )
 
 
+_BILL_SUMMARIES = """
+CREATE TABLE bill_summaries (
+    bill_id TEXT NOT NULL REFERENCES bills ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    PRIMARY KEY (bill_id, ordinal)
+) WITHOUT ROWID"""
+
+_ADDED_TABLES = {"bill_summaries": _BILL_SUMMARIES}
+"""Tables that files of 0.1.0 lack, beside those of sources."""
+
 _CHILDREN = (
     """
 CREATE TABLE bill_cosponsors (
@@ -184,6 +199,7 @@ CREATE TABLE bill_committees (
     PRIMARY KEY (bill_id, committee_id)
 ) WITHOUT ROWID""",
     "CREATE INDEX bill_committees_committee ON bill_committees (committee_id)",
+    _BILL_SUMMARIES,
     """
 CREATE TABLE member_votes (
     vote_id TEXT NOT NULL REFERENCES roll_call_votes ON DELETE CASCADE,

@@ -30,6 +30,8 @@ from readingroom.bases.federal.schema.records import (
     BillAction,
     BillCommittee,
     BillSummary,
+    CalendarNumber,
+    CommitteeActivity,
     Cosponsor,
     CostEstimate,
     LatestAction,
@@ -41,6 +43,18 @@ from readingroom.bases.federal.schema.records import (
 
 MAX_EVIDENCE = 300
 """How many characters of an action are quoted as evidence of a link."""
+_HOUSE_CALENDAR = re.compile(r"([UHPD])(\d{1,5})", re.ASCII)
+_HOUSE_CALENDARS = {
+    "U": "Union Calendar",
+    "H": "House Calendar",
+    "P": "Private Calendar",
+    "D": "Discharge Calendar",
+}
+_COUNTED_LISTS = (
+    ("cosponsors", "cosponsors/item", "countIncludingWithdrawnCosponsors"),
+    ("actions", "actions/actions/item", "count"),
+)
+"""Lists that state how many items they have: where the items are, and the name of the count."""
 # The oldest files leave the fields of votes and reports empty: only the words of actions name them.
 _ROLL_CALL_TEXT = re.compile(r"\(Roll no\. (\d{1,4})\)|\bRecord Vote Number: (\d{1,4})\b", re.ASCII)
 _REPORT_TEXT = re.compile(
@@ -48,13 +62,6 @@ _REPORT_TEXT = re.compile(
     r".*?(H\. Rept\. \d+-\d+(?:, Part [IVX]+)?)|\bWith written report No\. (\d+-\d+)",
     re.ASCII,
 )
-
-
-def find_roll_call_actions(amendment: Element) -> Iterator[Element]:
-    """The actions on an amendment that were roll calls; the others are many, and not kept."""
-    for action in amendment.iterfind("actions/actions/item"):
-        if _is_recorded(action) or _ROLL_CALL_TEXT.search(get_text(action, "text") or ""):
-            yield action
 
 
 def _is_recorded(action: Element) -> bool:
@@ -186,7 +193,47 @@ def parse_committees(bill: Element) -> Iterator[BillCommittee]:
                     name=get_text(committee, "name") or code,
                     chamber=parse_chamber(chamber),
                     activities=_get_texts(committee.iterfind("activities/item/name")),
+                    dated_activities=list(_parse_activities(committee)),
                 )
+
+
+def _parse_activities(committee: Element) -> Iterator[CommitteeActivity]:
+    for item in committee.iterfind("activities/item"):
+        if name := get_text(item, "name"):
+            yield CommitteeActivity(name=name, date=parse_iso_date(get_text(item, "date")))
+
+
+def parse_calendar_numbers(element: Element) -> Iterator[CalendarNumber]:
+    """`U00125` is number 125 of the Union Calendar; the Senate's has a name and a number."""
+    for item in element.iterfind("calendarNumbers/item"):
+        stated = [get_text(item, "calendar"), get_text(item, "number")]
+        house = next(filter(None, (_HOUSE_CALENDAR.fullmatch(text or "") for text in stated)), None)
+        if house:
+            yield CalendarNumber(calendar=_HOUSE_CALENDARS[house[1]], number=int(house[2]))
+        elif stated[0]:
+            digits = stated[1] or ""
+            number = int(digits) if digits.isdecimal() else None
+            yield CalendarNumber(calendar=stated[0], number=number)
+
+
+def describe_miscounted_lists(element: Element, what: str) -> Iterator[str]:
+    """Compare the cosponsors and actions of a bill or an amendment with the file's own counts."""
+    for list_name, path, count_name in _COUNTED_LISTS:
+        stated = get_text(element, f"{list_name}/{count_name}") or ""
+        listed = len(element.findall(path))
+        if stated.isdecimal() and int(stated) > listed:
+            yield f"{what} has {stated} {list_name} by its own count and {listed} in the file"
+
+
+def count_cosponsors(element: Element, cosponsors: Sequence[Cosponsor]) -> int:
+    """Return how many cosponsor now: who withdrew stays listed, with a date.
+
+    The oldest files tell of an amendment only how many there are, and not who.
+    """
+    stated = get_text(element, "cosponsors/currentCount") or ""
+    if not cosponsors and stated.isdecimal():
+        return int(stated)
+    return sum(cosponsor.withdrawn_at is None for cosponsor in cosponsors)
 
 
 def parse_subjects(element: Element) -> Iterator[str]:

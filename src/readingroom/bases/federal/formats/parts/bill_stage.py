@@ -1,0 +1,127 @@
+"""How far a bill came, and what became of it, as the actions in its file tell."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from readingroom.bases.federal.schema.congress import get_first_day
+from readingroom.bases.federal.schema.records import BillAction, BillOutcome, BillStage
+
+# What the Library of Congress calls these steps. The words stand in files that have no codes.
+_REPORTED_CODES = frozenset(("5000", "14000", "H12100", "H12200"))
+_REPORTED = re.compile(
+    r"(?:Committee on [^.]+\. )?Reported (?:by|to|\(Amended\)|adversely|from)", re.I
+)
+_PASSED_CODES = {"8000": "house", "17000": "senate"}
+_PASSED = re.compile(
+    r"Passed/agreed to in (House|Senate)|Passed (House|Senate)\b"
+    r"|(?:Resolution|Concurrent resolution|Measure) agreed to in (House|Senate)",
+    re.I,
+)
+_HOUSE_RESULT_CODES = frozenset(("H37100", "H37300"))
+_HOUSE_PASSED = re.compile(r"\b(?:Passed|Agreed to)\b")
+_VETOED = re.compile(r"(?:Pocket )?Vetoed by (?:the )?President", re.I)
+_LAW = re.compile(r"Became (?:Public|Private) Law", re.I)
+
+_STAGE_OF_VERSION: dict[str, BillStage] = {
+    **dict.fromkeys(("rh", "rs"), "reported"),
+    **dict.fromkeys(
+        ("eh", "es", "cph", "cps", "rfh", "rfs", "rdh", "rds", "ath", "ats"), "passed_one"
+    ),
+    **dict.fromkeys(("eah", "eas", "enr", "pp"), "passed_both"),
+}
+"""How far a bill had come, at least, when a version of its text was printed."""
+
+
+_STEPS_OF_STAGE: dict[BillStage, tuple[str, ...]] = {
+    "introduced": ("introduced",),
+    "reported": ("reported",),
+    "passed_one": ("house", "senate"),
+    "passed_both": ("house", "senate"),
+    "vetoed": ("vetoed",),
+    "law": ("law",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BillProgress:
+    """The last stage a bill reached, the day it did, and what became of it."""
+
+    stage: BillStage
+    reached_at: str | None
+    outcome: BillOutcome
+
+
+def determine_progress(
+    congress: int,
+    kind: str,
+    actions: Iterable[BillAction],
+    *,
+    introduced_at: str | None,
+    has_law: bool,
+    as_of: str | None,
+) -> BillProgress:
+    """Return how far a bill came by its actions, as of the day of its file."""
+    steps = _find_first_days(actions) | {"introduced": introduced_at or ""}
+    stage = _determine_stage(steps.keys(), has_law)
+    days = (steps.get(step) for step in _STEPS_OF_STAGE[stage])
+    reached_at = max(filter(None, days), default=None)
+    return BillProgress(stage, reached_at, _determine_outcome(congress, kind, stage, steps, as_of))
+
+
+def get_stage_of_version(version: str) -> BillStage:
+    """Return how far a bill had come, at least, when this version of its text was printed."""
+    return _STAGE_OF_VERSION.get(version.rstrip("0123456789"), "introduced")
+
+
+def _find_first_days(actions: Iterable[BillAction]) -> dict[str, str]:
+    """Return the first day of each step that the actions name."""
+    days: dict[str, str] = {}
+    for action in actions:
+        for step in _find_steps(action):
+            days[step] = min(filter(None, (days.get(step), action.date)), default="")
+    return days
+
+
+def _find_steps(action: BillAction) -> Iterable[str]:
+    code, text = action.code or "", action.text
+    if code in _REPORTED_CODES or _REPORTED.match(text):
+        yield "reported"
+    if passed := _PASSED.match(text):
+        yield (passed[1] or passed[2] or passed[3]).lower()
+    elif code in _PASSED_CODES:
+        yield _PASSED_CODES[code]
+    elif code in _HOUSE_RESULT_CODES and _HOUSE_PASSED.search(text):
+        yield "house"
+    if code == "31000" or _VETOED.match(text):
+        yield "vetoed"
+    if code in ("36000", "E40000") or _LAW.match(text):
+        yield "law"
+
+
+def _determine_stage(steps: Iterable[str], has_law: bool) -> BillStage:
+    reached = set(steps)
+    if has_law or "law" in reached:
+        return "law"
+    if "vetoed" in reached:
+        return "vetoed"
+    chambers = reached & {"house", "senate"}
+    if chambers:
+        return "passed_both" if len(chambers) == 2 else "passed_one"
+    return "reported" if "reported" in reached else "introduced"
+
+
+def _determine_outcome(
+    congress: int, kind: str, stage: BillStage, steps: Iterable[str], as_of: str | None
+) -> BillOutcome:
+    if stage in ("law", "vetoed"):
+        return stage
+    # A resolution of one chamber needs that chamber alone, a concurrent one both; none is signed.
+    needed = {"hres": {"house"}, "sres": {"senate"}}.get(kind)
+    if kind in ("hconres", "sconres"):
+        needed = {"house", "senate"}
+    if needed and needed <= set(steps):
+        return "adopted"
+    # What is not done when a Congress ends is done no more; an older file cannot know.
+    ended = get_first_day(congress + 1).isoformat()
+    return "died" if as_of and as_of >= ended else "pending"
