@@ -87,7 +87,30 @@ def is_addition(difference: Difference, current: dict[str, Any]) -> bool:
     path, old, new = difference
     if path.endswith(" / required") and isinstance(old, list) and isinstance(new, list):
         return set(old) < set(new) and is_answer(path, current)
+    if old is not ABSENT and is_widened(path, old, new):
+        return True
     return old is ABSENT and not is_text(path)
+
+
+def is_widened(path: str, old: Any, new: Any) -> bool:
+    """Whether a value now has all that it had, and more that nobody has to use."""
+    if path.endswith(" / enum") and " / inputSchema / " in path:
+        return set(old) < set(new)
+    if path.endswith(" / parameters"):
+        added = {parameter["name"] for parameter in new} - {parameter["name"] for parameter in old}
+        kept = [parameter for parameter in new if parameter["name"] not in added]
+        required = [parameter for parameter in new if parameter.get("required")]
+        differences = [row for row in compare(old, kept) if not is_text(row[0])]
+        return not differences and not any(each["name"] in added for each in required)
+    if str(old).startswith("CREATE TABLE ") and str(new).startswith("CREATE TABLE "):
+        return set(split_columns(old)) < set(split_columns(new))
+    return False
+
+
+def split_columns(statement: str) -> list[str]:
+    """Return the definitions of a table's columns, as its statement writes them."""
+    inside = statement.partition("(")[2].rpartition(")")[0]
+    return [column.strip() for column in re.split(r",(?![^(]*\))", inside)]
 
 
 def is_answer(path: str, current: dict[str, Any]) -> bool:

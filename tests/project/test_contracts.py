@@ -3,7 +3,12 @@
 import sys
 from pathlib import Path
 
-from scripts.contracts.changes import changes_page, compare, find_shape_differences
+from scripts.contracts.changes import (
+    changes_page,
+    compare,
+    find_shape_differences,
+    is_widened,
+)
 from scripts.contracts.snapshot import BASELINE, CURRENT, ROOT, collect_surfaces, read_snapshot
 from tests.requirements import requirement
 
@@ -28,3 +33,22 @@ def test_the_page_of_changes_is_current() -> None:
     page = (ROOT / "docs" / "contract-changes.md").read_text("utf-8")
 
     assert page == changes_page(read_snapshot(BASELINE), read_snapshot(CURRENT))
+
+
+def test_an_optional_parameter_a_value_and_a_column_are_additions() -> None:
+    old_table = "CREATE TABLE t ( id TEXT, a TEXT GENERATED ALWAYS AS (json(r, '$.a')) STORED )"
+    new_table = old_table.replace(" )", ", b TEXT )")
+    parameters = [{"name": "a", "required": False, "description": "One."}]
+    optional = [{"name": "b", "required": False}, {"name": "a", "required": False}]
+    required = [*parameters, {"name": "b", "required": True}]
+    enum = "mcp / tools / count / inputSchema / properties / x / enum"
+
+    assert is_widened("stored / t", old_table, new_table)
+    assert not is_widened("stored / t", new_table, old_table)
+    assert not is_widened("stored / t", old_table, new_table.replace("id TEXT", "id INTEGER"))
+    assert is_widened("openapi / parameters", parameters, optional)
+    assert not is_widened("openapi / parameters", parameters, required)
+    assert not is_widened("openapi / parameters", required, optional)
+    assert is_widened(enum, ["a"], ["a", "b"])
+    assert not is_widened(enum, ["a", "b"], ["a"])
+    assert not is_widened(enum.replace("input", "output"), ["a"], ["a", "b"])
