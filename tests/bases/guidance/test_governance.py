@@ -55,7 +55,7 @@ def test_a_deprecation_lasts_30_days_and_has_migration_notes() -> None:
         "src/readingroom/core/errors.py",
         "src/readingroom/bases/guidance/models.py",
         "src/readingroom/bases/guidance/tools.py",
-        "tests/contracts/guidance-1.0.0.json",
+        "tests/contracts/guidance-1.1.0.json",
         "docs/governance.md",
     ],
 )
@@ -129,7 +129,7 @@ def test_every_outgoing_endpoint_is_a_setting() -> None:
     }
     quoted = {
         ("settings.py", "https://www.gov.uk"),  # the setting itself
-        ("page.py", "https://www.gov.uk"),  # what citations say, never called
+        ("values.py", "https://www.gov.uk"),  # what citations say, never called
         ("tools.py", "https://www.gov.uk"),  # an example in a description
         ("models.py", "https://www.nationalarchives.gov.uk"),  # the licence, named in answers
     }

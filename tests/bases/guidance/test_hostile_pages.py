@@ -14,12 +14,13 @@ import readingroom
 from readingroom.bases.guidance.models import GetContentByPath, SearchGuidance
 from readingroom.bases.guidance.pages.markdown import (
     CUT_NOTE,
-    MAX_EMPTY_CELLS,
     MAX_HTML_CHARS,
     MAX_MARKDOWN_CHARS,
     to_markdown,
 )
-from readingroom.bases.guidance.pages.page import WEBSITE, GovukPage
+from readingroom.bases.guidance.pages.page import GovukPage
+from readingroom.bases.guidance.pages.tables import MAX_EMPTY_CELLS
+from readingroom.bases.guidance.pages.values import WEBSITE
 from tests.requirements import requirement
 from tests.support.govuk import RETURN, Upstream, rigged
 

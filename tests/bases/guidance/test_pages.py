@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
 from readingroom.bases.guidance.pages.markdown import to_markdown
-from readingroom.bases.guidance.pages.page import WEBSITE, GovukPage
+from readingroom.bases.guidance.pages.page import GovukPage
+from readingroom.bases.guidance.pages.values import WEBSITE
 from readingroom.demo.govuk import sample_items
 from tests.conftest import SHARED
 from tests.requirements import requirement
@@ -36,7 +37,7 @@ REAL = sorted(EXAMPLES.glob("*/frontend/*.json"))
         ("<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>", "- a\n- b\n  - c"),
         ("<ol><li><p>a</p></li><li><p>b</p><p>c</p></li></ol>", "1. a\n2. b\n   c"),
         ("<p>a <a href='/x'>link</a>, <em>and</em> more</p>", f"a [link]({WEBSITE}/x), *and* more"),
-        ("<p>see<sup><a href='#fn:1'>1</a></sup></p>", "see1"),
+        ("<p>see<sup><a href='#fn:1'>1</a></sup></p>", "see[^1]"),
         ("<p>a<br>b</p>", "a\nb"),
         ("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b"),
         (
@@ -44,7 +45,7 @@ REAL = sorted(EXAMPLES.glob("*/frontend/*.json"))
             "| h\\|1 | h2 |\n| --- | --- |\n| a |  |",
         ),
         ("<table><caption>c</caption>x<td>a</td></table>", "c\n\nx\n\n| a |\n| --- |"),
-        ("<p>a &amp; b &lt;c&gt; &nbsp;d</p>", "a & b <c> d"),
+        ("<p>a &amp; b &lt;c&gt; &nbsp;d</p>", "a & b \\<c> d"),
         ("<script>evil()</script><style>p{}</style><p>a</p>", "a"),
         ("<img src='/i.png' alt='Alt'>", f"![Alt]({WEBSITE}/i.png)"),
         ("<pre>a\n  b</pre>", "```\na\n  b\n```"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from readingroom.bases.guidance.pages.page import is_plain_path
+from readingroom.bases.guidance.pages.values import is_plain_path
 from readingroom.net.errors import InvalidPath
 from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics

@@ -151,6 +151,24 @@ class WithdrawnNotice(Answer):
     withdrawn_at: Moment | None
 
 
+class PageDocument(Answer):
+    """A document that a publication consists of: a page with its words, or a file."""
+
+    title: str
+    url: Url
+    path: str | None = Field(
+        description="Give it to get_content_by_path: the guidance itself; null for a file."
+    )
+    content_type: str | None
+
+
+class ChangeNote(Answer):
+    """What the publisher says of one change."""
+
+    changed_at: Moment
+    note: str
+
+
 class Sourced(GuidanceAnswer):
     """Where a page is from, and whether it still holds."""
 
@@ -180,8 +198,18 @@ class PageText(Sourced):
     )
     text_chars: int = Field(description="Length of the whole text.")
     next_offset: int | None = Field(description="Where to go on reading; null at the end.")
+    documents: list[PageDocument] = Field(
+        default_factory=list,
+        description=(
+            "What a publication consists of. The page is only its summary: read the guidance "
+            "itself at the `path` of its document."
+        ),
+    )
+    change_notes: list[ChangeNote] = Field(
+        default_factory=list, description="What changed and when, the latest first."
+    )
     enrichment: list[str] = Field(
-        ["id", "citation", "text", "text_chars", "next_offset"],
+        ["id", "citation", "text", "text_chars", "next_offset", "documents", "change_notes"],
         description="The fields that this server made; all others are GOV.UK's words.",
     )
 

@@ -34,12 +34,8 @@ from readingroom.bases.guidance.models import (
     Warned,
     make_guidance_id,
 )
-from readingroom.bases.guidance.pages.page import (
-    ORGANISATION,
-    GovukPage,
-    is_plain_path,
-    make_website_url,
-)
+from readingroom.bases.guidance.pages.page import ORGANISATION, GovukPage
+from readingroom.bases.guidance.pages.values import is_plain_path, make_website_url
 from readingroom.bases.guidance.store import GovukStore
 from readingroom.core import clock
 from readingroom.core.errors import InvalidArguments, KnowledgeError
@@ -221,6 +217,8 @@ def _make_page_answer(
         "text": page.text[question.offset : end],
         "text_chars": len(page.text),
         "next_offset": end if end < len(page.text) else None,
+        "documents": page.documents,
+        "change_notes": page.change_notes,
     }
     if question.text_only:
         return PageText(**fields)

@@ -12,7 +12,8 @@ from pydantic_core import from_json
 
 from readingroom.bases.guidance.errors import NotFoundOrRedirected
 from readingroom.bases.guidance.pages.markdown import to_markdown
-from readingroom.bases.guidance.pages.page import WEBSITE, GovukPage, is_plain_path
+from readingroom.bases.guidance.pages.page import GovukPage
+from readingroom.bases.guidance.pages.values import WEBSITE, is_plain_path
 from readingroom.core.lru import LRUCache
 from readingroom.net.cache import Cache, CachedReply, CacheEntry, Reply, StoredVersion
 from readingroom.net.errors import InvalidPath, UpstreamUnavailable

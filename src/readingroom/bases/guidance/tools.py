@@ -34,7 +34,7 @@ from readingroom.protocol.errors import GuidanceDialect
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Hints, Tool, ToolCall, make_tool
 
-SCHEMA_VERSION = "1.0.0"
+SCHEMA_VERSION = "1.1.0"
 """Semantic version of the tools' schemas; docs/governance.md says what a change requires."""
 _META = {"schemaVersion": SCHEMA_VERSION}
 _upstream_tool = partial(
