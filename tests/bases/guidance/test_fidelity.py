@@ -1,4 +1,4 @@
-"""Every word and every number of a page is in its text, as another reader of the HTML finds them."""
+"""Every word and number of a page is in its text, as another reader of the HTML finds them."""
 
 import json
 import re

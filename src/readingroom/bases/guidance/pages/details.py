@@ -66,19 +66,69 @@ _FIRST_FIELDS = (
 
 # What no reader of the page sees, or what stands elsewhere in the text.
 _HIDDEN_FIELDS = frozenset(
-    """
-    acronym alternative_format_contact_email analytics_identifier attachments brand breadcrumbs
-    bulk_published change_history change_notes content_type default_news_image default_organisation
-    department_analytics_profile email_filter_by email_filter_options emphasised_organisations
-    featured_attachments filter final_outcome_attachments first_public_at first_published_version
-    format_display_type format_sub_type government govdelivery_title header_links headers hidden
-    iso2 language lgil_code lgsl_code licence_identifier locale max_cache_time
-    office_contact_associations ordering organisation organisation_featuring_priority
-    organisation_govuk_status organisation_type outcome_attachments people_role_associations
-    political public_feedback_attachments public_timestamp reviewed_at schema_name
-    second_level_ordering sections service_tiers slug state subscriber_list
-    subscription_list_title_prefix tags type update_type updated_at url_override visually_expanded
-    """.split()
+    [
+        "acronym",
+        "alternative_format_contact_email",
+        "analytics_identifier",
+        "attachments",
+        "brand",
+        "breadcrumbs",
+        "bulk_published",
+        "change_history",
+        "change_notes",
+        "content_type",
+        "default_news_image",
+        "default_organisation",
+        "department_analytics_profile",
+        "email_filter_by",
+        "email_filter_options",
+        "emphasised_organisations",
+        "featured_attachments",
+        "filter",
+        "final_outcome_attachments",
+        "first_public_at",
+        "first_published_version",
+        "format_display_type",
+        "format_sub_type",
+        "government",
+        "govdelivery_title",
+        "header_links",
+        "headers",
+        "hidden",
+        "iso2",
+        "language",
+        "lgil_code",
+        "lgsl_code",
+        "licence_identifier",
+        "locale",
+        "max_cache_time",
+        "office_contact_associations",
+        "ordering",
+        "organisation",
+        "organisation_featuring_priority",
+        "organisation_govuk_status",
+        "organisation_type",
+        "outcome_attachments",
+        "people_role_associations",
+        "political",
+        "public_feedback_attachments",
+        "public_timestamp",
+        "reviewed_at",
+        "schema_name",
+        "second_level_ordering",
+        "sections",
+        "service_tiers",
+        "slug",
+        "state",
+        "subscriber_list",
+        "subscription_list_title_prefix",
+        "tags",
+        "type",
+        "update_type",
+        "updated_at",
+        "url_override",
+        "visually_expanded",
+    ]
 )
 
 # Headings over what would not be understood without one; fields of prose alone have none.
@@ -109,12 +159,27 @@ _HEADINGS = {
     "external_related_links": "Related links",
 }
 _PROSE_FIELDS = frozenset(
-    """
-    introductory_paragraph introduction lead_paragraph need_to_know licence_short_description
-    licence_overview summary body more_information downtime_message roll_call_introduction
-    speech_type_explanation change_description description read_more after_results before_results
-    text context
-    """.split()
+    [
+        "introductory_paragraph",
+        "introduction",
+        "lead_paragraph",
+        "need_to_know",
+        "licence_short_description",
+        "licence_overview",
+        "summary",
+        "body",
+        "more_information",
+        "downtime_message",
+        "roll_call_introduction",
+        "speech_type_explanation",
+        "change_description",
+        "description",
+        "read_more",
+        "after_results",
+        "before_results",
+        "text",
+        "context",
+    ]
 )
 _LABELS = {
     "delivered_on": "Delivered on",

@@ -38,10 +38,17 @@ _MARKS = {
 }
 _CALLOUT_TAGS = frozenset({"div", "p", "section", "aside"})
 _CALLOUT_CLASSES = frozenset(
-    """
-    advisory application-notice call-to-action example help-notice info-notice information
-    govuk-inset-text govuk-warning-text
-    """.split()
+    [
+        "advisory",
+        "application-notice",
+        "call-to-action",
+        "example",
+        "help-notice",
+        "info-notice",
+        "information",
+        "govuk-inset-text",
+        "govuk-warning-text",
+    ]
 )
 # A callout is framed as a quotation. These two also have a sign on GOV.UK; a word in its place
 # would stand among the page's own.

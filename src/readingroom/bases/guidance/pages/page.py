@@ -119,7 +119,10 @@ class GovukPage:
     def documents(self) -> list[PageDocument]:
         """The documents that a publication consists of: its HTML children and its files."""
         documents: dict[str, PageDocument] = {}
-        for item in (*self.list_linked_items("children"), *read_objects(self._details.get("attachments"))):
+        for item in (
+            *self.list_linked_items("children"),
+            *read_objects(self._details.get("attachments")),
+        ):
             target = read_text(item.get("base_path")) or read_text(item.get("url"))
             url = make_website_url(target) if target else None
             if url is None:

@@ -1,4 +1,4 @@
-"""Values of content items, read with suspicion: whatever is not of the expected kind is left out."""
+"""Values of content items, read with suspicion: what is not of the expected kind is left out."""
 
 import re
 from collections.abc import Mapping
