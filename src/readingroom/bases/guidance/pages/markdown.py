@@ -65,7 +65,7 @@ def to_markdown(html: str, root: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A heading that can be linked to: the id in the HTML, and the heading as a line of Markdown."""
+    """A heading that can be linked to: its id in the HTML, and its line of Markdown."""
 
     id: str
     heading_line: str
