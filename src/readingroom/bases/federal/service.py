@@ -26,6 +26,7 @@ from readingroom.bases.federal.models import (
     WitnessPage,
 )
 from readingroom.bases.federal.names import resolver
+from readingroom.bases.federal.names.citations import find_cited_id
 from readingroom.bases.federal.names.filter_values import (
     describe_reading,
     resolve_filters,
@@ -40,14 +41,14 @@ from readingroom.bases.federal.query.dossier_models import (
     LegislatorDossier,
     PublicLawDossier,
 )
-from readingroom.bases.federal.schema.ids import parse_federal_id
+from readingroom.bases.federal.schema.ids import FederalId, parse_federal_id
 from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator, LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, Source, find_source
 from readingroom.bases.federal.search.passages import Passages
 from readingroom.bases.federal.search.search import Plan, SearchResult, plan_search, run_search
 from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.bases.federal.store import FederalStore, SourceProgress
-from readingroom.core.errors import InvalidArguments, RecordNotFound
+from readingroom.core.errors import InvalidArguments, RecordNotFound, UnrecognizedId
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.protocol.search import Fetched
@@ -71,11 +72,21 @@ class FederalService:
         if len(self.vectors):
             await anyio.to_thread.run_sync(self.vectors.embedder.load)
 
+    async def _find_id(self, source: Source, text: str) -> str:
+        """Return the canonical id of a record of a source, from any spelling or citation."""
+        return _check_source(source, await self._find_cited(text))
+
+    async def _find_cited(self, text: str) -> FederalId:
+        try:
+            return parse_federal_id(text)
+        except UnrecognizedId:
+            return await self.store.read(lambda db: find_cited_id(db, text))
+
     # --- records ---
 
     async def read_record_json(self, source: Source, id: str) -> str:
         """Return a record as JSON; raise RecordNotFound for an id of another source."""
-        canonical = _parse_canonical_id(source, id)
+        canonical = await self._find_id(source, id)
         return await self.store.read(lambda db: texts.read_record_json(db, source, canonical))
 
     async def list_records(
@@ -125,14 +136,14 @@ class FederalService:
         self, model: type[lists.ChildPage], record_id: str, limit: int, cursor: str | None
     ) -> lists.ChildPage:
         source, _ = lists.CHILD_TABLES[model]
-        id = _parse_canonical_id(BY_NAME[source], record_id)
+        id = await self._find_id(BY_NAME[source], record_id)
         (after,) = cursors.decode(cursor, int) or (0,)
         return await self.store.read(lambda db: lists.list_children(db, model, id, limit, after))
 
     async def list_amendments(self, bill_id: str, limit: int, cursor: str | None) -> RecordPage:
         """List the amendments to a bill; raise RecordNotFound if the bill is not loaded."""
         bills, amendments = BY_NAME["bills"], BY_NAME["amendments"]
-        id = _parse_canonical_id(bills, bill_id)
+        id = await self._find_id(bills, bill_id)
         await self.store.read(lambda db: store.read_record(db, bills, id))
         row_filter = build_row_filter(amendments.table, {"bill_id": id})
         return await self.list_records(amendments, row_filter, limit, cursor)
@@ -141,7 +152,7 @@ class FederalService:
         self, committee_id: str, congress: int | None, limit: int, cursor: str | None
     ) -> MembershipPage:
         """List who sits on a committee, in one Congress or the newest loaded."""
-        id = _parse_canonical_id(BY_NAME["committees"], committee_id)
+        id = await self._find_id(BY_NAME["committees"], committee_id)
         after = cursors.decode(cursor, str, int, str) or store.FIRST_MEMBER
         return await self.store.read(lambda db: lists.list_members(db, id, congress, limit, after))
 
@@ -149,7 +160,7 @@ class FederalService:
         self, bioguide_id: str, congress: int | None, limit: int, cursor: str | None
     ) -> MemberVotePage:
         """List how a member voted, newest first."""
-        id = _parse_canonical_id(BY_NAME["legislators"], bioguide_id)
+        id = await self._find_id(BY_NAME["legislators"], bioguide_id)
         after = cursors.decode(cursor, str, str)
         return await self.store.read(
             lambda db: lists.list_member_votes(db, id, congress, limit, after)
@@ -159,7 +170,7 @@ class FederalService:
         self, vote_id: str, limit: int, cursor: str | None
     ) -> MemberVotePage:
         """List how each member voted in a roll call."""
-        id = _parse_canonical_id(BY_NAME["roll_call_votes"], vote_id)
+        id = await self._find_id(BY_NAME["roll_call_votes"], vote_id)
         (after,) = cursors.decode(cursor, int) or (0,)
         return await self.store.read(lambda db: lists.list_roll_call_votes(db, id, limit, after))
 
@@ -167,7 +178,7 @@ class FederalService:
         self, source: Source, id: str, kind: LinkKind | None, limit: int, cursor: str | None
     ) -> LinkPage:
         """List what a record is linked to, in either direction, with the evidence."""
-        canonical = _parse_canonical_id(source, id)
+        canonical = await self._find_id(source, id)
         after = cursors.decode(cursor, str, str)
         return await self.store.read(
             lambda db: lists.list_links(db, source, canonical, kind, limit, after)
@@ -195,12 +206,12 @@ class FederalService:
 
     async def read_bill_text(self, bill_id: str, version: str | None, offset: int) -> BillText:
         """Return a version of a bill's text, or the newest, from an offset on."""
-        id = _parse_canonical_id(BY_NAME["bills"], bill_id)
+        id = await self._find_id(BY_NAME["bills"], bill_id)
         return await self.store.read(lambda db: texts.read_bill_text(db, id, version, offset))
 
     async def fetch(self, id: str, offset: int = 0) -> Fetched:
         """Return any record by its id, with as much of its text as one answer contains."""
-        parsed = parse_federal_id(id)
+        parsed = await self._find_cited(id)
         source = BY_NAME.get(parsed.source)
         if source is None:
             raise RecordNotFound(f"No record {parsed.id} has been loaded", source=parsed.source)
@@ -279,7 +290,7 @@ class FederalService:
         readers: Mapping[str, dossiers.SectionReader],
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return a record and its sections, all from one snapshot."""
-        canonical = _parse_canonical_id(source, id)
+        canonical = await self._find_id(source, id)
 
         def read(db: Database) -> tuple[dict[str, Any], dict[str, Any]]:
             with db.snapshot():
@@ -349,9 +360,8 @@ class FederalService:
         return question.model_copy(update={"filters": stored}), describe_reading(written, resolved)
 
 
-def _parse_canonical_id(source: Source, id: str) -> str:
-    """Return an id in its canonical form; raise RecordNotFound unless it is one of the source."""
-    parsed = parse_federal_id(id)
+def _check_source(source: Source, parsed: FederalId) -> str:
+    """Return the id of a record of a source; raise RecordNotFound for one of another source."""
     if parsed.source == source.name:
         return parsed.id
     if (parsed.source, source.name) == ("federal_register", "presidential_documents"):

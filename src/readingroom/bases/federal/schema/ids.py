@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from readingroom.bases.federal.schema.addresses import rewrite_address
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.text import fold_dashes
 
@@ -154,18 +155,33 @@ def parse_federal_id(text: str, congress: int | None = None) -> FederalId:
     # NFKC also folds full-width letters and no-break spaces. Nearly all ids are ASCII and skip it.
     plain = text if text.isascii() else fold_dashes(unicodedata.normalize("NFKC", text))
     folded = plain.strip()
-    for form in _FORMS:
-        if match := form.pattern.fullmatch(folded):
-            return FederalId(form.source, form.build(match))
+    for spelling in (folded, rewrite_address(folded)):
+        for form in _FORMS if spelling else ():
+            if match := form.pattern.fullmatch(spelling or ""):
+                return FederalId(form.source, form.build(match))
     if congress and (match := _BARE_BILL.fullmatch(folded)):
         return FederalId("bills", make_bill_id(congress, match[1], match[2]))
     raise UnrecognizedId(
-        f"{text[:100]!r} is not the id of a federal record", valid_prefixes=list(VALID_PREFIXES)
+        f"{text[:100]!r} is not the id of a federal record. Ids look like hr:119:1, S000033, HSAG, "
+        "pl:117-103 or 2026-08558; names go to `resolve_entity`, words to `search`",
+        valid_prefixes=list(VALID_PREFIXES),
     )
 
 
+def parse_bill_number(text: str) -> tuple[str, int] | None:
+    """Return type and number of a bill that is named without its Congress (`H.R. 22`), or None."""
+    plain = text if text.isascii() else fold_dashes(unicodedata.normalize("NFKC", text))
+    match = _BARE_BILL.fullmatch(plain.strip())
+    return (_parse_bill_type(match[1]), int(match[2])) if match else None
+
+
 def _parse_bill_type(kind: str) -> str:
-    return re.sub(r"[.\s]", "", kind).lower()
+    """`H.J.Res.`, `House Joint Resolution` and the `house-joint-resolution` of a URL are hjres."""
+    letters = re.sub(r"[^a-z]", "", kind.lower())
+    for word, short in (("house", "h"), ("senate", "s"), ("joint", "j"), ("concurrent", "con")):
+        letters = letters.replace(word, short)
+    letters = letters.replace("resolution", "res")
+    return {"hbill": "hr", "sbill": "s"}.get(letters, letters)
 
 
 def _make_form(
@@ -177,11 +193,15 @@ def _make_form(
 _TYPE = "(" + "|".join(BILL_TYPES) + ")"
 _SPOKEN = (
     r"(H\.?\s?R\.?|S\.?|H\.?\s?J\.?\s?Res\.?|S\.?\s?J\.?\s?Res\.?|H\.?\s?Res\.?|S\.?\s?Res\.?"
-    r"|H\.?\s?Con\.?\s?Res\.?|S\.?\s?Con\.?\s?Res\.?)"
+    r"|H\.?\s?Con\.?\s?Res\.?|S\.?\s?Con\.?\s?Res\.?"
+    r"|(?:House|Senate)[\s-](?:Bill|(?:(?:Joint|Concurrent)[\s-])?Resolution))"
 )
 _CONGRESS = r"0*([1-9]\d{0,2})"
 _NUMBER = r"0*([1-9]\d{0,5})"
-_BARE_BILL = re.compile(_SPOKEN + r"\s*" + _NUMBER, re.ASCII | re.I)
+_NO = r"(?:No\.?\s?)?"
+_BARE_BILL = re.compile(rf"{_SPOKEN}\s*{_NO}{_NUMBER}", re.ASCII | re.I)
+_ORDINAL = rf"{_CONGRESS}(?:st|nd|rd|th)?(?:\s+Cong(?:ress|\.)?)?"
+_OF_CONGRESS = rf"[\s,-]+\(?(?:of\s+)?(?:the\s+)?{_ORDINAL}\)?"
 _GRANULE = re.compile(r"CREC-(\d{4}-\d\d-\d\d)-pt(\d+)-Pg(null|[A-Z]?)(.*)", re.ASCII | re.I)
 _ROMAN = dict(zip(("i", "ii", "iii", "iv", "v", "vi"), "123456", strict=True))
 _CITED_REPORT = re.compile(
@@ -215,8 +235,14 @@ _FORMS = (
     _make_form(
         "bills",
         "",
-        rf"{_SPOKEN}\s*{_NUMBER}[\s,]+\(?{_CONGRESS}(?:st|nd|rd|th)?(?:\s+Congress)?\)?",
+        rf"{_SPOKEN}\s*{_NO}{_NUMBER}{_OF_CONGRESS}",
         lambda m: make_bill_id(m[3], m[1], m[2]),
+    ),
+    _make_form(
+        "bills",
+        "",
+        rf"{_ORDINAL}[\s,]+{_SPOKEN}\s*{_NO}{_NUMBER}",
+        lambda m: make_bill_id(m[1], m[2], m[3]),
     ),
     _make_form(
         "roll_call_votes",
@@ -233,13 +259,13 @@ _FORMS = (
     _make_form(
         "public_laws",
         "pl: (pl:117-103)",
-        rf"(?:pl:|P\.?\s?L\.?\s?|Public Law\s?){_CONGRESS}[-:]{_NUMBER}",
+        rf"(?:pl:|P\.?\s?L\.?\s?|Pub(?:lic|\.)?\s?L(?:aw|\.)?\s?){_NO}{_CONGRESS}[-:]{_NUMBER}",
         lambda m: make_law_id(f"{m[1]}-{m[2]}"),
     ),
     _make_form(
         "public_laws",
         "pvtl: (pvtl:112-1)",
-        rf"(?:pvtl:|Private Law\s?){_CONGRESS}[-:]{_NUMBER}",
+        rf"(?:pvtl:|Priv(?:ate|\.)?\s?L(?:aw|\.)?\s?){_NO}{_CONGRESS}[-:]{_NUMBER}",
         lambda m: make_law_id(f"{m[1]}-{m[2]}", private=True),
     ),
     _make_form(
@@ -265,6 +291,13 @@ _FORMS = (
         "amdt: (amdt:117:samdt:4999)",
         rf"amdt:{_CONGRESS}:(hamdt|samdt|suamdt):{_NUMBER}",
         lambda m: make_amendment_id(m[1], m[2], m[3]),
+    ),
+    _make_form(
+        "amendments",
+        "",
+        rf"(S|H)(?:\.?\s?A(?:mdt|mendment)\.?|A|enate Amendment|ouse Amendment)\s?{_NO}{_NUMBER}"
+        rf"(?:\s+to\s+[\w. ]+?)?{_OF_CONGRESS}",
+        lambda m: make_amendment_id(m[3], f"{m[1]}amdt", m[2]),
     ),
     _make_form(
         "saps",

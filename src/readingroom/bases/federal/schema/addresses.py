@@ -1,0 +1,97 @@
+"""Official addresses, citations of votes and GovInfo packages, rewritten to ids."""
+
+import re
+from collections.abc import Callable
+
+_Rewrite = Callable[[re.Match[str]], str]
+
+_WEB, _REST = r"(?:https?://)?(?:www\.)?", r"(?:[/?#.].*)?"
+_GOVINFO = rf"(?:{_WEB}govinfo\.gov/(?:app/details|content/pkg|metadata/pkg)/)?"
+_ORDINAL = r"(\d{1,3})(?:st|nd|rd|th)"
+_BILL_PAGE = r"((?:house|senate)-(?:bill|(?:joint-|concurrent-)?resolution))"
+_FR = r"([A-Z]?\d{1,4}(?:-\d{4})?-\d{1,6})"
+_UUID = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+
+
+def rewrite_address(text: str) -> str | None:
+    """Return the id, or a spelling of it, that an address names; None for any other text."""
+    for pattern, rewrite in _ADDRESSES:
+        if match := pattern.fullmatch(text):
+            return rewrite(match)
+    return None
+
+
+def _make_address(pattern: str, rewrite: str | _Rewrite) -> tuple[re.Pattern[str], _Rewrite]:
+    expand = (lambda match: match.expand(rewrite)) if isinstance(rewrite, str) else rewrite
+    return re.compile(pattern + _REST, re.ASCII | re.I), expand
+
+
+def _cite_house_vote(match: re.Match[str]) -> str:
+    """The Clerk counts votes by year; a session is a year of a Congress."""
+    year = int(match[1])
+    return f"house:{(year - 1787) // 2}:{1 if year % 2 else 2}:{match[2]}"
+
+
+def _cite_law(match: re.Match[str]) -> str:
+    return f"{'pl' if match[2].lower() == 'publ' else 'pvtl'}:{match[1]}-{match[3]}"
+
+
+def _cite_report(match: re.Match[str]) -> str:
+    part = f"-pt{match[4]}" if match[4] not in (None, "1") else ""
+    return f"crpt:{match[1]}{match[2][0]}rpt{match[3]}{part}"
+
+
+_ADDRESSES = (
+    _make_address(
+        rf"{_WEB}congress\.gov/bill/{_ORDINAL}-congress/{_BILL_PAGE}/(\d+)", r"\2 \3, \1"
+    ),
+    _make_address(
+        rf"{_WEB}congress\.gov/amendment/{_ORDINAL}-congress/(house|senate)-amendment/(\d+)",
+        r"\2 amendment \3, \1",
+    ),
+    _make_address(
+        rf"{_WEB}congress\.gov/congressional-report/{_ORDINAL}-congress/"
+        r"(house|senate|executive)-report/(\d+)(?:/(\d+))?",
+        _cite_report,
+    ),
+    _make_address(rf"{_WEB}congress\.gov/(\d+)/plaws/publ(\d+)", r"pl:\1-\2"),
+    _make_address(rf"{_WEB}congress\.gov/member/[^/]+/([A-Z]\d{{6}})", r"\1"),
+    _make_address(rf"{_WEB}congress\.gov/committee/[^/]+/([hsj][a-z]{{3}}\d{{2}})", r"\1"),
+    _make_address(rf"{_WEB}congress\.gov/crs-product/([A-Z]{{1,3}}\d{{5}})", r"\1"),
+    _make_address(
+        rf"{_WEB}crsreports\.congress\.gov/product/(?:pdf|details)(?:/\w+)?"
+        r"[/?](?:prodcode=)?([A-Z]{1,3}\d{5})",
+        r"\1",
+    ),
+    _make_address(rf"{_WEB}bioguide\.congress\.gov/search/bio/([A-Z]\d{{6}})", r"\1"),
+    # A bill's text or status, with or without its version.
+    _make_address(
+        rf"{_GOVINFO}(?:BILLS(?:TATUS|UM)?-)?(\d{{1,3}})"
+        r"(hr|s|[hs]jres|[hs]res|[hs]conres)(\d+)(?:[a-z]{2,4}\d?)?",
+        r"bill:\1-\2-\3",
+    ),
+    _make_address(rf"{_GOVINFO}PLAW-(\d{{1,3}})(publ|pvtl)(\d+)", _cite_law),
+    _make_address(rf"{_GOVINFO}CREC-[\d-]{{10}}/(?:html/)?(CREC-[\w-]+)", r"crec:\1"),
+    _make_address(rf"{_GOVINFO}COMPS-(\d+)", r"comps:\1"),
+    _make_address(
+        rf"{_GOVINFO}CRPT-(\d{{1,3}}[hsej]rpt\d{{1,5}}(?:-(?:pt|bk)\d{{1,3}}|-errata)?)", r"crpt:\1"
+    ),
+    _make_address(rf"{_GOVINFO}CHRG-(\w+)", lambda match: f"hearing:CHRG-{match[1].lower()}"),
+    _make_address(
+        rf"{_WEB}govinfo\.gov/link/cfr/(\d+)/(\w+)\?sectionnum=([\w-]+)(?:&.*)?", r"cfr:\1:\2.\3"
+    ),
+    _make_address(rf"{_WEB}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR}", r"\1"),
+    _make_address(rf"FR\s?Doc\.?\s?(?:No\.?\s?)?{_FR}", r"\1"),
+    _make_address(rf"{_WEB}senate\.gov/.*vote_(\d+)_([12])_(\d+)", r"senate:\1:\2:\3"),
+    _make_address(rf"{_WEB}clerk\.house\.gov/Votes/(\d{{4}})(\d+)", _cite_house_vote),
+    _make_address(rf"{_WEB}clerk\.house\.gov/evs/(\d{{4}})/roll(\d+)", _cite_house_vote),
+    _make_address(
+        rf"(House|Senate) (?:roll call )?vote (?:No\.? )?(\d+), {_ORDINAL} Congress, "
+        r"([123])(?:st|nd|rd) session(?: \([\d-]+\))?",
+        r"\1:\3:\4:\2",
+    ),
+    _make_address(rf"{_WEB}cbo\.gov/publication/(\d+)", r"cbo:\1"),
+    _make_address(rf"{_WEB}lda\.(?:senate\.)?gov/filings/public/filing/{_UUID}", r"lda:\1"),
+    _make_address(rf"{_WEB}regulations\.gov/docket/([\w-]+)", r"docket:\1"),
+    _make_address(rf"{_WEB}docs\.house\.gov/.*EventID=(\d+)", r"hearing:house-\1"),
+)
