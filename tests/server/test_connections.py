@@ -16,6 +16,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from readingroom.server import connections
 from readingroom.server.connections import (
     ConnectionGuard,
     ConnectionLimits,
@@ -28,6 +29,7 @@ from tests.support.kit import HANG_SECONDS, Served, serving
 HALF_OPEN = 1500
 UNFINISHED = b"GET /health HTTP/1.1\r\nX: "
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+BODY_TO_COME = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\nsome"
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +176,99 @@ async def test_a_head_that_is_too_long_is_told_so(request_head: bytes, status: i
     assert answer.startswith(b"HTTP/1.1 %d" % status)
 
 
+@requirement("room:connections")
+async def test_a_body_that_comes_too_slowly_is_not_waited_for() -> None:
+    limits = ConnectionLimits(body_window_seconds=1, min_body_bytes_per_second=1000)
+    async with listening(limits, reads_body=True) as server:
+        reader, writer = await server.connect()
+        writer.write(BODY_TO_COME)
+        trickle = asyncio.create_task(_send_for_ever(writer, b"x", 0.05))
+        answer = await asyncio.wait_for(reader.read(), HANG_SECONDS)
+        trickle.cancel()
+        await asyncio.wait_for(server.left.wait(), HANG_SECONDS)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"too slowly" in answer
+
+
+@requirement("room:connections")
+async def test_a_body_that_comes_after_its_answer_has_a_lowest_rate_too() -> None:
+    limits = ConnectionLimits(body_window_seconds=1, min_body_bytes_per_second=1000)
+    async with listening(limits) as server:
+        reader, writer = await server.connect()
+        writer.write(BODY_TO_COME)
+        trickle = asyncio.create_task(_send_for_ever(writer, b"x", 0.05))
+        answer = await asyncio.wait_for(_read_to_end(reader), HANG_SECONDS)
+        trickle.cancel()
+    assert answer.startswith(b"HTTP/1.1 200") or not answer, "reset before it was read"
+
+
+@requirement("room:connections")
+async def test_a_body_that_comes_steadily_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "_TICK_SECONDS", 0.05)
+    limits = ConnectionLimits(body_window_seconds=1, min_body_bytes_per_second=10)
+    async with listening(limits, reads_body=True) as server:
+        reader, writer = await server.connect()
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n")
+        for _ in range(15):  # some four windows
+            writer.write(b"0123456789" * 2)
+            await server.wait_for_ticks(0.25)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+
+
+@requirement("room:connections")
+async def test_the_time_in_which_we_do_not_read_is_not_the_sender_s() -> None:
+    limits = ConnectionLimits(body_window_seconds=0.5, min_body_bytes_per_second=1000)
+    async with listening(limits, answer_size=None) as server:
+        reader, writer = await server.connect()
+        writer.write(
+            b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n" + b"x" * 4_000_000
+        )
+        await server.wait_for_ticks(2)  # the app does not ask for the body meanwhile
+        server.finish.set()
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+
+
+@requirement("room:connections")
+async def test_over_the_cap_the_slowest_body_makes_room() -> None:
+    limits = ConnectionLimits(max_connections=3)
+    async with listening(limits, reads_body=True) as server:
+        bodies = [await server.connect() for _ in range(3)]
+        for _, writer in bodies:
+            writer.write(BODY_TO_COME)
+        await server.wait_for_calls(3)
+        bodies[0][1].write(b"x" * 10_000)
+        bodies[2][1].write(b"x" * 10_000)
+        await server.wait_for_ticks(2)
+        reader, writer = await server.connect()
+        assert await asyncio.wait_for(_read_to_end(bodies[1][0]), HANG_SECONDS) == b""
+        writer.write(REQUEST)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+
+
+@requirement("room:connections")
+async def test_all_answers_that_nobody_reads_are_bounded_together() -> None:
+    """Of the address that leaves most unread, the fullest connections are closed."""
+    limits = ConnectionLimits(max_unread_bytes=20 * 2**20)
+    async with listening(limits, answer_size=8 * 2**20, in_one_block=True) as server:
+        with ExitStack() as held:
+            modest = held.enter_context(_connect_from(server.address, "127.0.0.2"))
+            modest.sendall(REQUEST)
+            await server.wait_for_calls(1)
+            greedy = [
+                held.enter_context(_connect_from(server.address, "127.0.0.1")) for _ in range(6)
+            ]
+            for connection in greedy:
+                connection.sendall(REQUEST)
+            await server.wait_for_calls(7)
+            await server.wait_for_ticks(1)
+            kept = {connection.address for connection in server.guard._unread_answers}
+            unread = sum(item.count_unread_bytes() for item in server.guard._unread_answers)
+    assert "127.0.0.2" in kept
+    assert unread <= 20 * 2**20
+
+
 pytestmark = pytest.mark.anyio
 
 
@@ -198,10 +293,20 @@ class Listening:
         async with self.called:
             await self.called.wait_for(lambda: self.calls >= count)
 
+    async def wait_for_ticks(self, seconds: float) -> None:
+        """Wait until the guard has looked at its connections for so long, by its own clock."""
+        last_tick = self.guard._tick + seconds / connections._TICK_SECONDS
+        while self.guard._tick < last_tick:
+            self.guard._schedule()
+            await asyncio.sleep(0.01)
+
 
 @asynccontextmanager
 async def listening(
-    limits: ConnectionLimits, answer_size: int | None = 5
+    limits: ConnectionLimits,
+    answer_size: int | None = 5,
+    reads_body: bool = False,
+    in_one_block: bool = False,
 ) -> AsyncIterator[Listening]:
     state = Listening(("", 0), ConnectionGuard(limits))
 
@@ -212,10 +317,17 @@ async def listening(
         if answer_size is None:
             await state.finish.wait()
         body = b"hello" if answer_size in (None, 5) else b"x" * answer_size
+        block_size = len(body) if in_one_block else 2**20
         try:
+            while reads_body and scope["method"] == "POST":
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return
+                if not message["more_body"]:
+                    break
             await send({"type": "http.response.start", "status": 200, "headers": []})
-            for start in range(0, len(body), 2**20):
-                block = body[start : start + 2**20]
+            for start in range(0, len(body), block_size):
+                block = body[start : start + block_size]
                 await send({"type": "http.response.body", "body": block, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         finally:
@@ -238,6 +350,21 @@ async def listening(
                 writer.transport.abort()
                 with suppress(ConnectionError):
                     await writer.wait_closed()
+
+
+async def _send_for_ever(writer: asyncio.StreamWriter, block: bytes, pause: float) -> None:
+    while True:
+        writer.write(block)
+        await asyncio.sleep(pause)
+
+
+def _connect_from(address: tuple[str, int], source: str) -> socket.socket:
+    """A connection that takes next to nothing before it is read."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.bind((source, 0))
+    connection.connect(address)
+    return connection
 
 
 async def _read_to_end(reader: asyncio.StreamReader) -> bytes:

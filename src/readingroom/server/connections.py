@@ -2,7 +2,8 @@
 
 A connection is half-open until the headers of a request are complete. Half-open ones cost an
 attacker nothing, so they are closed after a deadline, and when one address has too many of them:
-the oldest first, because accepting must go on for everybody else at that address.
+the oldest first, because accepting must go on for everybody else at that address. The body of a
+request must come at a lowest rate, and all answers that nobody reads together are bounded.
 """
 
 import asyncio
@@ -42,8 +43,13 @@ class ConnectionLimits:
     """Half-open connections of one address; whole requests are not counted, because the callers of
     a proxy or a household share an address."""
     header_seconds: float = 15.0
+    body_window_seconds: float = 30.0
+    """How often it is looked whether a body came at the lowest rate since the last time."""
+    min_body_bytes_per_second: int = 8 * 1024
     unread_seconds: float = 30.0
     """How long a client may take nothing of an answer that waits for it."""
+    max_unread_bytes: int = 128 * 2**20
+    """Of all answers that wait for their clients, in all connections together."""
 
 
 def raise_descriptor_limit() -> int:
@@ -86,6 +92,9 @@ class ConnectionGuard:
         self._half_open_ticks: dict[GuardedProtocol, int] = {}
         """By connection, the tick at which it began to wait for headers."""
         self._idle_connections: dict[GuardedProtocol, None] = {}
+        self._body_windows: dict[GuardedProtocol, tuple[int, int]] = {}
+        """By connection that a body is expected of, the tick and the byte at which its rate was
+        last looked at."""
         self._unread_answers: dict[GuardedProtocol, tuple[int, int]] = {}
         """By connection, the tick at which its buffer last shrank, and to how many bytes."""
         self._warned_at = -float("inf")
@@ -96,8 +105,9 @@ class ConnectionGuard:
         self.expect_headers(connection)
         if len(self._open_connections) > self.limits.max_connections:
             # The newest is the last to go: it may be a request that is already in the socket.
-            candidates = self._half_open_ticks if len(self._half_open_ticks) > 1 else {}
-            spare_connection = next(chain(candidates, self._idle_connections), connection)
+            half_open = self._half_open_ticks if len(self._half_open_ticks) > 1 else {}
+            spare_connection = next(chain(half_open, self._idle_connections), None)
+            spare_connection = spare_connection or self._find_slowest_body() or connection
             self._warn("Too many open connections", spare_connection, 1)
             spare_connection.abort()
 
@@ -106,6 +116,7 @@ class ConnectionGuard:
         self._open_connections.discard(connection)
         self._half_open_ticks.pop(connection, None)
         self._idle_connections.pop(connection, None)
+        self._body_windows.pop(connection, None)
         self._unread_answers.pop(connection, None)
 
     def expect_headers(self, connection: "GuardedProtocol") -> None:
@@ -119,15 +130,27 @@ class ConnectionGuard:
         self._half_open_ticks.pop(connection, None)
         self._idle_connections.pop(connection, None)
 
+    def expect_body(self, connection: "GuardedProtocol") -> None:
+        """Begin to look at the rate of a request's body, unless that is done already."""
+        self._body_windows.setdefault(connection, (self._tick, connection.body_bytes))
+        self._schedule()
+
+    def record_body(self, connection: "GuardedProtocol") -> None:
+        """Note that the body of a request is complete."""
+        self._body_windows.pop(connection, None)
+
     def record_idle(self, connection: "GuardedProtocol") -> None:
         """Note that a request was answered: until the next one the connection can be spared."""
         self._half_open_ticks.pop(connection, None)
+        self._body_windows.pop(connection, None)
         self._idle_connections[connection] = None
 
     def record_unread(self, connection: "GuardedProtocol") -> None:
         """Note that the client does not read as fast as we write."""
         self._unread_answers[connection] = (self._tick, connection.count_unread_bytes())
         self._schedule()
+        # Not at once: the transport is still writing.
+        asyncio.get_running_loop().call_soon(self._close_surplus_unread)
 
     def record_read(self, connection: "GuardedProtocol") -> None:
         """Note that the client has read nearly all that was written."""
@@ -148,8 +171,10 @@ class ConnectionGuard:
         self._tick += 1
         self._close_late()
         self._close_crowding()
+        self._close_slow_bodies()
         self._close_unread()
-        if self._half_open_ticks or self._unread_answers:
+        self._close_surplus_unread()
+        if self._half_open_ticks or self._body_windows or self._unread_answers:
             self._schedule()
 
     def _close_late(self) -> None:
@@ -179,6 +204,34 @@ class ConnectionGuard:
             )
         _abort_all(crowding_connections)
 
+    def _close_slow_bodies(self) -> None:
+        window_ticks = self.limits.body_window_seconds / _TICK_SECONDS
+        min_bytes = self.limits.body_window_seconds * self.limits.min_body_bytes_per_second
+        slow_connections = []
+        for connection, (since_tick, since_byte) in self._body_windows.items():
+            if connection.is_paused:  # it is we who do not read: the time is not the client's
+                self._body_windows[connection] = (since_tick + 1, since_byte)
+            elif self._tick - since_tick >= window_ticks:
+                if connection.body_bytes - since_byte < min_bytes:
+                    slow_connections.append(connection)
+                else:
+                    self._body_windows[connection] = (self._tick, connection.body_bytes)
+        if slow_connections:
+            self._warn(
+                "Bodies of requests came too slowly", slow_connections[0], len(slow_connections)
+            )
+        for connection in slow_connections:
+            connection.refuse_body("The body of the request came too slowly; send it again")
+
+    def _find_slowest_body(self) -> "GuardedProtocol | None":
+        """Return the connection whose body comes slowest; None where none is expected."""
+        bytes_per_tick = {
+            connection: (connection.body_bytes - since_byte) / (self._tick - since_tick)
+            for connection, (since_tick, since_byte) in self._body_windows.items()
+            if self._tick - since_tick >= _GRACE_TICKS
+        }
+        return min(bytes_per_tick, key=bytes_per_tick.__getitem__, default=None)
+
     def _close_unread(self) -> None:
         oldest_tick = self._tick - self.limits.unread_seconds / _TICK_SECONDS
         stalled_connections = []
@@ -195,6 +248,30 @@ class ConnectionGuard:
             )
         _abort_all(stalled_connections)
 
+    def _close_surplus_unread(self) -> None:
+        """Close the fullest connections of the address that leaves most unread, as need be."""
+        bytes_by_connection = {
+            connection: connection.count_unread_bytes() for connection in self._unread_answers
+        }
+        surplus_bytes = sum(bytes_by_connection.values()) - self.limits.max_unread_bytes
+        closed_connections = []
+        while surplus_bytes > 0:
+            bytes_by_address: Counter[str] = Counter()
+            for connection, unread_bytes in bytes_by_connection.items():
+                bytes_by_address[connection.address] += unread_bytes
+            ((worst_address, _),) = bytes_by_address.most_common(1)
+            fullest = max(
+                (item for item in bytes_by_connection if item.address == worst_address),
+                key=bytes_by_connection.__getitem__,
+            )
+            surplus_bytes -= bytes_by_connection.pop(fullest)
+            closed_connections.append(fullest)
+        if closed_connections:
+            self._warn(
+                "Too many answers that nobody reads", closed_connections[0], len(closed_connections)
+            )
+        _abort_all(closed_connections)
+
     def _warn(self, message: str, connection: "GuardedProtocol", closed: int) -> None:
         """Log one line a minute: a flood must not fill the log as well."""
         now = asyncio.get_running_loop().time()
@@ -206,7 +283,7 @@ class ConnectionGuard:
                 "half_open": len(self._half_open_ticks),
                 "open": len(self._open_connections),
             }
-            logger.warning("%s; the oldest are closed", message, extra={"fields": fields})
+            logger.warning("%s; some are closed", message, extra={"fields": fields})
 
 
 def _abort_all(connections: Iterable["GuardedProtocol"]) -> None:
@@ -220,8 +297,15 @@ class GuardedProtocol(H11Protocol):
     def __init__(self, guard: ConnectionGuard, **server: Any) -> None:
         super().__init__(**server)
         self.address = "unknown"
+        self.body_bytes = 0
+        """Bytes that came since the headers of the request were complete."""
         self._guard = guard
         self._is_lingering = False
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether we do not read from the client for the time being."""
+        return bool(self.flow.read_paused)
 
     def register(self, transport: asyncio.Transport) -> None:
         """Let the guard know of the connection, which may still have its TLS handshake to do."""
@@ -242,6 +326,8 @@ class GuardedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_lingering:
             return
+        is_body = self.conn.their_state is h11.SEND_BODY
+        self.body_bytes = self.body_bytes + len(data) if is_body else 0
         super().data_received(data)
         self._report_state()
 
@@ -274,6 +360,16 @@ class GuardedProtocol(H11Protocol):
             return
         self._answer_and_close(status, message)
 
+    def refuse_body(self, message: str) -> None:
+        """Answer a request whose body is not complete with 408, if it has no answer yet; close."""
+        if self.cycle is None or self.cycle.response_started:
+            self.abort()
+            return
+        # The app learns what it would if the client had left, and can send nothing any more.
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
+        self._answer_and_close(408, message)
+
     def send_400_response(self, msg: str) -> None:
         """Answer what is no valid request; one that is too long has statuses of its own."""
         unparsed, _ = self.conn.trailing_data
@@ -291,6 +387,10 @@ class GuardedProtocol(H11Protocol):
         if self.conn.their_state is not h11.IDLE:
             if self.cycle is not None and not self.cycle.response_complete:
                 self._guard.record_headers(self)
+            if self.conn.their_state is h11.SEND_BODY:
+                self._guard.expect_body(self)
+            else:
+                self._guard.record_body(self)
         elif self.conn.trailing_data[0]:
             self._guard.expect_headers(self)
 
