@@ -33,7 +33,7 @@ async def test_a_stream_that_nobody_reads_takes_a_bounded_number_of_messages(
     env = {"READINGROOM_RATE_LIMIT": "0"}
     with serving("text", "--file", str(text), data=tmp_path / "data", env=env) as served:
         with (
-            _unread_stream(served.url) as endpoint,
+            open_unread_stream(served.url) as endpoint,
             httpx2.Client(timeout=HANG_SECONDS, trust_env=False) as web,
         ):
             web.post(served.url + endpoint, json=INITIALIZE)
@@ -123,11 +123,11 @@ async def test_one_caller_cannot_take_every_session(tmp_path: Path) -> None:
 async def test_one_caller_cannot_take_every_sse_session(tmp_path: Path) -> None:
     env = {"READINGROOM_MAX_SESSIONS_PER_CALLER": "1"}
     with serving("text", data=tmp_path / "data", env=env) as served:
-        with _unread_stream(served.url):
+        with open_unread_stream(served.url):
             refused = served.get("/sse", Accept="text/event-stream")
         assert refused.status_code == 503
         assert refused.json()["error"]["code"] == "too_many_sessions"
-        with _unread_stream(served.url, source="127.0.0.2"):
+        with open_unread_stream(served.url, source="127.0.0.2"):
             pass
 
 
@@ -155,7 +155,7 @@ async def test_the_stream_of_a_revoked_key_is_closed(
 
 
 @contextmanager
-def _unread_stream(url: str, source: str = "127.0.0.1") -> Iterator[str]:
+def open_unread_stream(url: str, source: str = "127.0.0.1") -> Iterator[str]:
     """An SSE stream of which only the address for messages is read."""
     host, port = url.removeprefix("http://").split(":")
     stream = socket.socket()

@@ -25,6 +25,7 @@ from readingroom.server.faces import Face
 from readingroom.server.http.admin import AdminEndpoint, AdminKey
 from readingroom.server.http.bodies import BodyLimitMiddleware, make_upload_test
 from readingroom.server.http.errors import ErrorMiddleware, handle_http_exception
+from readingroom.server.http.held_bytes import HeldBytes
 from readingroom.server.http.limits import RateLimiter
 from readingroom.server.http.samples import SampleMiddleware
 from readingroom.server.http.security import AllowedNames, SecurityMiddleware, list_allowed_names
@@ -61,11 +62,13 @@ def build_app(
     metrics = Metrics(collector for base in bases for collector in base.metric_collectors)
     allowed_names = list_allowed_names(settings)
     admin_key = AdminKey(admin_access.key) if admin_access else None
+    held_bytes = HeldBytes(settings.max_body_bytes)
     session_limits = SessionLimits(
         max_sessions=settings.max_sessions,
         max_sessions_per_caller=settings.max_sessions_per_caller,
         idle_seconds=settings.session_idle_seconds,
         max_body_bytes=settings.max_body_bytes,
+        held_bytes=held_bytes,
     )
     landing_pages = LandingPages(faces, settings, policies)
     recorders = [log_call, metrics.count]
@@ -110,7 +113,7 @@ def build_app(
     app.router.redirect_slashes = False  # policies are chosen by the exact path
     if routers := [router for base in bases for router in base.routers()]:
         # Not a route: one for every path would hide that another allows other methods (405).
-        app.router.default = _build_rest(routers, settings)
+        app.router.default = _build_rest(routers, settings, held_bytes)
     return app
 
 
@@ -192,7 +195,7 @@ def _build_cors_options(allowed_names: AllowedNames) -> dict[str, Any]:
     }
 
 
-def _build_rest(routers: Sequence[Any], settings: ServerSettings) -> ASGIApp:
+def _build_rest(routers: Sequence[Any], settings: ServerSettings, held_bytes: HeldBytes) -> ASGIApp:
     """Return the app that gets what no other route takes."""
     # Imported only for bases that have REST: FastAPI is slow to import.
     from readingroom.server.http.rest import ReadOnlyMiddleware, build_rest_app
@@ -200,7 +203,8 @@ def _build_rest(routers: Sequence[Any], settings: ServerSettings) -> ASGIApp:
     rest = build_rest_app(routers)
     is_upload = make_upload_test(rest.routes)
     # Who may not write is refused before the body is read.
-    app = ReadOnlyMiddleware(BodyLimitMiddleware(rest, settings.max_body_bytes, is_upload))
+    limited = BodyLimitMiddleware(rest, settings.max_body_bytes, held_bytes, is_upload)
+    app = ReadOnlyMiddleware(limited)
     return SampleMiddleware(app) if settings.sample else app
 
 

@@ -61,6 +61,13 @@ class TooManyMessages(KnowledgeError):
     http_status = 429
 
 
+class TooManyBytes(KnowledgeError):
+    """Bodies and unread answers of this caller take too much memory; some must finish first."""
+
+    code = "too_many_bytes"
+    http_status = 429
+
+
 class RateLimited(KnowledgeError):
     """This caller is over READINGROOM_RATE_LIMIT; `Retry-After` says when to come back."""
 

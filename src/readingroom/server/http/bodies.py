@@ -1,11 +1,13 @@
-"""The size of request bodies: one over the limit is refused before anything parses it."""
+"""The size of request bodies: one over a limit is refused before anything parses it."""
 
 from collections.abc import Callable, Iterable
 
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from readingroom.server.auth.bearer import identify_caller
 from readingroom.server.errors import RequestTooLarge
+from readingroom.server.http.held_bytes import MIN_CHARGE_BYTES, Charge, HeldBytes
 
 _UPLOAD_TYPE = "multipart/form-data"
 
@@ -13,35 +15,49 @@ _UPLOAD_TYPE = "multipart/form-data"
 class BodyLimitMiddleware:
     """ASGI middleware: reads a body of at most `max_bytes` and passes it on whole.
 
-    Requests for which `is_upload` holds pass as they are: `web/uploads.py` counts their bytes as
-    they arrive.
+    Until the request is answered the body counts as held by its caller, from the moment that it
+    is announced. Its size is in `scope["state"]["body_bytes"]`. Requests for which `is_upload`
+    holds pass as they are: `web/uploads.py` counts their bytes as they arrive.
     """
 
     def __init__(
-        self, app: ASGIApp, max_bytes: int, is_upload: Callable[[Scope], bool] = lambda scope: False
+        self,
+        app: ASGIApp,
+        max_bytes: int,
+        held_bytes: HeldBytes,
+        is_upload: Callable[[Scope], bool] = lambda scope: False,
     ) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._held_bytes = held_bytes
         self._is_upload = is_upload
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _has_body(scope) and not self._is_upload(scope):
-            receive = await self._read_body(scope, receive)
-        await self._app(scope, receive, send)
-
-    async def _read_body(self, scope: Scope, receive: Receive) -> Receive:
-        """Return a `receive` that yields the body in one message. Raise RequestTooLarge."""
+        if scope["type"] != "http" or not _has_body(scope) or self._is_upload(scope):
+            await self._app(scope, receive, send)
+            return
         declared_size = dict(scope["headers"]).get(b"content-length", b"")
-        self._check_size(int(declared_size) if declared_size.isdigit() else 0)
+        declared_bytes = int(declared_size) if declared_size.isdigit() else 0
+        self._check_size(declared_bytes)
+        caller = identify_caller(scope)
+        with self._held_bytes.hold(caller, max(declared_bytes, MIN_CHARGE_BYTES)) as charge:
+            body = await self._read_body(receive, charge)
+            if body is not None:
+                scope["state"]["body_bytes"] = len(body)
+                await self._app(scope, _replay(body, receive), send)
+
+    async def _read_body(self, receive: Receive, charge: Charge) -> bytes | None:
+        """Return the body, or None when the caller has left. Raise what a body too large does."""
         body = bytearray()
         while True:
             message = await receive()
-            if message["type"] != "http.request":  # the caller has left
-                return receive
+            if message["type"] != "http.request":
+                return None
             body += message.get("body", b"")
             self._check_size(len(body))
+            charge.grow(len(body))
             if not message.get("more_body", False):
-                return _replay(bytes(body), receive)
+                return bytes(body)
 
     def _check_size(self, byte_count: int) -> None:
         if byte_count > self._max_bytes:

@@ -1,26 +1,30 @@
-"""Messages that are posted to a transport: size, id and method, checked before they are read.
+"""Messages that are posted to a transport: what is repeated or kept of one must be short.
 
-An answer repeats the id of its request, and the method when nobody knows it, so one of megabytes
-would be kept twice, once in the request and once in an answer that waits to be sent.
+An answer repeats the id of its request, and the method when nobody knows it; a report of progress
+repeats its token. One of megabytes would be kept twice, once in the request and once in an answer
+that waits to be sent. What a client says of itself when it opens a session is kept until its end.
 """
 
 from typing import Any
 
 import mcp_types as wire
-from mcp.server.transport_security import RequestBodyLimitMiddleware
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from readingroom.server.http.bodies import BodyLimitMiddleware
+from readingroom.server.http.held_bytes import HeldBytes
+
 _MAX_CHARS = 256
+_MAX_INITIALIZE_BYTES = 64 * 1024
 
 
 class MessageLimitMiddleware:
-    """ASGI middleware: refuses a POST with too large a body (413), or a long id or method (400)."""
+    """ASGI middleware: refuses a POST with too large a body, or a part that is too long (400)."""
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_body_bytes: int, held_bytes: HeldBytes) -> None:
         self._app = app
-        self._limit_body = RequestBodyLimitMiddleware(self._check_envelope, max_body_bytes)
+        self._limit_body = BodyLimitMiddleware(self._check_envelope, max_body_bytes, held_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._limit_body if scope["method"] == "POST" else self._app
@@ -28,8 +32,8 @@ class MessageLimitMiddleware:
 
     async def _check_envelope(self, scope: Scope, receive: Receive, send: Send) -> None:
         body_message = await receive()  # the whole body: the limit above has collected it
-        if field := find_long_field(body_message.get("body", b"")):
-            await _refuse(field)(scope, receive, send)
+        if problem := find_long_part(body_message.get("body", b"")):
+            await _refuse(problem)(scope, receive, send)
             return
         messages = [body_message]
 
@@ -39,24 +43,42 @@ class MessageLimitMiddleware:
         await self._app(scope, receive_again, send)
 
 
+class _Meta(BaseModel):
+    progress_token: Any = Field(None, alias="progressToken")
+
+
+class _Params(BaseModel):
+    meta: _Meta | Any = Field(None, alias="_meta", union_mode="left_to_right")
+
+
 class _Envelope(BaseModel):
     """What is read of a message here; Pydantic passes over everything else in it."""
 
     id: Any = None
     method: Any = None
+    params: _Params | Any = Field(None, union_mode="left_to_right")
 
 
-def find_long_field(body: bytes) -> str | None:
-    """Return which of a JSON-RPC message's `id` and `method` has more than 256 characters."""
+def find_long_part(body: bytes) -> str | None:
+    """Return which part of a JSON-RPC message is too long, and its limit; None for a good one."""
     if len(body) <= _MAX_CHARS:
         return None
     try:
         envelope = _Envelope.model_validate_json(body)
     except ValidationError:  # the SDK tells what is wrong with it
         return None
-    if _is_long(envelope.id):
-        return "id"
-    return "method" if _is_long(envelope.method) else None
+    if envelope.method == "initialize" and len(body) > _MAX_INITIALIZE_BYTES:
+        return f"initialize: at most {_MAX_INITIALIZE_BYTES} bytes"
+    meta = envelope.params.meta if isinstance(envelope.params, _Params) else None
+    short_parts = {
+        "id": envelope.id,
+        "method": envelope.method,
+        "progressToken": meta.progress_token if isinstance(meta, _Meta) else None,
+    }
+    for part_name, value in short_parts.items():
+        if _is_long(value):
+            return f"{part_name}: at most {_MAX_CHARS} characters"
+    return None
 
 
 def _is_long(value: Any) -> bool:
@@ -65,9 +87,8 @@ def _is_long(value: Any) -> bool:
     return isinstance(value, str) and len(value) > _MAX_CHARS
 
 
-def _refuse(field: str) -> Response:
-    message = f"Invalid Request: {field}: at most {_MAX_CHARS} characters"
-    error = wire.ErrorData(code=wire.INVALID_REQUEST, message=message)
+def _refuse(problem: str) -> Response:
+    error = wire.ErrorData(code=wire.INVALID_REQUEST, message=f"Invalid Request: {problem}")
     # Without the id: JSON-RPC has null where it cannot be repeated.
     body = wire.JSONRPCError(jsonrpc="2.0", id=None, error=error)
     content = body.model_dump_json(by_alias=True, exclude_unset=True)

@@ -6,16 +6,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from readingroom.server.errors import TooManySessions
+from readingroom.server.http.held_bytes import HeldBytes
 
 
 @dataclass(frozen=True)
 class SessionLimits:
-    """How many sessions there may be, how long one may idle, and how large a body may be."""
+    """How many sessions there may be, how long one may idle, and how much a caller may send."""
 
     max_sessions: int
     max_sessions_per_caller: int
     idle_seconds: float
     max_body_bytes: int
+    held_bytes: HeldBytes
 
 
 class SessionOwners:

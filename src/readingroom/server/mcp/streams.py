@@ -1,11 +1,18 @@
 """Streams of protocol messages that report each message to a callback as it passes."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 
 import anyio
+import anyio.abc
 import mcp_types as wire
-from mcp.shared.message import ServerMessageMetadata
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from pydantic import BaseModel
+
+from readingroom.server.errors import TooManyBytes
+from readingroom.server.http.held_bytes import HeldBytes
 
 
 class _StreamProxy:
@@ -73,26 +80,95 @@ class WatchedSendStream(_StreamProxy):
         self._on_sent(message)
 
 
-class UnansweredRequests:
-    """Counts the requests of one session that have no answer yet."""
+class BoundedSendStream(_StreamProxy):
+    """Outgoing messages, which count as held by their caller while they wait to be sent.
 
-    def __init__(self) -> None:
+    Those of a caller that has too many are dropped; for an answer an error is sent by `tasks`.
+    """
+
+    def __init__(
+        self, stream: Any, held_bytes: HeldBytes, caller: str, tasks: anyio.abc.TaskGroup
+    ) -> None:
+        super().__init__(stream)
+        self._held_bytes = held_bytes
+        self._caller = caller
+        self._tasks = tasks
+
+    async def send(self, message: Any) -> None:
+        """Send a message. Raise BrokenResourceError when it is dropped."""
+        try:
+            with self._held_bytes.hold(self._caller, estimate_size(message.message)):
+                await self._stream.send(message)
+        except TooManyBytes as error:
+            if isinstance(message.message, wire.JSONRPCResponse | wire.JSONRPCError):
+                refusal = _make_refusal(message.message.id, error)
+                self._tasks.start_soon(self._send_refusal, refusal)
+            # Whoever waits to send a message keeps it in memory; this ends the wait.
+            raise anyio.BrokenResourceError from error
+
+    async def _send_refusal(self, refusal: SessionMessage) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await self._stream.send(refusal)
+
+
+def _make_refusal(answer_id: wire.RequestId | None, error: TooManyBytes) -> SessionMessage:
+    data = {"code": error.code, "hint": dict(error.hint)}
+    detail = wire.ErrorData(code=wire.INTERNAL_ERROR, message=error.message, data=data)
+    return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=answer_id, error=detail))
+
+
+def estimate_size(message: Any) -> int:
+    """Return about how many bytes a message takes as JSON."""
+    byte_count = 0
+    parts = [message]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, BaseModel):
+            part = part.__dict__
+        if isinstance(part, str | bytes):
+            byte_count += len(part)
+        elif isinstance(part, Mapping):
+            parts += part.keys()
+            parts += part.values()
+        elif isinstance(part, list | tuple):
+            parts += part
+        byte_count += 8
+    return byte_count
+
+
+class UnansweredRequests:
+    """Counts the requests of one session that have no answer yet, and the bytes of their bodies."""
+
+    def __init__(self, on_settled: Callable[[int], None] = lambda byte_count: None) -> None:
+        """`on_settled` is called with the bytes of each request that is waited for no longer."""
+        self._on_settled = on_settled
+        self._sizes_by_id: dict[wire.RequestId, list[int]] = {}
         self.count = 0
         self._all_answered = anyio.Event()
 
-    def add(self, message: Any) -> None:
+    def add(self, message: Any, byte_count: int = 0) -> None:
         """Count an incoming message if it is a request."""
-        if isinstance(getattr(message, "message", None), wire.JSONRPCRequest):
+        request = getattr(message, "message", None)
+        if isinstance(request, wire.JSONRPCRequest):
             self.count += 1
+            # A client may use an id twice.
+            self._sizes_by_id.setdefault(request.id, []).append(byte_count)
             # A request that its caller cancels gets no answer; then the SDK calls this.
             metadata = message.metadata or ServerMessageMetadata()
-            metadata.on_request_unanswered = self._settle
+            metadata.on_request_unanswered = partial(self._settle, request.id)
             message.metadata = metadata
+        else:
+            self._on_settled(byte_count)
 
     def remove(self, message: Any) -> None:
         """Note an outgoing message if it is an answer."""
         if isinstance(message.message, wire.JSONRPCResponse | wire.JSONRPCError):
-            self._forget_one()
+            self._forget_one(message.message.id)
+
+    def clear(self) -> None:
+        """Forget all of them, as their session ends."""
+        for request_id in [id for id, sizes in self._sizes_by_id.items() for _ in sizes]:
+            self._forget_one(request_id)
 
     async def wait_until_answered(self) -> None:
         """Return when every request is answered."""
@@ -100,10 +176,17 @@ class UnansweredRequests:
             self._all_answered = anyio.Event()
             await self._all_answered.wait()
 
-    async def _settle(self) -> None:
-        self._forget_one()
+    async def _settle(self, request_id: wire.RequestId) -> None:
+        self._forget_one(request_id)
 
-    def _forget_one(self) -> None:
+    def _forget_one(self, request_id: wire.RequestId | None) -> None:
+        # An error may answer no request, or one that was cancelled before.
+        if request_id is None or request_id not in self._sizes_by_id:
+            return
+        sizes = self._sizes_by_id[request_id]
+        self._on_settled(sizes.pop())
+        if not sizes:
+            del self._sizes_by_id[request_id]
         self.count -= 1
         if not self.count:
             self._all_answered.set()

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from readingroom.server.errors import TooManyMessages, TooManySessions
 from readingroom.server.mcp.messages import MessageLimitMiddleware
 from readingroom.server.mcp.sessions import SessionLimits, SessionOwners
 from readingroom.server.mcp.streams import (
+    BoundedSendStream,
     UnansweredRequests,
     WatchedReceiveStream,
     WatchedSendStream,
@@ -50,7 +52,9 @@ class StreamableHttp:
             max_sessions=limits.max_sessions,
             max_request_body_size=limits.max_body_bytes,
         )
-        self._app = MessageLimitMiddleware(self.manager.asgi_app, limits.max_body_bytes)
+        self._app = MessageLimitMiddleware(
+            self.manager.asgi_app, limits.max_body_bytes, limits.held_bytes
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if is_page_request(scope):
@@ -95,7 +99,7 @@ class Sse:
             f"{path}/messages/", max_request_body_size=limits.max_body_bytes
         )
         self._post_app = MessageLimitMiddleware(
-            self._transport.handle_post_message, limits.max_body_bytes
+            self._transport.handle_post_message, limits.max_body_bytes, limits.held_bytes
         )
 
     async def serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -131,9 +135,21 @@ class Sse:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         options = self._server.create_initialization_options()
-        unanswered_requests = UnansweredRequests()
+        held_bytes, caller = self._limits.held_bytes, identify_caller(scope)
+        unanswered_requests = UnansweredRequests(partial(held_bytes.remove, caller))
         session_id = ""
-        async with self._transport.connect_sse(scope, receive, send) as (incoming, outgoing):
+
+        async def send_counted(message: Message) -> None:
+            # It waits here until the client has read what was sent before.
+            byte_count = len(message.get("body", b""))
+            held_bytes.add(caller, byte_count)
+            try:
+                await send(message)
+            finally:
+                held_bytes.remove(caller, byte_count)
+
+        async with self._transport.connect_sse(scope, receive, send_counted) as streams:
+            incoming, outgoing = streams
             with anyio.move_on_after(self._limits.idle_seconds) as lifetime:
 
                 def note_message(message: Any) -> None:
@@ -144,14 +160,20 @@ class Sse:
                     # The SDK does not tell a stream its id; the messages posted to it know it.
                     session_id = message.metadata.request_context.state.session_id
                     self._unanswered_by_session[session_id] = unanswered_requests
-                    unanswered_requests.add(message)
+                    body_bytes = message.metadata.request_context.state.body_bytes
+                    held_bytes.add(caller, body_bytes)
+                    unanswered_requests.add(message, body_bytes)
 
                 requests = WatchedReceiveStream(incoming, note_message, anyio.lowlevel.checkpoint)
-                answers = WatchedSendStream(outgoing, unanswered_requests.remove)
+                watched = WatchedSendStream(outgoing, unanswered_requests.remove)
                 try:
-                    await self._server.run(requests, answers, options)
+                    async with anyio.create_task_group() as refusals:
+                        answers = BoundedSendStream(watched, held_bytes, caller, refusals)
+                        await self._server.run(requests, answers, options)
+                        refusals.cancel_scope.cancel()
                 finally:
                     self._unanswered_by_session.pop(session_id, None)
+                    unanswered_requests.clear()
 
 
 def is_page_request(scope: Scope) -> bool:

@@ -1,0 +1,82 @@
+"""Memory that callers make the server hold: bodies until they are answered, answers until sent."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from readingroom.server.errors import TooManyBytes
+
+MIN_CHARGE_BYTES = 64 * 1024
+"""What any request with a body counts for: its connection and buffers are memory too."""
+_BODIES_PER_CALLER = 8
+_CALLERS_AT_ONCE = 4
+_SMALL_BYTES = 2**20
+
+
+class HeldBytes:
+    """Counts bytes by caller: no caller may have many, and all together not several times that.
+
+    A caller that has next to nothing may always have more: one answer may be larger than all
+    that is allowed, and whoever fills the memory must not shut out everybody else.
+    """
+
+    def __init__(self, max_body_bytes: int) -> None:
+        self._max_per_caller = _BODIES_PER_CALLER * max(max_body_bytes, 4 * 2**20)
+        self._max_total = _CALLERS_AT_ONCE * self._max_per_caller
+        self._bytes_by_caller: Counter[str] = Counter()
+        self._total = 0
+
+    @contextmanager
+    def hold(self, caller: str, byte_count: int) -> Iterator["Charge"]:
+        """Count these bytes while this is entered. Raise TooManyBytes."""
+        charge = Charge(self, caller)
+        charge.grow(byte_count)
+        try:
+            yield charge
+        finally:
+            charge.release()
+
+    def add(self, caller: str, byte_count: int) -> None:
+        """Count bytes that are already here, however many there are; `remove` ends it."""
+        self._bytes_by_caller[caller] += byte_count
+        self._total += byte_count
+
+    def remove(self, caller: str, byte_count: int) -> None:
+        """Count bytes no longer that were counted for a caller."""
+        self._total -= byte_count
+        self._bytes_by_caller[caller] -= byte_count
+        if not self._bytes_by_caller[caller]:
+            del self._bytes_by_caller[caller]
+
+    def check(self, caller: str, byte_count: int) -> None:
+        """Raise TooManyBytes unless a caller may have so many more."""
+        held_bytes = self._bytes_by_caller[caller]
+        is_over = held_bytes + byte_count > self._max_per_caller
+        is_crowded = self._total + byte_count > self._max_total
+        if held_bytes > _SMALL_BYTES and (is_over or is_crowded):
+            raise TooManyBytes(
+                f"Requests and answers of this caller already take {held_bytes} bytes of memory; "
+                "read your answers, let them finish, and send fewer at once",
+                retry_after=1,
+            )
+
+
+class Charge:
+    """What one request is counted for; it may grow, and is released once."""
+
+    def __init__(self, held_bytes: HeldBytes, caller: str) -> None:
+        self._held_bytes = held_bytes
+        self._caller = caller
+        self._byte_count = 0
+
+    def grow(self, byte_count: int) -> None:
+        """Count at least so many bytes from now on. Raise TooManyBytes."""
+        added_bytes = byte_count - self._byte_count
+        if added_bytes > 0:
+            self._held_bytes.check(self._caller, added_bytes)
+            self._held_bytes.add(self._caller, added_bytes)
+            self._byte_count = byte_count
+
+    def release(self) -> None:
+        self._held_bytes.remove(self._caller, self._byte_count)
+        self._byte_count = 0
