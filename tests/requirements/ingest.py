@@ -8,6 +8,22 @@ INGEST = (
         "The image ratio decides by IMAGE_RATIO_THRESHOLD, "
         "counted over pages with hardly any text, and a scan that can be read is not skipped.",
     ),
+    Requirement(
+        "ingest:formats",
+        "Word, OpenDocument, Excel, CSV, HTML, Markdown, text, RTF, e-mail, Outlook and zip files "
+        "are read, as are answers in PDF forms and the text of annotations.",
+    ),
+    Requirement(
+        "ingest:formats:hostile",
+        "Bombs, entities, endless nesting, paths that lead out, links and encrypted files are "
+        "refused with a reason; macros are never looked at.",
+    ),
+    Requirement("ingest:formats:cut", "A file that ends early is told to be a broken download."),
+    Requirement(
+        "ingest:pictures",
+        "A page is drawn as lossless WebP and kept by hash, page and resolution, and a passage is "
+        "marked on it, on scans too.",
+    ),
     Requirement("documents:render", "A file named like a rendering never goes to OCR."),
     Requirement(
         "documents:textlayer",

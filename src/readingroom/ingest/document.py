@@ -9,6 +9,7 @@ from typing import Literal
 PageMethod = Literal["text_layer", "ocr"]
 ExtractionMethod = Literal["text_layer", "ocr", "mixed"]
 ImageSkip = Literal["probe", "ratio"]
+PictureFormat = Literal["png", "webp"]
 RefusalCode = Literal["unsupported_file_type", "extraction_failed", "no_content", "no_chunks"]
 
 
@@ -35,6 +36,17 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class PageWord:
+    """A word and its place on the page as it is shown: shares of the page, from its upper left."""
+
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """One page: where its cleaned text lies in the document's text, and how it was read."""
 
@@ -51,6 +63,8 @@ class Page:
     """The mean confidence of the words read by OCR, 0 to 100."""
     note: str | None
     """Why the page has no text, where the reason is known."""
+    words: tuple[PageWord, ...] = ()
+    """The words of a page that was read by OCR; those of other pages can be read again at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +127,14 @@ class Document:
     def total_words(self) -> int:
         """Number of words of the cleaned text."""
         return len(self.text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class ContainedEntry:
+    """A file that was inside another, as the sandboxed process wrote it to its scratch folder."""
+
+    file_name: str
+    scratch_name: str
 
 
 @dataclass(frozen=True, slots=True)

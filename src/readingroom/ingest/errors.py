@@ -11,8 +11,8 @@ class FileNotFound(KnowledgeError):
 
 
 class UnsupportedFileType(KnowledgeError):
-    """The file's name is not that of a PDF or of a PNG, JPEG, TIFF or BMP image; or the upload
-    for a policy is not a PDF.
+    """The file's name is not that of a format that is read, the upload for a policy is not one that
+    policies may be, or a page of a file without fixed pages was asked for as a picture.
     """
 
     code = "unsupported_file_type"

@@ -1,16 +1,32 @@
 """Reads files: checks their name and first bytes, then reads them in the sandbox."""
 
 import logging
-from dataclasses import replace
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from io import FileIO
+from pathlib import Path
 
 import anyio.to_thread
 
 from readingroom.core.progress import ReportProgress
-from readingroom.ingest.document import Document, ReadOptions, Refusal, SkippedFile
+from readingroom.ingest.document import (
+    Document,
+    PageWord,
+    PictureFormat,
+    ReadOptions,
+    Refusal,
+    SkippedFile,
+)
 from readingroom.ingest.errors import ExtractionFailed
-from readingroom.ingest.private_copy import PrivateCopy
-from readingroom.ingest.read.formats.detect import HEAD_BYTES, check_file_name, detect_format
+from readingroom.ingest.private_copy import PrivateCopy, Roots
+from readingroom.ingest.read.formats.detect import (
+    CONTAINER_FORMATS,
+    EXTENSIONS,
+    HEAD_BYTES,
+    check_file_name,
+    detect_format,
+)
 from readingroom.ingest.read.sandbox import Limits, Sandbox, error_from_refusal
 
 POOR_CONFIDENCE = 70.0
@@ -27,6 +43,23 @@ _MAX_RENDERED_PIXELS = 16_000_000
 """Of a page that is shown to a reader."""
 
 
+@dataclass(frozen=True, slots=True)
+class UnpackedFile:
+    """A file that was inside another: the name it had there, and where it lies for now."""
+
+    file_name: str
+    path: Path
+    max_bytes: int
+
+    @contextmanager
+    def open(self) -> Iterator[PrivateCopy]:
+        """Open the file under the name it had; raise `FileNotFound` or `ExtractionFailed`."""
+        # As a file of the folder and no link out of it: a process that was taken over wrote it.
+        folder = Roots("the folder of unpacked files", (self.path.parent,), self.max_bytes)
+        with folder.open(str(self.path)) as private_copy:
+            yield replace(private_copy, file_name=self.file_name)
+
+
 class Pipeline:
     """Reads files, each in its own sandboxed process."""
 
@@ -36,10 +69,15 @@ class Pipeline:
         # A sandbox of its own, so that showing a page does not wait for a thousand scans.
         self._render_sandbox = Sandbox(_RENDER_LIMITS, scratch_parent=sandbox.scratch_parent)
 
-    async def check_type(self, private_copy: PrivateCopy) -> None:
-        """Raise for a file that its name or its first bytes rule out, before it is read."""
+    async def check_type(
+        self, private_copy: PrivateCopy, extensions: tuple[str, ...] = EXTENSIONS
+    ) -> None:
+        """Raise for a file that its name or its first bytes rule out, before it is read.
+
+        A base that reads fewer formats names the extensions that it takes.
+        """
         try:
-            check_file_name(private_copy.file_name)
+            check_file_name(private_copy.file_name, extensions)
             detect_format(
                 await anyio.to_thread.run_sync(private_copy.read_head, HEAD_BYTES),
                 private_copy.file_name,
@@ -65,10 +103,42 @@ class Pipeline:
             _log_poor_pages(result, private_copy)
         return result
 
-    async def render_page(self, file: FileIO, file_name: str, page: int, dpi: int) -> bytes:
-        """Return one page as a PNG."""
+    @asynccontextmanager
+    async def unpack(
+        self, private_copy: PrivateCopy, max_file_bytes: int
+    ) -> AsyncIterator[tuple[UnpackedFile, ...]]:
+        """Yield the files inside a message or an archive; none for any other file.
+
+        They are gone when the context ends. Raise `ExtractionFailed` or `NoContent`.
+        """
+        head = await anyio.to_thread.run_sync(private_copy.read_head, HEAD_BYTES)
+        if detect_format(head, private_copy.file_name) not in CONTAINER_FORMATS:
+            yield ()
+            return
+        async with self._sandbox.unpack(
+            private_copy.file, private_copy.file_name, self._options
+        ) as unpacked_files:
+            yield tuple(UnpackedFile(name, path, max_file_bytes) for name, path in unpacked_files)
+
+    async def render_page(
+        self,
+        file: FileIO,
+        file_name: str,
+        page: int,
+        dpi: int,
+        picture_format: PictureFormat = "png",
+    ) -> bytes:
+        """Return one page as a lossless picture."""
         options = replace(self._options, max_pixels=_MAX_RENDERED_PIXELS)
-        return await self._render_sandbox.render_page(file, file_name, options, page, dpi)
+        return await self._render_sandbox.render_page(
+            file, file_name, options, page, dpi, picture_format
+        )
+
+    async def find_page_words(
+        self, file: FileIO, file_name: str, page: int
+    ) -> tuple[PageWord, ...]:
+        """Return the words of one page with their places, by OCR where it has no text layer."""
+        return await self._render_sandbox.find_page_words(file, file_name, self._options, page)
 
 
 def _check_chunk_count(document: Document) -> None:

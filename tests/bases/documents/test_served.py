@@ -261,7 +261,7 @@ async def test_every_kind_of_answer_of_an_ingest(served: Served, inbox: Path) ->
         "Render.pdf": pictured(drawing()),
         "blank.pdf": paper(""),
         "broken.pdf": b"%PDF-1.7\n1 0 obj",
-        "letter.docx": b"PK\x03\x04",
+        "slides.pptx": b"PK\x03\x04",
         "page.pdf": b"<html>not found</html>",
     }
     for name, content in files.items():
@@ -285,25 +285,27 @@ async def test_every_kind_of_answer_of_an_ingest(served: Served, inbox: Path) ->
         skipped = await ingest("Render.pdf")
         errors = {
             name: (await ingest(name))["error_type"]
-            for name in ("blank.pdf", "broken.pdf", "letter.docx", "page.pdf", "nobody.pdf")
+            for name in ("blank.pdf", "broken.pdf", "slides.pptx", "page.pdf", "nobody.pdf")
         }
         unknown = await ingest("Noise report.pdf", document_type="poem")
     assert first.keys() == {
         *("status", "document_id", "chunks_created", "extraction_method", "contains_drawings"),
-        *("total_chars", "total_words"),
+        *("total_chars", "total_words", "page_count", "pages_without_text"),
+        *("pages_without_text_reason", "contained_files"),
     }
     assert (first["total_words"], first["contains_drawings"]) == (10, False)
     assert again == {
         "status": "already_ingested",
         "document_id": first["document_id"],
         "message": "Document has already been ingested with the same content",
+        "contained_files": [],
     }
     assert skipped.keys() == {"status", "reason", "image_ratio", "total_pages"}
     assert (skipped["reason"], skipped["total_pages"]) == ("image_based", 1)
     assert errors == {
         "blank.pdf": "no_content",
         "broken.pdf": "extraction_failed",
-        "letter.docx": "unsupported_file_type",
+        "slides.pptx": "unsupported_file_type",
         "page.pdf": "extraction_failed",
         "nobody.pdf": "file_not_found",
     }
@@ -393,8 +395,8 @@ def test_rest_refuses_what_does_not_fit(served: Served) -> None:
         ref = {"application_ref": "26/9/FUL"}
         assert code(client.get("/documents")) == (422, "validation_error")
         assert code(client.post("/documents", params=ref)) == (422, "validation_error")
-        docx = client.post("/documents", params=ref, files={"file": ("a.docx", b"PK")})
-        assert code(docx) == (422, "unsupported_file_type")
+        slides = client.post("/documents", params=ref, files={"file": ("a.pptx", b"PK")})
+        assert code(slides) == (422, "unsupported_file_type")
         search = client.get("/documents/search", params={"query": "x", "document_types": "poem"})
         assert code(search) == (422, "validation_error")
         for name, value in (("application", REF), ("n_results", "abc")):

@@ -32,6 +32,13 @@ class PlainPipeline:
     async def check_type(self, private_copy: PrivateCopy) -> None:
         """Everything is accepted."""
 
+    @contextlib.asynccontextmanager
+    async def unpack(
+        self, private_copy: PrivateCopy, max_file_bytes: int
+    ) -> AsyncIterator[tuple[()]]:
+        """No file has others inside it."""
+        yield ()
+
     async def read(self, private_copy: PrivateCopy, report: Any) -> Document:
         text = private_copy.read_head(1 << 20).decode().partition("\n")[2]
         chunks, pages, at = [], [], 0

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from readingroom.bases.documents.ids import ApplicationRef
+from readingroom.core.errors import KnowledgeError
 from readingroom.core.modes import Mode
 from readingroom.core.scores import CONFIDENCE, PARTS, SCORE, Level, ScoreParts
 from readingroom.ingest.document import ExtractionMethod
@@ -56,6 +57,12 @@ Pages = Annotated[
         max_length=200,
         pattern=r"^[0-9]{1,5}([-–][0-9]{1,5})?(, ?[0-9]{1,5}([-–][0-9]{1,5})?)*$",
         description="Only these pages: `14`, `14-16`, `1,4-6`. By default all.",
+    ),
+]
+Passage = Annotated[
+    NonBlankText,
+    Field(
+        min_length=1, max_length=10_000, description="The words to mark, as an answer quotes them."
     ),
 ]
 MaxChars = Annotated[
@@ -120,6 +127,11 @@ class RemoveDocument(Question):
 
 # --- answers ---
 
+_TEXTLESS_PAGES = "Numbers of the pages that gave no text, such as photographs."
+_CONTAINED_FILES = (
+    "What became of the files inside it, for a message or an archive; each is a document."
+)
+
 
 class IngestedDocument(Answer):
     """A document that can be searched now."""
@@ -131,6 +143,12 @@ class IngestedDocument(Answer):
     contains_drawings: bool
     total_chars: int
     total_words: int
+    page_count: int
+    pages_without_text: list[int] = Field(description=_TEXTLESS_PAGES)
+    pages_without_text_reason: str | None = Field(
+        default=None, description="Why they gave no text, where that is known."
+    )
+    contained_files: list["FileOutcome"] = Field(default=[], description=_CONTAINED_FILES)
 
 
 class AlreadyIngested(Answer):
@@ -139,6 +157,7 @@ class AlreadyIngested(Answer):
     status: Literal["already_ingested"] = "already_ingested"
     document_id: str
     message: str = "Document has already been ingested with the same content"
+    contained_files: list["FileOutcome"] = Field(default=[], description=_CONTAINED_FILES)
 
 
 class SkippedDocument(Answer):
@@ -225,6 +244,11 @@ class ListedDocument(Answer):
     ingested_at: str
     extraction_method: ExtractionMethod
     contains_drawings: bool
+    page_count: int
+    pages_without_text: list[int] = Field(description=_TEXTLESS_PAGES)
+    contained_in: str | None = Field(
+        description="Id of the message or archive that it came in, if it came in one."
+    )
 
 
 class DocumentList(Answer):
@@ -242,6 +266,26 @@ class RemovedDocument(Answer):
     status: Literal["success"] = "success"
     document_id: str
     chunks_removed: int
+
+
+class PageMark(Answer):
+    """A rectangle around words of one line, in shares of the page from its upper left."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+class PageMarks(Answer):
+    """Where a passage stands on a page."""
+
+    status: Literal["success"] = "success"
+    document_id: str
+    page: int
+    marks: list[PageMark] = Field(
+        description="One for each line; empty where the passage is not on this page."
+    )
 
 
 # --- folders ---
@@ -267,6 +311,22 @@ class FileOutcome(Answer):
     reason: str | None = Field(default=None, description="Why it was skipped.")
     error_type: str | None = None
     message: str | None = None
+    page_count: int | None = None
+    pages_without_text: list[int] | None = Field(default=None, description=_TEXTLESS_PAGES)
+    pages_without_text_reason: str | None = None
+
+    @classmethod
+    def from_outcome(
+        cls, file_name: str, outcome: "IngestedDocument | AlreadyIngested | SkippedDocument"
+    ) -> "FileOutcome":
+        """Return what became of a file that was read."""
+        shared_fields = outcome.model_dump(include=set(cls.model_fields))
+        return cls(file=file_name, **shared_fields)
+
+    @classmethod
+    def from_error(cls, file_name: str, error: KnowledgeError) -> "FileOutcome":
+        """Return what became of a file that could not be read."""
+        return cls(file=file_name, status="error", error_type=error.code, message=error.message)
 
 
 class FolderIngested(Answer):
@@ -379,6 +439,7 @@ class Overview(Answer):
     )
     document_count: int
     page_count: int
+    pages_without_text_count: int = Field(description="How many of these pages gave no text.")
     word_count: int
     types: list[OverviewType]
     not_ingested: list[UnreadFile] = Field(description="What was skipped or failed, and why.")

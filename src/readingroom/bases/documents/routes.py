@@ -34,7 +34,9 @@ from readingroom.bases.documents.models import (
     MaxResults,
     Offset,
     Overview,
+    PageMarks,
     Pages,
+    Passage,
     RemovedDocument,
     RemoveDocument,
     SearchApplicationDocs,
@@ -49,13 +51,22 @@ from readingroom.web.disconnect import run_while_connected
 from readingroom.web.parameters import StrictQueryRoute
 from readingroom.web.uploads import describe_upload_form, receive_upload
 
-_UPLOAD_FORM = describe_upload_form("A PDF, PNG, JPEG, TIFF or BMP file.")
+_UPLOAD_FORM = describe_upload_form(
+    "A PDF or an image, an office file, a text, an e-mail or a zip archive; see docs/ingest.md."
+)
 _PNG_RESPONSE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/png": {}}, "description": "The page."}
 }
+_WEBP_RESPONSE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"image/webp": {}}, "description": "The page."}
+}
+# A document never changes, so browsers may cache its pages; shared caches must not.
+_PICTURE_HEADERS = {"Cache-Control": "private, max-age=86400"}
 
 IngestOutcome = IngestedDocument | AlreadyIngested | SkippedDocument
 DocumentIdInPath = Annotated[DocumentId, Path()]
+PageInPath = Annotated[int, Path(ge=1, le=99_999)]
+Dpi = Annotated[int, Query(ge=36, le=300, description="Dots per inch.")]
 
 
 def make_routers(service: DocumentsService, read_only: bool) -> tuple[APIRouter, ...]:
@@ -136,14 +147,31 @@ def _add_reading_routes(router: APIRouter, service: DocumentsService) -> None:
     )
     async def get_page_image(
         document_id: DocumentIdInPath,
-        page: Annotated[int, Path(ge=1, le=99_999)],
-        dpi: Annotated[int, Query(ge=36, le=300, description="Dots per inch.")] = 110,
+        page: PageInPath,
+        dpi: Dpi = 110,
     ) -> Response:
         """A page as a picture."""
         png = await service.render_page(document_id, page, dpi)
-        # A document never changes, so browsers may cache it; shared caches must not.
-        headers = {"Cache-Control": "private, max-age=86400"}
-        return Response(png, media_type="image/png", headers=headers)
+        return Response(png, media_type="image/png", headers=_PICTURE_HEADERS)
+
+    @router.get(
+        "/documents/{document_id}/pages/{page}.webp",
+        response_class=Response,
+        responses=_WEBP_RESPONSE,
+    )
+    async def get_page_picture(
+        document_id: DocumentIdInPath, page: PageInPath, dpi: Dpi = 110
+    ) -> Response:
+        """A page as a picture without loss, kept for the next time."""
+        webp = await service.draw_page(document_id, page, dpi)
+        return Response(webp, media_type="image/webp", headers=_PICTURE_HEADERS)
+
+    @router.get("/documents/{document_id}/pages/{page}/marks")
+    async def get_marks(
+        document_id: DocumentIdInPath, page: PageInPath, passage: Annotated[Passage, Query()]
+    ) -> PageMarks:
+        """Where a passage stands on a page, as rectangles to draw over its picture."""
+        return await service.mark_passage(document_id, page, passage)
 
 
 def _add_application_routes(router: APIRouter, service: DocumentsService) -> None:

@@ -37,6 +37,8 @@ from readingroom.bases.documents.models import (
     Overview,
     OverviewDocument,
     OverviewType,
+    PageMark,
+    PageMarks,
     RemovedDocument,
     RemoveDocument,
     SearchApplicationDocs,
@@ -60,6 +62,7 @@ from readingroom.engine.confidence import judge
 from readingroom.engine.index import ChunkHit
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
+from readingroom.ingest.page_pictures import PagePictures, StoredFile
 from readingroom.ingest.private_copy import PrivateCopy, open_in_thread, open_own_file
 from readingroom.storage.handover import sweep_handover
 
@@ -79,6 +82,7 @@ class DocumentsService:
         self._context = context
         self.store: DocumentStore
         self.applications: ApplicationStore
+        self.pictures: PagePictures
         self.ingestion: Ingestion
 
     @asynccontextmanager
@@ -89,7 +93,10 @@ class DocumentsService:
                 self._chroma_directory, folder / "words.db", self._context.embedder
             )
             self.applications = ApplicationStore(folder / "applications.db")
-            self.ingestion = Ingestion(folder, self.store, self.applications, self._context)
+            self.pictures = PagePictures(self._context.pipeline, folder / "pages")
+            self.ingestion = Ingestion(
+                folder, self.store, self.applications, self.pictures, self._context
+            )
             await self.store.open()
             try:
                 # Before anything is served: a half-stored document must not be found.
@@ -236,6 +243,7 @@ class DocumentsService:
             application=_to_application_record(application) if application else None,
             document_count=len(records),
             page_count=sum(record.page_count for record in records),
+            pages_without_text_count=sum(len(record.blank_pages) for record in records),
             word_count=sum(record.total_words for record in records),
             types=[summary for summary in types if summary.documents],
             not_ingested=[
@@ -276,13 +284,42 @@ class DocumentsService:
         Raises:
             DocumentNotFound, PageNotFound: there is no such page.
             FileNotFound: our copy of the file is gone.
+            UnsupportedFileType: the file has no fixed pages, as an e-mail has none.
         """
+        record = await self._get_record_of_page(document_id, page)
+        with self._open_copy(record) as stored_file:
+            return await self._context.pipeline.render_page(
+                stored_file.file, stored_file.file_name, page, dpi
+            )
+
+    async def draw_page(self, document_id: str, page: int, dpi: int) -> bytes:
+        """Return a page as a lossless WebP, drawn once and then kept; raise as `render_page`."""
+        record = await self._get_record_of_page(document_id, page)
+        with self._open_copy(record) as stored_file:
+            return await self.pictures.draw_page(stored_file, page, dpi)
+
+    async def mark_passage(self, document_id: str, page: int, passage: str) -> PageMarks:
+        """Return where a passage stands on a page; raise as `render_page`."""
+        record = await self._get_record_of_page(document_id, page)
+        with self._open_copy(record) as stored_file:
+            marks = await self.pictures.mark_passage(stored_file, page, passage)
+        return PageMarks(
+            document_id=record.document_id,
+            page=page,
+            marks=[PageMark.model_validate(mark, from_attributes=True) for mark in marks],
+        )
+
+    async def _get_record_of_page(self, document_id: str, page: int) -> DocumentRecord:
         record = await self.get_record(document_id)
         # Checked here, because starting a process to draw a page is expensive.
         parse_pages(str(page), record)
+        return record
+
+    @contextmanager
+    def _open_copy(self, record: DocumentRecord) -> Iterator[StoredFile]:
         try:
             with self.ingestion.get_copy_path(record).open("rb", buffering=0) as file:
-                return await self._context.pipeline.render_page(file, record.source_file, page, dpi)
+                yield StoredFile(file, record.source_file, record.file_hash)
         except FileNotFoundError as error:
             raise FileNotFound(
                 f"Our copy of {record.document_id} is gone; remove it and ingest it again"

@@ -248,6 +248,7 @@ def _to_entry(record: DocumentRecord) -> Metadata:
         "total_words": record.total_words,
         "page_starts": format_numbers(record.page_starts),
         "blank_pages": format_numbers(record.blank_pages),
+        "container_id": record.container_id,
     }
 
 

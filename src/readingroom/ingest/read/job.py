@@ -2,20 +2,25 @@
 
 import json
 from dataclasses import asdict, dataclass, field
+from typing import Literal
 
 from readingroom.ingest.confine.process import Confinement
-from readingroom.ingest.document import ReadOptions
+from readingroom.ingest.document import PictureFormat, ReadOptions
+
+Task = Literal["read", "draw", "find_words", "unpack"]
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Which file to read and how, for which parent process, and what the process may do."""
+    """What to do with which file, for which parent process, and what the process may do."""
 
     file_name: str
     options: ReadOptions
-    page: int | None = None
-    """Render this page as a picture instead of reading the file."""
+    task: Task = "read"
+    page: int = 0
+    """The page to draw, or to find the words of; the first is 1."""
     dpi: int = 0
+    picture_format: PictureFormat = "png"
     parent_id: int = 0
     confinement: Confinement = field(default_factory=Confinement)
 

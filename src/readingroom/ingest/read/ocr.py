@@ -1,16 +1,18 @@
 """Reads pictures of text with tesseract: words, positions and confidence in one pass."""
 
+import importlib
 import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 import pytesseract
 from PIL import Image, ImageOps
 
-from readingroom.ingest.document import Refusal
+from readingroom.ingest.document import PageWord, Refusal
 from readingroom.ingest.read.page import OCR_DPI, Line, PageUnreadable, normalize_text
 
 _SURE_CONFIDENCE = 70.0
@@ -23,6 +25,7 @@ _POINTS_PER_PIXEL = 72 / OCR_DPI
 """Also for pages that were scaled down: only proportions matter."""
 _MIN_INK_PIXELS = 50
 """Pixels of another shade than the paper's; at 300 DPI a single letter has more."""
+_LEGIBLE_WORD = re.compile(r"[^\W\d_]{2}|\d{2}")
 _WORD_LEVEL = 5
 """The level of words in tesseract's table."""
 
@@ -35,6 +38,10 @@ class OcrResult:
     confidence: float | None
     height: float
     """Height of the page, in points."""
+    legible_word_count: int = 0
+    """Words that tesseract is sure of: in a photograph it finds others."""
+    words: tuple[PageWord, ...] = ()
+    """Every word with its place on the page, in reading order."""
 
     @property
     def character_count(self) -> int:
@@ -57,6 +64,8 @@ def recognize_text(picture: Image.Image, max_pixels: int) -> OcrResult:
     if not degrees:
         return upright_result
     rotated_result = _run_tesseract(picture.rotate(-degrees, expand=True))
+    upright_words = tuple(_turn_back(word, degrees) for word in rotated_result.words)
+    rotated_result = replace(rotated_result, words=upright_words)
     # Detection may be wrong, so both readings are kept and the one with more sure words wins.
     return max(
         upright_result,
@@ -85,6 +94,8 @@ def open_image(content: bytes, max_frames: int) -> Iterator[ImageFile]:
     """Open an image; raise a `Refusal` that says what is wrong with it."""
     # Our own check has a message for users; Pillow's would only warn.
     Image.MAX_IMAGE_PIXELS = None
+    if content[4:8] == b"ftyp":  # the only format of ours that begins so
+        _register_heic()
     with _damage_as_refusal():
         image = Image.open(io.BytesIO(content))
         _check_size(image)
@@ -105,7 +116,27 @@ def _damage_as_refusal() -> Iterator[None]:
     except (Refusal, MemoryError):
         raise
     except Exception as error:  # Pillow's decoders raise errors of any class
-        raise Refusal("extraction_failed", "The image is damaged and cannot be read") from error
+        # Pillow says so of files that end before their last pixel.
+        is_cut_off = "truncated" in str(error) or isinstance(error, EOFError)
+        raise Refusal(
+            "extraction_failed",
+            "The image ends early, so its download was probably cut off: fetch it again"
+            if is_cut_off
+            else "The image is damaged and cannot be read",
+        ) from error
+
+
+def _register_heic() -> None:
+    """Teach Pillow to open pictures of phones; raise a `Refusal` where nothing can."""
+    try:
+        pi_heif = importlib.import_module("pi_heif")
+    except ImportError as error:
+        raise Refusal(
+            "unsupported_file_type",
+            "HEIC pictures are read only where the extra is installed: "
+            "pip install 'readingroom[heic]'. Or save it as JPEG",
+        ) from error
+    pi_heif.register_heif_opener()
 
 
 def _check_size(image: Image.Image) -> None:
@@ -153,7 +184,7 @@ def _run_tesseract(picture: Image.Image) -> OcrResult:
         raise PageUnreadable("tesseract is not installed") from error
     except (pytesseract.TesseractError, RuntimeError, OSError) as error:
         raise PageUnreadable("tesseract could not read it") from error
-    return _parse_result(table_columns, picture.height)
+    return _parse_result(table_columns, picture.width, picture.height)
 
 
 def _detect_rotation(picture: Image.Image) -> int:
@@ -170,7 +201,21 @@ def _detect_rotation(picture: Image.Image) -> int:
     return int(orientation["rotate"])
 
 
-def _parse_result(table_columns: dict[str, list[Any]], page_height: int) -> OcrResult:
+def _turn_back(word: PageWord, degrees: int) -> PageWord:
+    """Return a word of a page that was turned clockwise, where it stands before it was turned."""
+    match degrees:
+        case 90:
+            return PageWord(word.text, word.top, 1 - word.right, word.bottom, 1 - word.left)
+        case 180:
+            return PageWord(word.text, 1 - word.right, 1 - word.bottom, 1 - word.left, 1 - word.top)
+        case 270:
+            return PageWord(word.text, 1 - word.bottom, word.left, 1 - word.top, word.right)
+    return word
+
+
+def _parse_result(
+    table_columns: dict[str, list[Any]], page_width: int, page_height: int
+) -> OcrResult:
     table_rows = [
         dict(zip(table_columns, row, strict=True))
         for row in zip(*table_columns.values(), strict=True)
@@ -185,7 +230,28 @@ def _parse_result(table_columns: dict[str, list[Any]], page_height: int) -> OcrR
         lines.append(line)
     confidences = [float(word["conf"]) for word in words]
     confidence = round(sum(confidences) / len(confidences), 1) if confidences else None
-    return OcrResult(lines, confidence, page_height * _POINTS_PER_PIXEL)
+    legible_words = [
+        word
+        for word in words
+        if float(word["conf"]) >= _SURE_CONFIDENCE and _LEGIBLE_WORD.search(str(word["text"]))
+    ]
+    return OcrResult(
+        lines,
+        confidence,
+        page_height * _POINTS_PER_PIXEL,
+        len(legible_words),
+        tuple(_make_word(word, page_width, page_height) for word in words),
+    )
+
+
+def _make_word(word: dict[str, Any], page_width: int, page_height: int) -> PageWord:
+    return PageWord(
+        normalize_text(str(word["text"]).strip()),
+        round(word["left"] / page_width, 5),
+        round(word["top"] / page_height, 5),
+        round((word["left"] + word["width"]) / page_width, 5),
+        round((word["top"] + word["height"]) / page_height, 5),
+    )
 
 
 def _get_line_key(word: dict[str, Any]) -> tuple[int, int, int]:

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 
-from readingroom.ingest.document import PageMethod
+from readingroom.ingest.document import PageMethod, PageWord
 
 BROKEN_WORD_MARK = "\x02"
 """Marks a word broken at the end of a line, until the rest of the document is read."""
@@ -56,6 +56,8 @@ class RawPage:
     image_ratio: float = 0.0
     confidence: float | None = None
     note: str | None = None
+    words: tuple[PageWord, ...] = ()
+    """The words that OCR found, with their places."""
 
     @property
     def character_count(self) -> int:

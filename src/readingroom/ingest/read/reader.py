@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from readingroom.core.imports import import_reference
 from readingroom.core.progress import ReportProgressSync
 from readingroom.engine.chunking import Span, find_pages, split
 from readingroom.ingest.document import (
@@ -15,22 +16,44 @@ from readingroom.ingest.document import (
     ExtractionMethod,
     ImageSkip,
     Page,
+    PageWord,
+    PictureFormat,
     ReadOptions,
     Refusal,
     SkippedFile,
 )
 from readingroom.ingest.read.formats import pdf
-from readingroom.ingest.read.formats.detect import HEAD_BYTES, detect_format
-from readingroom.ingest.read.page import PageUnreadable, RawPage
+from readingroom.ingest.read.formats.detect import (
+    HEAD_BYTES,
+    IMAGE_FORMATS,
+    Format,
+    detect_format,
+)
+from readingroom.ingest.read.page import MIN_TEXT_CHARACTERS, PageUnreadable, RawPage
 from readingroom.ingest.structure import classify, layout, sections
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 PROBE_PAGES = 2
-MIN_PROBE_WORDS = 30
-"""A document of pictures is read when OCR finds this many words on the probed pages."""
+MIN_LEGIBLE_WORDS = 3
+"""A file of pictures is read when OCR is sure of this many words on the probed pages."""
 
+# Imported when they are needed: every file has a process of its own, which else would import all.
+_TEXT_READERS: dict[Format, str] = {
+    "docx": "readingroom.ingest.read.formats.office.word:read_docx",
+    "doc": "readingroom.ingest.read.formats.office.compound:read_doc",
+    "odt": "readingroom.ingest.read.formats.office.opendocument:read_odt",
+    "xlsx": "readingroom.ingest.read.formats.office.spreadsheet:read_xlsx",
+    "csv": "readingroom.ingest.read.formats.plain:read_csv",
+    "html": "readingroom.ingest.read.formats.web:read_html",
+    "markdown": "readingroom.ingest.read.formats.plain:read_markdown",
+    "text": "readingroom.ingest.read.formats.plain:read_text",
+    "rtf": "readingroom.ingest.read.formats.rtf:read_rtf",
+    "eml": "readingroom.ingest.read.formats.mail:read_eml",
+    "msg": "readingroom.ingest.read.formats.outlook:read_msg",
+    "zip": "readingroom.ingest.read.contained:read_zip",
+}
 _PAGES_PER_REPORT = 20
 _OCR_OFF_NOTE = "The page has no text layer, and OCR is off (ENABLE_OCR)"
 _RENDERING_NOTE = "The page has no text layer, and the file is named like a rendering"
@@ -40,9 +63,7 @@ def read_file(
     content: bytes, file_name: str, options: ReadOptions, report: ReportProgressSync
 ) -> Document | SkippedFile:
     """Return the document in a file, or `SkippedFile`; raise a `Refusal` if it cannot be read."""
-    is_pdf = detect_format(content[:HEAD_BYTES], file_name) == "pdf"
-    read_raw_pages = _read_pdf if is_pdf else _read_image
-    raw_pages = read_raw_pages(content, file_name, options, report)
+    raw_pages = _read_raw_pages(content, file_name, options, report)
     return (
         raw_pages
         if isinstance(raw_pages, SkippedFile)
@@ -50,17 +71,68 @@ def read_file(
     )
 
 
-def render_page(content: bytes, file_name: str, page: int, dpi: int, options: ReadOptions) -> bytes:
-    """Return one page of a file as a PNG; raise a `Refusal` if it cannot be shown."""
-    is_pdf = detect_format(content[:HEAD_BYTES], file_name) == "pdf"
-    render = _render_pdf_page if is_pdf else _render_frame
+def render_page(
+    content: bytes,
+    file_name: str,
+    page: int,
+    dpi: int,
+    options: ReadOptions,
+    picture_format: PictureFormat = "png",
+) -> bytes:
+    """Return one page of a file as a lossless picture; raise a `Refusal` if it cannot be shown."""
+    render = _render_pdf_page if _is_pdf_with_pages(content, file_name) else _render_frame
     try:
         image = render(content, page - 1, dpi, options)
     except PageUnreadable as failure:
         raise Refusal("extraction_failed", f"Page {page} cannot be shown: {failure}") from failure
     file = io.BytesIO()
-    image.save(file, "PNG")
+    if picture_format == "webp":
+        # Method 1: a tenth of the slowest one's time, for a tenth more bytes.
+        image.save(file, "WEBP", lossless=True, method=1, quality=50)
+    else:
+        image.save(file, "PNG")
     return file.getvalue()
+
+
+def find_page_words(
+    content: bytes, file_name: str, page: int, options: ReadOptions
+) -> tuple[PageWord, ...]:
+    """Return the words of one page with their places, by OCR where it has no text layer.
+
+    Raise a `Refusal` if there is no such page, or it cannot be read.
+    """
+    try:
+        if not _is_pdf_with_pages(content, file_name):
+            return _recognize_words(_render_frame(content, page - 1, 0, options), options)
+        with pdf.open_pdf(content, options.max_pages) as document:
+            if page > len(document):
+                raise PageUnreadable(f"the file has {len(document)} pages")
+            words = pdf.read_words(document, page - 1)
+            if sum(len(word.text) for word in words) >= MIN_TEXT_CHARACTERS:
+                return words
+            picture = pdf.render_page(document, page - 1, options.max_pixels)
+            return _recognize_words(picture, options)
+    except PageUnreadable as failure:
+        raise Refusal("extraction_failed", f"Page {page} cannot be read: {failure}") from failure
+
+
+def _is_pdf_with_pages(content: bytes, file_name: str) -> bool:
+    """Whether a file is a PDF, not an image; raise a `Refusal` for one without fixed pages."""
+    file_format = detect_format(content[:HEAD_BYTES], file_name)
+    if file_format != "pdf" and file_format not in IMAGE_FORMATS:
+        raise Refusal(
+            "unsupported_file_type",
+            "The file has no pages that could be shown as pictures; read its text instead",
+        )
+    return file_format == "pdf"
+
+
+def _recognize_words(picture: Image, options: ReadOptions) -> tuple[PageWord, ...]:
+    if not options.enable_ocr:
+        return ()
+    from readingroom.ingest.read import ocr
+
+    return ocr.recognize_text(picture, options.max_pixels).words
 
 
 def assemble_document(
@@ -91,6 +163,25 @@ def assemble_document(
     )
 
 
+def _read_raw_pages(
+    content: bytes, file_name: str, options: ReadOptions, report: ReportProgressSync
+) -> list[RawPage] | SkippedFile:
+    file_format = detect_format(content[:HEAD_BYTES], file_name)
+    if file_format == "pdf":
+        return _read_pdf(content, file_name, options, report)
+    if file_format in IMAGE_FORMATS:
+        return _read_image(content, file_name, options, report)
+    read_pages = import_reference(_TEXT_READERS[file_format])
+    raw_pages: list[RawPage] = read_pages(content, file_name, options)
+    if len(raw_pages) > options.max_pages:
+        raise Refusal(
+            "extraction_failed",
+            f"The file has {len(raw_pages):,} pages; at most {options.max_pages:,} are read",
+        )
+    report(len(raw_pages), len(raw_pages), f"page {len(raw_pages)} of {len(raw_pages)}")
+    return raw_pages
+
+
 # OCR is imported inside functions: every document has a process of its own, and each would
 # otherwise pay for Pillow and pytesseract, which only scans need.
 
@@ -119,6 +210,8 @@ def _read_pdf(
         ):
             return SkippedFile(skip_ratio, page_count)
         scanned_pages.read_all_pages()
+        if pdf.is_cut_off(content):
+            raw_pages[-1].note = f"{pdf.CUT_OFF}. Pages after this one may be missing"
         return raw_pages
 
 
@@ -139,7 +232,11 @@ def _read_image(
             options,
             report,
         )
-        if scanned_pages.is_rendering:
+        # By the same rule as pictures in a PDF, except that the contract has all frames read.
+        if scanned_pages.is_rendering or (
+            options.image_skip == "probe"
+            and scanned_pages.show_no_text("probe", probed_pages=image.frame_count)
+        ):
             return SkippedFile(1.0, image.frame_count)
         scanned_pages.read_all_pages()
         return raw_pages
@@ -194,15 +291,15 @@ class _ScannedPages:
         self._report = report
         self._steps_before = steps_before
         """Steps that were reported before the first page here."""
-        self._word_counts: dict[int, int | None] = {}
+        self._legible_counts: dict[int, int | None] = {}
 
-    def show_no_text(self, skip_rule: ImageSkip) -> bool:
+    def show_no_text(self, skip_rule: ImageSkip, probed_pages: int = PROBE_PAGES) -> bool:
         """Whether pages that consist of images show something other than text."""
         if skip_rule == "ratio" or self.is_rendering:
             return True
-        word_counts = [self._read_page(raw_page) for raw_page in self._raw_pages[:PROBE_PAGES]]
+        word_counts = [self._read_page(raw_page) for raw_page in self._raw_pages[:probed_pages]]
         # None: OCR was not possible, so nobody knows that there are no words.
-        return None not in word_counts and sum(filter(None, word_counts)) < MIN_PROBE_WORDS
+        return None not in word_counts and sum(filter(None, word_counts)) < MIN_LEGIBLE_WORDS
 
     def read_all_pages(self) -> None:
         """Add the words that OCR finds to every raw_page."""
@@ -210,16 +307,16 @@ class _ScannedPages:
             self._read_page(raw_page)
 
     def _read_page(self, raw_page: RawPage) -> int | None:
-        if raw_page.number not in self._word_counts:
-            self._word_counts[raw_page.number] = self._recognize_page(raw_page)
-            done_count, page_count = len(self._word_counts), len(self._raw_pages)
+        if raw_page.number not in self._legible_counts:
+            self._legible_counts[raw_page.number] = self._recognize_page(raw_page)
+            done_count, page_count = len(self._legible_counts), len(self._raw_pages)
             message = f"OCR of page {raw_page.number}, {done_count} of {page_count}"
             steps_done = self._steps_before + done_count
             self._report(steps_done, self._steps_before + page_count, message)
-        return self._word_counts[raw_page.number]
+        return self._legible_counts[raw_page.number]
 
     def _recognize_page(self, raw_page: RawPage) -> int | None:
-        """Add the words of a raw_page; return their number, or None when OCR was not possible."""
+        """Add the words of a raw_page; return how many are legible, or None without OCR."""
         if raw_page.note:  # the page itself is damaged
             return None
         if self.is_rendering or not self._options.enable_ocr:
@@ -235,7 +332,8 @@ class _ScannedPages:
         if result.character_count > raw_page.character_count:
             raw_page.lines, raw_page.confidence = result.lines, result.confidence
             raw_page.height, raw_page.method = result.height, "ocr"
-        return result.word_count
+            raw_page.words = result.words
+        return result.legible_word_count
 
 
 def _explain_no_text(raw_pages: Sequence[RawPage]) -> str:
@@ -260,6 +358,7 @@ def _make_page(raw_page: RawPage, index: int, flow: layout.TextFlow) -> Page:
         image_ratio=round(raw_page.image_ratio, 3),
         confidence=raw_page.confidence,
         note=raw_page.note,
+        words=raw_page.words,
     )
 
 

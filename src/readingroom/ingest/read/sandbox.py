@@ -31,7 +31,15 @@ from readingroom.core.settings import make_sandbox_environment
 from readingroom.engine.embedding.machine import count_cores
 from readingroom.ingest.confine.process import Confinement, hide_memory
 from readingroom.ingest.confine.program_paths import find_program_paths
-from readingroom.ingest.document import Document, ReadOptions, RefusalCode, SkippedFile
+from readingroom.ingest.document import (
+    ContainedEntry,
+    Document,
+    PageWord,
+    PictureFormat,
+    ReadOptions,
+    RefusalCode,
+    SkippedFile,
+)
 from readingroom.ingest.errors import ExtractionFailed, NoChunks, NoContent, UnsupportedFileType
 from readingroom.ingest.read.job import Job
 from readingroom.ingest.read.scratch import ScratchFolders
@@ -73,6 +81,8 @@ class WorkerMessage:
     document: Document | None = None
     skipped: SkippedFile | None = None
     picture: Base64Bytes | None = None
+    words: tuple[PageWord, ...] | None = None
+    unpacked: tuple[ContainedEntry, ...] | None = None
 
 
 class Sandbox:
@@ -104,19 +114,58 @@ class Sandbox:
         return result
 
     async def render_page(
-        self, file: FileIO, file_name: str, options: ReadOptions, page: int, dpi: int
+        self,
+        file: FileIO,
+        file_name: str,
+        options: ReadOptions,
+        page: int,
+        dpi: int,
+        picture_format: PictureFormat = "png",
     ) -> bytes:
-        """Return one page of a file as a PNG."""
-        message = await self._run_job(file, Job(file_name, options, page, dpi), no_progress)
+        """Return one page of a file as a picture."""
+        job = Job(file_name, options, "draw", page, dpi, picture_format)
+        message = await self._run_job(file, job, no_progress)
         if message.picture is None:
             raise ExtractionFailed("The program that reads files gave no picture")
         return message.picture
 
+    async def find_page_words(
+        self, file: FileIO, file_name: str, options: ReadOptions, page: int
+    ) -> tuple[PageWord, ...]:
+        """Return the words of one page with their places."""
+        job = Job(file_name, options, "find_words", page)
+        message = await self._run_job(file, job, no_progress)
+        if message.words is None:
+            raise ExtractionFailed("The program that reads files gave no words")
+        return message.words
+
+    @asynccontextmanager
+    async def unpack(
+        self, file: FileIO, file_name: str, options: ReadOptions
+    ) -> AsyncIterator[tuple[tuple[str, Path], ...]]:
+        """Yield the files inside a message or an archive: their names, and where they lie.
+
+        They are gone when the context ends.
+        """
+        job = Job(file_name, options, "unpack")
+        async with self._scratch.make_folder() as scratch:
+            message = await self._run_job_in(scratch, file, job, no_progress)
+            yield tuple(
+                # Its last part alone: the process may have been taken over.
+                (unpacked_file.file_name, Path(scratch, Path(unpacked_file.scratch_name).name))
+                for unpacked_file in message.unpacked or ()
+            )
+
     async def _run_job(self, file: FileIO, job: Job, report: ReportProgress) -> WorkerMessage:
         """Return the last message of a process; raise the error that it reports or ends with."""
+        async with self._scratch.make_folder() as scratch:
+            return await self._run_job_in(scratch, file, job, report)
+
+    async def _run_job_in(
+        self, scratch: str, file: FileIO, job: Job, report: ReportProgress
+    ) -> WorkerMessage:
         async with (
             self._seats.take(current_caller.get()),
-            self._scratch.make_folder() as scratch,
             self._start_process(file, job, scratch) as process,
         ):
             try:

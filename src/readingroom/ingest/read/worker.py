@@ -12,12 +12,13 @@ import sys
 import threading
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import IO, Any
 
 from readingroom.ingest.confine.process import confine_process
-from readingroom.ingest.document import Document, Refusal
+from readingroom.ingest.document import ContainedEntry, Document, Refusal
 from readingroom.ingest.read.job import Job
-from readingroom.ingest.read.reader import read_file, render_page
+from readingroom.ingest.read.reader import find_page_words, read_file, render_page
 
 _PARENT_CHECK_SECONDS = 0.5
 
@@ -57,9 +58,17 @@ def _run_job(job: Job, output: IO[str]) -> dict[str, Any]:
 
     try:
         content = sys.stdin.buffer.read()
-        if job.page is not None:
-            png = render_page(content, job.file_name, job.page, job.dpi, job.options)
-            return {"picture": base64.b64encode(png).decode("ascii")}
+        match job.task:
+            case "draw":
+                picture = render_page(
+                    content, job.file_name, job.page, job.dpi, job.options, job.picture_format
+                )
+                return {"picture": base64.b64encode(picture).decode("ascii")}
+            case "find_words":
+                words = find_page_words(content, job.file_name, job.page, job.options)
+                return {"words": [asdict(word) for word in words]}
+            case "unpack":
+                return {"unpacked": _unpack(content, job.file_name)}
         result = read_file(content, job.file_name, job.options, report)
     except Refusal as refusal:
         return {"refusal": [refusal.code, refusal.message]}
@@ -68,6 +77,19 @@ def _run_job(job: Job, output: IO[str]) -> dict[str, Any]:
         return {"refusal": ["extraction_failed", "Reading the file takes too much memory"]}
     field = "document" if isinstance(result, Document) else "skipped"
     return {field: asdict(result)}
+
+
+def _unpack(content: bytes, file_name: str) -> list[dict[str, str]]:
+    """Write the files inside a file to the scratch folder; return their names there and here."""
+    from readingroom.ingest.read.contained import list_contained_files
+
+    unpacked_files = []
+    for index, contained_file in enumerate(list_contained_files(content, file_name)):
+        # Never under a name that the file itself chose.
+        unpacked_file = ContainedEntry(contained_file.name, f"contained-{index}")
+        Path(unpacked_file.scratch_name).write_bytes(contained_file.content)
+        unpacked_files.append(asdict(unpacked_file))
+    return unpacked_files
 
 
 def _write_message(output: IO[str], **message: Any) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from readingroom.bases.documents.ingest.ingestion import Ingestion, Outcome
+from readingroom.bases.documents.ingest.ingestion import Ingestion, list_outcomes
 from readingroom.bases.documents.models import FileOutcome, FolderIngested
 from readingroom.core.errors import InternalError, KnowledgeError
 from readingroom.core.progress import ReportProgress
@@ -49,18 +49,18 @@ class Batch:
     async def run(self, files: Sequence[BatchFile]) -> FolderIngested:
         """Ingest all files; the outcomes come in the order of the files."""
         self._shares = [0.0] * len(files)
-        outcomes: dict[int, FileOutcome] = {}
+        outcomes: dict[int, list[FileOutcome]] = {}
 
         async def ingest(index: int) -> None:
             async with self._slots:
                 outcomes[index] = await self._ingest_file(index, files[index])
-            message = f"{files[index].file_name}: {outcomes[index].status}"
+            message = f"{files[index].file_name}: {outcomes[index][0].status}"
             await self._report_share(index, 1.0, message)
 
         async with anyio.create_task_group() as tasks:
             for index in range(len(files)):
                 tasks.start_soon(ingest, index)
-        ordered_outcomes = [outcomes[index] for index in range(len(files))]
+        ordered_outcomes = [outcome for index in range(len(files)) for outcome in outcomes[index]]
         counts = Counter(outcome.status for outcome in ordered_outcomes)
         return FolderIngested(
             application_ref=self._application_ref,
@@ -72,7 +72,9 @@ class Batch:
             files=ordered_outcomes,
         )
 
-    async def _ingest_file(self, index: int, file: BatchFile) -> FileOutcome:
+    async def _ingest_file(self, index: int, file: BatchFile) -> list[FileOutcome]:
+        """Return the outcome for a file, then those for the files inside it."""
+
         async def report(done: float, total: float | None, message: str | None) -> None:
             await self._report_share(
                 index, done / total if total else 0.0, f"{file.file_name}: {message}"
@@ -88,26 +90,14 @@ class Batch:
                     report,
                 )
         except KnowledgeError as error:
-            return _to_failure(file, error)
+            return [FileOutcome.from_error(file.file_name, error)]
         except Exception as error:  # one bad file must not stop the others
             logger.error("a file of a folder could not be ingested", exc_info=error)
-            return _to_failure(
-                file, InternalError("It failed on our side; the server's log says why")
-            )
-        return _to_file_outcome(file, outcome)
+            failure = InternalError("It failed on our side; the server's log says why")
+            return [FileOutcome.from_error(file.file_name, failure)]
+        return list_outcomes(file.file_name, outcome)
 
     async def _report_share(self, index: int, share: float, message: str) -> None:
         self._shares[index] = share
         # A sum over all files, because they end in any order.
         await self._report(sum(self._shares), len(self._shares), message)
-
-
-def _to_failure(file: BatchFile, error: KnowledgeError) -> FileOutcome:
-    return FileOutcome(
-        file=file.file_name, status="error", error_type=error.code, message=error.message
-    )
-
-
-def _to_file_outcome(file: BatchFile, outcome: Outcome) -> FileOutcome:
-    shared_fields = outcome.model_dump(include=set(FileOutcome.model_fields))
-    return FileOutcome(file=file.file_name, **shared_fields)

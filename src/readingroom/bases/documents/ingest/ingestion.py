@@ -16,16 +16,24 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.documents.errors import DocumentNotFound
-from readingroom.bases.documents.models import AlreadyIngested, IngestedDocument, SkippedDocument
+from readingroom.bases.documents.ingest.submission import Submission
+from readingroom.bases.documents.models import (
+    AlreadyIngested,
+    FileOutcome,
+    IngestedDocument,
+    SkippedDocument,
+)
 from readingroom.bases.documents.registry.applications import ApplicationStore
 from readingroom.bases.documents.registry.records import DocumentRecord, UnreadEntry
 from readingroom.bases.documents.store import DocumentStore, build_chunks
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.progress import ReportProgress, scale_progress
+from readingroom.core.progress import ReportProgress, no_progress, scale_progress
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document, SkippedFile
 from readingroom.ingest.embed import Vectors, embed_document
-from readingroom.ingest.private_copy import PrivateCopy
+from readingroom.ingest.page_pictures import PagePictures
+from readingroom.ingest.pipeline import UnpackedFile
+from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
 from readingroom.ingest.structure.classify import classify
 from readingroom.storage.changes import StoreChanges
 from readingroom.storage.files import copy_stream, resolve_inside, translate_os_errors
@@ -48,9 +56,11 @@ class Ingestion:
         folder: Path,
         store: DocumentStore,
         applications: ApplicationStore,
+        pictures: PagePictures,
         context: IngestContext,
     ) -> None:
         self._files_folder = folder / "files"
+        self._pictures = pictures
         self._store = store
         self._applications = applications
         self._context = context
@@ -64,39 +74,69 @@ class Ingestion:
         document_type: str | None,
         report: ReportProgress,
     ) -> Outcome:
-        """Read, embed and store a file, and return what became of it.
+        """Read, embed and store a file with those inside it, and return what became of it.
 
         `file_path` is what the registry says of where the file came from; for an upload it is None,
         and the registry names our own copy. Raises a `KnowledgeError` for a file that cannot be
         read, after recording it among the application's unread files.
         """
+        submission = Submission(application_ref, file_path, document_type)
+        return await self._ingest_with_contents(private_copy, submission, report)
+
+    async def _ingest_with_contents(
+        self, private_copy: PrivateCopy, submission: Submission, report: ReportProgress
+    ) -> Outcome:
         try:
             # By name and first bytes, so that a hopeless file never reaches the reading process.
             await self._context.pipeline.check_type(private_copy)
+            submission.check_nesting(private_copy.file_name)
+            max_bytes = self._context.roots.max_file_bytes
+            # Unpacked before anything is stored: an archive that cannot be unpacked is refused.
+            async with self._context.pipeline.unpack(private_copy, max_bytes) as unpacked_files:
+                outcome = await self._ingest_alone(private_copy, submission, report)
+                if not unpacked_files or isinstance(outcome, SkippedDocument):
+                    return outcome
+                contents = submission.go_inside(private_copy.file_name, outcome.document_id)
+                contained_files: list[FileOutcome] = []
+                for unpacked_file in unpacked_files:
+                    contained_files += await self._ingest_contained(unpacked_file, contents)
+                return outcome.model_copy(update={"contained_files": contained_files})
+        except KnowledgeError as error:
+            await self._record_failure(private_copy, submission.application_ref, error)
+            raise
+
+    async def _ingest_contained(
+        self, unpacked_file: UnpackedFile, submission: Submission
+    ) -> list[FileOutcome]:
+        """Ingest a file that was inside another; a bad one does not stop the others."""
+        try:
+            async with open_in_thread(unpacked_file.open()) as private_copy:
+                outcome = await self._ingest_with_contents(private_copy, submission, no_progress)
+        except KnowledgeError as error:
+            return [FileOutcome.from_error(unpacked_file.file_name, error)]
+        return list_outcomes(unpacked_file.file_name, outcome)
+
+    async def _ingest_alone(
+        self, private_copy: PrivateCopy, submission: Submission, report: ReportProgress
+    ) -> Outcome:
+        application_ref = submission.application_ref
+        complete_record = await self._find_complete_record(application_ref, private_copy)
+        if complete_record:
+            return AlreadyIngested(document_id=complete_record.document_id)
+        document = await self._context.pipeline.read(private_copy, scale_progress(report, 0, 50))
+        if isinstance(document, SkippedFile):
+            return await self._record_skip(private_copy, application_ref, document)
+        # Outside of the lock, which would otherwise be held for minutes.
+        vectors = await embed_document(
+            document, self._context.embedder, scale_progress(report, 50, 95)
+        )
+        async with self._changes.begin_change(_CHANGE_LOCK):
+            # Another call may have stored the same bytes while this one was reading them.
             complete_record = await self._find_complete_record(application_ref, private_copy)
             if complete_record:
                 return AlreadyIngested(document_id=complete_record.document_id)
-            document = await self._context.pipeline.read(
-                private_copy, scale_progress(report, 0, 50)
-            )
-            if isinstance(document, SkippedFile):
-                return await self._record_skip(private_copy, application_ref, document)
-            # Outside of the lock, which would otherwise be held for minutes.
-            vectors = await embed_document(
-                document, self._context.embedder, scale_progress(report, 50, 95)
-            )
-            async with self._changes.begin_change(_CHANGE_LOCK):
-                # Another call may have stored the same bytes while this one was reading them.
-                complete_record = await self._find_complete_record(application_ref, private_copy)
-                if complete_record:
-                    return AlreadyIngested(document_id=complete_record.document_id)
-                record = await self._create_record(
-                    private_copy, application_ref, file_path, document_type, document
-                )
-                return await self._store_document(record, document, vectors, private_copy)
-        except KnowledgeError as error:
-            await self._record_failure(private_copy, application_ref, error)
-            raise
+            record = await self._create_record(private_copy, submission, document)
+            return await self._store_document(record, document, vectors, private_copy)
 
     async def remove(self, document_id: str) -> int:
         """Delete a document with its chunks and its file; returns how many chunks there were.
@@ -105,10 +145,15 @@ class Ingestion:
             DocumentNotFound: no document has this id.
         """
         async with self._changes.begin_change(_CHANGE_LOCK):
-            if await self._store.get_record(document_id) is None:
+            record = await self._store.get_record(document_id)
+            if record is None:
                 raise make_not_found_error(document_id)
-            async with self._changes.record_intent("remove", document_id=document_id):
-                return await self._delete_document(document_id)
+            async with self._changes.record_intent(
+                "remove", document_id=document_id, file_hash=record.file_hash
+            ):
+                chunk_count = await self._delete_document(document_id)
+                await self._pictures.forget(record.file_hash)
+                return chunk_count
 
     def get_copy_path(self, record: DocumentRecord) -> Path:
         """Return the path of our copy of a document's file, from which its pages are drawn."""
@@ -133,6 +178,8 @@ class Ingestion:
         # An ingestion that wrote its registry entry is complete; one that did not is undone.
         if intent.kind == "remove" or await self._store.get_record(document_id) is None:
             await self._delete_document(document_id)
+            if file_hash := intent.body.get("file_hash"):
+                await self._pictures.forget(file_hash)
 
     # --- for the doctor ---
 
@@ -163,18 +210,17 @@ class Ingestion:
     async def _create_record(
         self,
         private_copy: PrivateCopy,
-        application_ref: str,
-        file_path: str | None,
-        document_type: str | None,
+        submission: Submission,
         document: Document,
     ) -> DocumentRecord:
-        document_id = await self._choose_id(application_ref, private_copy.sha256)
+        document_id = await self._choose_id(submission.application_ref, private_copy.sha256)
+        own_path = str(self._build_copy_path(document_id, private_copy.file_name))
         return DocumentRecord(
             document_id=document_id,
-            file_path=file_path or str(self._build_copy_path(document_id, private_copy.file_name)),
+            file_path=submission.file_path or own_path,
             file_hash=private_copy.sha256,
-            application_ref=application_ref,
-            document_type=document_type or document.classification.document_type,
+            application_ref=submission.application_ref,
+            document_type=submission.document_type or document.classification.document_type,
             chunk_count=len(document.chunks),
             ingested_at=self._context.now().isoformat(timespec="seconds"),
             extraction_method=document.method,
@@ -184,6 +230,7 @@ class Ingestion:
             total_words=document.total_words,
             page_starts=tuple(page.start for page in document.pages),
             blank_pages=tuple(page.number for page in document.pages if page.start == page.end),
+            container_id=submission.container_id,
         )
 
     async def _choose_id(self, application_ref: str, sha256: str) -> str:
@@ -220,6 +267,7 @@ class Ingestion:
             on_step("ingest:surplus")
             await self._store.register(record)
             on_step("ingest:registry")
+        await self._pictures.keep_words(record.file_hash, document)
         await anyio.to_thread.run_sync(
             self._applications.delete_unread, record.application_ref, record.file_hash
         )
@@ -230,6 +278,9 @@ class Ingestion:
             contains_drawings=record.contains_drawings,
             total_chars=record.total_chars,
             total_words=record.total_words,
+            page_count=record.page_count,
+            pages_without_text=record.pages_without_text,
+            pages_without_text_reason=_find_textless_reason(document),
         )
 
     async def _delete_document(self, document_id: str) -> int:
@@ -327,6 +378,23 @@ def generate_candidate_ids(application_ref: str, sha256: str) -> Iterator[str]:
     # Six digits are the contract's; they collide by chance at some thousands of files.
     for digits in range(6, len(sha256) + 1):
         yield f"{safe_reference}_{sha256[:digits]}"
+
+
+def list_outcomes(file_name: str, outcome: Outcome) -> list[FileOutcome]:
+    """Return the outcome for a file, then those for the files inside it, with their paths."""
+    contained_files = [] if isinstance(outcome, SkippedDocument) else outcome.contained_files
+    return [
+        FileOutcome.from_outcome(file_name, outcome),
+        *(
+            contained_file.model_copy(update={"file": f"{file_name}/{contained_file.file}"})
+            for contained_file in contained_files
+        ),
+    ]
+
+
+def _find_textless_reason(document: Document) -> str | None:
+    """Return why pages gave no text, by the first page that says so."""
+    return next((page.note for page in document.pages if page.note), None)
 
 
 def make_not_found_error(document_id: str) -> DocumentNotFound:

@@ -31,10 +31,23 @@ class DocumentRecord:
     """Where each page begins in the cleaned text; a page without text begins with the next."""
     blank_pages: tuple[int, ...]
     """Pages that gave no text."""
+    # Since 0.2: an entry of 0.1 has none of them.
+    container_id: str = ""
+    """The message or archive that it came in; empty for a file of its own."""
 
     @property
     def page_count(self) -> int:
         return len(self.page_starts)
+
+    @property
+    def pages_without_text(self) -> list[int]:
+        """The numbers of the pages that gave no text, as answers name them."""
+        return list(self.blank_pages)
+
+    @property
+    def contained_in(self) -> str | None:
+        """The id of the message or archive that it came in, as answers name it."""
+        return self.container_id or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,53 @@
 """Accepts files by the extension of their name, and detects their format by their first bytes."""
 
 from pathlib import PurePath
-from typing import Literal
+from typing import Literal, get_args
 
 from readingroom.ingest.document import Refusal
 
-Format = Literal["pdf", "png", "jpeg", "tiff", "bmp"]
+ImageFormat = Literal["png", "jpeg", "tiff", "bmp", "heic"]
+TextFormat = Literal[
+    "docx", "doc", "odt", "xlsx", "csv", "html", "markdown", "text", "rtf", "eml", "msg", "zip"
+]
+Format = Literal["pdf"] | ImageFormat | TextFormat
 
-EXTENSIONS = (".pdf", ".png", ".jpg", ".jpeg", ".tiff", ".tif", ".bmp")
+IMAGE_FORMATS: tuple[ImageFormat, ...] = get_args(ImageFormat)
+CONTAINER_FORMATS: tuple[TextFormat, ...] = ("eml", "msg", "zip")
+"""Formats that hold other files, which are documents of their own."""
+
+_FORMAT_BY_EXTENSION: dict[str, Format] = {
+    ".pdf": "pdf",
+    ".png": "png",
+    ".jpg": "jpeg",
+    ".jpeg": "jpeg",
+    ".tiff": "tiff",
+    ".tif": "tiff",
+    ".bmp": "bmp",
+    ".heic": "heic",
+    ".heif": "heic",
+    ".docx": "docx",
+    ".doc": "doc",
+    ".odt": "odt",
+    ".xlsx": "xlsx",
+    ".csv": "csv",
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+    ".txt": "text",
+    ".rtf": "rtf",
+    ".eml": "eml",
+    ".msg": "msg",
+    ".zip": "zip",
+}
+EXTENSIONS = tuple(_FORMAT_BY_EXTENSION)
+POLICY_EXTENSIONS = (".pdf", ".docx", ".md", ".html", ".htm")
+"""What a revision of a policy may be: a text with headings."""
 HEAD_BYTES = 1024
 """Bytes that are examined: PDF readers accept that many before the header."""
 
+_ZIP_MAGIC = b"PK\x03\x04"
+_EMPTY_ZIP_MAGIC = b"PK\x05\x06"
+_COMPOUND_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _MAGIC: tuple[tuple[bytes, Format], ...] = (
     (b"\x89PNG\r\n\x1a\n", "png"),
     (b"\xff\xd8\xff", "jpeg"),
@@ -18,33 +55,65 @@ _MAGIC: tuple[tuple[bytes, Format], ...] = (
     (b"MM\x00*", "tiff"),
     (b"II+\x00", "tiff"),
     (b"MM\x00+", "tiff"),
-    (b"BM", "bmp"),
+    (b"{\\rtf", "rtf"),
 )
+_HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1")
+_ZIP_FORMATS: tuple[Format, ...] = ("docx", "odt", "xlsx", "zip")
+_COMPOUND_FORMATS: tuple[Format, ...] = ("doc", "msg")
+_PLAIN_FORMATS: tuple[Format, ...] = ("csv", "html", "markdown", "text", "eml")
+_MACRO_EXTENSIONS = (".docm", ".dotm", ".xlsm", ".xltm", ".pptm")
 
 
-def check_file_name(file_name: str) -> None:
-    """Raise a `Refusal` for a name whose extension is not supported."""
+def check_file_name(file_name: str, extensions: tuple[str, ...] = EXTENSIONS) -> None:
+    """Raise a `Refusal` for a name whose extension is not among the supported ones."""
     extension = PurePath(file_name).suffix.lower()
-    if extension not in EXTENSIONS:
-        raise Refusal(
-            "unsupported_file_type",
-            f"Files {f'named {extension}' if extension else 'without an extension'} are not read; "
-            f"these are: {', '.join(EXTENSIONS)}",
-        )
+    if extension in extensions:
+        return
+    reason = " with macros" if extension in _MACRO_EXTENSIONS else ""
+    raise Refusal(
+        "unsupported_file_type",
+        f"Files {f'named {extension}{reason}' if extension else 'without an extension'} are not "
+        f"read; these are: {', '.join(extensions)}. Save it as PDF",
+    )
 
 
 def detect_format(head: bytes, file_name: str) -> Format:
-    """Return the format of a file by its first bytes, whatever its name; raise a `Refusal`."""
+    """Return the format of a file by its first bytes, then by its name; raise a `Refusal`."""
     if not head:
         raise Refusal("no_content", "The file is empty")
+    extension = PurePath(file_name).suffix.lower()
+    named_format = _FORMAT_BY_EXTENSION.get(extension)
     # Images first: bytes of a picture may happen to contain `%PDF-`.
     for magic, magic_format in _MAGIC:
         if head.startswith(magic):
             return magic_format
-    if b"%PDF-" in head[:HEAD_BYTES]:
+    if head[4:8] == b"ftyp" and head[8:12] in _HEIC_BRANDS:
+        return "heic"
+    if head.startswith((_ZIP_MAGIC, _EMPTY_ZIP_MAGIC)):
+        if named_format in _ZIP_FORMATS:
+            return named_format
+        if named_format == "doc":
+            return "docx"
+    elif head.startswith(_COMPOUND_MAGIC):
+        if named_format in _COMPOUND_FORMATS:
+            return named_format
+        if named_format in ("docx", "xlsx"):
+            # Office wraps what it encrypts in the older container.
+            raise Refusal(
+                "extraction_failed", "The file is encrypted and does not open without its password"
+            )
+    elif head.startswith(b"%PDF-"):
         return "pdf"
+    elif named_format in _PLAIN_FORMATS:
+        return named_format
+    elif head.startswith(b"BM"):
+        return "bmp"
+    elif b"%PDF-" in head[:HEAD_BYTES]:
+        return "pdf"
+    elif named_format == "doc" and head.lstrip()[:1] == b"<":
+        return "html"  # programs save pages of the web under this name
     raise Refusal(
         "extraction_failed",
-        f"The file is named {PurePath(file_name).suffix.lower()}, but holds neither a PDF "
-        "nor a PNG, JPEG, TIFF or BMP image",
+        f"The file is named {extension}, but holds something else. Where it comes from an "
+        "address, fetch it again: it may be an error page",
     )

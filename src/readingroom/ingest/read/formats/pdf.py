@@ -5,15 +5,17 @@ Runs inside the sandbox: if PDFium crashes or hangs on a hostile file, only that
 
 import ctypes
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from readingroom.ingest.document import Refusal
+from readingroom.ingest.document import PageWord, Refusal
+from readingroom.ingest.read.formats.annotations import insert_line, read_annotations
 from readingroom.ingest.read.formats.images import measure_image_ratio
 from readingroom.ingest.read.page import (
     BROKEN_WORD_MARK,
@@ -29,6 +31,14 @@ if TYPE_CHECKING:  # slow to import, and most PDFs never need a picture
 
 _MAX_ROW_CHARS = 5_000
 """Pieces of a row are joined up to this length."""
+_ShareBox = tuple[float, float, float, float]
+"""Left, top, right and bottom as shares of the page, from its upper left."""
+_MAX_PAGE_CHARS = 100_000
+"""Of one page whose words are placed; no real page has as many."""
+CUT_OFF = "The PDF ends early, so its download was probably cut off: fetch it again"
+_LINEARIZED_LENGTH = re.compile(rb"/Linearized\b[^>]{0,200}?/L\s+(\d{1,12})\b")
+_LINEARIZED_WITHIN_BYTES = 2048
+_BLANKS = re.compile(r"(?<=\S)\s+(?=\S)")
 _BOLD_FONT_NAME = re.compile("bold|black|heavy|semib|demi", re.IGNORECASE)
 
 
@@ -38,8 +48,11 @@ def open_pdf(content: bytes, max_pages: int) -> Iterator[pypdfium2.PdfDocument]:
     try:
         document = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as error:
-        raise Refusal("extraction_failed", _explain_open_error(error)) from error
+        explanation = CUT_OFF if is_cut_off(content) else _explain_open_error(error)
+        raise Refusal("extraction_failed", explanation) from error
     with document:
+        if document.get_formtype() != pdfium.FORMTYPE_NONE:
+            document.init_forms()  # so that answers are read, and drawn with their pages
         page_count = len(document)
         if page_count > max_pages:
             raise Refusal(
@@ -47,6 +60,13 @@ def open_pdf(content: bytes, max_pages: int) -> Iterator[pypdfium2.PdfDocument]:
                 f"The PDF claims {page_count:,} pages; at most {max_pages:,} are read",
             )
         yield document
+
+
+def is_cut_off(content: bytes) -> bool:
+    """Whether a PDF lacks its end, as after a download that broke off."""
+    length = _LINEARIZED_LENGTH.search(content[:_LINEARIZED_WITHIN_BYTES])
+    # A file made for the web says its length at its start; any other has a mark at its end.
+    return int(length[1]) > len(content) if length else b"%%EOF" not in content
 
 
 def _explain_open_error(error: pypdfium2.PdfiumError) -> str:
@@ -92,7 +112,86 @@ def render_page(
         raise PageUnreadable("it cannot be rendered") from error
 
 
+def read_words(document: pypdfium2.PdfDocument, index: int) -> tuple[PageWord, ...]:
+    """Return the words of a page's text layer with their places on the page as it is shown."""
+    try:
+        with closing(document[index]) as page, closing(page.get_textpage()) as textpage:
+            to_shares = _make_share_transform(page)
+            words: list[PageWord] = []
+            letters: list[str] = []
+            boxes: list[_ShareBox] = []
+            rectangle = pdfium.FS_RECTF()
+            for char_index in range(min(textpage.count_chars(), _MAX_PAGE_CHARS)):
+                letter = chr(pdfium.FPDFText_GetUnicode(textpage, char_index))
+                is_blank = letter.isspace() or letter == "\x00"
+                pdfium.FPDFText_GetLooseCharBox(textpage, char_index, rectangle)
+                box = to_shares(rectangle)
+                # PDFium joins the halves of a broken word; the second begins on a line below.
+                if is_blank or (boxes and box[1] > boxes[-1][3]):
+                    words += _join_letters(letters, boxes)
+                    letters, boxes = [], []
+                if not is_blank:
+                    letters.append(letter)
+                    boxes.append(box)
+            words += _join_letters(letters, boxes)
+            return tuple(words)
+    except pypdfium2.PdfiumError as error:
+        raise PageUnreadable("it is damaged") from error
+
+
+def _join_letters(letters: Sequence[str], boxes: Sequence[_ShareBox]) -> list[PageWord]:
+    """Return the word that letters make up; none where there are no letters."""
+    if not letters:
+        return []
+    text = normalize_text("".join(letters).replace("\ufffe", "-").replace(BROKEN_WORD_MARK, "-"))
+    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+    return [PageWord(text, min(lefts), min(tops), max(rights), max(bottoms))] if text else []
+
+
+def _make_share_transform(page: pypdfium2.PdfPage) -> Callable[[pdfium.FS_RECTF], _ShareBox]:
+    """Return a function that turns boxes into shares of the page, from its upper left."""
+    x0, y0, x1, y1 = page.get_bbox()
+    width, height = max(x1 - x0, 1e-6), max(y1 - y0, 1e-6)
+    rotation = page.get_rotation()
+
+    def to_shares(box: pdfium.FS_RECTF) -> _ShareBox:
+        left, right = (box.left - x0) / width, (box.right - x0) / width
+        top, bottom = (y1 - box.top) / height, (y1 - box.bottom) / height
+        match rotation:
+            case 90:
+                left, top, right, bottom = 1 - bottom, left, 1 - top, right
+            case 180:
+                left, top, right, bottom = 1 - right, 1 - bottom, 1 - left, 1 - top
+            case 270:
+                left, top, right, bottom = top, 1 - right, bottom, 1 - left
+        return round(left, 5), round(top, 5), round(right, 5), round(bottom, 5)
+
+    return to_shares
+
+
 def _read_lines(page: pypdfium2.PdfPage) -> list[Line]:
+    has_annotations = pdfium.FPDFPage_GetAnnotCount(page) > 0
+    pieces = _read_pieces(page, split_at_gaps=has_annotations)
+    if has_annotations:
+        to_box = _make_box_transform(page)
+
+        def place_box(rectangle: pdfium.FS_RECTF) -> tuple[float, float, float]:
+            box = to_box(rectangle)
+            return box.left, box.bottom, box.size
+
+        for added_line in read_annotations(page, place_box):
+            insert_line(pieces, added_line)
+    lines: list[Line] = []
+    for piece in pieces:
+        if lines and _is_same_row(lines[-1], piece):
+            _append_to_row(lines[-1], piece)
+        else:
+            lines.append(piece)
+    return lines
+
+
+def _read_pieces(page: pypdfium2.PdfPage, split_at_gaps: bool) -> list[Line]:
+    """Return the text layer in pieces of rows, as PDFium separates them, or at all wide gaps."""
     with closing(page.get_textpage()) as textpage:
         character_count = textpage.count_chars()
         if character_count <= 0:
@@ -104,18 +203,27 @@ def _read_lines(page: pypdfium2.PdfPage) -> list[Line]:
             is_exact=len(text) == character_count,
             to_box=_make_box_transform(page),
         )
-        lines: list[Line] = []
+        pieces: list[Line] = []
         start = 0
         for raw_line in text.split("\r\n"):
-            line = _parse_line(raw_line, start, glyphs)
+            offsets = _find_gaps(raw_line, start, glyphs) if split_at_gaps else []
+            for piece_start, piece_end in pairwise([0, *offsets, len(raw_line)]):
+                line = _parse_line(raw_line[piece_start:piece_end], start + piece_start, glyphs)
+                if line is not None:
+                    pieces.append(line)
             start += len(raw_line) + 2
-            if line is None:
-                continue
-            if lines and _is_same_row(lines[-1], line):
-                _append_to_row(lines[-1], line)
-            else:
-                lines.append(line)
-        return lines
+        return pieces
+
+
+def _find_gaps(raw_line: str, start: int, glyphs: "_Glyphs") -> list[int]:
+    """Return where words of a line are so far apart that a box of a form may be between them."""
+    offsets = []
+    for blank in _BLANKS.finditer(raw_line):
+        before = glyphs.get_box(start + blank.start() - 1)
+        after = glyphs.get_box(start + blank.end())
+        if after.left - before.right > before.size:
+            offsets.append(blank.end())
+    return offsets
 
 
 def _parse_line(raw_line: str, start: int, glyphs: "_Glyphs") -> Line | None:
@@ -166,6 +274,7 @@ class _Box:
     left: float
     bottom: float
     size: float
+    right: float
 
 
 _BoxTransform = Callable[[pdfium.FS_RECTF], _Box]
@@ -176,12 +285,18 @@ def _make_box_transform(page: pypdfium2.PdfPage) -> _BoxTransform:
     x0, y0, x1, y1 = page.get_bbox()
     match page.get_rotation():
         case 90:
-            return lambda box: _Box(box.bottom - y0, x1 - box.right, box.right - box.left)
+            return lambda box: _Box(
+                box.bottom - y0, x1 - box.right, box.right - box.left, box.top - y0
+            )
         case 180:
-            return lambda box: _Box(x1 - box.right, y1 - box.top, box.top - box.bottom)
+            return lambda box: _Box(
+                x1 - box.right, y1 - box.top, box.top - box.bottom, x1 - box.left
+            )
         case 270:
-            return lambda box: _Box(y1 - box.top, box.left - x0, box.right - box.left)
-    return lambda box: _Box(box.left - x0, box.bottom - y0, box.top - box.bottom)
+            return lambda box: _Box(
+                y1 - box.top, box.left - x0, box.right - box.left, y1 - box.bottom
+            )
+    return lambda box: _Box(box.left - x0, box.bottom - y0, box.top - box.bottom, box.right - x0)
 
 
 class _Glyphs:

@@ -1,0 +1,208 @@
+"""Pages as pictures with marked passages: drawn once, then kept by the file's hash.
+
+For every base that keeps the files its texts were read from: `PagePictures` needs the file and its
+hash, and knows nothing of documents or policies.
+"""
+
+import json
+import logging
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
+from io import FileIO
+from pathlib import Path
+
+import anyio.to_thread
+from pydantic import TypeAdapter, ValidationError
+
+from readingroom.ingest.document import Document, PageWord
+from readingroom.ingest.pipeline import Pipeline
+
+_log = logging.getLogger("readingroom.ingest")
+
+_MAX_CACHED_BYTES = 512 * 2**20
+"""Of pictures; the words of scans are kept as well, since reading them again takes long."""
+_KEPT_SHARE = 0.75
+"""Share of that size to which the oldest pictures are deleted, when it is exceeded."""
+_MAX_PASSAGE_WORDS = 2_000
+_MIN_RUN_WORDS = 3
+"""Words in a row that must agree, where a passage is not on the page as a whole."""
+_LETTERS = re.compile(r"[^\W_]+")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A rectangle around words of one line: shares of the page's width and height, from its upper
+    left.
+    """
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file that a base keeps, with what its pages are drawn and remembered by."""
+
+    file: FileIO
+    file_name: str
+    sha256: str
+
+
+class PagePictures:
+    """Draws pages of files and marks passages on them; keeps both in a folder."""
+
+    def __init__(self, pipeline: Pipeline, folder: Path) -> None:
+        self._pipeline = pipeline
+        self._folder = folder
+
+    async def draw_page(self, stored_file: StoredFile, page: int, dpi: int) -> bytes:
+        """Return a page as a lossless WebP; raise `ExtractionFailed` or `UnsupportedFileType`."""
+        path = self._build_path(stored_file.sha256, f"{page}@{dpi}.webp")
+        picture = await anyio.to_thread.run_sync(_read_if_there, path)
+        if picture is None:
+            picture = await self._pipeline.render_page(
+                stored_file.file, stored_file.file_name, page, dpi, "webp"
+            )
+            await anyio.to_thread.run_sync(self._keep, path, picture)
+        return picture
+
+    async def mark_passage(
+        self, stored_file: StoredFile, page: int, passage: str
+    ) -> tuple[Mark, ...]:
+        """Return the rectangles of a passage on a page, one for each line; none if it is not there.
+
+        A passage that begins on another page is marked as far as it stands on this one.
+        """
+        words = await self._find_words(stored_file, page)
+        return await anyio.to_thread.run_sync(find_marks, words, passage)
+
+    async def keep_words(self, sha256: str, document: Document) -> None:
+        """Keep the places of words that OCR found, so that scans can be marked at once."""
+        for page in document.pages:
+            if page.words:
+                await anyio.to_thread.run_sync(self._keep_words, sha256, page.number, page.words)
+
+    async def forget(self, sha256: str) -> None:
+        """Delete whatever is kept of a file."""
+        await anyio.to_thread.run_sync(self._forget, sha256)
+
+    async def _find_words(self, stored_file: StoredFile, page: int) -> tuple[PageWord, ...]:
+        path = self._build_path(stored_file.sha256, f"{page}.json")
+        words_json = await anyio.to_thread.run_sync(_read_if_there, path)
+        if words_json is not None:
+            try:
+                return TypeAdapter(tuple[PageWord, ...]).validate_json(words_json)
+            except ValidationError:
+                pass  # written by another version: found again below
+        words = await self._pipeline.find_page_words(stored_file.file, stored_file.file_name, page)
+        await anyio.to_thread.run_sync(self._keep_words, stored_file.sha256, page, words)
+        return words
+
+    def _build_path(self, sha256: str, name: str) -> Path:
+        if not _SHA256.fullmatch(sha256):
+            raise ValueError("not a SHA-256 digest")
+        return self._folder / sha256 / name
+
+    def _keep_words(self, sha256: str, page: int, words: Sequence[PageWord]) -> None:
+        words_json = json.dumps([asdict(word) for word in words]).encode()
+        _write_whole(self._build_path(sha256, f"{page}.json"), words_json)
+
+    def _keep(self, path: Path, picture: bytes) -> None:
+        _write_whole(path, picture)
+        pictures = [(found_path.stat(), found_path) for found_path in self._folder.glob("*/*.webp")]
+        excess = sum(status.st_size for status, _ in pictures) - _MAX_CACHED_BYTES
+        if excess <= 0:
+            return
+        excess += round(_MAX_CACHED_BYTES * (1 - _KEPT_SHARE))
+        for status, old_path in sorted(pictures, key=lambda entry: entry[0].st_mtime):
+            if excess <= 0 or old_path == path:
+                break
+            old_path.unlink(missing_ok=True)
+            excess -= status.st_size
+
+    def _forget(self, sha256: str) -> None:
+        folder = self._build_path(sha256, "any").parent
+        for path in folder.glob("*"):
+            path.unlink(missing_ok=True)
+        if folder.is_dir():
+            folder.rmdir()
+
+
+def find_marks(words: Sequence[PageWord], passage: str) -> tuple[Mark, ...]:
+    """Return the rectangles around the words of a passage, one for each line of the page."""
+    marked_indexes = _find_whole_passage(words, passage) or _find_runs(words, passage)
+    return tuple(_join_lines([words[index] for index in sorted(marked_indexes)]))
+
+
+def _find_whole_passage(words: Sequence[PageWord], passage: str) -> set[int]:
+    """Return the indexes of the words that hold the passage, whatever its spaces and hyphens."""
+    wanted_letters = _fold("".join(passage.split()[:_MAX_PASSAGE_WORDS]))
+    owners: list[int] = []
+    """For each letter of the page, the word that it belongs to."""
+    folded_words = [_fold(word.text) for word in words]
+    for index, folded_word in enumerate(folded_words):
+        owners += [index] * len(folded_word)
+    start = "".join(folded_words).find(wanted_letters) if wanted_letters else -1
+    return set() if start < 0 else set(owners[start : start + len(wanted_letters)])
+
+
+def _find_runs(words: Sequence[PageWord], passage: str) -> set[int]:
+    """Return the indexes of words that stand in the passage in the same order, several in a row."""
+    page_words = [_fold(word.text) for word in words]
+    passage_words = [_fold(word) for word in passage.split()[:_MAX_PASSAGE_WORDS]]
+    matcher = SequenceMatcher(None, page_words, passage_words, autojunk=False)
+    indexes: set[int] = set()
+    for match in matcher.get_matching_blocks():
+        if match.size >= min(_MIN_RUN_WORDS, len(passage_words)):
+            indexes.update(range(match.a, match.a + match.size))
+    return indexes
+
+
+def _join_lines(words: Sequence[PageWord]) -> list[Mark]:
+    marks: list[Mark] = []
+    for word in words:
+        last_mark = marks[-1] if marks else None
+        middle = (word.top + word.bottom) / 2
+        is_same_line = (
+            last_mark is not None
+            and last_mark.top < middle < last_mark.bottom
+            and word.left >= last_mark.left
+        )
+        if last_mark is not None and is_same_line:
+            marks[-1] = Mark(
+                last_mark.left,
+                min(last_mark.top, word.top),
+                max(last_mark.right, word.right),
+                max(last_mark.bottom, word.bottom),
+            )
+        else:
+            marks.append(Mark(word.left, word.top, word.right, word.bottom))
+    return marks
+
+
+def _fold(text: str) -> str:
+    return "".join(_LETTERS.findall(text.casefold()))
+
+
+def _read_if_there(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a file that is whole or not there; where that fails, only time is lost."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
+            file.write(content)
+        Path(file.name).replace(path)
+    except OSError as error:
+        _log.warning("a page could not be kept: %s", error)

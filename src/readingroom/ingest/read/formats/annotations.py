@@ -1,0 +1,127 @@
+"""What people added to a PDF's page: answers typed into its form, and the text of annotations."""
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pypdfium2
+import pypdfium2.raw as pdfium
+
+from readingroom.ingest.read.page import Line, normalize_text
+
+_MAX_ANNOTATIONS = 5_000
+"""Of one page; a form has some hundreds."""
+_MAX_TEXT_BYTES = 200_000
+_LINE_HEIGHT = 14.0
+"""A field that is higher than this holds several lines, of which the first is at its top."""
+_LETTER_SIZE = 9.0
+_ROW_TOLERANCE = 0.8
+"""A field belongs to a line that is no more than so many letter heights above or below."""
+_CHECKED_MARK = "[x]"
+
+_TEXT_FIELDS = (
+    pdfium.FPDF_FORMFIELD_TEXTFIELD,
+    pdfium.FPDF_FORMFIELD_COMBOBOX,
+    pdfium.FPDF_FORMFIELD_LISTBOX,
+)
+_CHECKED_FIELDS = (pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON)
+# A pop-up repeats the note it belongs to, and a link has no words of its own.
+_WORDLESS_ANNOTATIONS = (pdfium.FPDF_ANNOT_POPUP, pdfium.FPDF_ANNOT_LINK)
+
+PlaceBox = Callable[[pdfium.FS_RECTF], tuple[float, float, float]]
+"""Returns the left, the bottom and the height of a box on the page as it is shown."""
+
+
+def read_annotations(page: pypdfium2.PdfPage, place_box: PlaceBox) -> list[Line]:
+    """Return the answers and notes on a page as lines, each where it stands."""
+    annotation_count = min(pdfium.FPDFPage_GetAnnotCount(page), _MAX_ANNOTATIONS)
+    lines: list[Line] = []
+    for index in range(annotation_count):
+        with _open_annotation(page, index) as annotation:
+            text = _read_text(page, annotation) if annotation else ""
+            if not text:
+                continue
+            rectangle = pdfium.FS_RECTF()
+            pdfium.FPDFAnnot_GetRect(annotation, rectangle)
+            left, bottom, height = place_box(rectangle)
+            first_bottom = bottom + max(0.0, height - _LINE_HEIGHT)
+            for row, row_text in enumerate(text.splitlines()):
+                row_bottom = first_bottom - row * _LINE_HEIGHT
+                if clean_text := normalize_text(row_text).strip():
+                    lines.append(
+                        Line(clean_text, left, row_bottom, _LETTER_SIZE, False, row_bottom)
+                    )
+    return lines
+
+
+def insert_line(lines: list[Line], added_line: Line) -> None:
+    """Insert a line after the one that it belongs to: its label, else the nearest line above."""
+    label_index, label_left = None, float("-inf")
+    above_index, above_distance = -1, float("inf")
+    for index, line in enumerate(lines):
+        distance = line.bottom - added_line.bottom
+        is_level = abs(distance) < _ROW_TOLERANCE * max(line.size, added_line.size)
+        if is_level and label_left < line.left <= added_line.left:
+            label_index, label_left = index, line.left
+        if 0 <= distance <= above_distance:
+            above_index, above_distance = index, distance
+    if label_index is None:
+        lines.insert(above_index + 1, added_line)
+        return
+    # Exactly level, so that both become one row.
+    added_line.bottom = added_line.last_bottom = lines[label_index].last_bottom
+    added_line.left = max(added_line.left, label_left + 1)
+    lines.insert(label_index + 1, added_line)
+
+
+@contextmanager
+def _open_annotation(
+    page: pypdfium2.PdfPage, index: int
+) -> Iterator[pdfium.FPDF_ANNOTATION | None]:
+    annotation = pdfium.FPDFPage_GetAnnot(page, index)
+    try:
+        yield annotation
+    finally:
+        if annotation:
+            pdfium.FPDFPage_CloseAnnot(annotation)
+
+
+def _read_text(page: pypdfium2.PdfPage, annotation: pdfium.FPDF_ANNOTATION) -> str:
+    if pdfium.FPDFAnnot_GetFlags(annotation) & pdfium.FPDF_ANNOT_FLAG_HIDDEN:
+        return ""
+    subtype = pdfium.FPDFAnnot_GetSubtype(annotation)
+    if subtype == pdfium.FPDF_ANNOT_WIDGET:
+        return _read_answer(page, annotation)
+    if subtype in _WORDLESS_ANNOTATIONS:
+        return ""
+    text = _read_string(
+        lambda buffer, length: pdfium.FPDFAnnot_GetStringValue(
+            annotation, b"Contents", buffer, length
+        )
+    ).strip()
+    # Free text stands on the page as it is; a note is seen only when it is opened.
+    return text if not text or subtype == pdfium.FPDF_ANNOT_FREETEXT else f"[Note: {text}]"
+
+
+def _read_answer(page: pypdfium2.PdfPage, annotation: pdfium.FPDF_ANNOTATION) -> str:
+    form = page.formenv
+    if form is None:
+        return ""
+    field_type = pdfium.FPDFAnnot_GetFormFieldType(form, annotation)
+    if field_type in _CHECKED_FIELDS:
+        return _CHECKED_MARK if pdfium.FPDFAnnot_IsChecked(form, annotation) else ""
+    if field_type not in _TEXT_FIELDS:
+        return ""
+    return _read_string(
+        lambda buffer, length: pdfium.FPDFAnnot_GetFormFieldValue(form, annotation, buffer, length)
+    ).strip()
+
+
+def _read_string(read_value: Callable[[object, int], int]) -> str:
+    """Return a string that PDFium writes to a buffer, of which it first tells the size."""
+    length = min(read_value(None, 0), _MAX_TEXT_BYTES)
+    if length <= 2:
+        return ""
+    buffer = ctypes.create_string_buffer(length)
+    read_value(ctypes.cast(buffer, ctypes.POINTER(pdfium.FPDF_WCHAR)), length)
+    return buffer.raw.decode("utf-16-le", "replace").rstrip("\x00").replace("\r", "\n")

@@ -1,0 +1,151 @@
+"""Reads e-mail (.eml): who wrote to whom, when, the text, and the files that are attached."""
+
+import email.policy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.errors import MessageError
+from email.message import EmailMessage
+from email.parser import BytesParser
+from typing import cast
+
+from readingroom.ingest.document import ReadOptions, Refusal
+from readingroom.ingest.read.formats.plain import add_paragraphs
+from readingroom.ingest.read.formats.web import add_html
+from readingroom.ingest.read.page import RawPage
+from readingroom.ingest.read.reflow import PageBuilder
+
+_SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_MAX_HEADER_CHARS = 2_000
+_MAX_PARTS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class ContainedFile:
+    """A file inside another: attached to a message, or packed in an archive."""
+
+    name: str
+    content: bytes
+
+
+def read_eml(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+    """Return a message as one page; raise a `Refusal`."""
+    message = _parse_message(content)
+    headers = [(name, _get_header(message, name)) for name in _SHOWN_HEADERS]
+    plain_parts: list[str] = []
+    html_parts: list[str] = []
+    for part in _iterate_parts(message):
+        if not _is_attachment(part):
+            match part.get_content_type():
+                case "text/plain":
+                    plain_parts.append(_decode_part(part))
+                case "text/html":
+                    html_parts.append(_decode_part(part))
+    attachment_names = [attached_file.name for attached_file in list_attachments(content)]
+    # Programs send the same text in both forms, and the plain one needs no interpretation.
+    has_plain_text = any(text.strip() for text in plain_parts)
+    return make_message_page(
+        headers, plain_parts if has_plain_text else [], html_parts, attachment_names
+    )
+
+
+def make_message_page(
+    headers: list[tuple[str, str]],
+    plain_parts: list[str],
+    html_parts: list[str],
+    attachment_names: list[str],
+) -> list[RawPage]:
+    """Return a message as one page: its headers, its text, the names of what is attached."""
+    pages = PageBuilder()
+    if attachment_names:
+        headers = [*headers, ("Attachments", ", ".join(attachment_names))]
+    pages.add_paragraph("\n".join(f"{name}: {value}" for name, value in headers if value))
+    for plain_text in plain_parts:
+        add_paragraphs(plain_text, pages)
+    if not plain_parts:
+        for html_text in html_parts:
+            add_html(html_text, pages)
+    return pages.finish()
+
+
+def list_attachments(content: bytes) -> list[ContainedFile]:
+    """Return the files attached to a message, and messages attached to it; raise a `Refusal`."""
+    attached_files = []
+    for part in _iterate_parts(_parse_message(content)):
+        if not _is_attachment(part):
+            continue
+        if part.get_content_type() == "message/rfc822":
+            inner_message = cast(EmailMessage, part.get_payload(0))
+            subject = _get_header(inner_message, "Subject")
+            name = part.get_filename() or f"{subject or 'message'}.eml"
+            attached_files.append(ContainedFile(name, _to_bytes(inner_message)))
+        else:
+            payload = part.get_payload(decode=True)
+            content_bytes = payload if isinstance(payload, bytes) else b""
+            attached_files.append(ContainedFile(part.get_filename() or "attachment", content_bytes))
+    return attached_files
+
+
+def _parse_message(content: bytes) -> EmailMessage:
+    try:
+        message = BytesParser(policy=email.policy.default).parsebytes(content)
+    except RecursionError as error:
+        raise _make_nesting_refusal() from error
+    if not message.keys() or not any(message.get(name) for name in ("From", "Date", "Subject")):
+        raise Refusal(
+            "extraction_failed", "The file is named .eml, but does not begin with mail headers"
+        )
+    return message
+
+
+def _iterate_parts(message: EmailMessage) -> Iterator[EmailMessage]:
+    """Yield the parts of a message that have content, not those of messages attached to it."""
+    stack: list[EmailMessage] = [message]
+    part_count = 0
+    while stack:
+        part = stack.pop()
+        part_count += 1
+        if part_count > _MAX_PARTS:
+            raise _make_nesting_refusal()
+        if part.get_content_maintype() == "multipart":
+            payload = part.get_payload()
+            if isinstance(payload, list):
+                stack += reversed(payload)  # type: ignore[arg-type]
+        else:
+            yield part
+
+
+def _is_attachment(part: EmailMessage) -> bool:
+    """Whether a part is a file of its own, not the text nor a picture shown in it."""
+    if part.get_content_type() == "message/rfc822":
+        return True
+    disposition = part.get_content_disposition()
+    is_shown_picture = part.get_content_maintype() == "image" and "Content-ID" in part
+    if is_shown_picture and disposition != "attachment":
+        return False
+    return disposition == "attachment" or part.get_filename() is not None
+
+
+def _decode_part(part: EmailMessage) -> str:
+    try:
+        return str(part.get_content())
+    except (LookupError, UnicodeError, ValueError):  # an encoding that nobody knows
+        payload = part.get_payload(decode=True)
+        return payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
+
+
+def _get_header(message: EmailMessage, name: str) -> str:
+    try:
+        return " ".join(str(message.get(name, "")).split())[:_MAX_HEADER_CHARS]
+    except (ValueError, IndexError, AttributeError, TypeError):  # the parser fails on some
+        return ""
+
+
+def _to_bytes(message: EmailMessage) -> bytes:
+    try:
+        return message.as_bytes()
+    except (RecursionError, MessageError, ValueError, LookupError, AttributeError) as error:
+        raise Refusal("extraction_failed", "A message attached to it cannot be read") from error
+
+
+def _make_nesting_refusal() -> Refusal:
+    return Refusal("extraction_failed", "The message has too many parts inside each other")

@@ -1,0 +1,1 @@
+"""Office files: Word, OpenDocument and Excel, and the containers they come in."""

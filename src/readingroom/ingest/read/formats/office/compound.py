@@ -1,0 +1,163 @@
+"""Opens compound files, the older container of Office, and reads the .doc files of Word 97."""
+
+import io
+import re
+import struct
+from collections.abc import Iterator
+
+import olefile
+
+from readingroom.ingest.document import ReadOptions, Refusal
+from readingroom.ingest.read.page import RawPage
+from readingroom.ingest.read.reflow import CELL_SEPARATOR, PageBuilder
+
+_WORD_MAGIC = 0xA5EC
+_ENCRYPTED_FLAG, _SECOND_TABLE_FLAG = 0x0100, 0x0200
+_TEXT_LENGTHS_OFFSET = 0x4C
+_PIECES_OFFSET = 0x01A2
+_COMPRESSED_FLAG = 0x4000_0000
+_FORMATTING_MARK, _PIECES_MARK = 1, 2
+_MAX_STREAM_BYTES = 256 * 2**20
+_FIELD_MARK = re.compile("[\x13\x14\x15]")
+_CHARACTERS = str.maketrans(
+    {
+        "\r": "\n\n",
+        "\x0b": "\n",
+        "\x07": CELL_SEPARATOR,
+        "\x0e": "\n\n",
+        "\x1e": "-",
+        "\x1f": "",
+        "\x01": "",
+        "\x02": "",
+        "\x05": "",
+        "\x08": "",
+    }
+)
+
+
+class CompoundFile:
+    """A compound file in memory: streams by their paths."""
+
+    def __init__(self, content: bytes) -> None:
+        """Raise a `Refusal` for a damaged file."""
+        try:
+            self._file = olefile.OleFileIO(io.BytesIO(content))
+        except (OSError, ValueError, TypeError, IndexError, struct.error) as error:
+            raise Refusal(
+                "extraction_failed", "The file is damaged, or ends early: fetch it again"
+            ) from error
+        self.paths = {tuple(path) for path in self._file.listdir(streams=True, storages=False)}
+
+    def read(self, *path: str) -> bytes:
+        """Return a stream, empty if there is none; raise a `Refusal`."""
+        if path not in self.paths:
+            return b""
+        try:
+            if self._file.get_size(list(path)) > _MAX_STREAM_BYTES:
+                raise Refusal("extraction_failed", "A part of the file is too large")
+            stream_bytes: bytes = self._file.openstream(list(path)).read()
+        except (OSError, ValueError, TypeError, IndexError, struct.error) as error:
+            raise Refusal("extraction_failed", "The file is damaged") from error
+        return stream_bytes
+
+
+def read_doc(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+    """Return the pages of a Word 97 document; raise a `Refusal`."""
+    compound = CompoundFile(content)
+    if ("EncryptedPackage",) in compound.paths:
+        raise make_encryption_refusal()
+    document = compound.read("WordDocument")
+    if not document:
+        raise Refusal(
+            "extraction_failed",
+            "The file is not a Word document, though it is named like one. Save it as PDF",
+        )
+    try:
+        text = _read_word_text(compound, document)
+    except (struct.error, IndexError) as error:
+        raise Refusal("extraction_failed", "The Word document is damaged") from error
+    pages = PageBuilder()
+    for page_text in _drop_field_codes(text).split("\x0c"):
+        for paragraph in page_text.translate(_CHARACTERS).split("\n\n"):
+            pages.add_paragraph(paragraph.strip(CELL_SEPARATOR))
+        pages.end_page()
+    return pages.finish()
+
+
+def make_encryption_refusal() -> Refusal:
+    """Return the refusal of an office file that asks for a password."""
+    return Refusal(
+        "extraction_failed", "The file is encrypted and does not open without its password"
+    )
+
+
+def _read_word_text(compound: CompoundFile, document: bytes) -> str:
+    """Return the main text and the footnotes, put together from the pieces they are stored in."""
+    magic, version = struct.unpack_from("<HH", document)
+    (flags,) = struct.unpack_from("<H", document, 0x0A)
+    if magic != _WORD_MAGIC or version < 0x00C1:
+        raise Refusal(
+            "extraction_failed", "The document is older than Word 97. Save it as PDF or .docx"
+        )
+    if flags & _ENCRYPTED_FLAG:
+        raise make_encryption_refusal()
+    text_length, footnotes_length = struct.unpack_from("<ii", document, _TEXT_LENGTHS_OFFSET)
+    pieces_start, pieces_length = struct.unpack_from("<ii", document, _PIECES_OFFSET)
+    table = compound.read("1Table" if flags & _SECOND_TABLE_FLAG else "0Table")
+    piece_table = _find_piece_table(table[pieces_start : pieces_start + pieces_length])
+    text = "".join(_iterate_pieces(piece_table, document))
+    return text[: max(0, text_length) + max(0, footnotes_length)]
+
+
+def _find_piece_table(clx: bytes) -> bytes:
+    offset = 0
+    while offset < len(clx):
+        if clx[offset] == _PIECES_MARK:
+            (length,) = struct.unpack_from("<I", clx, offset + 1)
+            return clx[offset + 5 : offset + 5 + length]
+        if clx[offset] != _FORMATTING_MARK:
+            break
+        (length,) = struct.unpack_from("<H", clx, offset + 1)
+        offset += 3 + length
+    raise Refusal("extraction_failed", "The Word document is damaged")
+
+
+def _iterate_pieces(piece_table: bytes, document: bytes) -> Iterator[str]:
+    piece_count = (len(piece_table) - 4) // 12
+    positions = struct.unpack_from(f"<{piece_count + 1}I", piece_table)
+    # Pieces of a sound file do not overlap, so together they are no longer than the file.
+    bytes_left = len(document)
+    for index in range(piece_count):
+        length = positions[index + 1] - positions[index]
+        offset_in_table = 4 * (piece_count + 1) + 8 * index
+        _, place, _ = struct.unpack_from("<HIH", piece_table, offset_in_table)
+        is_compressed = bool(place & _COMPRESSED_FLAG)
+        start = (place & ~_COMPRESSED_FLAG) // (2 if is_compressed else 1)
+        byte_length = max(0, length) * (1 if is_compressed else 2)
+        bytes_left -= byte_length
+        if bytes_left < 0:
+            raise Refusal("extraction_failed", "The Word document is damaged")
+        encoding = "cp1252" if is_compressed else "utf-16-le"
+        yield document[start : start + byte_length].decode(encoding, "replace")
+
+
+def _drop_field_codes(text: str) -> str:
+    """Return the text with the results of fields, without the instructions that computed them."""
+    text_pieces: list[str] = []
+    is_result: list[bool] = []
+    """For each field around, whether its result is being read."""
+    start = 0
+    for mark in [*_FIELD_MARK.finditer(text), None]:
+        end = mark.start() if mark else len(text)
+        if all(is_result):
+            text_pieces.append(text[start:end])
+        if mark is None:
+            break
+        start = mark.end()
+        if mark[0] == "\x13":
+            is_result.append(False)
+        elif is_result and mark[0] == "\x14":
+            is_result[-1] = True
+        elif is_result:
+            is_result.pop()
+    return "".join(text_pieces)

@@ -1,0 +1,155 @@
+"""Reads Word documents (.docx): paragraphs, headings, tables, notes, and pages as Word set them.
+
+Macros and embedded objects are not looked at.
+"""
+
+from collections.abc import Collection, Iterator
+from xml.etree.ElementTree import Element
+
+from readingroom.ingest.document import ReadOptions
+from readingroom.ingest.read.formats.office.archive import Archive
+from readingroom.ingest.read.formats.office.word_styles import Numbering, Styles
+from readingroom.ingest.read.formats.office.xml import parse_xml
+from readingroom.ingest.read.page import RawPage
+from readingroom.ingest.read.reflow import PageBuilder
+
+MAX_UNPACKED_BYTES = 128 * 2**20
+"""Of the parts that are read; pictures, which are the bulk of an office file, are not."""
+
+_PAGE_MARK = "\f"
+# Moved and deleted text is no longer part of the document, and a fallback repeats what stands
+# beside it.
+_SKIPPED_ELEMENTS = frozenset(
+    ("del", "moveFrom", "Fallback", "instrText", "delText", "object", "pict")
+)
+_WRAPPERS = frozenset(("sdt", "sdtContent", "ins", "moveTo", "customXml", "smartTag"))
+
+
+def read_docx(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+    """Return the pages of a document; raise a `Refusal`."""
+    archive = Archive(content, MAX_UNPACKED_BYTES)
+    styles = Styles(_read_part(archive, "word/styles.xml"))
+    numbering = Numbering(_read_part(archive, "word/numbering.xml"), styles)
+    body = parse_xml(archive.read("word/document.xml")).find("body")
+    writer = _DocumentWriter(styles, numbering)
+    if body is not None:
+        writer.write_blocks(body)
+    for part_name, note_tag in (("footnotes", "footnote"), ("endnotes", "endnote")):
+        notes = _read_part(archive, f"word/{part_name}.xml")
+        if notes is not None:
+            writer.write_notes(notes, note_tag)
+    return writer.pages.finish()
+
+
+def _read_part(archive: Archive, part_name: str) -> Element | None:
+    return parse_xml(archive.read(part_name)) if part_name in archive else None
+
+
+class _DocumentWriter:
+    """Writes the blocks of a document to pages."""
+
+    def __init__(self, styles: Styles, numbering: Numbering) -> None:
+        self.pages = PageBuilder()
+        self._styles = styles
+        self._numbering = numbering
+
+    def write_blocks(self, container: Element) -> None:
+        for block in _iterate_children(container, ("p", "tbl")):
+            if block.tag == "p":
+                self._write_paragraph(block)
+            else:
+                self._write_table(block)
+
+    def write_notes(self, notes: Element, note_tag: str) -> None:
+        for note in notes.iter(note_tag):
+            # Those with a type are the lines that separate notes from the text.
+            if note.get("type") in (None, "normal"):
+                text = "\n".join(_read_text(paragraph) for paragraph in note.iter("p"))
+                self.pages.add_paragraph(f"{note.get('id', '')} {text.strip()}".strip())
+
+    def _write_paragraph(self, paragraph: Element) -> None:
+        properties = paragraph.find("pPr")
+        style_id = _get_value(properties, "pStyle")
+        text = _read_text(paragraph)
+        # Boxes of text hold paragraphs of their own, which come after the one they are tied to.
+        boxes = [box for box in _iterate_kept(paragraph) if box.tag == "txbxContent"]
+        if text.strip():
+            list_label = self._numbering.make_label(properties, style_id)
+            text = f"{list_label} {text}" if list_label else text
+        heading_level = self._styles.find_heading_level(properties, style_id)
+        before_break, *after_breaks = text.split(_PAGE_MARK)
+        if self._styles.breaks_page_before(properties):
+            self.pages.end_page()
+        self.pages.add_paragraph(before_break, heading_level)
+        for page_text in after_breaks:
+            self.pages.end_page()
+            self.pages.add_paragraph(page_text, heading_level)
+        for box in boxes:
+            self.write_blocks(box)
+
+    def _write_table(self, table: Element) -> None:
+        is_first_row = True
+        for row in _iterate_children(table, ("tr",)):
+            cells = [_read_text(cell) for cell in _iterate_children(row, ("tc",))]
+            if any(_PAGE_MARK in cell for cell in cells):
+                self.pages.end_page()
+            self.pages.add_row([cell.replace(_PAGE_MARK, " ") for cell in cells], is_first_row)
+            is_first_row = False
+
+
+def _iterate_children(container: Element, tags: Collection[str]) -> Iterator[Element]:
+    """Yield the children with these tags, also those inside content controls and insertions."""
+    stack = [iter(container)]
+    while stack:
+        element = next(stack[-1], None)
+        if element is None:
+            stack.pop()
+        elif element.tag in tags:
+            yield element
+        elif element.tag in _WRAPPERS:
+            stack.append(iter(element))
+
+
+def _iterate_kept(element: Element) -> Iterator[Element]:
+    """Yield what is inside an element, without what is deleted and what is inside boxes of text."""
+    stack = [iter(element)]
+    while stack:
+        child = next(stack[-1], None)
+        if child is None:
+            stack.pop()
+        elif child.tag not in _SKIPPED_ELEMENTS and not _is_hidden(child):
+            yield child
+            if child.tag != "txbxContent":
+                stack.append(iter(child))
+
+
+def _is_hidden(run: Element) -> bool:
+    return run.tag == "r" and run.find("rPr/vanish") is not None
+
+
+def _read_text(element: Element) -> str:
+    text_pieces: list[str] = []
+    for child in _iterate_kept(element):
+        match child.tag:
+            case "t":
+                text_pieces.append(child.text or "")
+            case "tab" if not child.attrib:  # a tab stop, which is a setting, has attributes
+                text_pieces.append(" ")
+            case "noBreakHyphen":
+                text_pieces.append("-")
+            case "p" if text_pieces:
+                text_pieces.append("\n")
+            case "br" if child.get("type") == "page":
+                text_pieces.append(_PAGE_MARK)
+            case "br" | "cr":
+                text_pieces.append("\n")
+            case "lastRenderedPageBreak":
+                text_pieces.append(_PAGE_MARK)
+            case "footnoteReference" | "endnoteReference":
+                text_pieces.append(f"[{child.get('id', '')}]")
+    return "".join(text_pieces)
+
+
+def _get_value(properties: Element | None, child_tag: str) -> str | None:
+    child = properties.find(child_tag) if properties is not None else None
+    return child.get("val") if child is not None else None

@@ -1,0 +1,193 @@
+"""Reads messages of Outlook (.msg): the same of them as of other e-mail."""
+
+import struct
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.message import EmailMessage
+from mimetypes import guess_type
+
+from readingroom.ingest.document import ReadOptions, Refusal
+from readingroom.ingest.read.formats.mail import ContainedFile, make_message_page
+from readingroom.ingest.read.formats.office.compound import CompoundFile
+from readingroom.ingest.read.page import RawPage
+
+# Properties by their numbers in MAPI.
+_SUBJECT, _BODY, _HTML_BODY = 0x0037, 0x1000, 0x1013
+_SENDER_NAME, _SENDER_ADDRESS, _SENDER_INTERNET_ADDRESS = 0x0C1A, 0x0C1F, 0x5D01
+_RECIPIENTS, _COPY_RECIPIENTS = 0x0E04, 0x0E03
+_SENT_AT, _RECEIVED_AT = 0x0039, 0x0E06
+_CODE_PAGES = (0x3FFD, 0x3FDE)
+_ATTACHED_CONTENT, _LONG_FILE_NAME, _SHORT_FILE_NAME, _DISPLAY_NAME = 0x3701, 0x3707, 0x3704, 0x3001
+_CONTENT_ID, _IS_HIDDEN = 0x3712, 0x7FFE
+
+_UNICODE_TYPE, _BYTES_TEXT_TYPE, _BINARY_TYPE, _STORAGE_TYPE = "001F", "001E", "0102", "000D"
+_ENTRY_BYTES = 16
+_TOP_HEADER_BYTES, _EMBEDDED_HEADER_BYTES, _ATTACHMENT_HEADER_BYTES = 32, 24, 8
+_EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
+_MAX_DEPTH = 5
+_MAX_ATTACHMENTS = 500
+
+
+def read_msg(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+    """Return a message as one page; raise a `Refusal`."""
+    message = _OutlookMessage(_open_message(content))
+    attachment_names = [attached_file.name for attached_file in message.list_attachments()]
+    headers, plain_text, html_text = message.headers, message.plain_text, message.html_text
+    plain_parts = [plain_text] if plain_text.strip() else []
+    return make_message_page(headers, plain_parts, [html_text], attachment_names)
+
+
+def list_msg_attachments(content: bytes) -> list[ContainedFile]:
+    """Return the files attached to a message, and messages attached to it; raise a `Refusal`."""
+    return _OutlookMessage(_open_message(content)).list_attachments()
+
+
+def _open_message(content: bytes) -> CompoundFile:
+    compound = CompoundFile(content)
+    if ("__properties_version1.0",) not in compound.paths:
+        raise Refusal(
+            "extraction_failed", "The file is named .msg, but holds no message of Outlook"
+        )
+    return compound
+
+
+class _OutlookMessage:
+    """A message, or one that is attached to another."""
+
+    def __init__(self, compound: CompoundFile, path: tuple[str, ...] = (), depth: int = 0) -> None:
+        self._compound = compound
+        self._path = path
+        self._depth = depth
+        header_bytes = _EMBEDDED_HEADER_BYTES if path else _TOP_HEADER_BYTES
+        self._values = _read_fixed_values(compound, path, header_bytes)
+        self._encoding = self._find_encoding()
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        sender_name = self._read_text(_SENDER_NAME)
+        sender_address = self._read_text(_SENDER_INTERNET_ADDRESS) or self._read_text(
+            _SENDER_ADDRESS
+        )
+        has_address = "@" in sender_address and sender_address != sender_name
+        sender = f"{sender_name} <{sender_address}>".strip() if has_address else sender_name
+        return [
+            ("From", sender),
+            ("To", self._read_text(_RECIPIENTS)),
+            ("Cc", self._read_text(_COPY_RECIPIENTS)),
+            ("Date", self._read_date()),
+            ("Subject", self._read_text(_SUBJECT)),
+        ]
+
+    @property
+    def plain_text(self) -> str:
+        return self._read_text(_BODY)
+
+    @property
+    def html_text(self) -> str:
+        html_bytes = self._compound.read(*self._path, _name_stream(_HTML_BODY, _BINARY_TYPE))
+        if html_bytes:
+            return html_bytes.decode(self._encoding, "replace")
+        return self._read_text(_HTML_BODY)
+
+    def list_attachments(self) -> list[ContainedFile]:
+        return [*self._iterate_attachments()]
+
+    def _iterate_attachments(self) -> Iterator[ContainedFile]:
+        depth = len(self._path)
+        storages = sorted(
+            {
+                path[depth]
+                for path in self._compound.paths
+                if path[:depth] == self._path
+                and len(path) > depth + 1
+                and path[depth].startswith("__attach_version1.0_")
+            }
+        )
+        if len(storages) > _MAX_ATTACHMENTS:
+            raise Refusal("extraction_failed", "The message has too many attachments")
+        for storage in storages:
+            attached_file = self._read_attachment((*self._path, storage))
+            if attached_file is not None:
+                yield attached_file
+
+    def _read_attachment(self, path: tuple[str, ...]) -> ContainedFile | None:
+        values = _read_fixed_values(self._compound, path, _ATTACHMENT_HEADER_BYTES)
+        is_shown_picture = values.get(_IS_HIDDEN) and self._read_text(_CONTENT_ID, path)
+        if is_shown_picture:
+            return None
+        name = (
+            self._read_text(_LONG_FILE_NAME, path)
+            or self._read_text(_SHORT_FILE_NAME, path)
+            or self._read_text(_DISPLAY_NAME, path)
+            or "attachment"
+        )
+        content_name = _name_stream(_ATTACHED_CONTENT, _BINARY_TYPE)
+        if (*path, content_name) in self._compound.paths:
+            return ContainedFile(name, self._compound.read(*path, content_name))
+        inner_path = (*path, _name_stream(_ATTACHED_CONTENT, _STORAGE_TYPE))
+        if (*inner_path, "__properties_version1.0") not in self._compound.paths:
+            return None  # an object that only the program that made it can open
+        if self._depth >= _MAX_DEPTH:
+            raise Refusal("extraction_failed", "Messages are attached to each other too deeply")
+        inner_message = _OutlookMessage(self._compound, inner_path, self._depth + 1)
+        return ContainedFile(f"{name.removesuffix('.msg')}.eml", inner_message.to_eml())
+
+    def to_eml(self) -> bytes:
+        """Return the message in the common format of e-mail."""
+        message = EmailMessage()
+        for name, value in self.headers:
+            if value:
+                message[name] = " ".join(value.split())
+        message.set_content(self.plain_text)
+        if self.html_text and not self.plain_text.strip():
+            message.set_content(self.html_text, subtype="html")
+        for attached_file in self._iterate_attachments():
+            media_type = guess_type(attached_file.name)[0] or "application/octet-stream"
+            main_type, _, sub_type = media_type.partition("/")
+            if main_type in ("message", "text", "multipart"):
+                main_type, sub_type = "application", "octet-stream"
+            message.add_attachment(
+                attached_file.content, main_type, sub_type, filename=attached_file.name
+            )
+        return message.as_bytes()
+
+    def _find_encoding(self) -> str:
+        for number in _CODE_PAGES:
+            code_page = self._values.get(number, 0)
+            if code_page == 65001:
+                return "utf-8"
+            if 1250 <= code_page <= 1258:
+                return f"cp{code_page}"
+        return "cp1252"
+
+    def _read_text(self, number: int, path: tuple[str, ...] | None = None) -> str:
+        path = self._path if path is None else path
+        unicode_bytes = self._compound.read(*path, _name_stream(number, _UNICODE_TYPE))
+        if unicode_bytes:
+            return unicode_bytes.decode("utf-16-le", "replace").rstrip("\x00")
+        text_bytes = self._compound.read(*path, _name_stream(number, _BYTES_TEXT_TYPE))
+        return text_bytes.decode(self._encoding, "replace").rstrip("\x00")
+
+    def _read_date(self) -> str:
+        ticks = self._values.get(_SENT_AT) or self._values.get(_RECEIVED_AT) or 0
+        try:
+            moment = _EPOCH + timedelta(microseconds=ticks // 10)
+        except OverflowError:
+            return ""
+        return f"{moment:%a, %d %b %Y %H:%M:%S +0000}" if ticks else ""
+
+
+def _name_stream(number: int, type_code: str) -> str:
+    return f"__substg1.0_{number:04X}{type_code}"
+
+
+def _read_fixed_values(
+    compound: CompoundFile, path: tuple[str, ...], header_bytes: int
+) -> dict[int, int]:
+    """Return the properties of fixed size, as numbers."""
+    entries = compound.read(*path, "__properties_version1.0")[header_bytes:]
+    values: dict[int, int] = {}
+    for start in range(0, len(entries) - _ENTRY_BYTES + 1, _ENTRY_BYTES):
+        _, number, _, value = struct.unpack_from("<HHIQ", entries, start)
+        values[number] = value
+    return values

@@ -1,0 +1,110 @@
+"""Reads plain texts: .txt, Markdown and .csv, in whatever usual encoding they are."""
+
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+
+from readingroom.ingest.document import ReadOptions, Refusal
+from readingroom.ingest.read.page import RawPage
+from readingroom.ingest.read.reflow import PageBuilder
+
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_MARKDOWN_HEADING = re.compile(r"(?P<marks>#{1,6})\s+(?P<title>[^#].*?)\s*#*")
+_MARKDOWN_LINK = re.compile(r"!?\[([^\]\[]{0,500})\]\([^()\s]{0,2000}\)")
+_MARKDOWN_EMPHASIS = re.compile(r"\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`")
+_MARKDOWN_RULE = re.compile(r"[-*_ =|:+]{3,}")
+_MAX_MARKED_CHARS = 10_000
+"""Of a line in which emphasis and links are looked for."""
+_DELIMITERS = ",;\t|"
+_SAMPLED_LINES = 20
+
+
+def decode_text(content: bytes) -> str:
+    """Return the characters of a text, by its byte order mark, as UTF-8, or as Windows-1252."""
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if content.startswith(mark):
+            return content.decode(encoding, "replace")
+    if b"\x00" in content:
+        raise Refusal("extraction_failed", "The file is named like a text, but holds other data")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        # Every byte means something there, so this cannot fail.
+        return content.decode("cp1252", "replace")
+
+
+def read_text(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+    """Return a text, page by page where it has form feeds; raise a `Refusal`."""
+    pages = PageBuilder()
+    for page_text in decode_text(content).split("\f"):
+        add_paragraphs(page_text, pages)
+        pages.end_page()
+    return pages.finish()
+
+
+def read_markdown(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+    """Return a Markdown text, its headings as headings; raise a `Refusal`."""
+    pages = PageBuilder()
+    paragraph_lines: list[str] = []
+    for line in [*decode_text(content).splitlines(), ""]:
+        text_line = line.strip()
+        heading = _MARKDOWN_HEADING.fullmatch(text_line[:_MAX_MARKED_CHARS])
+        if heading or not text_line:
+            pages.add_paragraph("\n".join(paragraph_lines))
+            paragraph_lines.clear()
+        if heading:
+            pages.add_paragraph(_strip_marks(heading["title"]), len(heading["marks"]))
+        elif text_line and not _MARKDOWN_RULE.fullmatch(text_line[:_MAX_MARKED_CHARS]):
+            paragraph_lines.append(_strip_marks(text_line))
+    return pages.finish()
+
+
+def read_csv(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+    """Return a table, a line for each row; raise a `Refusal`."""
+    text = decode_text(content)
+    pages = PageBuilder()
+    csv.field_size_limit(max(len(text), 1))
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=_guess_delimiter(text))
+    try:
+        for row_index, cells in enumerate(rows):
+            pages.add_row(cells, is_first_row=row_index == 0)
+    except csv.Error as error:
+        raise Refusal("extraction_failed", f"The table cannot be read: {error}") from error
+    return pages.finish()
+
+
+def add_paragraphs(text: str, pages: PageBuilder) -> None:
+    """Add a text to a page; blank lines separate its paragraphs."""
+    paragraph_lines: list[str] = []
+    for line in [*text.splitlines(), ""]:
+        if line.strip():
+            paragraph_lines.append(line)
+        elif paragraph_lines:
+            pages.add_paragraph("\n".join(paragraph_lines))
+            paragraph_lines.clear()
+
+
+def _strip_marks(text_line: str) -> str:
+    """Return a line without the signs by which Markdown marks links and emphasis."""
+    if len(text_line) > _MAX_MARKED_CHARS:
+        return text_line
+    linkless_line = _MARKDOWN_LINK.sub(r"\1", text_line.removeprefix("> "))
+    return _MARKDOWN_EMPHASIS.sub("", linkless_line).strip("| ").replace("|", " | ")
+
+
+def _guess_delimiter(text: str) -> str:
+    """Return the sign that separates the cells: the one of which most lines have as many."""
+    sampled_lines = [line for line in text[:100_000].splitlines() if line.strip()][:_SAMPLED_LINES]
+
+    def count_alike_lines(delimiter: str) -> tuple[int, int]:
+        counts = Counter(line.count(delimiter) for line in sampled_lines)
+        del counts[0]
+        return max(counts.values(), default=0), max(counts, default=0)
+
+    return max(_DELIMITERS, key=count_alike_lines)

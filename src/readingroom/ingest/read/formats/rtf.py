@@ -1,0 +1,155 @@
+"""Reads Rich Text Format: characters, paragraphs, cells and page breaks; nothing embedded."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from readingroom.ingest.document import ReadOptions, Refusal
+from readingroom.ingest.read.page import RawPage
+from readingroom.ingest.read.reflow import CELL_SEPARATOR, PageBuilder
+
+_TOKEN = re.compile(
+    rb"\\(?P<word>[a-zA-Z]{1,32})(?P<number>-?\d{1,10})? ?"
+    rb"|\\'(?P<hex>[0-9a-fA-F]{2})"
+    rb"|\\(?P<symbol>[^a-zA-Z])"
+    rb"|(?P<brace>[{}])"
+    rb"|[\r\n]+"
+    rb"|(?P<text>[^\\{}\r\n]+)",
+    re.DOTALL,
+)
+# What these groups hold is about the document and is not text of it.
+_SKIPPED_GROUPS = frozenset(
+    """
+    fonttbl colortbl stylesheet listtable listoverridetable info pict object header headerl headerr
+    headerf footer footerl footerr footerf filetbl revtbl rsidtbl generator themedata datastore
+    colorschememapping latentstyles xmlnstbl fldinst annotation atnid atnauthor bkmkstart bkmkend
+    nonshppict objdata
+    """.split()  # noqa: SIM905 a list of this length is read as words
+)
+_BREAKS = {
+    "par": "\n\n",
+    "sect": "\n\n",
+    "line": "\n",
+    "tab": " ",
+    "cell": CELL_SEPARATOR,
+    "nestcell": CELL_SEPARATOR,
+    "row": "\n",
+    "nestrow": "\n",
+    "page": "\f",
+    "emdash": "—",
+    "endash": "–",
+    "lquote": "‘",
+    "rquote": "’",
+    "ldblquote": "“",
+    "rdblquote": "”",
+    "bullet": "•",
+    "emspace": " ",
+    "enspace": " ",
+}
+_SYMBOLS = {"~": " ", "_": "-", "-": "", "\\": "\\", "{": "{", "}": "}", "\n": "\n\n", "\r": "\n\n"}
+_CODE_PAGES = {437: "cp437", 850: "cp850", 932: "cp932", 936: "cp936", 949: "cp949", 950: "cp950"}
+_MAX_DEPTH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupState:
+    """What holds inside a group, and is restored when it ends."""
+
+    is_skipped: bool = False
+    is_hidden: bool = False
+    fallback_length: int = 1
+    """How many characters follow one in Unicode, for readers that know none."""
+
+
+def read_rtf(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+    """Return the pages of a document; raise a `Refusal`."""
+    pages = PageBuilder()
+    for page_text in "".join(_iterate_text(content)).split("\f"):
+        for paragraph in page_text.split("\n\n"):
+            pages.add_paragraph(paragraph.strip().removesuffix(CELL_SEPARATOR.rstrip()))
+        pages.end_page()
+    return pages.finish()
+
+
+def _iterate_text(content: bytes) -> Iterator[str]:
+    states = [_GroupState()]
+    encoding = "cp1252"
+    fallback_bytes_left = 0
+    raw_bytes = bytearray()
+    """Bytes in the document's own encoding; some of its characters take two."""
+    is_group_start = False
+    for token in _iterate_tokens(content):
+        word = (token["word"] or b"").decode("ascii")
+        if raw_bytes and not token["hex"]:
+            yield raw_bytes.decode(encoding, "replace")
+            raw_bytes.clear()
+        was_group_start, is_group_start = is_group_start, token["brace"] == b"{"
+        state = states[-1]
+        if token["brace"] == b"{":
+            if len(states) > _MAX_DEPTH:
+                raise Refusal("extraction_failed", "The file nests its groups too deeply")
+            states.append(state)
+        elif token["brace"]:
+            states = states[:-1] or [_GroupState()]
+            fallback_bytes_left = 0
+        elif token["symbol"] == b"*" and was_group_start:
+            states[-1] = replace(state, is_skipped=True)  # a group that readers may ignore
+        elif word in _SKIPPED_GROUPS and was_group_start:
+            states[-1] = replace(state, is_skipped=True)
+        elif word == "ansicpg":
+            encoding = _find_encoding(int(token["number"] or 1252))
+        elif word == "uc":
+            states[-1] = replace(state, fallback_length=int(token["number"] or 1))
+        elif word in ("v", "deleted"):
+            states[-1] = replace(state, is_hidden=token["number"] != b"0")
+        elif state.is_skipped or state.is_hidden:
+            continue
+        elif word == "u" and token["number"]:
+            yield _decode_unicode(int(token["number"]))
+            fallback_bytes_left = state.fallback_length
+        elif token["hex"]:
+            if fallback_bytes_left:
+                fallback_bytes_left -= 1
+            else:
+                raw_bytes.append(int(token["hex"], 16))
+        elif token["text"]:
+            text = token["text"][fallback_bytes_left:]
+            fallback_bytes_left = max(0, fallback_bytes_left - len(token["text"]))
+            yield _decode_raw(text, encoding)
+        elif word:
+            yield _BREAKS.get(word, "")
+        elif token["symbol"]:
+            yield _SYMBOLS.get(token["symbol"].decode("latin-1"), "")
+    if raw_bytes:
+        yield raw_bytes.decode(encoding, "replace")
+
+
+def _decode_raw(raw_text: bytes, encoding: str) -> str:
+    """Return text that is not escaped: by the rules it is ASCII, and some programs write UTF-8."""
+    try:
+        return raw_text.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw_text.decode(encoding, "replace")
+
+
+def _iterate_tokens(content: bytes) -> Iterator[re.Match[bytes]]:
+    position = 0
+    while token := _TOKEN.match(content, position):
+        yield token
+        position = token.end()
+        if token["word"] == b"bin":
+            # So many bytes of data follow, which may look like anything.
+            position += max(0, int(token["number"] or 0))
+
+
+def _decode_unicode(number: int) -> str:
+    """Return the character of a number that is written as a signed 16-bit one."""
+    code_point = number % 0x10000
+    # Halves of a pair are dropped later, as noise.
+    return chr(code_point)
+
+
+def _find_encoding(code_page: int) -> str:
+    if 1250 <= code_page <= 1258:
+        return f"cp{code_page}"
+    return "utf-8" if code_page == 65001 else _CODE_PAGES.get(code_page, "cp1252")

@@ -1,0 +1,79 @@
+"""Pages of a file whose text has no fixed layout: paragraphs, headings and rows become lines.
+
+Where the lines would stand is made up, so that the rest of the reading need not know.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from readingroom.ingest.read.page import Line, RawPage, normalize_text
+
+CELL_SEPARATOR = " | "
+
+_BODY_SIZE = 10.0
+_HEADING_SIZES = (18.0, 15.0, 13.0, 12.0, 12.0, 12.0)
+"""Heights of headings by their level; the sixth level and all below it are alike."""
+_LEFT_MARGIN = 72.0
+_LINE_DISTANCE = 2.0
+"""In heights of a line's letters."""
+_BODY_SHARE = 0.75
+"""Share of a page's height that its lines take, so that none is taken for a header or footer."""
+
+
+class PageBuilder:
+    """Collects the text of a file, page by page."""
+
+    def __init__(self) -> None:
+        self._pages: list[RawPage] = []
+        self._lines: list[Line] = []
+
+    def add_paragraph(self, text: str, heading_level: int = 0) -> None:
+        """Add a paragraph with its own line breaks; level 1 is the highest heading, 0 is none."""
+        is_heading = heading_level > 0
+        size = (
+            _HEADING_SIZES[min(heading_level, len(_HEADING_SIZES)) - 1]
+            if is_heading
+            else _BODY_SIZE
+        )
+        has_gap_above = True
+        for text_line in text.splitlines():
+            clean_text = " ".join(normalize_text(text_line).split())
+            if clean_text:
+                self._lines.append(
+                    Line(clean_text, _LEFT_MARGIN, 0.0, size, is_heading, 0.0, has_gap_above)
+                )
+                has_gap_above = False
+
+    def add_row(self, cells: Iterable[str], is_first_row: bool = False) -> None:
+        """Add a row of a table; empty cells are left out."""
+        clean_cells = [" ".join(normalize_text(cell).split()) for cell in cells]
+        row_text = CELL_SEPARATOR.join(cell for cell in clean_cells if cell)
+        if row_text:
+            self._lines.append(
+                Line(row_text, _LEFT_MARGIN, 0.0, _BODY_SIZE, False, 0.0, is_first_row)
+            )
+
+    def end_page(self, label: str = "", *, keep_empty: bool = False) -> None:
+        """Begin a new page; a page without any text is dropped unless it is to be kept."""
+        if not self._lines and not keep_empty:
+            return
+        number = len(self._pages) + 1
+        height = _place_lines(self._lines)
+        clean_label = normalize_text(label).strip() or str(number)
+        self._pages.append(RawPage(number, clean_label, height, self._lines))
+        self._lines = []
+
+    def finish(self) -> list[RawPage]:
+        """Return all pages; a file without text has one empty page."""
+        self.end_page(keep_empty=not self._pages)
+        return self._pages
+
+
+def _place_lines(lines: Sequence[Line]) -> float:
+    """Give each line a place below the one before it; return the height of the page."""
+    body_height = sum(line.size * _LINE_DISTANCE for line in lines)
+    page_height = body_height / _BODY_SHARE
+    bottom = page_height * (1 + _BODY_SHARE) / 2
+    for line in lines:
+        bottom -= line.size * _LINE_DISTANCE
+        line.bottom = line.last_bottom = bottom
+    return page_height

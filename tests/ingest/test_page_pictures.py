@@ -1,0 +1,132 @@
+"""Pages as pictures: lossless, drawn once, with the place of a quoted passage on them."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image, ImageChops
+
+from readingroom.core.progress import no_progress
+from readingroom.ingest.document import Document, PageWord
+from readingroom.ingest.page_pictures import Mark, PagePictures, StoredFile, find_marks
+from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.read.sandbox import Sandbox
+from tests.ingest.test_ocr import SENTENCE, TEXT, scan, scanned_pdf
+from tests.requirements import requirement
+from tests.support.papers import open_private_copy, paper
+
+pytestmark = [pytest.mark.anyio, requirement("ingest:pictures")]
+
+PASSAGE = "Access for larger vehicles is taken from the north"
+
+
+class CountingPipeline(Pipeline):
+    """Counts how often a process is asked for something."""
+
+    drawn = 0
+    read_again = 0
+
+    async def render_page(self, *asked: Any, **more: Any) -> bytes:
+        self.drawn += 1
+        return await super().render_page(*asked, **more)
+
+    async def find_page_words(self, *asked: Any, **more: Any) -> tuple[PageWord, ...]:
+        self.read_again += 1
+        return await super().find_page_words(*asked, **more)
+
+
+@contextmanager
+def stored(content: bytes, file_name: str = "report.pdf") -> Iterator[StoredFile]:
+    with open_private_copy(content, file_name) as private_copy:
+        yield StoredFile(private_copy.file, private_copy.file_name, private_copy.sha256)
+
+
+async def test_a_page_is_drawn_without_loss_and_only_once(tmp_path: Path) -> None:
+    pipeline = CountingPipeline(Sandbox())
+    pictures = PagePictures(pipeline, tmp_path)
+    with stored(paper(TEXT, "Second page")) as file:
+        webp = await pictures.draw_page(file, 1, 72)
+        png = await pipeline.render_page(file.file, file.file_name, 1, 72)
+        pipeline.drawn = 0
+        again = await pictures.draw_page(file, 1, 72)
+        assert (pipeline.drawn, again) == (0, webp)
+        await pictures.draw_page(file, 1, 100)
+        await pictures.draw_page(file, 2, 72)
+        assert pipeline.drawn == 2
+        await pictures.forget(file.sha256)
+        await pictures.draw_page(file, 1, 72)
+        assert pipeline.drawn == 3
+    drawn, wanted = (Image.open(io.BytesIO(picture)).convert("RGB") for picture in (webp, png))
+    assert Image.open(io.BytesIO(webp)).format == "WEBP"
+    assert ImageChops.difference(drawn, wanted).getbbox() is None
+
+
+def ink_inside(picture: Image.Image, mark: Mark) -> float:
+    """The share of dark pixels within a mark."""
+    width, height = picture.size
+    box = (mark.left * width, mark.top * height, mark.right * width, mark.bottom * height)
+    shades = picture.convert("L").crop(tuple(map(round, box))).histogram()
+    return sum(shades[:128]) / max(sum(shades), 1)
+
+
+@pytest.mark.parametrize("turn", [0, 90])
+async def test_the_passage_is_marked_where_it_is_printed(tmp_path: Path, turn: int) -> None:
+    """Also on a scan that lies on its side: OCR turns it, and the marks are turned back."""
+    pipeline = CountingPipeline(Sandbox())
+    pictures = PagePictures(pipeline, tmp_path)
+    content = scanned_pdf(scan(TEXT, turn)) if turn else paper(TEXT)
+    with stored(content) as file:
+        if turn:
+            with open_private_copy(content, "report.pdf") as private_copy:
+                document = await pipeline.read(private_copy, no_progress)
+            assert isinstance(document, Document)
+            await pictures.keep_words(file.sha256, document)
+        marks = await pictures.mark_passage(file, 1, PASSAGE)
+        assert pipeline.read_again == (0 if turn else 1), "OCR's words were kept"
+        picture = Image.open(io.BytesIO(await pictures.draw_page(file, 1, 150)))
+        assert await pictures.mark_passage(file, 1, "Nothing of the kind was ever said") == ()
+    assert marks
+    assert all(0.03 < ink_inside(picture, mark) < 0.6 for mark in marks)
+    area = sum((mark.right - mark.left) * (mark.bottom - mark.top) for mark in marks)
+    assert 0.002 < area < 0.05
+
+
+async def test_a_scan_is_marked_though_nothing_was_kept(tmp_path: Path) -> None:
+    pictures = PagePictures(Pipeline(Sandbox()), tmp_path)
+    with stored(scanned_pdf(scan(SENTENCE)), "scan.pdf") as file:
+        assert len(await pictures.mark_passage(file, 1, SENTENCE)) == 1
+
+
+def words(*lines: str) -> list[PageWord]:
+    """Words of equal width, line by line."""
+    return [
+        PageWord(word, column / 10, row / 10, (column + 1) / 10, (row + 1) / 10)
+        for row, line in enumerate(lines)
+        for column, word in enumerate(line.split())
+    ]
+
+
+async def test_a_passage_has_a_mark_for_each_line() -> None:
+    page = words("The infra- was laid", "structure in May", "and paid for")
+
+    assert find_marks(page, "infrastructure in May") == ()
+    assert find_marks(page, "was laid structure in") == (
+        Mark(0.2, 0.0, 0.4, 0.1),
+        Mark(0.0, 0.1, 0.2, 0.2),
+    )
+    broken = words("The infra-", "structure is paid")
+    assert find_marks(broken, "The infrastructure is paid") == (
+        Mark(0.0, 0.0, 0.2, 0.1),
+        Mark(0.0, 0.1, 0.3, 0.2),
+    )
+
+
+async def test_a_passage_that_goes_on_elsewhere_is_marked_as_far_as_it_stands_here() -> None:
+    page = words("Page two of nine", "homes shall be built here", "and nowhere else")
+
+    assert find_marks(page, "In all forty homes shall be built here Page footer") == (
+        Mark(0.0, 0.1, 0.5, 0.2),
+    )
