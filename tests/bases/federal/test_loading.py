@@ -482,7 +482,10 @@ def test_the_command_loads_and_says_how_far_each_source_has_come(tmp_path: Path)
     bills = next(one for one in told["sources"] if one["source"] == "bills")
     assert bills["records"] == 4
     assert bills["chunks"] >= 4
-    assert bills["loaded_up_to"] > "2025-01-01"
+    assert bills["newest_record_at"] > "2025-01-01"
+    assert bills["loaded_up_to"] is None  # four bills say nothing about the others
+    people = next(one for one in told["sources"] if one["source"] == "legislators")
+    assert people["loaded_up_to"] == people["newest_record_at"] == "2025-01-03"
 
 
 def test_the_command_loads_one_source_when_one_is_named(tmp_path: Path) -> None:

@@ -324,7 +324,7 @@ async def test_the_tool_answers_what_rest_answers_full_ranked_records(registries
             filters={"current": False, "since": "2000-01-01"},
         )
         assert [one["id"] for one in only["results"]] == ["S000001"]
-        assert only["loaded_up_to"]
+        assert only["loaded_up_to"] == only["results"][0]["as_of"]
 
 
 @requirement("federal:paging", "federal:D")

@@ -405,7 +405,9 @@ async def test_what_search_finds_fetch_gives(world: Path) -> None:
             "presidential_documents",
             "saps",
         }
-        assert all(one["loaded_up_to"] for one in found["searched"] if one["records"])
+        complete = {one["source"]: one["loaded_up_to"] for one in found["searched"]}
+        assert complete["saps"] == "2025-03-02"  # the day the archive was fetched
+        assert complete["bills"] is None  # files of single bills say nothing about the others
         for one in found["results"]:
             assert one["id"] and one["title"] and one["url"] and one["snippet"]
             fetched = await ask.answer("fetch", id=one["id"])
@@ -415,7 +417,8 @@ async def test_what_search_finds_fetch_gives(world: Path) -> None:
                 one["url"],
             )
             assert fetched["text"]
-            assert fetched["metadata"]["loaded_up_to"]
+            assert fetched["metadata"]["loaded_up_to"] == complete[one["source"]]
+            assert fetched["metadata"]["as_of"]
             assert fetched["citation"] == one["citation"]
 
 

@@ -43,7 +43,7 @@ def schema_of(path: Path) -> set[tuple[str, str, str]]:
 
 
 ADDED_COLUMNS = {("bills", "stage"), ("bills", "outcome")}
-ADDED_TABLES = {"bill_summaries"}
+ADDED_TABLES = {"bill_summaries", "coverage"}
 
 
 def columns_of(path: Path) -> dict[str, dict[str, str]]:

@@ -188,7 +188,11 @@ def embed(settings: FederalSettings, as_json: bool) -> None:
 @federal.command()
 @add_common_options
 def status(settings: FederalSettings, as_json: bool) -> None:
-    """Show the rows, chunks and vectors of each source, and the date it is loaded up to."""
+    """Show the rows, chunks and vectors of each source, and up to when it is complete.
+
+    A source is complete up to a day if a file that holds all of it, or a sync, says so. Files that
+    failed, were not used, or lack what they name follow, each with what to do.
+    """
 
     path = store.get_database_path(settings.data)
     store.prepare(path)
@@ -200,10 +204,12 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     ]
     ignored = [dict(row) for row in reader.read_now(lambda db: list(loading.list_ignored(db)))]
     reader.close()
-    lines = [f"{'source':<26} {'records':>9} {'chunks':>9} {'embedded':>9}  loaded up to"]
+    lines = [
+        f"{'source':<26} {'records':>9} {'chunks':>9} {'embedded':>9}  {'complete to':<11} newest"
+    ]
     lines += [
         f"{row['source']:<26} {row['records']:>9,} {row['chunks']:>9,} {row['embedded']:>9,}  "
-        f"{row['loaded_up_to'] or '-'}"
+        f"{row['loaded_up_to'] or 'unknown':<11} {row['newest_record_at'] or '-'}"
         for row in rows
     ]
     lines += [f"failed: {failure['file']}: {failure['error']}" for failure in failed]

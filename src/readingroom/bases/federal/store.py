@@ -90,11 +90,20 @@ def translate_errors(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """How many records of a source are loaded, and up to which date."""
+    """How many records of a source are loaded, and up to which date it is known to be complete."""
 
     source: str
     records: int
     loaded_up_to: str | None
+    complete_from: str | None = None
+    """The first day of the time that is complete; None if everything before is here too."""
+    newest_record_at: str | None = None
+    """The date of the newest record, which says nothing about others."""
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether there is anything of the source: if not, an empty list means nothing."""
+        return self.records > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +359,11 @@ def read_text(db: Database, id: str, part: str) -> StoredText | None:
 
 
 def read_progress(db: Database, source: Source) -> SourceProgress:
-    row = db.execute("SELECT * FROM progress WHERE source = ?", (source.name,)).fetchone()
+    row = db.execute(
+        """SELECT p.source, p.records, p.loaded_up_to, c.complete_from, c.newest_record_at
+           FROM progress p LEFT JOIN coverage c ON c.source = p.source WHERE p.source = ?""",
+        (source.name,),
+    ).fetchone()
     return SourceProgress(*row) if row else SourceProgress(source.name, 0, None)
 
 
@@ -382,6 +395,8 @@ def read_status(db: Database) -> list[dict[str, Any]]:
             "source": progress.source,
             "records": progress.records,
             "loaded_up_to": progress.loaded_up_to,
+            "complete_from": progress.complete_from,
+            "newest_record_at": progress.newest_record_at,
             **counts.get(progress.source, {"chunks": 0, "embedded": 0}),
         }
         for progress in list_progress(db)

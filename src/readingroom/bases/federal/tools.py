@@ -67,7 +67,7 @@ _INSTRUCTIONS = (
     "resolve_entity first. Use search for questions in words, then fetch(id) for the whole record. "
     "How many, how much and how it changed: count, sum, time_series. Everything about one bill, "
     "member, committee or law in one call: the dossiers. Cite `citation.citation_string` with its "
-    "`url`; `loaded_up_to` says how recent a source is here."
+    "`url`; `as_of` says how recent a record is, `loaded_up_to` up to when a source is complete."
 )
 
 

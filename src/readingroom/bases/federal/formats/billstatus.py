@@ -211,7 +211,12 @@ class _BillParser:
                 for summary in summaries
             ],
             **build_citation_fields(
-                self._provenance, url=self.page, org=GPO, cite=cite, published_at=introduced
+                self._provenance,
+                url=self.page,
+                org=GPO,
+                cite=cite,
+                published_at=introduced,
+                as_of=updated,
             ),
         )
         return ParsedRecord(
@@ -381,6 +386,7 @@ class _BillParser:
                 org=GPO,
                 cite=cite,
                 published_at=submitted or proposed or first_action or latest_date,
+                as_of=get_text(item, "updateDate") or get_text(self._element, "updateDate"),
                 # Its own: else an action on the bill would make all its amendments look changed.
                 raw_sha256=hash_element(item),
             ),

@@ -1,6 +1,7 @@
 """Reads the YAML of congress-legislators: people, committees, their members, and offices."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile, load_yaml
@@ -39,7 +40,7 @@ _ADDRESS_FIELDS = ("address", "suite", "building", "city", "state", "zip", "phon
 class Legislators:
     """`legislators-current.yaml`, `legislators-historical.yaml`."""
 
-    format_id: ClassVar[str] = "legislators/2"
+    format_id: ClassVar[str] = "legislators/3"
     sources: ClassVar[tuple[str, ...]] = ("legislators", "staff_directories")
     current_source: ClassVar[str] = "legislators"
     complete_for_columns: ClassVar[str | None] = None
@@ -53,8 +54,12 @@ class Legislators:
         return has_members and b"  - type: prez" not in people
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        for person in load_yaml(file.data):
-            member, term = _build_legislator(person, provenance), person["terms"][-1]
+        people = load_yaml(file.data)
+        provenance = _add_file_date(provenance, people)
+        lists_current = "current" in file.name
+        for person in people:
+            member = _build_legislator(person, lists_current, provenance)
+            term = person["terms"][-1]
             yield ParsedRecord(member, names=_list_name_forms(person["name"], member.name))
             if member.current and term.get("address"):
                 yield _build_washington_office(member, term, provenance)
@@ -136,7 +141,17 @@ class SocialMedia:
             yield _build_accounts(member["id"]["bioguide"], member["social"], provenance)
 
 
-def _build_legislator(person: dict[str, Any], provenance: Provenance) -> Legislator:
+def _add_file_date(provenance: Provenance, people: list[dict[str, Any]]) -> Provenance:
+    """Date a file that bears no date: it is of no earlier day than the newest term that began."""
+    today = provenance.retrieved_at[:10]
+    began = [term["start"] for person in people for term in person["terms"]]
+    newest = max((day for day in began if day <= today), default=None)
+    return replace(provenance, file_date=provenance.file_date or newest)
+
+
+def _build_legislator(
+    person: dict[str, Any], lists_current: bool, provenance: Provenance
+) -> Legislator:
     names = person["name"]
     terms = [_build_term(term) for term in person["terms"]]
     last = terms[-1]
@@ -156,8 +171,8 @@ def _build_legislator(person: dict[str, Any], provenance: Provenance) -> Legisla
         state=last.state,
         # District 0 is the whole state, so only None means that there is none.
         district=None if last.district is None else str(last.district),
-        # Both files have one format: whether somebody sits is decided by the last term.
-        current=last.end >= provenance.retrieved_at[:10],
+        # Who is appointed until an election may sit longer than the printed end of the term.
+        current=lists_current or last.end >= provenance.retrieved_at[:10],
         # Candidates for several offices have a list of FEC ids; all others are single.
         ids={key: str(value) for key, value in person["id"].items() if not isinstance(value, list)},
         terms=terms,

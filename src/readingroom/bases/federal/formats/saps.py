@@ -120,6 +120,7 @@ def _build_entry(
             org="Office of Management and Budget",
             cite=f"Statement of Administration Policy: {title}",
             published_at=issued,
+            as_of=str(data.get("date_fetched") or issued),
             raw_sha256=raw,
         ),
     )

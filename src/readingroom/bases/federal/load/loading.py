@@ -75,6 +75,8 @@ class LoadOptions:
     """A record that a newer complete file leaves out is withdrawn."""
     even_most: bool = False
     """A newer file may leave out most records of an older one."""
+    file_date: str | None = None
+    """The day the files were found to be the newest at their publisher."""
 
 
 def load(
@@ -94,9 +96,14 @@ def update(
     report: ReportProgressSync = no_progress_sync,
     *,
     even_most: bool = False,
+    file_date: str | None = None,
 ) -> Summary:
-    """Load newer versions of files; records that a complete file leaves out are withdrawn."""
-    return _load(path, files, only, report, LoadOptions(updating=True, even_most=even_most))
+    """Load newer versions of files; records that a complete file leaves out are withdrawn.
+
+    `file_date` is the day the files were found to be the newest at their publisher.
+    """
+    options = LoadOptions(updating=True, even_most=even_most, file_date=file_date)
+    return _load(path, files, only, report, options)
 
 
 UNRECOGNISED = "its format is not recognised: `readingroom federal load --help` lists the formats"
@@ -150,7 +157,7 @@ def _load(
 ) -> Summary:
     prepare(path)
     loaders = [loader for loader in LOADERS if only is None or only.name in loader.sources]
-    file_refs = list(find_files(files))
+    file_refs = list(find_files(files, options.file_date))
     pdf_paths = list(find_pdfs(files)) if only is None or only.name == "saps" else []
     with (
         translate_errors(path),

@@ -114,7 +114,7 @@ def _read_here(file: PendingFile) -> Contents:
     file.sha256 = raw.sha256
     if file.loader is None:
         return Contents(read_at, raw.sha256, ())
-    entries = file.loader.read(raw, Provenance(read_at, raw.sha256))
+    entries = file.loader.read(raw, Provenance(read_at, raw.sha256, raw.file_date))
     companions = _list_companions(file.loader, raw)
     return Contents(read_at, _hash_with_companions(raw, companions), entries, companions)
 
@@ -237,7 +237,7 @@ def _exit_with_parent() -> None:
 def _parse_all(loader: Loader, raw: RawFile) -> Contents | str:
     read_at = clock.format_now()
     try:
-        entries = list(loader.read(raw, Provenance(read_at, raw.sha256)))
+        entries = list(loader.read(raw, Provenance(read_at, raw.sha256, raw.file_date)))
     except BAD_FILE_ERRORS as error:
         return describe_error(error)  # not every error can be pickled
     return Contents(read_at, raw.sha256, entries)

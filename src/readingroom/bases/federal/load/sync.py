@@ -9,9 +9,11 @@ from pathlib import Path
 from readingroom.bases.federal.formats.parts.files import BAD_FILE_ERRORS
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.load.bulk import LAYOUTS, Hosts, SyncRequest
+from readingroom.bases.federal.load.coverage import note_sync
 from readingroom.bases.federal.load.loading import Summary
 from readingroom.bases.federal.load.read_ahead import describe_error
 from readingroom.bases.federal.schema.sources import Source
+from readingroom.bases.federal.store import connect, translate_errors
 from readingroom.core import clock
 from readingroom.core.errors import UnknownSource
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
@@ -63,7 +65,12 @@ def sync(
     finally:
         lock.release()
     # Unchanged files too: an earlier run may have been stopped before it applied them.
-    result.update = loading.update(path, paths, None, report_loading)
+    result.update = loading.update(
+        path, paths, None, report_loading, file_date=request.today.isoformat()
+    )
+    if paths and not result.failed and not result.update.failed:
+        with translate_errors(path), closing(connect(path, writing=True)) as db, db.transaction():
+            note_sync(db, source, since, request.today)
     return result
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from readingroom.bases.federal.load import coverage
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.load.completeness import check_removals
 from readingroom.bases.federal.load.name_index import NameIndex
@@ -17,8 +18,8 @@ from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord
 from readingroom.bases.federal.schema.records import Record
-from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES, Shape, Source
-from readingroom.bases.federal.schema.tables import CITATION, PARENTS
+from readingroom.bases.federal.schema.sources import BY_NAME, Shape, Source
+from readingroom.bases.federal.schema.tables import PARENTS
 from readingroom.storage.database import Database, Row
 from readingroom.storage.errors import StorageFailed
 
@@ -352,18 +353,7 @@ class Writer:
 
     def count(self) -> None:
         """Update the counts and dates of each source, at the end of a load."""
-        for source in SOURCES:
-            # A column where there is one: an index has it, and records are long.
-            is_column = source.as_of in CITATION
-            dated = source.as_of if is_column else f"record ->> '{source.as_of}'"
-            self._db.execute(
-                f"""INSERT INTO progress (source, records, loaded_up_to)
-                    SELECT ?, count(*), max(substr({dated}, 1, 10))
-                    FROM {source.name} WHERE status = 'active'
-                    ON CONFLICT (source) DO UPDATE
-                    SET records = excluded.records, loaded_up_to = excluded.loaded_up_to""",
-                (source.name,),
-            )
+        coverage.count_sources(self._db)
 
     def _note(self, source: str, id: str, kind: ChangeKind, moment: str) -> None:
         self._notes.append((source, id, kind, moment))
@@ -377,6 +367,8 @@ class Writer:
     def _put_record(self, entry: ParsedRecord, format_id: str, stored: Row | None) -> bool:
         record = entry.record
         if stored is not None and (entry.partial or _is_older(stored, entry, format_id)):
+            if not entry.partial:
+                self._advance_date(record, stored)
             return False
         # That date is the source's, not the record's: it is added when the record is read.
         record_json = record.model_dump_json(exclude={"loaded_up_to"})
@@ -400,6 +392,15 @@ class Writer:
         if stored is not None and stored["status"] != "active":
             self._search.restore_body(record, stored)
         return stored is None or not _is_same(stored, record_json)
+
+    def _advance_date(self, record: Record, stored: Row) -> None:
+        """Give an unchanged record the date of a newer file that still says so."""
+        fields = from_json(stored["record"])
+        if record.as_of and record.as_of > (fields.get("as_of") or ""):
+            record_json = to_json(fields | {"as_of": record.as_of}).decode()
+            self._db.execute(
+                f"UPDATE {record.source} SET record = ? WHERE id = ?", (record_json, record.id)
+            )
 
     def _put_additions(self, entry: ParsedRecord, format_id: str, stored: Row | None) -> None:
         """Store the rows and links that a partial record adds."""
@@ -457,9 +458,9 @@ class Writer:
 
 
 def _is_same(stored: Row, record_json: str) -> bool:
-    """Whether a record is as stored, apart from the time it was read."""
+    """Whether a record is as stored, apart from when it was read and the date of its file."""
     before, after = from_json(stored["record"]), from_json(record_json)
-    same = {"retrieved_at": None}
+    same = {"retrieved_at": None, "as_of": None}
     return stored["status"] == "active" and bool(before | same == after | same)
 
 

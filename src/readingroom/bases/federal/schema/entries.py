@@ -80,10 +80,12 @@ class FileProblem:
 
 @dataclass(frozen=True)
 class Provenance:
-    """When a file was read, and its hash: part of the citation of each of its records."""
+    """When a file was read, its hash and its date: part of the citation of each of its records."""
 
     retrieved_at: str
     sha256: str
+    file_date: str | None = None
+    """The day whose facts the whole file tells, where that is known."""
 
 
 def build_citation_fields(
@@ -93,11 +95,18 @@ def build_citation_fields(
     org: str,
     cite: str,
     published_at: str | None,
+    as_of: str | None = None,
     raw_sha256: str | None = None,
 ) -> dict[str, Any]:
-    """Return the fields of a record that say where it comes from."""
+    """Return the fields of a record that say where it comes from.
+
+    `as_of` is the date the file states for this record; without one it is the file's own, or else
+    the day the record was published.
+    """
     citation = f"{cite} ({published_at or 'n.d.'})"
+    as_of = as_of or provenance.file_date or published_at
     return {
+        "as_of": as_of[:10] if as_of else None,
         "url": url,
         "source_url": url,
         "source_org": org,

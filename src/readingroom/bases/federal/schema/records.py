@@ -27,8 +27,15 @@ class Record(Answer):
     raw_sha256: str = Field(description="Hash of the official bytes it was read from.")
     citation_string: str
     citation: Citation
+    as_of: str | None = Field(
+        None,
+        description="The date of the official file it was read from: nothing later is known of it "
+        "here. Null where the file bears no date.",
+    )
     loaded_up_to: str | None = Field(
-        None, description="The newest date of this source that has been loaded here."
+        None,
+        description="The date up to which this source is known to be complete here; null where "
+        "nothing says so.",
     )
 
 

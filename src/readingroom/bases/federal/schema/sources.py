@@ -138,8 +138,11 @@ class Source:
     record: type[Record]
     columns: tuple[Column, ...] = ()
     aliases: tuple[str, ...] = ()
-    as_of: str = "published_at"
-    """The field whose newest value is the date up to which the source is loaded."""
+    newest_by: str = "published_at"
+    """The field whose newest value is the date of the newest record."""
+    complete_by: str | None = None
+    """The loader each of whose files has every record up to its date: the source is complete up to
+    the newest of these dates."""
     newest_of: str | None = None
     """A column that is equal for records that replace each other: the newest one is active."""
     includes: tuple[str, ...] = ()
@@ -214,7 +217,7 @@ SOURCES = (
             Column("amendment_count", "INTEGER", measure=True),
         ),
         ("bill",),
-        as_of="updated_at",
+        newest_by="updated_at",
         plan=AggregationPlan(
             facets=(
                 Facet("topic", _FACET.format(field="topic")),
@@ -262,6 +265,7 @@ SOURCES = (
         Rule,
         (_TYPE, Column("subtype")),
         ("fr", "rules"),
+        complete_by="register-issue",
         # The President's documents are printed there, but are records of a source of their own.
         includes=("presidential_documents",),
         plan=AggregationPlan(
@@ -283,6 +287,7 @@ SOURCES = (
         PresidentialDocument,
         (_TYPE, Column("president")),
         ("presdoc", "presdocs"),
+        complete_by="register-issue",
     ),
     Source(
         "congressional_record",
@@ -352,7 +357,14 @@ SOURCES = (
             )
         ),
     ),
-    Source("saps", Shape.SHORT, Sap, (_CONGRESS, Column("president")), ("sap",)),
+    Source(
+        "saps",
+        Shape.SHORT,
+        Sap,
+        (_CONGRESS, Column("president")),
+        ("sap",),
+        complete_by="saps",
+    ),
     Source(
         "legislators",
         Shape.REGISTRY,
@@ -365,7 +377,8 @@ SOURCES = (
             Column("lis", path="$.ids.lis"),
         ),
         ("members", "legislator"),
-        as_of="retrieved_at",
+        complete_by="legislators",
+        newest_by="as_of",
     ),
     Source(
         "committees",
@@ -373,7 +386,7 @@ SOURCES = (
         Committee,
         (_CHAMBER, Column("parent_id"), Column("current", "BOOLEAN")),
         ("committee",),
-        as_of="retrieved_at",
+        newest_by="as_of",
     ),
     Source(
         "committee_memberships",
@@ -381,7 +394,7 @@ SOURCES = (
         Membership,
         (_CONGRESS, Column("committee_id"), Column("bioguide_id"), Column("rank", "INTEGER")),
         ("memberships",),
-        as_of="retrieved_at",
+        newest_by="as_of",
     ),
     Source(
         "roll_call_votes",
@@ -417,7 +430,7 @@ SOURCES = (
             Column("vocabulary", choices=_list_choices(Topic, "vocabulary")),
         ),
         ("topics",),
-        as_of="retrieved_at",
+        newest_by="as_of",
     ),
     Source(
         "staff_directories",
@@ -430,7 +443,7 @@ SOURCES = (
             Column("city"),
         ),
         ("staff", "offices"),
-        as_of="retrieved_at",
+        newest_by="as_of",
     ),
     Source(
         "lda_filings",

@@ -92,9 +92,9 @@ def _list_missing(db: Database) -> Iterator[str]:
                 # Those of 0.1.0 end in the column they are named after, so its lists were sorted.
                 yield f"DROP INDEX IF EXISTS {index}"
                 yield _create_index(source, index, key)
-    for table, statement in _ADDED_TABLES.items():
+    for table, statements in _ADDED_TABLES.items():
         if not db.execute(f"PRAGMA table_info({table})").fetchall():
-            yield statement
+            yield from statements
 
 
 def _list_statements() -> Iterator[str]:
@@ -163,6 +163,12 @@ def _define_generated(column: Column) -> str:
     )
 
 
+# 0.1.0 wrote the date of the newest record where now the date stands up to which all are here.
+_MOVE_DATES = (
+    "INSERT INTO coverage (source, newest_record_at) SELECT source, loaded_up_to FROM progress",
+    "UPDATE progress SET loaded_up_to = NULL",
+)
+
 _BILL_SUMMARIES = """
 CREATE TABLE bill_summaries (
     bill_id TEXT NOT NULL REFERENCES bills ON DELETE CASCADE,
@@ -171,8 +177,18 @@ CREATE TABLE bill_summaries (
     PRIMARY KEY (bill_id, ordinal)
 ) WITHOUT ROWID"""
 
-_ADDED_TABLES = {"bill_summaries": _BILL_SUMMARIES}
-"""Tables that files of 0.1.0 lack, beside those of sources."""
+# Up to which day a source is known to be complete: its files say so, or a sync did.
+_COVERAGE = """
+CREATE TABLE coverage (
+    source TEXT PRIMARY KEY,
+    newest_record_at TEXT,
+    complete_from TEXT,
+    complete_up_to TEXT,
+    known_by TEXT
+)"""
+
+_ADDED_TABLES = {"bill_summaries": (_BILL_SUMMARIES,), "coverage": (_COVERAGE, *_MOVE_DATES)}
+"""Tables that files of 0.1.0 lack, beside those of sources, with the statements that add them."""
 
 _CHILDREN = (
     """
@@ -348,6 +364,7 @@ CREATE TABLE progress (
     records INTEGER NOT NULL,
     loaded_up_to TEXT
 )""",
+    _COVERAGE,
 )
 
 # Equal names are stored once: a lobbyist's occurs in a thousand filings. What is compared is folded

@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -76,6 +76,8 @@ class RawFile:
     data: bytes
     read_sibling: ReadSibling
     has_sibling: HasSibling = _has_no_sibling
+    file_date: str | None = None
+    """The day it was found to be the newest at its publisher, if it was fetched from there."""
 
     @property
     def start(self) -> FileStart:
@@ -98,13 +100,14 @@ class FileRef:
     """Return at most so many bytes of the file, or raise one of `BAD_FILE_ERRORS`."""
     read_sibling: ReadSibling
     has_sibling: HasSibling = _has_no_sibling
+    file_date: str | None = None
 
     def read(self) -> RawFile:
         """Read the whole file. Raise `OversizedFile` if it exceeds `MAX_FILE_BYTES`."""
         data = b"" if self.size > MAX_FILE_BYTES else self.read_bytes(MAX_FILE_BYTES + 1)
         if max(self.size, len(data)) > MAX_FILE_BYTES:
             raise OversizedFile(f"larger than {MAX_FILE_BYTES // 1024 // 1024} MB")
-        return RawFile(self._name, data, self.read_sibling, self.has_sibling)
+        return RawFile(self._name, data, self.read_sibling, self.has_sibling, self.file_date)
 
     @property
     def start(self) -> FileStart:
@@ -117,17 +120,15 @@ class FileRef:
         return Path(member).name
 
 
-def find_files(paths: Iterable[Path]) -> Iterator[FileRef]:
-    """Yield every file under these paths.
+def find_files(paths: Iterable[Path], file_date: str | None = None) -> Iterator[FileRef]:
+    """Yield every file under these paths; `file_date` is the day they were found to be current.
 
     Inside a folder or a zip, files of a type that no loader reads are left out; a file that was
     named by itself never is.
     """
     for path in paths:
-        if path.is_dir():
-            yield from _find_in_folder(path)
-        else:
-            yield from _find_at(path)
+        for ref in _find_in_folder(path) if path.is_dir() else _find_at(path):
+            yield replace(ref, file_date=file_date) if file_date else ref
 
 
 def find_pdfs(paths: Iterable[Path]) -> Iterator[str]:
