@@ -12,7 +12,14 @@ from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.search import MAX_TEXT_CHARS, Citation, Fetched
 from readingroom.storage.database import Database
 
-_METADATA = ("published_at", "source_org", "citation_string", "as_of", "loaded_up_to", "retrieved_at")
+_METADATA = (
+    "published_at",
+    "source_org",
+    "citation_string",
+    "as_of",
+    "loaded_up_to",
+    "retrieved_at",
+)
 
 
 def read_record_json(db: Database, source: Source, id: str) -> str:
