@@ -1,12 +1,16 @@
 """What a hostile or broken upstream can put into a page: it costs little and leads nowhere else."""
 
 import gc
+import html
+import itertools
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -206,3 +210,55 @@ async def test_what_leads_to_no_page_is_named_and_not_linked(
 )
 def test_only_web_and_mail_links_become_links(html: str, markdown: str) -> None:
     assert to_markdown(html, WEBSITE) == markdown
+
+
+SCRIPT = "javascript:alert(1)"
+MARKDOWN_IN_TEXT = [
+    f"[x]({SCRIPT})",
+    f"![x]({SCRIPT})",
+    f"[x][y] [y]: {SCRIPT}",
+    f"<{SCRIPT}>",
+    f"\\]({SCRIPT})",
+    f"```\n[x]({SCRIPT})",
+    f"`` [x]({SCRIPT}) ``",
+    "<script>x</script>",
+    "[",
+    "\\",
+]
+PLACES = [
+    "<p>{}</p>",
+    "<pre>{}</pre>",
+    "<code>{}</code>",
+    "`<code>{}</code>`",
+    "<a href='https://www.gov.uk/'>{}</a>",
+    "<h2>{}</h2>",
+    "<ul><li>{}</li></ul>",
+    "<table><tr><td>{}</td></tr></table>",
+    "<sup><a href='#note'>{}</a></sup>",
+    "<a href='#note' class='footnote'>{}</a>",
+    "<img src='https://www.gov.uk/a.png' alt='{}'>",
+    "<a href='{}'>text</a>",
+    "<p>[<b>x</b>{}</p>",
+]
+
+
+@requirement("guidance:hostile")
+@pytest.mark.parametrize("place", PLACES)
+def test_markdown_in_a_page_s_words_leads_nowhere(place: str) -> None:
+    """Words of a page that look like Markdown must stay words once the page is Markdown."""
+    parser = MarkdownIt("commonmark", {"html": True})
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    for first, second in itertools.product(MARKDOWN_IN_TEXT, ["", *MARKDOWN_IN_TEXT]):
+        page = place.format(html.escape(first + second))
+        for target in _list_targets(parser.parse(to_markdown(page, WEBSITE))):
+            assert target.startswith(("http://", "https://", "mailto:", "tel:")), page
+
+
+def _list_targets(tokens: list[Token]) -> Iterator[str]:
+    """Where the links and images lead, and any HTML, which no page's words may become."""
+    for token in tokens:
+        if token.type in ("link_open", "image"):
+            yield str(token.attrs.get("href") or token.attrs.get("src"))
+        elif token.type in ("html_block", "html_inline"):
+            yield token.content
+        yield from _list_targets(token.children or [])

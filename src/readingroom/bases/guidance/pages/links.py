@@ -3,11 +3,11 @@
 import re
 from urllib.parse import quote, urljoin, urlsplit
 
-_LINK_SCHEMES = frozenset({"http", "https", "mailto"})
+_LINK_SCHEMES = frozenset({"http", "https", "mailto", "tel"})
 _NOT_IN_A_URL = re.compile(r'[\s<>"\\^`{|}]')
-# What Markdown would read as a tag, as emphasis, or as the end of a link's text; at the end of the
-# text too, because nobody knows here what follows.
-_SPECIAL = re.compile(r"<(?=[A-Za-z/!?]|$)|\*|\](?=[(:]|\s*$)")
+# What Markdown would read as a tag, as emphasis, as the end of a link's text, or as a sign that
+# escapes the next; at the end of the text too, because nobody knows here what follows.
+_SPECIAL = re.compile(r"<(?=[A-Za-z/!?]|$)|\*|\](?=[(:\[]|\s*$)|\\(?=[!-/:-@\[-`{-~]|$)")
 # What Markdown would read as a heading, a quotation or an item of a list.
 _LINE_START = re.compile(r"^(?:(#{1,6}|[-+>])(?=\s)|(\d{1,9})([.)])(?=\s|$))", re.MULTILINE)
 
@@ -37,6 +37,13 @@ def encode_parentheses(address: str) -> str:
 def escape_text(text: str) -> str:
     """Return plain text so that Markdown shows it as it is, inside a line."""
     return _SPECIAL.sub(r"\\\g<0>", text)
+
+
+def fence_code(text: str) -> str:
+    """Return the text as a block of code, between rows of backticks that it does not contain."""
+    longest_row = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest_row + 1)
+    return f"{fence}\n{text}\n{fence}"
 
 
 def escape_line_starts(markdown: str) -> str:

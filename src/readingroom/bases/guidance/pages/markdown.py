@@ -10,6 +10,7 @@ from readingroom.bases.guidance.pages.links import (
     encode_parentheses,
     escape_line_starts,
     escape_text,
+    fence_code,
     format_link,
     resolve_link,
 )
@@ -178,7 +179,7 @@ class _MarkdownWriter:
         yield quote_lines("\n\n".join(self.write_blocks(quotation)))
 
     def _write_preformatted(self, element: Element) -> Iterator[str]:
-        yield f"```\n{_raw_text(element).strip()}\n```"
+        yield fence_code(_raw_text(element).strip())
 
     def _write_rule(self, element: Element) -> Iterator[str]:
         yield "---"
@@ -239,7 +240,9 @@ class _MarkdownWriter:
 
     def _write_code(self, element: Element) -> str:
         text = re.sub(r"\s+", " ", _raw_text(element))
-        return _enclose(text, "``" if "`" in text else "`")
+        escaped_text = escape_text(text)
+        # A backtick beside it would open the code too early, and its signs would be Markdown.
+        return _enclose(text, "`") if text == escaped_text and "`" not in text else escaped_text
 
     def _write_superscript(self, element: Element) -> str:
         link = _find_only_child(element)
@@ -251,7 +254,7 @@ class _MarkdownWriter:
         """Return the mark of a footnote, so that its number joins no other number."""
         label = _raw_text(link).strip().strip("[]")
         if not _FOOTNOTE_LABEL.fullmatch(label):
-            return f"[{label}]" if label else ""
+            return f"[{escape_text(label)}]" if label else ""
         self._footnote_labels[link.attributes["href"].removeprefix("#")] = label
         return f"[^{label}]"
 
