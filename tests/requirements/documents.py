@@ -14,6 +14,11 @@ DOCUMENTS = (
         "and no chunks without an entry, and ingesting again heals.",
     ),
     Requirement(
+        "documents:contained",
+        "The files inside a message or an archive become documents of the same application, each "
+        "with an outcome of its own; pages without text are told.",
+    ),
+    Requirement(
         "documents:doctor",
         "The doctor compares registry, chunks, indexes and files, and mends what can be mended.",
     ),

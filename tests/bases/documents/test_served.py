@@ -423,6 +423,8 @@ def test_the_openapi_page_names_every_route_and_read_only_leaves_out_those_that_
         "/api/v1/documents/search": ["get"],
         "/api/v1/documents/{document_id}": ["delete", "get"],
         "/api/v1/documents/{document_id}/pages/{page}.png": ["get"],
+        "/api/v1/documents/{document_id}/pages/{page}.webp": ["get"],
+        "/api/v1/documents/{document_id}/pages/{page}/marks": ["get"],
         "/api/v1/documents/{document_id}/text": ["get"],
     }
     with serving("documents", "--read-only", data=tmp_path / "data") as reading:

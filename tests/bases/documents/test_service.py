@@ -221,6 +221,9 @@ async def test_the_list_has_seven_fields_and_none_is_no_error(library: Desk) -> 
         "ingested_at": "2026-02-14T10:30:00+00:00",
         "extraction_method": "text_layer",
         "contains_drawings": False,
+        "page_count": 3,
+        "pages_without_text": [],
+        "contained_in": None,
     }
     nobody = await library.service.list_documents(ListIngestedDocuments(application_ref="1/2/3"))
     assert nobody.model_dump() == {
@@ -243,6 +246,7 @@ async def test_the_same_file_twice_and_under_another_reference(empty: Desk) -> N
         "status": "already_ingested",
         "document_id": first.document_id,
         "message": "Document has already been ingested with the same content",
+        "contained_files": [],
     }
     (record,) = await empty.service.store.list_records(REF)
     assert first.document_id == f"25_01178_REM_{record.file_hash[:6]}"

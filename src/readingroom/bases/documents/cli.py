@@ -101,6 +101,7 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
         lines = [
             f"{document['document_id']:<32} {document['document_type']:<24} "
             f"{document['chunk_count']:>5} chunks  {Path(document['file_path']).name}"
+            f"{_describe_textless_pages(document)}"
             for document in answer["documents"]
         ]
     print_result(as_json, answer, "\n".join(line.rstrip() for line in lines) or "There is nothing.")
@@ -218,12 +219,23 @@ def _render_table(answer: dict[str, Any]) -> str:
 def _describe_outcome(outcome: dict[str, Any]) -> str:
     match outcome["status"]:
         case "success":
-            return f"{outcome['document_id']}, {outcome['chunks_created']} chunks"
+            textless_pages = _describe_textless_pages(outcome)
+            return f"{outcome['document_id']}, {outcome['chunks_created']} chunks{textless_pages}"
         case "already_ingested":
             return str(outcome["document_id"])
         case "skipped":
             return str(outcome["reason"])
     return f"{outcome['error_type']}: {outcome['message']}"
+
+
+def _describe_textless_pages(document: dict[str, Any]) -> str:
+    """Return a note on the pages that gave no text; "" where all did."""
+    textless_count = len(document["pages_without_text"])
+    if not textless_count:
+        return ""
+    reason = document.get("pages_without_text_reason")
+    note = f" ({textless_count} of {document['page_count']} pages gave no text"
+    return f"{note}: {reason})" if reason else f"{note})"
 
 
 def _render_overview(answer: dict[str, Any]) -> Iterator[str]:
@@ -235,7 +247,8 @@ def _render_overview(answer: dict[str, Any]) -> Iterator[str]:
         size = f"{type_summary['page_count']} pages, {type_summary['word_count']} words"
         yield f"{type_summary['document_type']}: {size}"
         for document in type_summary["documents"]:
-            yield f"  {document['document_id']:<32} {document['source_file']}"
+            textless_pages = _describe_textless_pages(document)
+            yield f"  {document['document_id']:<32} {document['source_file']}{textless_pages}"
     for unread_file in answer["not_ingested"]:
         yield f"not ingested: {unread_file['source_file']} ({unread_file['reason']})"
     if answer["missing_types"]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import anyio
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from readingroom.bases.documents.answers import to_listed_document
 from readingroom.bases.documents.ids import ApplicationRef
 from readingroom.bases.documents.models import (
     AlreadyIngested,
@@ -44,7 +45,7 @@ from readingroom.bases.documents.models import (
     SkippedDocument,
 )
 from readingroom.bases.documents.models import Query as QueryText
-from readingroom.bases.documents.service import DocumentsService, to_listed_document
+from readingroom.bases.documents.service import DocumentsService
 from readingroom.core.progress import no_progress
 from readingroom.protocol.rest import API_PREFIX, ERROR_RESPONSES
 from readingroom.web.disconnect import run_while_connected

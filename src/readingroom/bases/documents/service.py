@@ -11,6 +11,12 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from readingroom.bases.documents.answers import (
+    summarise_type,
+    to_application_record,
+    to_hit,
+    to_listed_document,
+)
 from readingroom.bases.documents.errors import ApplicationNotFound
 from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
 from readingroom.bases.documents.ingest.batch import Batch, BatchFile
@@ -19,10 +25,7 @@ from readingroom.bases.documents.models import (
     EXPECTED_TYPES,
     ApplicationList,
     ApplicationOverview,
-    ApplicationRecord,
     ApplicationSet,
-    ChunkMetadata,
-    DocumentHit,
     DocumentHits,
     DocumentList,
     DocumentText,
@@ -32,11 +35,8 @@ from readingroom.bases.documents.models import (
     IngestDocument,
     IngestFolder,
     ListedApplication,
-    ListedDocument,
     ListIngestedDocuments,
     Overview,
-    OverviewDocument,
-    OverviewType,
     PageMark,
     PageMarks,
     RemovedDocument,
@@ -50,7 +50,6 @@ from readingroom.bases.documents.registry.pages import cut_pages, parse_pages
 from readingroom.bases.documents.registry.records import (
     Application,
     DocumentRecord,
-    StoredChunk,
     format_citation,
     join_chunks,
 )
@@ -59,7 +58,6 @@ from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.text import fold_dashes
 from readingroom.engine.confidence import judge
-from readingroom.engine.index import ChunkHit
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
 from readingroom.ingest.page_pictures import PagePictures, StoredFile
@@ -146,7 +144,7 @@ class DocumentsService:
         document_ids = {chunk.document_id for chunk in chunks.values()}
         records = await self.store.get_records(list(document_ids))
         results = [
-            _to_hit(chunk, hit)
+            to_hit(chunk, hit)
             for hit in ranking.hits
             # A document that is being added or removed right now exists if its entry does.
             if (chunk := chunks.get(hit.chunk_id)) and chunk.document_id in records
@@ -230,7 +228,7 @@ class DocumentsService:
             raise ApplicationNotFound(
                 f"Nothing is known of the application {reference}", use_tool="ingest_document"
             )
-        types = [_summarise_type(document_type, records) for document_type in EXPECTED_TYPES]
+        types = [summarise_type(document_type, records) for document_type in EXPECTED_TYPES]
         # A drawing that was skipped was submitted all the same, so its type is not missing.
         submitted_types = {record.document_type for record in records}
         submitted_types |= {
@@ -240,7 +238,7 @@ class DocumentsService:
         }
         return Overview(
             application_ref=reference,
-            application=_to_application_record(application) if application else None,
+            application=to_application_record(application) if application else None,
             document_count=len(records),
             page_count=sum(record.page_count for record in records),
             pages_without_text_count=sum(len(record.blank_pages) for record in records),
@@ -412,7 +410,7 @@ class DocumentsService:
         application = await anyio.to_thread.run_sync(
             self.applications.update, question.reference, values, self._context.now()
         )
-        return ApplicationSet(application=_to_application_record(application))
+        return ApplicationSet(application=to_application_record(application))
 
     async def remove(self, question: RemoveDocument) -> RemovedDocument:
         """Delete a document's entry, its chunks, and our copy of its file.
@@ -449,62 +447,6 @@ class DocumentsService:
         return "nothing_matches"
 
 
-def to_listed_document(record: DocumentRecord) -> ListedDocument:
-    """Return a document as lists show it."""
-    return ListedDocument.model_validate(record, from_attributes=True)
-
-
 def _parse_document_ref(id: str) -> DocumentRef:
     """Parse a document's own id, or the id of a page as search results have it."""
     return parse_doc_id(id) if id.lower().startswith("doc:") else DocumentRef(id, None)
-
-
-def _to_application_record(application: Application) -> ApplicationRecord:
-    return ApplicationRecord.model_validate(application, from_attributes=True)
-
-
-def _summarise_type(document_type: str, records: Sequence[DocumentRecord]) -> OverviewType:
-    matching_records = [record for record in records if record.document_type == document_type]
-    return OverviewType(
-        document_type=document_type,
-        document_count=len(matching_records),
-        page_count=sum(record.page_count for record in matching_records),
-        word_count=sum(record.total_words for record in matching_records),
-        documents=[
-            OverviewDocument(
-                document_id=record.document_id,
-                source_file=record.source_file,
-                page_count=record.page_count,
-                word_count=record.total_words,
-                extraction_method=record.extraction_method,
-                contains_drawings=record.contains_drawings,
-                pages_without_text=list(record.blank_pages),
-                id=format_doc_id(record.document_id),
-            )
-            for record in matching_records
-        ],
-    )
-
-
-def _to_hit(chunk: StoredChunk, hit: ChunkHit) -> DocumentHit:
-    return DocumentHit(
-        chunk_id=chunk.chunk_id,
-        text=chunk.text,
-        relevance_score=hit.relevance_score,
-        metadata=ChunkMetadata(
-            application_ref=chunk.application_ref,
-            document_id=chunk.document_id,
-            source_file=chunk.source_file,
-            document_type=chunk.document_type,
-            page_numbers=",".join(map(str, chunk.pages)),
-            chunk_index=chunk.chunk_index,
-            total_chunks=chunk.total_chunks,
-            extraction_method=chunk.extraction_method,
-            char_count=len(chunk.text),
-            word_count=len(chunk.text.split()),
-        ),
-        citation=format_citation(chunk.source_file, chunk.pages),
-        id=format_doc_id(chunk.document_id, chunk.pages[0]),
-        score=hit.score,
-        parts=hit.parts,
-    )

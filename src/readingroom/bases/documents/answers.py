@@ -1,0 +1,79 @@
+"""Records of the documents base as its answers show them."""
+
+from collections.abc import Sequence
+
+from readingroom.bases.documents.ids import format_doc_id
+from readingroom.bases.documents.models import (
+    ApplicationRecord,
+    ChunkMetadata,
+    DocumentHit,
+    ListedDocument,
+    OverviewDocument,
+    OverviewType,
+)
+from readingroom.bases.documents.registry.records import (
+    Application,
+    DocumentRecord,
+    StoredChunk,
+    format_citation,
+)
+from readingroom.engine.index import ChunkHit
+
+
+def to_listed_document(record: DocumentRecord) -> ListedDocument:
+    """Return a document as lists show it."""
+    return ListedDocument.model_validate(record, from_attributes=True)
+
+
+def to_application_record(application: Application) -> ApplicationRecord:
+    """Return an application's own record as answers show it."""
+    return ApplicationRecord.model_validate(application, from_attributes=True)
+
+
+def summarise_type(document_type: str, records: Sequence[DocumentRecord]) -> OverviewType:
+    """Return the documents of one type among these."""
+    matching_records = [record for record in records if record.document_type == document_type]
+    return OverviewType(
+        document_type=document_type,
+        document_count=len(matching_records),
+        page_count=sum(record.page_count for record in matching_records),
+        word_count=sum(record.total_words for record in matching_records),
+        documents=[
+            OverviewDocument(
+                document_id=record.document_id,
+                source_file=record.source_file,
+                page_count=record.page_count,
+                word_count=record.total_words,
+                extraction_method=record.extraction_method,
+                contains_drawings=record.contains_drawings,
+                pages_without_text=list(record.blank_pages),
+                id=format_doc_id(record.document_id),
+            )
+            for record in matching_records
+        ],
+    )
+
+
+def to_hit(chunk: StoredChunk, hit: ChunkHit) -> DocumentHit:
+    """Return a passage that a search found."""
+    return DocumentHit(
+        chunk_id=chunk.chunk_id,
+        text=chunk.text,
+        relevance_score=hit.relevance_score,
+        metadata=ChunkMetadata(
+            application_ref=chunk.application_ref,
+            document_id=chunk.document_id,
+            source_file=chunk.source_file,
+            document_type=chunk.document_type,
+            page_numbers=",".join(map(str, chunk.pages)),
+            chunk_index=chunk.chunk_index,
+            total_chunks=chunk.total_chunks,
+            extraction_method=chunk.extraction_method,
+            char_count=len(chunk.text),
+            word_count=len(chunk.text.split()),
+        ),
+        citation=format_citation(chunk.source_file, chunk.pages),
+        id=format_doc_id(chunk.document_id, chunk.pages[0]),
+        score=hit.score,
+        parts=hit.parts,
+    )

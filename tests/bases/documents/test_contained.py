@@ -1,0 +1,124 @@
+"""Messages and archives: what is inside them becomes documents, and a bad file stops no other."""
+
+import io
+import zipfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readingroom.bases.documents.models import (
+    ApplicationOverview,
+    IngestFolder,
+    ListIngestedDocuments,
+    RemoveDocument,
+)
+from readingroom.core.errors import KnowledgeError
+from readingroom.core.progress import no_progress
+from tests.ingest.test_formats import message
+from tests.requirements import requirement
+from tests.support.documents.base import REF, Desk, desk
+from tests.support.model import WordEmbedder
+from tests.support.papers import paper
+
+pytestmark = [pytest.mark.anyio, requirement("documents:contained")]
+
+REPORT = paper("Bats roost in the old barn and fly along the hedge at dusk.")
+
+
+@pytest.fixture
+async def library(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with desk(tmp_path / "documents", embedder=WordEmbedder()) as library:
+        yield library
+
+
+def archive(**contents: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as packed:
+        for name, content in contents.items():
+            packed.writestr(name.replace("_dot_", "."), content)
+    return file.getvalue()
+
+
+async def by_name(library: Desk) -> dict[str, Any]:
+    listed = await library.service.list_documents(ListIngestedDocuments(application_ref=REF))
+    return {Path(document.file_path).name: document for document in listed.documents}
+
+
+async def test_an_attachment_is_a_document_of_its_own(library: Desk) -> None:
+    mail = message(("Bat survey.pdf", REPORT), ("broken.pdf", b"%PDF-1.7\n1 0 obj"))
+
+    outcome: Any = await library.ingest("objection.eml", mail)
+
+    survey, broken = outcome.contained_files
+    assert (survey.file, survey.status) == ("Bat survey.pdf", "success")
+    assert (broken.status, broken.error_type) == ("error", "extraction_failed")
+    documents = await by_name(library)
+    assert documents["Bat_survey.pdf"].contained_in == outcome.document_id
+    assert documents["Bat_survey.pdf"].document_type == "ecology_report"
+    assert documents["objection.eml"].contained_in is None
+    (hit,) = (await library.search("bats barn hedge", max_results=1)).results
+    assert hit.citation == "Bat survey.pdf, p. 1"
+    overview = await library.service.get_overview(ApplicationOverview(application_ref=REF))
+    assert [unread.source_file for unread in overview.not_ingested] == ["broken.pdf"]
+
+
+async def test_ingesting_an_archive_again_reads_what_is_missing(library: Desk) -> None:
+    papers = archive(bats_dot_pdf=REPORT, note_dot_txt=b"A note on trees.")
+    first: Any = await library.ingest("papers.zip", papers)
+    removed = first.contained_files[0].document_id
+    await library.service.remove(RemoveDocument(document_id=removed))
+
+    again: Any = await library.ingest("papers.zip", papers)
+
+    assert again.status == "already_ingested"
+    assert [inner.status for inner in again.contained_files] == ["success", "already_ingested"]
+
+
+async def test_an_archive_inside_an_archive_is_refused_and_a_message_in_one_is_opened(
+    library: Desk,
+) -> None:
+    inner = archive(secret_dot_txt=b"Too deep to be read.")
+    mail = message(("note.txt", b"A note on hedges."))
+
+    outcome: Any = await library.ingest("all.zip", archive(inner_dot_zip=inner, a_dot_eml=mail))
+
+    told = {contained.file: contained for contained in outcome.contained_files}
+    assert told["inner.zip"].error_type == "extraction_failed"
+    assert "Archives inside archives" in told["inner.zip"].message
+    assert (told["a.eml"].status, told["a.eml/note.txt"].status) == ("success", "success")
+
+
+async def test_an_archive_that_cannot_be_unpacked_leaves_nothing(library: Desk) -> None:
+    too_many = archive(**{f"{index:03}_dot_txt": b"" for index in range(501)})
+
+    with pytest.raises(KnowledgeError) as caught:
+        await library.ingest("papers.zip", too_many)
+
+    assert caught.value.code == "extraction_failed"
+    assert await by_name(library) == {}
+
+
+async def test_a_folder_tells_of_the_files_inside_its_files(library: Desk) -> None:
+    library.file("in/mail.eml", message(("note.txt", b"A note on hedges.")))
+
+    answer = await library.service.ingest_folder(
+        IngestFolder(path=str(library.inbox / "in"), application_ref=REF), no_progress
+    )
+
+    assert [outcome.file for outcome in answer.files] == ["mail.eml", "mail.eml/note.txt"]
+    assert (answer.file_count, answer.ingested) == (2, 2)
+
+
+async def test_pages_without_text_are_told_at_ingest_in_the_list_and_in_the_overview(
+    library: Desk,
+) -> None:
+    content = paper("A page of words.", "", "Another page of words.")
+
+    outcome: Any = await library.ingest("report.pdf", content)
+
+    assert (outcome.page_count, outcome.pages_without_text) == (3, [2])
+    assert (await by_name(library))["report.pdf"].pages_without_text == [2]
+    overview = await library.service.get_overview(ApplicationOverview(application_ref=REF))
+    assert overview.pages_without_text_count == 1
