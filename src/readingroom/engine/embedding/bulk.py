@@ -1,0 +1,123 @@
+"""Embeds a stream of texts: other processes make tokens of them while a device makes vectors."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readingroom.engine.embedding.tokens import TokenizedTexts, WordTokenizer
+
+if TYPE_CHECKING:
+    from readingroom.engine.embedding.packed import PackedEncoder, PendingVectors
+
+Id = TypeVar("Id")
+
+BATCH_TEXTS = 1024
+"""Enough to keep a large card busy; a gigabyte of its memory."""
+_MAX_PROCESSES = 8
+# Batches that the device has been given; with fewer it would wait for Python between two.
+_BATCHES_IN_FLIGHT = 4
+
+
+class TokenizingPool:
+    """Processes that cut batches of texts into tokens, some batches ahead."""
+
+    def __init__(self, tokenizer_file: Path, max_tokens: int, processes: int | None = None) -> None:
+        self.processes = processes or max(1, min(_MAX_PROCESSES, (os.cpu_count() or 2) - 2))
+        self._executor = ProcessPoolExecutor(
+            self.processes,
+            # Not by fork: a copy of a process that uses a graphics card does not work.
+            mp_context=get_context("spawn"),
+            initializer=_load_tokenizer,
+            initargs=(str(tokenizer_file), max_tokens),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # Cancelled batches can leave a pool with a dead process waiting for ever, so those that
+        # were begun are finished; they take milliseconds.
+        self._executor.shutdown()
+
+    def tokenize(self, batches: Iterable[Sequence[str]]) -> Iterator[TokenizedTexts]:
+        """Yield the tokens of each batch, in order."""
+        remaining = iter(batches)
+        pending: deque[Future[TokenizedTexts]] = deque()
+        for batch in islice(remaining, 2 * self.processes):
+            pending.append(self._executor.submit(_tokenize, list(batch)))
+        while pending:
+            tokenized = pending.popleft().result()
+            for batch in islice(remaining, 1):
+                pending.append(self._executor.submit(_tokenize, list(batch)))
+            yield tokenized
+
+
+def embed_stream(
+    encoder: "PackedEncoder", pool: TokenizingPool, batches: Iterable[Sequence[str]]
+) -> Iterator[NDArray[np.float32]]:
+    """Yield the vectors of each batch of texts, in order, a row for each text."""
+    in_flight: deque[PendingVectors] = deque()
+    for tokenized in pool.tokenize(batches):
+        in_flight.append(encoder.start(tokenized))
+        if len(in_flight) > _BATCHES_IN_FLIGHT:
+            yield in_flight.popleft().wait()
+    while in_flight:
+        yield in_flight.popleft().wait()
+
+
+def embed_stored(
+    encoder: "PackedEncoder",
+    pool: TokenizingPool,
+    batches: Iterable[tuple[Sequence[Id], Sequence[str]]],
+    store: Callable[[Sequence[Id], NDArray[np.float32]], None],
+) -> None:
+    """Embed batches of ids and texts, and store the vectors of each batch, in order.
+
+    `batches` is read by this thread, `store` is called by another. Raise what they raise.
+    """
+    waiting_ids: deque[Sequence[Id]] = deque()
+
+    def read_texts() -> Iterator[Sequence[str]]:
+        for ids, texts in batches:
+            waiting_ids.append(ids)
+            yield texts
+
+    pending: deque[Future[None]] = deque()
+    with ThreadPoolExecutor(1) as writer:
+        for vectors in embed_stream(encoder, pool, read_texts()):
+            pending.append(writer.submit(store, waiting_ids.popleft(), vectors))
+            if len(pending) > _BATCHES_IN_FLIGHT:
+                pending.popleft().result()
+        for stored in pending:
+            stored.result()
+
+
+_tokenizers: list[WordTokenizer] = []
+"""The tokenizer of a process of the pool."""
+
+
+def _load_tokenizer(tokenizer_file: str, max_tokens: int) -> None:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(tokenizer_file)
+    tokenizer.enable_truncation(max_tokens)
+    tokenizer.no_padding()
+    _tokenizers.append(WordTokenizer(tokenizer, max_tokens))
+
+
+def _tokenize(texts: list[str]) -> TokenizedTexts:
+    return _tokenizers[0].encode_texts(texts)

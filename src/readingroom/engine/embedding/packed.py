@@ -1,0 +1,194 @@
+"""A BERT sentence encoder on torch, for many texts at once on a graphics card.
+
+The tokens of all texts lie in one row without padding, so no work is wasted on short texts. Torch
+is an extra (`readingroom[gpu]`); this module imports nothing else but numpy.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from readingroom.engine.embedding.tokens import TokenizedTexts
+
+try:
+    from torch.nn.attention.varlen import varlen_attn
+except ImportError:  # torch before 2.10
+    varlen_attn = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Linear:
+    weight: Tensor
+    bias: Tensor
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        return F.linear(inputs, self.weight, self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class _Normalisation:
+    weight: Tensor
+    bias: Tensor
+    epsilon: float
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        return F.layer_norm(inputs, self.weight.shape, self.weight, self.bias, self.epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    query_key_value: _Linear
+    attention_output: _Linear
+    attention_normalisation: _Normalisation
+    widen: _Linear
+    narrow: _Linear
+    output_normalisation: _Normalisation
+
+
+@dataclass(frozen=True, slots=True)
+class _Packing:
+    """Where each text begins and ends in the row of tokens."""
+
+    lengths: Tensor
+    ends: Tensor
+    """Of every text, with a zero before them."""
+    positions: Tensor
+    longest: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingVectors:
+    """Vectors that a device is computing."""
+
+    _received: Tensor
+    _done: "torch.cuda.Event | None"
+
+    def wait(self) -> NDArray[np.float32]:
+        """Return the vectors as soon as they are there."""
+        if self._done is not None:
+            self._done.synchronize()
+        return self._received.numpy()
+
+
+class PackedEncoder:
+    """The model's weights on a device, and the way from token ids to vectors."""
+
+    def __init__(
+        self, config: Mapping[str, Any], weights: Mapping[str, NDArray[Any]], device: str
+    ) -> None:
+        """Half precision on a graphics card, where it costs nothing; float32 on a processor."""
+        self.device = torch.device(device)
+        self._is_cuda = self.device.type == "cuda"
+        self._dtype = torch.float16 if self._is_cuda else torch.float32
+        self._weights = {name.removeprefix("bert."): array for name, array in weights.items()}
+        self._epsilon = float(config["layer_norm_eps"])
+        self._head_count = int(config["num_attention_heads"])
+        self.dimensions = int(config["hidden_size"])
+        self._words = self._place("embeddings.word_embeddings.weight")
+        # Every text is of the first token type, so its embedding can be added to the positions'.
+        first_type = self._place("embeddings.token_type_embeddings.weight")[0]
+        self._positions = self._place("embeddings.position_embeddings.weight") + first_type
+        self._normalise_embeddings = self._build_normalisation("embeddings.LayerNorm")
+        self._layers = [
+            self._build_layer(f"encoder.layer.{number}")
+            for number in range(config["num_hidden_layers"])
+        ]
+        self._weights = {}
+
+    def start(self, texts: TokenizedTexts) -> "PendingVectors":
+        """Begin to encode texts, and return at once where the device works by itself."""
+        vectors = self.encode(texts)
+        if not self._is_cuda:
+            return PendingVectors(vectors, None)
+        received = torch.empty(vectors.shape, dtype=vectors.dtype, pin_memory=True)
+        received.copy_(vectors, non_blocking=True)
+        done = torch.cuda.Event()
+        done.record()
+        return PendingVectors(received, done)
+
+    @torch.inference_mode()
+    def encode(self, texts: TokenizedTexts) -> Tensor:
+        """Return the vectors of the texts, on the device; the work may not have ended yet."""
+        ids = self._send(texts.ids.view(np.int16)).to(torch.int32) & 0xFFFF
+        packing = self._pack(texts.lengths)
+        tokens = self._normalise_embeddings(self._words[ids] + self._positions[packing.positions])
+        for layer in self._layers:
+            attention = layer.attention_output(self._attend(layer, tokens, packing))
+            tokens = layer.attention_normalisation(tokens + attention)
+            wide = F.gelu(layer.widen(tokens))
+            tokens = layer.output_normalisation(tokens + layer.narrow(wide))
+        # Unsafe means that the lengths are not checked, which would wait for the device.
+        means = torch.segment_reduce(
+            tokens.float(), "mean", lengths=packing.lengths, axis=0, unsafe=True
+        )
+        return F.normalize(means, dim=1)
+
+    def _pack(self, text_lengths: NDArray[np.int32]) -> _Packing:
+        lengths = self._send(text_lengths)
+        ends = F.pad(lengths.cumsum(0, dtype=torch.int32), (1, 0))
+        total = int(text_lengths.sum())
+        starts = torch.repeat_interleave(ends[:-1], lengths, output_size=total)
+        positions = torch.arange(total, dtype=torch.int32, device=self.device) - starts
+        return _Packing(lengths, ends, positions, int(text_lengths.max()))
+
+    def _attend(self, layer: _Layer, tokens: Tensor, packing: _Packing) -> Tensor:
+        query, key, value = (
+            layer.query_key_value(tokens).view(len(tokens), 3, self._head_count, -1).unbind(1)
+        )
+        if self._is_cuda and varlen_attn is not None:
+            ends, longest = packing.ends, packing.longest
+            attended = varlen_attn(query, key, value, ends, ends, longest, longest)
+        else:
+            attended = _attend_padded(query, key, value, packing)
+        return attended.reshape(len(tokens), -1)
+
+    def _send(self, array: NDArray[Any]) -> Tensor:
+        """Copy an array to the device, without waiting where the device allows it."""
+        tensor = torch.from_numpy(array)
+        if not self._is_cuda:
+            return tensor
+        return tensor.pin_memory().to(self.device, non_blocking=True)
+
+    def _place(self, *names: str) -> Tensor:
+        array = np.concatenate([self._weights[name] for name in names])
+        return torch.from_numpy(array).to(self.device, self._dtype)
+
+    def _build_linear(self, *prefixes: str) -> _Linear:
+        weight = self._place(*(f"{prefix}.weight" for prefix in prefixes))
+        return _Linear(weight, self._place(*(f"{prefix}.bias" for prefix in prefixes)))
+
+    def _build_normalisation(self, prefix: str) -> _Normalisation:
+        weight, bias = self._place(f"{prefix}.weight"), self._place(f"{prefix}.bias")
+        return _Normalisation(weight, bias, self._epsilon)
+
+    def _build_layer(self, prefix: str) -> _Layer:
+        roles = (f"{prefix}.attention.self.{role}" for role in ("query", "key", "value"))
+        return _Layer(
+            self._build_linear(*roles),
+            self._build_linear(f"{prefix}.attention.output.dense"),
+            self._build_normalisation(f"{prefix}.attention.output.LayerNorm"),
+            self._build_linear(f"{prefix}.intermediate.dense"),
+            self._build_linear(f"{prefix}.output.dense"),
+            self._build_normalisation(f"{prefix}.output.LayerNorm"),
+        )
+
+
+def _attend_padded(query: Tensor, key: Tensor, value: Tensor, packing: _Packing) -> Tensor:
+    """Attend within each text by filling all up to the longest; for devices without the other."""
+    is_token = torch.arange(packing.longest, device=query.device) < packing.lengths[:, None]
+
+    def fill_up(packed: Tensor) -> Tensor:
+        padded = packed.new_zeros(*is_token.shape, *packed.shape[1:])
+        padded[is_token] = packed
+        return padded.transpose(1, 2)
+
+    attended = F.scaled_dot_product_attention(
+        fill_up(query), fill_up(key), fill_up(value), attn_mask=is_token[:, None, None, :]
+    )
+    return attended.transpose(1, 2)[is_token]

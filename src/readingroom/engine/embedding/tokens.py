@@ -1,0 +1,125 @@
+"""Texts to token ids, by a memory of the words that were seen before.
+
+A WordPiece tokenizer treats each word between blanks by itself, so its ids can be remembered by
+word. That is some ten times as fast as to cut every text anew, and gives the same ids.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+TokenIds = NDArray[np.uint16]
+
+# Some 150 MB when it is full.
+_MAX_WORDS = 1_000_000
+# Python splits a text at these, but a BERT normaliser removes them and joins what is around them.
+_REMOVED_BLANKS = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
+# Of a word of plain characters: its letters and digits together, every other character alone.
+_ASCII_PARTS = re.compile("[a-z0-9]+|[^a-z0-9]")
+_LARGEST_ID = np.iinfo(np.uint16).max
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizedTexts:
+    """The token ids of many texts, one after the other, and how many each text has."""
+
+    ids: TokenIds
+    lengths: NDArray[np.int32]
+
+
+class WordTokenizer:
+    """Gives the ids that a BERT tokenizer gives; not for use by several threads at once."""
+
+    def __init__(self, tokenizer: "Tokenizer", max_tokens: int) -> None:
+        """Raise `ValueError` when the tokenizer is of another kind, or its vocabulary too large."""
+        description = json.loads(tokenizer.to_str())
+        _check_kind(description)
+        special_tokens = [token["content"] for token in description["added_tokens"]]
+        self._tokenizer = tokenizer
+        self._has_special_token = re.compile("|".join(map(re.escape, special_tokens))).search
+        self._ids_by_word = _WordMemory(tokenizer, description["model"])
+        first, last = tokenizer.encode("").ids
+        self._first, self._last = _pack_ids([first]), _pack_ids([last])
+        self._max_bytes = (max_tokens - 2) * 2
+
+    def encode_texts(self, texts: Sequence[str]) -> TokenizedTexts:
+        """Return the ids of the texts, with the tokens for beginning and end, each cut to size."""
+        packed = [self._encode_text(text) for text in texts]
+        lengths = np.fromiter(map(len, packed), np.int32, len(packed)) // 2
+        return TokenizedTexts(np.frombuffer(bytearray().join(packed), np.uint16), lengths)
+
+    def _encode_text(self, text: str) -> bytes:
+        if _REMOVED_BLANKS.search(text) or ("[" in text and self._has_special_token(text)):
+            packed = _pack_ids(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        else:
+            packed = b"".join(map(self._ids_by_word.__getitem__, text.split()))
+        return self._first + packed[: self._max_bytes] + self._last
+
+
+class _WordMemory(dict[str, bytes]):
+    """By word, the ids of its tokens; a word that is not known yet is looked up."""
+
+    def __init__(self, tokenizer: "Tokenizer", model: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._tokenizer = tokenizer
+        self._vocabulary: dict[str, int] = model["vocab"]
+        self._unknown_id = self._vocabulary[model["unk_token"]]
+        self._continuing_prefix: str = model["continuing_subword_prefix"]
+        self._max_word_length: int = model["max_input_chars_per_word"]
+
+    def __missing__(self, word: str) -> bytes:
+        if len(self) >= _MAX_WORDS:
+            self.clear()
+        parts = _ASCII_PARTS.findall(word.lower()) if word.isascii() and word.isprintable() else []
+        if not parts:
+            packed = _pack_ids(self._tokenizer.encode(word, add_special_tokens=False).ids)
+        elif parts == [word]:
+            packed = _pack_ids(self._cut_plain_word(word))
+        else:
+            packed = b"".join(map(self.__getitem__, parts))
+        self[word] = packed
+        return packed
+
+    def _cut_plain_word(self, word: str) -> list[int]:
+        """Cut a word of small letters and digits, or one other character, into known pieces.
+
+        Always the longest that fits, as WordPiece does. In Python, because asking the library for
+        one word takes five times as long.
+        """
+        if len(word) > self._max_word_length:
+            return [self._unknown_id]
+        ids = []
+        start, prefix = 0, ""
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                piece_id = self._vocabulary.get(prefix + word[start:end])
+                if piece_id is not None:
+                    break
+            else:
+                return [self._unknown_id]
+            ids.append(piece_id)
+            start, prefix = end, self._continuing_prefix
+        return ids
+
+
+def _pack_ids(ids: list[int]) -> bytes:
+    return np.array(ids, np.uint16).tobytes()
+
+
+def _check_kind(description: Mapping[str, Any]) -> None:
+    parts = ("normalizer", "pre_tokenizer", "model")
+    kinds = [(description[part] or {}).get("type") for part in parts]
+    if kinds != ["BertNormalizer", "BertPreTokenizer", "WordPiece"]:
+        raise ValueError(f"this tokenizer does not treat words one by one: {kinds}")
+    if not description["normalizer"]["lowercase"]:
+        raise ValueError("this tokenizer tells capitals from small letters")
+    if len(description["model"]["vocab"]) > _LARGEST_ID:
+        raise ValueError("the vocabulary of this tokenizer is too large for ids of 16 bits")
