@@ -2,7 +2,7 @@
 
 Runs by itself on a machine that has only torch, tokenizers and numpy:
 
-    python3 -m benchmarks.gpu.bulk --weights FILE.npz --tokenizer tokenizer.json [--sample FILE.json]
+    python3 -m benchmarks.gpu.bulk --weights weights.npz --tokenizer tokenizer.json
 
 `--sample` holds texts and their float32 vectors, made beforehand on the processor; the cosine of
 each is reported, and the card's vectors are written beside it. `python -m benchmarks.gpu.prepare`
@@ -20,10 +20,9 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from tokenizers import Tokenizer
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
@@ -31,10 +30,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 from readingroom.engine.embedding.bulk import (
     BATCH_TEXTS,
     TokenizingPool,
-    embed_stored,
     embed_stream,
 )
-from readingroom.engine.embedding.packed import PackedEncoder
+
+if TYPE_CHECKING:
+    from readingroom.engine.embedding.packed import PackedEncoder
 
 MAX_TOKENS = 256
 _SEED = 20261116
@@ -42,17 +42,26 @@ _PARAMETERS_PER_TOKEN = 6 * (4 * 384 * 384 + 2 * 384 * 1536)
 
 
 def main() -> None:
+    # Not on top: this module can be imported where torch, which is an extra, is not installed.
+    import torch
+
+    from readingroom.engine.embedding.packed import PackedEncoder
+
     options = _parse_options()
     config, weights = _read_weights(options.weights)
     encoder = PackedEncoder(config, weights, options.device)
-    results: dict[str, Any] = {"device": _name_device(options.device), "torch": torch.__version__}
-    results["matmul_tflops"] = _measure_matmul(options.device)
+    results: dict[str, Any] = {"device": options.device, "torch": torch.__version__}
+    if options.device == "cuda":
+        results["device"] = torch.cuda.get_device_name()
+        results["matmul_tflops"] = _measure_matmul(torch)
     if options.sample:
         results |= _compare_sample(encoder, options)
     texts = make_passages(options.tokenizer, options.texts)
     batches = _split(texts)
     with TokenizingPool(options.tokenizer, MAX_TOKENS, options.processes) as pool:
-        list(embed_stream(encoder, pool, batches[: 4 * pool.processes]))  # everything warm
+        list(
+            embed_stream(encoder, pool, enumerate(batches[: 4 * pool.processes]))
+        )  # everything warm
         results |= _measure_stages(encoder, pool, texts, options)
         if options.stored:
             results |= _measure_stored(encoder, pool, options)
@@ -89,7 +98,7 @@ def make_passages(tokenizer_file: Path, count: int, seed: int = _SEED) -> list[s
 
 
 def _measure_stages(
-    encoder: PackedEncoder, pool: TokenizingPool, texts: list[str], options: argparse.Namespace
+    encoder: "PackedEncoder", pool: TokenizingPool, texts: list[str], options: argparse.Namespace
 ) -> dict[str, Any]:
     batches = _split(texts)
     rounds: dict[str, list[float]] = {"tokens": [], "forward": [], "both": []}
@@ -98,7 +107,9 @@ def _measure_stages(
     for _ in range(options.rounds):
         rounds["tokens"].append(_time(lambda: [None for _ in pool.tokenize(batches)]))
         rounds["forward"].append(_time(lambda: _run_forward(encoder, tokenized)))
-        rounds["both"].append(_time(lambda: [None for _ in embed_stream(encoder, pool, batches)]))
+        rounds["both"].append(
+            _time(lambda: [None for _ in embed_stream(encoder, pool, enumerate(batches))])
+        )
     rates = {name: len(texts) / sorted(times)[len(times) // 2] for name, times in rounds.items()}
     flops = 2 * _PARAMETERS_PER_TOKEN * token_count / len(texts)
     library = _make_tokenizer(options.tokenizer)
@@ -116,7 +127,7 @@ def _measure_stages(
     }
 
 
-def _run_forward(encoder: PackedEncoder, tokenized: list[Any]) -> None:
+def _run_forward(encoder: "PackedEncoder", tokenized: list[Any]) -> None:
     pending = []
     for batch in tokenized:
         pending.append(encoder.start(batch))
@@ -127,7 +138,7 @@ def _run_forward(encoder: PackedEncoder, tokenized: list[Any]) -> None:
 
 
 def _measure_stored(
-    encoder: PackedEncoder, pool: TokenizingPool, options: argparse.Namespace
+    encoder: "PackedEncoder", pool: TokenizingPool, options: argparse.Namespace
 ) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "passages.db")
@@ -141,7 +152,9 @@ def _measure_stored(
             for start in range(0, options.stored, 100_000):
                 count = min(100_000, options.stored - start)
                 texts = make_passages(options.tokenizer, count, _SEED + 1 + start)
-                database.executemany("INSERT INTO passages (text) VALUES (?)", ((t,) for t in texts))
+                database.executemany(
+                    "INSERT INTO passages (text) VALUES (?)", ((t,) for t in texts)
+                )
             database.commit()
         seconds = _time(lambda: _embed_database(encoder, pool, path))
         with closing(sqlite3.connect(path)) as database:
@@ -156,34 +169,35 @@ def _measure_stored(
     }
 
 
-def _embed_database(encoder: PackedEncoder, pool: TokenizingPool, path: Path) -> None:
-    """Embed all passages of a database as the federal base does, reader and writer apart."""
-    with (
-        closing(sqlite3.connect(path, check_same_thread=False)) as reader,
-        closing(sqlite3.connect(path, check_same_thread=False)) as writer,
-    ):
-        writer.execute("PRAGMA synchronous = NORMAL")
-
-        def read() -> Iterator[tuple[list[int], list[str]]]:
-            cursor = reader.execute("SELECT id, text FROM passages ORDER BY id")
-            while rows := cursor.fetchmany(BATCH_TEXTS):
-                yield [row[0] for row in rows], [row[1] for row in rows]
-
-        def store(ids: list[int], vectors: np.ndarray[Any, Any]) -> None:
-            with writer:
-                writer.executemany(
+def _embed_database(encoder: "PackedEncoder", pool: TokenizingPool, path: Path) -> None:
+    """Embed all passages of a database in the way of the federal base."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA synchronous = NORMAL")
+        for ids, vectors in embed_stream(encoder, pool, _read_passages(database)):
+            with database:
+                database.executemany(
                     "INSERT INTO vectors (id, model, embedding) VALUES (?, 'bulk', ?)",
                     zip(ids, map(bytes, vectors), strict=True),
                 )
 
-        embed_stored(encoder, pool, read(), store)
+
+def _read_passages(database: sqlite3.Connection) -> Iterator[tuple[list[int], list[str]]]:
+    last_id = 0
+    while rows := database.execute(
+        """SELECT p.id, p.text FROM passages p LEFT JOIN vectors v USING (id)
+           WHERE v.id IS NULL AND p.id > ? ORDER BY p.id LIMIT ?""",
+        (last_id, BATCH_TEXTS),
+    ).fetchall():
+        yield [row[0] for row in rows], [row[1] for row in rows]
+        last_id = rows[-1][0]
 
 
-def _compare_sample(encoder: PackedEncoder, options: argparse.Namespace) -> dict[str, Any]:
+def _compare_sample(encoder: "PackedEncoder", options: argparse.Namespace) -> dict[str, Any]:
     sample = json.loads(options.sample.read_text("utf-8"))
     expected = np.load(options.sample.with_suffix(".npy"))
     with TokenizingPool(options.tokenizer, MAX_TOKENS, 1) as pool:
-        vectors = np.concatenate(list(embed_stream(encoder, pool, _split(sample))))
+        batches = enumerate(_split(sample))
+        vectors = np.concatenate([matrix for _, matrix in embed_stream(encoder, pool, batches)])
     if options.out:
         np.save(options.out / "sample.npy", vectors.astype(np.float16))
     cosines = (vectors * expected).sum(axis=1)
@@ -191,18 +205,14 @@ def _compare_sample(encoder: PackedEncoder, options: argparse.Namespace) -> dict
     return {"sample": len(sample), "worst_cosine": float(cosines.min())}
 
 
-def _measure_matmul(device: str) -> float | None:
-    if device != "cuda":
-        return None
-    left, right = (torch.randn(8192, 8192, device=device, dtype=torch.bfloat16) for _ in "ab")
+def _measure_matmul(torch: Any) -> float:
+    """Return how many TFLOP a second the card gives in bf16, as a large product."""
+    left, right = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in "ab")
     for _ in range(3):
         left @ right
     torch.cuda.synchronize()
-    started = time.perf_counter()
-    for _ in range(20):
-        left @ right
-    torch.cuda.synchronize()
-    return 20 * 2 * 8192**3 / (time.perf_counter() - started) / 1e12
+    seconds = _time(lambda: [left @ right for _ in range(20)] and torch.cuda.synchronize())
+    return 20 * 2 * 8192**3 / seconds / 1e12
 
 
 def _time(work: Any) -> float:
@@ -224,12 +234,10 @@ def _make_tokenizer(path: Path) -> Tokenizer:
 
 def _read_weights(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     with np.load(path) as arrays:
-        weights = {name: arrays[name].astype(np.float32) for name in arrays.files if name != "config"}
+        weights = {
+            name: arrays[name].astype(np.float32) for name in arrays.files if name != "config"
+        }
         return json.loads(str(arrays["config"])), weights
-
-
-def _name_device(device: str) -> str:
-    return torch.cuda.get_device_name() if device == "cuda" else "the processor"
 
 
 def _parse_options() -> argparse.Namespace:

@@ -2,8 +2,8 @@
 
     python -m benchmarks.gpu.prepare FOLDER [TEXTS.json]
 
-`weights.npz` in half precision, `tokenizer.json`, and of the texts of a JSON list `sample.json` with
-their float32 vectors in `sample.npy`.
+`weights.npz` in half precision, `tokenizer.json`, and of the texts of a JSON list `sample.json`
+with their float32 vectors in `sample.npy`.
 """
 
 import argparse

@@ -27,6 +27,10 @@ ENGINE = (
     ),
     Requirement("engine:embedding:lazy", "Nothing is imported or loaded before the first text."),
     Requirement("engine:embedding:queries", "A question asked again is not embedded again."),
+    Requirement(
+        "engine:embedding:bulk",
+        "In bulk, on a card or not, a text has the token ids and the vector it always has.",
+    ),
     Requirement("engine:embedding:progress", "A bulk run says how far it has come."),
     Requirement("engine:embedding:threads", "Threads share one model and get equal vectors."),
     Requirement(

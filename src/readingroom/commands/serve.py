@@ -18,7 +18,7 @@ from readingroom.bases import BASES, open_bases
 from readingroom.commands.errors import UnsafeBind
 from readingroom.commands.options import BASE_SETTINGS, add_base_options
 from readingroom.commands.sample import load_in_background, renew_sample
-from readingroom.console.options import add_common_options, log_level_option
+from readingroom.console.options import add_common_options, device_option, log_level_option
 from readingroom.console.sample import apply_sample_settings
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import reveal_secret
@@ -41,7 +41,16 @@ from readingroom.storage.lock import FolderLock, Owner
 
 logger = logging.getLogger(__name__)
 
-_FLAGS = ("host", "port", "tls_cert", "tls_key", "insecure", "read_only", "log_level")
+_FLAGS = (
+    "host",
+    "port",
+    "tls_cert",
+    "tls_key",
+    "insecure",
+    "read_only",
+    "log_level",
+    "embedding_device",
+)
 
 
 @click.command()
@@ -54,6 +63,7 @@ _FLAGS = ("host", "port", "tls_cert", "tls_key", "insecure", "read_only", "log_l
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @add_base_options
 @click.option("--reset", is_flag=True, help="With --demo: load the sample anew.")
+@device_option
 @log_level_option
 @partial(add_common_options, flags=(*_FLAGS, *BASE_SETTINGS), makes_sample=True)
 def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool) -> None:

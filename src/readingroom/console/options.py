@@ -67,6 +67,21 @@ def add_common_options(
     return run_with_settings
 
 
+def add_embedding_options(command_function: CommandFunction) -> CommandFunction:
+    """Give a command that embeds texts what all commands have, and `--device`."""
+    with_settings = add_common_options(command_function, flags=("embedding_device",))
+    return device_option(with_settings)
+
+
+device_option = click.option(
+    "--device",
+    "embedding_device",
+    type=click.Choice(["cpu", "cuda", "auto"]),
+    help="Where many texts are embedded; auto takes a graphics card if there is one. "
+    "[READINGROOM_EMBEDDING_DEVICE]",
+)
+
+
 def exit_with_error(error: KnowledgeError, as_json: bool) -> NoReturn:
     """Print the error and exit: with 2 when a setting is wrong, else with 1."""
     if as_json:

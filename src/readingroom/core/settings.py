@@ -131,6 +131,13 @@ class RoomSettings(BaseModel):
         "Threads that embed; by default one for each core.",
         ge=1,
     )
+    embedding_device: Literal["cpu", "cuda", "auto"] = setting(
+        "cpu",
+        "READINGROOM_EMBEDDING_DEVICE",
+        "Where many texts are embedded: cpu, cuda (a graphics card, with `readingroom[gpu]`), or "
+        "auto, which takes a card if there is one.",
+        flag="--device",
+    )
     model_url: str = setting(
         "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main",
         "READINGROOM_MODEL_URL",

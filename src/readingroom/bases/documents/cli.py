@@ -31,6 +31,7 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.console.options import (
     add_common_options,
+    add_embedding_options,
     build_model,
     print_result,
     progress_bar,
@@ -59,7 +60,7 @@ def documents() -> None:
 @click.option(
     "--type", "document_type", type=_type_choice, help="Type of all of them [by name and text]."
 )
-@add_common_options
+@add_embedding_options
 def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Ingest files, or all files below folders, into the application REF.
 

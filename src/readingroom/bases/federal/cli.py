@@ -17,7 +17,12 @@ from readingroom.bases.federal.query.changes import list_changes
 from readingroom.bases.federal.schema.sources import Source, find_source, is_source_name
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.settings import FederalSettings
-from readingroom.console.options import add_common_options, print_result, progress_bar
+from readingroom.console.options import (
+    add_common_options,
+    add_embedding_options,
+    print_result,
+    progress_bar,
+)
 from readingroom.core.dates import parse_day
 from readingroom.engine.embedding.shared import embedder_for
 
@@ -170,7 +175,7 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
 
 
 @federal.command()
-@add_common_options
+@add_embedding_options
 def embed(settings: FederalSettings, as_json: bool) -> None:
     """Embed what has no vector yet, for search by meaning. Stop and go on at any time."""
 

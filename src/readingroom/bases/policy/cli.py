@@ -27,7 +27,13 @@ from readingroom.bases.policy.commands import (
 )
 from readingroom.bases.policy.models import GetPolicySection, SearchPolicy
 from readingroom.bases.policy.registry.records import PolicyCategory
-from readingroom.console.options import add_common_options, build_model, print_result, run_command
+from readingroom.console.options import (
+    add_common_options,
+    add_embedding_options,
+    build_model,
+    print_result,
+    run_command,
+)
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.modes import Mode
@@ -88,7 +94,7 @@ def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> No
 @click.option("--from", "start", required=True, help="First day in force, YYYY-MM-DD.")
 @click.option("--to", "end", help="Last day in force; leave it out for a revision that still is.")
 @click.option("--notes")
-@add_common_options
+@add_embedding_options
 def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Add a revision of SOURCE from a PDF and wait until it can be searched."""
     new = _new_revision(values["label"], values["start"], values["end"], values["notes"])
@@ -181,7 +187,7 @@ def section(
 
 @policy.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@add_common_options
+@add_embedding_options
 def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
     """Add policies and revisions in bulk from a JSON FILE; what is there already is left alone.
 

@@ -2,8 +2,8 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,7 +18,7 @@ from readingroom.engine.embedding.tokens import TokenizedTexts, WordTokenizer
 if TYPE_CHECKING:
     from readingroom.engine.embedding.packed import PackedEncoder, PendingVectors
 
-Id = TypeVar("Id")
+Key = TypeVar("Key")
 
 BATCH_TEXTS = 1024
 """Enough to keep a large card busy; a gigabyte of its memory."""
@@ -37,7 +37,7 @@ class TokenizingPool:
             # Not by fork: a copy of a process that uses a graphics card does not work.
             mp_context=get_context("spawn"),
             initializer=_load_tokenizer,
-            initargs=(str(tokenizer_file), max_tokens),
+            initargs=(tokenizer_file, max_tokens),
         )
 
     def __enter__(self) -> Self:
@@ -67,57 +67,43 @@ class TokenizingPool:
 
 
 def embed_stream(
-    encoder: "PackedEncoder", pool: TokenizingPool, batches: Iterable[Sequence[str]]
-) -> Iterator[NDArray[np.float32]]:
-    """Yield the vectors of each batch of texts, in order, a row for each text."""
-    in_flight: deque[PendingVectors] = deque()
-    for tokenized in pool.tokenize(batches):
-        in_flight.append(encoder.start(tokenized))
-        if len(in_flight) > _BATCHES_IN_FLIGHT:
-            yield in_flight.popleft().wait()
-    while in_flight:
-        yield in_flight.popleft().wait()
-
-
-def embed_stored(
-    encoder: "PackedEncoder",
-    pool: TokenizingPool,
-    batches: Iterable[tuple[Sequence[Id], Sequence[str]]],
-    store: Callable[[Sequence[Id], NDArray[np.float32]], None],
-) -> None:
-    """Embed batches of ids and texts, and store the vectors of each batch, in order.
-
-    `batches` is read by this thread, `store` is called by another. Raise what they raise.
-    """
-    waiting_ids: deque[Sequence[Id]] = deque()
+    encoder: "PackedEncoder", pool: TokenizingPool, batches: Iterable[tuple[Key, Sequence[str]]]
+) -> Iterator[tuple[Key, NDArray[np.float32]]]:
+    """Yield the key of each batch with the vectors of its texts, a row each, in order."""
+    waiting_keys: deque[Key] = deque()
 
     def read_texts() -> Iterator[Sequence[str]]:
-        for ids, texts in batches:
-            waiting_ids.append(ids)
+        for key, texts in batches:
+            waiting_keys.append(key)
             yield texts
 
-    pending: deque[Future[None]] = deque()
-    with ThreadPoolExecutor(1) as writer:
-        for vectors in embed_stream(encoder, pool, read_texts()):
-            pending.append(writer.submit(store, waiting_ids.popleft(), vectors))
-            if len(pending) > _BATCHES_IN_FLIGHT:
-                pending.popleft().result()
-        for stored in pending:
-            stored.result()
+    in_flight: deque[PendingVectors] = deque()
+    for tokenized in pool.tokenize(read_texts()):
+        in_flight.append(encoder.start(tokenized))
+        if len(in_flight) > _BATCHES_IN_FLIGHT:
+            yield waiting_keys.popleft(), in_flight.popleft().wait()
+    while in_flight:
+        yield waiting_keys.popleft(), in_flight.popleft().wait()
 
 
-_tokenizers: list[WordTokenizer] = []
-"""The tokenizer of a process of the pool."""
-
-
-def _load_tokenizer(tokenizer_file: str, max_tokens: int) -> None:
+def make_word_tokenizer(tokenizer_file: Path, max_tokens: int) -> WordTokenizer:
+    """Return the tokenizer of a file, which cuts texts to so many tokens."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(tokenizer_file)
+    tokenizer = Tokenizer.from_file(str(tokenizer_file))
+    # The published file cuts at 128 tokens and pads to 128, which gives long texts other vectors.
     tokenizer.enable_truncation(max_tokens)
     tokenizer.no_padding()
-    _tokenizers.append(WordTokenizer(tokenizer, max_tokens))
+    return WordTokenizer(tokenizer, max_tokens)
+
+
+_pool_tokenizers: list[WordTokenizer] = []
+"""In a process of the pool: its tokenizer."""
+
+
+def _load_tokenizer(tokenizer_file: Path, max_tokens: int) -> None:
+    _pool_tokenizers.append(make_word_tokenizer(tokenizer_file, max_tokens))
 
 
 def _tokenize(texts: list[str]) -> TokenizedTexts:
-    return _tokenizers[0].encode_texts(texts)
+    return _pool_tokenizers[0].encode_texts(texts)

@@ -4,10 +4,10 @@ import logging
 import os
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     import onnxruntime
     from tokenizers import Tokenizer
 
+    from readingroom.engine.embedding.card import Card, DeviceChoice
     from readingroom.engine.embedding.graph import Precision
 
 Vector = NDArray[np.float32]
 """384 numbers of unit length."""
 Matrix = NDArray[np.float32]
 """One vector a row."""
+Key = TypeVar("Key")
 
 MAX_CHARACTERS = 1024
 """Longer texts are cut: the model reads 256 tokens, which are rarely so many characters."""
@@ -50,7 +52,8 @@ class Embedder:
     """One model, loaded at the first text and shared by all threads.
 
     `models` is where graphs are kept; `directory` names weights of the operator's own. Vectors of
-    different `identity` must never meet in one index.
+    different `identity` must never meet in one index. `device` is for many texts at once; a
+    question is always embedded on the processor, which has its vector before a card would.
     """
 
     def __init__(
@@ -59,11 +62,14 @@ class Embedder:
         directory: Path | None = None,
         precision: "Precision" = "float32",
         threads: int | None = None,
+        device: "DeviceChoice" = "cpu",
     ) -> None:
         self._models = models
         self._directory = directory
         self._precision: Precision = precision
         self._threads = threads
+        self._device: DeviceChoice = device
+        self._card: Card | None = None
         self._model: _Model | None = None
         self._load_lock = threading.Lock()
         # One ingest at a time; searches pass it by and share the processor with it.
@@ -115,6 +121,9 @@ class Embedder:
         if batch_size < 1:
             raise ValueError(f"a batch has at least one text, not {batch_size}")
         cut_texts = _cut_texts(texts)
+        if card := self._get_card():
+            with self._batch_lock:
+                return card.embed_batch(cut_texts)
         model = self._get_model()
         vectors = np.empty((len(cut_texts), model.dimensions), np.float32)
         # Texts of similar length in one batch waste no work on padding.
@@ -126,6 +135,44 @@ class Embedder:
                 report(min(start + batch_size, len(order)), len(order), None)
             return_memory()
         return vectors
+
+    def embed_stream(
+        self, batches: Iterable[tuple[Key, Sequence[str]]]
+    ) -> Iterator[tuple[Key, Matrix]]:
+        """Yield the key of each batch with the vectors of its texts, in order.
+
+        Some batches may be read ahead of the one whose vectors are yielded.
+        """
+        card = self._get_card()
+        if card is None:
+            for key, texts in batches:
+                yield key, self.embed_batch(texts)
+        else:
+            with self._batch_lock:
+                yield from card.embed_stream((key, _cut_texts(texts)) for key, texts in batches)
+
+    @property
+    def batch_texts(self) -> int:
+        """How many texts a batch of a stream should have: what a stop may lose."""
+        return 1024 if self._get_card() else 256
+
+    def _get_card(self) -> "Card | None":
+        """Return the graphics card to use, if there is one; raise `ModelUnavailable` as it does."""
+        if self._device == "cpu" or self._card is not None:
+            return self._card
+        from readingroom.engine.embedding.card import Card, has_card
+
+        with self._load_lock:
+            if self._card is None and has_card(self._device):
+                if self._precision != "float32":
+                    raise ModelUnavailable(
+                        f"{self._precision} vectors are made on a processor: choose --device cpu, "
+                        "or the precision float32."
+                    )
+                self._card = Card(find_weights(self._models, self._directory), _MAX_TOKENS)
+            elif self._card is None:
+                self._device = "cpu"
+        return self._card
 
     def _get_model(self) -> "_Model":
         # Checked again inside the lock: another thread may have loaded it meanwhile.

@@ -73,7 +73,8 @@ class PendingVectors:
         """Return the vectors as soon as they are there."""
         if self._done is not None:
             self._done.synchronize()
-        return self._received.numpy()
+        vectors: NDArray[np.float32] = self._received.numpy()
+        return vectors
 
 
 class PackedEncoder:
@@ -112,9 +113,12 @@ class PackedEncoder:
         done.record()
         return PendingVectors(received, done)
 
-    @torch.inference_mode()
     def encode(self, texts: TokenizedTexts) -> Tensor:
         """Return the vectors of the texts, on the device; the work may not have ended yet."""
+        with torch.inference_mode():
+            return self._compute_vectors(texts)
+
+    def _compute_vectors(self, texts: TokenizedTexts) -> Tensor:
         ids = self._send(texts.ids.view(np.int16)).to(torch.int32) & 0xFFFF
         packing = self._pack(texts.lengths)
         tokens = self._normalise_embeddings(self._words[ids] + self._positions[packing.positions])

@@ -13,6 +13,7 @@ def embedder_for(settings: RoomSettings) -> Embedder:
         settings.embedding_model_dir,
         settings.embedding_precision,
         settings.embedding_threads,
+        settings.embedding_device,
     )
     if key not in _EMBEDDERS:
         _EMBEDDERS[key] = Embedder(*key)

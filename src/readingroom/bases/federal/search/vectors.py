@@ -23,8 +23,6 @@ from readingroom.storage.database import Database, Row
 # Fields with one value per record. Those with several (agency, topic) are looked up in SQLite.
 SINGLE = ("source", "congress", "chamber", "party", "state", "type")
 _FIELDS = FilterFields((*SINGLE, "doc"), ("day",))
-# Large enough to keep the model busy, small enough that stopping loses little.
-_BATCH = 256
 # Bounds the memory that a refresh needs besides the index itself.
 _FETCH_ROWS = 8_192
 
@@ -107,14 +105,26 @@ def embed(db: Database, embedder: Embedder, report: ReportProgressSync) -> int:
     db.execute("DELETE FROM vectors WHERE model != ?", (model,))
     total = count_unembedded(db)
     done = 0
-    while rows := db.execute(
-        f"{_NEXT} {_UNEMBEDDED} LIMIT {_BATCH}", _list_body_sources()
-    ).fetchall():
-        matrix = embedder.embed_batch([build_passage_text(row)[:1000] for row in rows])
+    batches = (
+        (rows, [build_passage_text(row)[:1000] for row in rows])
+        for rows in _read_unembedded(db, embedder.batch_texts)
+    )
+    for rows, matrix in embedder.embed_stream(batches):
         _store(db, rows, matrix, model)
         done += len(rows)
         report(done, total, None)
     return done
+
+
+def _read_unembedded(db: Database, batch_size: int) -> Iterator[list[Row]]:
+    """Yield the chunks without vectors; some batches may be read before the last is stored."""
+    last_chunk = -1
+    while rows := db.execute(
+        f"{_NEXT} {_UNEMBEDDED} AND c.chunk > ? ORDER BY c.chunk LIMIT ?",
+        (*_list_body_sources(), last_chunk, batch_size),
+    ).fetchall():
+        yield rows
+        last_chunk = rows[-1]["chunk"]
 
 
 def count_unembedded(db: Database) -> int:
