@@ -4,7 +4,7 @@ import contextlib
 import json
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -50,8 +50,15 @@ class HashedWords:
             vector[sum(word.strip(".,:;").encode()) % 384] += 1
         return vector / np.linalg.norm(vector)
 
-    def embed_batch(self, texts: list[str]) -> Matrix:
+    def embed_batch(self, texts: Sequence[str]) -> Matrix:
         return np.stack([self.embed(text) for text in texts])
+
+    batch_texts = 256
+
+    def embed_stream(
+        self, batches: Iterable[tuple[Any, Sequence[str]]]
+    ) -> Iterator[tuple[Any, Matrix]]:
+        return ((key, self.embed_batch(texts)) for key, texts in batches)
 
 
 class NoModel:
