@@ -327,8 +327,9 @@ def test_chunks_cover_the_text_know_their_pages_and_never_cross_a_section(
     for chunk in document.chunks:
         covered[chunk.start : chunk.end] = b"x" * (chunk.end - chunk.start)
         assert 0 < chunk.end - chunk.start <= SIZE
-        assert chunk.pages == pages_between(document, chunk.start, chunk.end)
-        section = section_at(document, chunk.start)
+        assert chunk.start <= chunk.own_start < chunk.end
+        assert chunk.pages == pages_between(document, chunk.own_start, chunk.end)
+        section = section_at(document, chunk.own_start)
         assert (chunk.section_ref, chunk.section_path) == section
         assert section_at(document, chunk.end - 1) == section
     assert not any(
@@ -337,7 +338,7 @@ def test_chunks_cover_the_text_know_their_pages_and_never_cross_a_section(
     assert [chunk.index for chunk in document.chunks] == [*range(len(document.chunks))]
     starts = {section.start for section in document.sections}
     for chunk in document.chunks:
-        assert not any(chunk.start < start < chunk.end for start in starts)
+        assert not any(chunk.own_start < start < chunk.end for start in starts)
 
 
 def pages_between(document: Document, start: int, end: int) -> tuple[int, ...]:

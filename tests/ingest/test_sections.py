@@ -8,7 +8,7 @@ import pytest
 
 from readingroom.ingest.document import Document, DocumentSection, ReadOptions
 from readingroom.ingest.read.reader import read_file
-from readingroom.ingest.structure.sections import find_rising_numbers
+from readingroom.ingest.structure.numbering import find_rising_numbers
 from tests.requirements import requirement
 from tests.support.papers import Paper, framework
 

@@ -188,5 +188,26 @@ INGEST = (
         "ingest:sections:contents",
         "A table of contents holds no sections; each section knows its title and its page.",
     ),
+    Requirement(
+        "ingest:sections:plans",
+        "In plans as published, a reference leads to its section, whole and exact; other documents "
+        "have no policies of their own.",
+    ),
+    Requirement(
+        "ingest:sections:codes",
+        "A policy is found however its heading writes its code, and ends before what explains it.",
+    ),
+    Requirement(
+        "ingest:sections:occurrences",
+        "Of all places that name a policy, the section is the one that is the policy.",
+    ),
+    Requirement("ingest:sections:boxes", "A box around a policy is where it begins and ends."),
+    Requirement(
+        "ingest:sections:tails", "A heading without a number is no part of the section before it."
+    ),
+    Requirement(
+        "ingest:sections:plain",
+        "Numbered paragraphs are found in a document without any typography.",
+    ),
     Requirement("ingest:sections:rising", "Paragraph numbers form one rising sequence."),
 )

@@ -61,6 +61,10 @@ class Paper:
                 self.canvas.drawString(left, self._at, number)
             self.canvas.drawString(indent, self._at, line)
 
+    def move_to(self, height: float) -> None:
+        """Go on writing at this height of the page."""
+        self._at = height
+
     def turn(self) -> None:
         """Go to the next page."""
         self.canvas.showPage()

@@ -9,6 +9,8 @@ from typing import Literal
 PageMethod = Literal["text_layer", "ocr"]
 ExtractionMethod = Literal["text_layer", "ocr", "mixed"]
 ImageSkip = Literal["probe", "ratio"]
+PassageKind = Literal["policy", "supporting", "table", "appendix"]
+"""What a passage of a plan is: its policies weigh more than what explains them."""
 PictureFormat = Literal["png", "webp"]
 RefusalCode = Literal["unsupported_file_type", "extraction_failed", "no_content", "no_chunks"]
 
@@ -78,11 +80,14 @@ class DocumentSection:
     start: int
     end: int
     page: int
+    lead_start: int = 0
+    """Where the headings above it begin, which are part of no section; its start without any."""
+    kind: PassageKind = "supporting"
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A span of the text that never crosses the start of a section."""
+    """A span of the text that never crosses the start of a section, nor the headings above it."""
 
     index: int
     start: int
@@ -90,6 +95,10 @@ class Chunk:
     pages: tuple[int, ...]
     section_ref: str | None
     section_path: tuple[str, ...]
+    section_title: str = ""
+    kind: PassageKind = "supporting"
+    own_start: int = 0
+    """Where its section's text begins, after the headings above it that the chunk begins with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,10 @@ async def test_a_hit_has_all_that_is_needed_to_cite_it(library: PolicyLibrary) -
         "superseded_by": None,
         "citation": "NPPF (December 2024), Para 1, p. 1",
         "id": f"policy:NPPF__{NEW}__Para_1__001",
+        "section_title": "",
+        "passage_kind": "policy",
+        "printed_page": "1",
+        "exact_reference": False,
     }
     assert "December 2024 standard" in first.text
 

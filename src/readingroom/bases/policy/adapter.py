@@ -13,7 +13,7 @@ from readingroom.bases.policy.models import (
     PolicyHit,
     SearchPolicy,
 )
-from readingroom.bases.policy.registry.records import COUNTING
+from readingroom.bases.policy.registry.records import COUNTING, name_section
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.resources import ListedResource, ResourceTemplate
@@ -157,7 +157,8 @@ class PolicyAdapter(SearchAdapter):
         url = self._links.make_url(hit.id)
         return DeskHit(
             id=hit.id,
-            title=f"{hit.source} ({hit.version_label}), {hit.section_ref or 'front matter'}",
+            title=f"{hit.source} ({hit.version_label}), "
+            + (name_section(hit.section_ref, hit.section_title) or "front matter"),
             url=url,
             source=hit.source,
             snippet=hit.text,

@@ -13,6 +13,7 @@ from readingroom.bases.policy.registry.records import (
 )
 from readingroom.core.modes import Mode
 from readingroom.core.scores import CONFIDENCE, PARTS, SCORE, Level, ScoreParts
+from readingroom.ingest.document import PassageKind
 from readingroom.protocol.tool import Answer, DayText, NonBlankText, Question
 
 ExclusionReason = Literal[Reason, "no_chunks", "unknown_source"]
@@ -137,6 +138,13 @@ class PolicySnapshot(Question):
 # --- answers ---
 
 
+PASSAGE_KIND = (
+    "`policy`; `supporting` text, which explains it and weighs less; a `table`; an `appendix`."
+)
+SECTION_TITLE = "The title of the section; empty where it has none."
+PRINTED_PAGE = "The number printed on the page, where it is known; `page_number` counts the file's."
+
+
 class PolicyHit(Answer):
     """A passage, with what is needed to cite it."""
 
@@ -158,6 +166,12 @@ class PolicyHit(Answer):
     id: str = Field(description="What fetches this passage again.")
     score: float = Field(description=SCORE)
     parts: ScoreParts = Field(description=PARTS)
+    section_title: str = Field(default="", description=SECTION_TITLE)
+    passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND)
+    printed_page: str | None = Field(default=None, description=PRINTED_PAGE)
+    exact_reference: bool = Field(
+        default=False, description="The query names this very section, as `paragraph 116` does."
+    )
 
 
 class NearestRevision(Answer):
@@ -221,6 +235,11 @@ class SectionText(Answer):
     in_force_today: bool
     citation: str
     id: str
+    section_title: str = Field(default="", description=SECTION_TITLE)
+    passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND)
+    printed_pages: list[str] = Field(
+        default=[], description="The numbers printed on these pages, where they are known."
+    )
 
 
 class ListedPolicy(Answer):
@@ -314,6 +333,8 @@ class QuotePlace(NearestRevision):
     page_number: int
     chunk_id: str
     citation: str
+    section_title: str = Field(default="", description=SECTION_TITLE)
+    passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND)
 
 
 class NearestPassage(Answer):
@@ -324,6 +345,8 @@ class NearestPassage(Answer):
     section_ref: str
     page_number: int
     chunk_id: str
+    section_title: str = Field(default="", description=SECTION_TITLE)
+    passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND)
 
 
 class QuoteCheck(Answer):

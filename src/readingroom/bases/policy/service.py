@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from readingroom.bases.policy.chunks.search import PolicySearch, to_nearest_revision
 from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
-from readingroom.bases.policy.compare import passages
+from readingroom.bases.policy.compare import passages, references
 from readingroom.bases.policy.errors import SectionNotFound
 from readingroom.bases.policy.ids import format_section_id
 from readingroom.bases.policy.ingest.ingestion import Ingestion
@@ -161,7 +161,7 @@ class PolicyService:
         else:
             revision = today.require_revision()
         chunks = await self.store.get_chunks(question.source, revision.revision_id)
-        ref = passages.find_section(question.section_ref, chunks)
+        ref = references.find_section(question.section_ref, chunks)
         if ref is None:
             raise _make_section_not_found(question.section_ref, revision, chunks)
         section = passages.select_section(chunks, ref)
@@ -171,13 +171,16 @@ class PolicyService:
             section_ref=ref,
             revision_id=revision.revision_id,
             version_label=revision.version_label,
-            text=passages.join_chunks(section),
+            text=passages.join_section(section),
             page_numbers=pages,
             effective_from=revision.effective_from,
             effective_to=timeline.get_last_day(revision, today.timeline),
             in_force_today=today.revision == revision,
-            citation=format_citation(revision, ref, pages),
+            citation=cite_section(revision, ref, section, pages),
             id=format_section_id(question.source, revision.revision_id, ref),
+            section_title=passages.find_title(section, ref),
+            passage_kind=section[0].passage_kind,
+            printed_pages=passages.list_printed_pages(section, pages),
         )
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
@@ -344,7 +347,7 @@ class PolicyService:
         chunks = await self.store.get_chunks(revision.source, revision.revision_id)
         if ref is None:
             return chunks
-        section = passages.find_section(ref, chunks)
+        section = references.find_section(ref, chunks)
         return passages.select_section(chunks, section) if section else []
 
     async def _find_quote(
@@ -376,6 +379,8 @@ class PolicyService:
                     section_ref=chunk.section_ref,
                     page_number=chunk.page_number,
                     chunk_id=chunk.chunk_id,
+                    section_title=chunk.section_title,
+                    passage_kind=chunk.passage_kind,
                 )
             )
         return max(candidates, key=lambda candidate: candidate.similarity, default=None)
@@ -389,7 +394,30 @@ def _to_quote_place(
         section_ref=position.chunk.section_ref,
         page_number=position.page,
         chunk_id=position.chunk.chunk_id,
-        citation=format_citation(revision, position.chunk.section_ref, [position.page]),
+        section_title=position.chunk.section_title,
+        passage_kind=position.chunk.passage_kind,
+        citation=format_citation(
+            revision,
+            position.chunk.section_ref,
+            [position.page],
+            position.chunk.section_title,
+            position.chunk.weight_note,
+            passages.list_printed_pages([position.chunk], [position.page]),
+        ),
+    )
+
+
+def cite_section(
+    revision: Revision, ref: str, section: Sequence[StoredChunk], pages: Sequence[int]
+) -> str:
+    """Return the citation of a whole section."""
+    return format_citation(
+        revision,
+        ref,
+        pages,
+        passages.find_title(section, ref),
+        section[0].weight_note if section[0].section_ref == ref else "",
+        passages.list_printed_pages(section, pages),
     )
 
 
@@ -397,7 +425,7 @@ def _compare_section(
     ref: str, old_sections: dict[str, list[StoredChunk]], new_sections: dict[str, list[StoredChunk]]
 ) -> SectionChange | None:
     before, after = (
-        passages.join_chunks(sections_of_revision.get(ref, []))
+        passages.join_section(sections_of_revision.get(ref, []))
         for sections_of_revision in (old_sections, new_sections)
     )
     if ref in old_sections and ref in new_sections and passages.has_same_words(before, after):
@@ -427,6 +455,6 @@ def _make_section_not_found(
 
 def _find_similar_refs(ref: str, chunks: Sequence[StoredChunk]) -> list[str]:
     """Return up to five sections whose references are written much like this one."""
-    references = passages.list_references(chunks)
-    similar_refs = difflib.get_close_matches(passages.fold_ref(ref), references, n=5, cutoff=0.5)
-    return [references[folded_ref] for folded_ref in similar_refs]
+    known_refs = references.list_references(chunks)
+    similar_refs = difflib.get_close_matches(references.fold_ref(ref), known_refs, n=5, cutoff=0.5)
+    return [known_refs[folded_ref] for folded_ref in similar_refs]

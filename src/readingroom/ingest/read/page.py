@@ -44,6 +44,18 @@ class Line:
     """Whether a blank line is above it, where the reader knows; None: the geometry decides."""
 
 
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A panel drawn on a page, in points from its lower left."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+    is_grid: bool
+    """Whether vertical rules divide it into columns, as they do a table."""
+
+
 @dataclass(slots=True)
 class RawPage:
     """One page as it was read."""
@@ -58,6 +70,7 @@ class RawPage:
     note: str | None = None
     words: tuple[PageWord, ...] = ()
     """The words that OCR found, with their places."""
+    boxes: list[Box] = field(default_factory=list)
 
     @property
     def character_count(self) -> int:

@@ -31,6 +31,8 @@ from readingroom.ingest.read.formats.detect import (
 )
 from readingroom.ingest.read.page import MIN_TEXT_CHARACTERS, PageUnreadable, RawPage
 from readingroom.ingest.structure import classify, layout, sections
+from readingroom.ingest.structure.page_labels import find_printed_labels
+from readingroom.ingest.structure.sections import find_passage_kind
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -152,7 +154,12 @@ def assemble_document(
     )
     return Document(
         text=flow.text,
-        pages=tuple(_make_page(raw_page, index, flow) for index, raw_page in enumerate(raw_pages)),
+        pages=tuple(
+            _make_page(raw_page, label, index, flow)
+            for index, (raw_page, label) in enumerate(
+                zip(raw_pages, find_printed_labels(raw_pages), strict=True)
+            )
+        ),
         sections=document_sections,
         chunks=chunks,
         method=_find_extraction_method(raw_pages),
@@ -347,10 +354,10 @@ def _find_extraction_method(raw_pages: Sequence[RawPage]) -> ExtractionMethod:
     return methods.pop() if len(methods) == 1 else "mixed"
 
 
-def _make_page(raw_page: RawPage, index: int, flow: layout.TextFlow) -> Page:
+def _make_page(raw_page: RawPage, label: str, index: int, flow: layout.TextFlow) -> Page:
     return Page(
         number=raw_page.number,
-        label=raw_page.label,
+        label=label,
         start=flow.page_starts[index],
         end=flow.page_ends[index],
         text=flow.page_texts[index],
@@ -368,13 +375,20 @@ def _make_chunks(flow: layout.TextFlow, sections: Sequence[DocumentSection]) -> 
     for start, end, section in _iterate_section_spans(len(flow.text), sections):
         for span in split(flow.text[start:end]):
             span = Span(start + span.start, start + span.end)
+            own_start = max(span.start, section.start) if section else span.start
+            # A chunk of nothing but headings above a section is no part of it.
+            is_own = section is not None and own_start < span.end
+            own_start = own_start if is_own else span.start
             yield Chunk(
                 index=index,
                 start=span.start,
                 end=span.end,
-                pages=tuple(find_pages(span, flow.page_starts)),
-                section_ref=section.ref if section else None,
-                section_path=section.path if section else (),
+                pages=tuple(find_pages(Span(own_start, span.end), flow.page_starts)),
+                section_ref=section.ref if section and is_own else None,
+                section_path=section.path if section and is_own else (),
+                section_title=section.title if section and is_own else "",
+                kind=find_passage_kind(flow, span, section) if section else "supporting",
+                own_start=own_start,
             )
             index += 1
 
@@ -382,8 +396,12 @@ def _make_chunks(flow: layout.TextFlow, sections: Sequence[DocumentSection]) -> 
 def _iterate_section_spans(
     text_length: int, sections: Sequence[DocumentSection]
 ) -> Iterator[tuple[int, int, DocumentSection | None]]:
-    first_section_start = sections[0].start if sections else text_length
-    if first_section_start:
-        yield 0, first_section_start, None
+    """Yield the sections, each from its headings on, and the stretches between them."""
+    last_end = 0
     for section in sections:
-        yield section.start, section.end, section
+        if section.lead_start > last_end:
+            yield last_end, section.lead_start, None
+        yield section.lead_start, section.end, section
+        last_end = section.end
+    if last_end < text_length:
+        yield last_end, text_length, None

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line, RawPage
+from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, Line, RawPage
+from readingroom.ingest.structure.page_labels import EDGE_SHARE
 
-_EDGE_SHARE = 0.09
-"""Share of a page's height at its top and bottom where headers and footers are."""
 _USUAL_LEADING = 1.2
 _GAP_SCALE = 1.3
 """A distance this many times the usual one separates two paragraphs."""
@@ -33,6 +32,8 @@ class FlowLine:
     start: int
     page: int
     starts_paragraph: bool
+    box: Box | None = None
+    """The panel on its page in which the line stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
                 offset += len(separator)
                 if is_new_page:
                     page_starts[-1] = offset
-            lines.append(FlowLine(line, offset, raw_page.number, gap))
+            box = _find_box(line, raw_page.boxes)
+            lines.append(FlowLine(line, offset, raw_page.number, gap, box))
             text_pieces.append(line.text)
             offset += len(line.text)
         page_ends.append(offset)
@@ -146,6 +148,17 @@ def _join_halves(lines: Sequence[Line]) -> Iterator[Line]:
         above = line
 
 
+def _find_box(line: Line, boxes: Sequence[Box]) -> Box | None:
+    """Return the box that holds a line's first letter; of several, the smallest."""
+    middle = line.bottom + line.size / 2
+    holding_boxes = [
+        box
+        for box in boxes
+        if box.left - 2 <= line.left <= box.right and box.bottom <= middle <= box.top
+    ]
+    return min(holding_boxes, key=lambda box: box.top - box.bottom, default=None)
+
+
 def _is_broken(text: str) -> bool:
     """Whether a line ends in the middle of a word."""
     return text[-1:] == "-" and text[-2:-1].isalpha() and len(text) < _MAX_JOINED_CHARS
@@ -205,7 +218,7 @@ def _is_page_number(text: str) -> bool:
 
 
 def _is_at_edge(line: Line, raw_page: RawPage) -> bool:
-    return not _EDGE_SHARE * raw_page.height <= line.bottom <= (1 - _EDGE_SHARE) * raw_page.height
+    return not EDGE_SHARE * raw_page.height <= line.bottom <= (1 - EDGE_SHARE) * raw_page.height
 
 
 def _make_repeat_key(line: Line) -> tuple[str, int]:

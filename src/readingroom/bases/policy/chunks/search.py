@@ -173,10 +173,20 @@ def _to_hit(chunk: StoredChunk, hit: ChunkHit, resolution_today: Resolution) -> 
         effective_to=timeline.get_last_day(revision, resolution_today.timeline),
         in_force_today=resolution_today.revision == revision,
         superseded_by=successor.revision_id if successor else None,
-        citation=format_citation(revision, chunk.section_ref, chunk.pages),
+        citation=format_citation(
+            revision,
+            chunk.section_ref,
+            chunk.pages,
+            chunk.section_title,
+            chunk.weight_note,
+            chunk.printed_pages,
+        ),
         id=format_passage_id(chunk.chunk_id),
         score=hit.score,
         parts=hit.parts,
+        section_title=chunk.section_title,
+        passage_kind=chunk.passage_kind,
+        printed_page=chunk.printed_pages[0] if chunk.printed_pages else None,
     )
 
 

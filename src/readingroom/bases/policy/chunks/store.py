@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from readingroom.bases.policy.registry.records import (
     Policy,
+    PolicyCategory,
     Revision,
     SourceSlug,
     StoredRevisionId,
@@ -23,8 +24,9 @@ from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking, open_index
 from readingroom.engine.warm_up import warm_up
-from readingroom.ingest.document import Document
+from readingroom.ingest.document import Chunk, Document, PassageKind
 from readingroom.ingest.embed import Vectors
+from readingroom.ingest.structure.starts import SUPPORTING_PREFIX
 from readingroom.storage.chunks import Chunks, ChunkStore, format_numbers, parse_numbers
 
 CHUNK_COLLECTION = "policy_docs"
@@ -32,6 +34,10 @@ CHUNK_COLLECTION = "policy_docs"
 # Indexed for filters: every search is limited to revisions.
 _FILTER_FIELDS = FilterFields(exact_match=("source", "revision_id"))
 _PATH_SEPARATOR = " > "
+_LABEL_SEPARATOR = "|"
+_PASSAGE_KINDS: TypeAdapter[PassageKind] = TypeAdapter(PassageKind)
+_WEIGHT_NOTES = {"supporting": "supporting text", "table": "table", "appendix": "appendix"}
+_SELF_EXPLAINING_REFS = (SUPPORTING_PREFIX, "Table", "Figure", "Appendix", "Annex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +57,29 @@ class StoredChunk:
     extraction_method: str
     page_starts: tuple[int, ...]
     """Offsets in the document at which its second and later pages begin."""
+    own_start: int
+    """Where the text of its section begins, after headings that only stand above it."""
+    section_title: str = ""
+    passage_kind: PassageKind = "supporting"
+    has_policies: bool = False
+    """Whether its document has policies, beside which the rest weighs less."""
+    printed_pages: tuple[str, ...] = ()
+    """The numbers printed on its pages, where they are known."""
 
     @property
     def page_number(self) -> int:
         return self.pages[0]
+
+    @property
+    def own_text(self) -> str:
+        return self.text[self.own_start - self.start :]
+
+    @property
+    def weight_note(self) -> str:
+        """What a citation adds, lest an explanation be taken for a policy; empty for a policy."""
+        if not self.has_policies or self.section_ref.startswith(_SELF_EXPLAINING_REFS):
+            return ""
+        return _WEIGHT_NOTES.get(self.passage_kind, "")
 
     def find_page(self, offset: int) -> int:
         """Return the page of an offset in the document that lies in this chunk."""
@@ -186,6 +211,7 @@ def build_chunks(
 ) -> Chunks:
     """Return the chunks of a document with the metadata that is stored with them."""
     common_metadata = build_registry_metadata(policy, revision, last_day)
+    has_policies = any(section.kind == "policy" for section in document.sections)
     return Chunks(
         ids=[
             format_chunk_id(revision, chunk.section_ref, chunk.index) for chunk in document.chunks
@@ -208,11 +234,26 @@ def build_chunks(
                 "extraction_method": document.method,
                 "start": chunk.start,
                 "end": chunk.end,
+                "own_start": chunk.own_start,
+                "section_title": chunk.section_title,
+                "passage_kind": _weigh_passage(chunk, policy, has_policies),
+                "has_policies": int(has_policies),
+                "printed_pages": _LABEL_SEPARATOR.join(
+                    document.pages[page - 1].label for page in chunk.pages
+                ),
             }
             for chunk in document.chunks
         ],
         vectors=vectors,
     )
+
+
+def _weigh_passage(chunk: Chunk, policy: Policy, has_policies: bool) -> PassageKind:
+    """Return what a chunk is; the numbered paragraphs of national policy are the policy."""
+    is_national = policy.category == PolicyCategory.NATIONAL_POLICY
+    if is_national and not has_policies and chunk.kind == "supporting" and chunk.section_ref:
+        return "policy"
+    return chunk.kind
 
 
 def format_chunk_id(revision: Revision, section_ref: str | None, index: int) -> str:
@@ -254,22 +295,45 @@ def _build_revisions_filter(revisions: Sequence[Revision]) -> Filter:
 
 def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
     return [
-        StoredChunk(
-            chunk_id=id,
-            text=text,
-            source=str(metadata["source"]),
-            revision_id=str(metadata["revision_id"]),
-            section_ref=str(metadata["section_ref"]),
-            section_path=tuple(filter(None, str(metadata["section_path"]).split(_PATH_SEPARATOR))),
-            pages=parse_numbers(metadata["pages"]) or (1,),
-            page_starts=parse_numbers(metadata["page_starts"]),
-            chunk_index=int(metadata["chunk_index"]),
-            start=int(metadata["start"]),
-            end=int(metadata["end"]),
-            extraction_method=str(metadata["extraction_method"]),
-        )
+        _to_stored_chunk(id, text, metadata)
         for id, text, metadata in zip(chunks.ids, chunks.texts, chunks.metadatas, strict=True)
     ]
+
+
+def _to_stored_chunk(id: str, text: str, metadata: Metadata) -> StoredChunk:
+    """Return a chunk; what releases before 0.2 did not store has the value it had then."""
+    section_ref = str(metadata["section_ref"])
+    printed_pages = str(metadata.get("printed_pages", ""))
+    return StoredChunk(
+        chunk_id=id,
+        text=text,
+        source=str(metadata["source"]),
+        revision_id=str(metadata["revision_id"]),
+        section_ref=section_ref,
+        section_path=tuple(filter(None, str(metadata["section_path"]).split(_PATH_SEPARATOR))),
+        pages=parse_numbers(metadata["pages"]) or (1,),
+        page_starts=parse_numbers(metadata["page_starts"]),
+        chunk_index=int(metadata["chunk_index"]),
+        start=int(metadata["start"]),
+        end=int(metadata["end"]),
+        extraction_method=str(metadata["extraction_method"]),
+        own_start=int(metadata.get("own_start", metadata["start"])),
+        section_title=str(metadata.get("section_title", "")),
+        passage_kind=_PASSAGE_KINDS.validate_python(
+            metadata.get("passage_kind", _guess_kind(section_ref))
+        ),
+        has_policies=bool(metadata.get("has_policies", 0)),
+        printed_pages=tuple(printed_pages.split(_LABEL_SEPARATOR)) if printed_pages else (),
+    )
+
+
+def _guess_kind(section_ref: str) -> PassageKind:
+    """Return what a chunk is by its reference alone, which is all that 0.1 stored of it."""
+    if section_ref.startswith("Policy"):
+        return "policy"
+    if section_ref.startswith(("Appendix", "Annex")):
+        return "appendix"
+    return "table" if section_ref.startswith("Table") else "supporting"
 
 
 def _validate_chunks(chunks: Chunks) -> None:

@@ -3,10 +3,11 @@
 import difflib
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from readingroom.bases.policy.chunks.store import StoredChunk
+from readingroom.bases.policy.compare.references import fold_ref
 from readingroom.bases.policy.models import DiffPart
 from readingroom.core.text import fold_dashes
 
@@ -15,41 +16,7 @@ _WHITE_SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\S+\s*")
 # PDFs print a footnote's number right after the word, so the text has `homes12`.
 _FOOTNOTE_NUMBER = r"(?:(?<=[^\W\d_]{3})\d{1,3})?"
-_SECTION_NUMBER = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
-# Local plans number policies TR4, BSC 1 or ESD13a.
-_POLICY_CODE = re.compile(r"[a-z]{1,5} ?\d{1,3}[a-z]?", re.ASCII)
-_PARAGRAPH = re.compile(r"\b(?:paragraphs?|paras?\.?)\s+", re.IGNORECASE)
 _SHOWN_WORDS_PER_END = 12  # of a long unchanged run, at either end
-
-
-def fold_ref(ref: str) -> str:
-    """Return a reference in the form that is compared: `Paragraph 116` becomes `para 116`."""
-    folded_ref = _WHITE_SPACE.sub(" ", fold_dashes(ref)).strip()
-    return _PARAGRAPH.sub("para ", folded_ref).casefold()
-
-
-def list_references(chunks: Iterable[StoredChunk]) -> dict[str, str]:
-    """Return folded reference → reference as the document writes it, in reading order."""
-    references: dict[str, str] = {}
-    for chunk in chunks:
-        for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
-            references.setdefault(fold_ref(ref), ref)
-    return references
-
-
-def find_section(ref: str, chunks: Iterable[StoredChunk]) -> str | None:
-    """Return the section that a reference means, as the document writes it, or None.
-
-    A bare number may be that of a paragraph, section, chapter or policy, tried in this order; a
-    bare code such as `TR4` is that of a policy.
-    """
-    references, folded_ref = list_references(chunks), fold_ref(ref)
-    candidates = [folded_ref]
-    if _SECTION_NUMBER.fullmatch(folded_ref):
-        candidates += [f"{kind} {folded_ref}" for kind in ("para", "section", "chapter", "policy")]
-    elif _POLICY_CODE.fullmatch(folded_ref):
-        candidates.append(f"policy {folded_ref}")
-    return next((references[ref] for ref in candidates if ref in references), None)
 
 
 def select_section(chunks: Iterable[StoredChunk], ref: str) -> list[StoredChunk]:
@@ -65,6 +32,37 @@ def select_section(chunks: Iterable[StoredChunk], ref: str) -> list[StoredChunk]
 def join_chunks(chunks: Sequence[StoredChunk]) -> str:
     """Return the text of chunks in order: overlaps stand once, gaps become blank lines."""
     return "".join(text for _, _, text in _list_own_texts(chunks))
+
+
+def join_section(chunks: Sequence[StoredChunk]) -> str:
+    """Return the text of a section; headings that only stand above it are left out."""
+    return join_chunks([*_cut_headings_above(chunks)])
+
+
+def _cut_headings_above(chunks: Sequence[StoredChunk]) -> Iterator[StoredChunk]:
+    last_index: int | None = None
+    for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):
+        # Inside a chapter, the headings above its paragraphs are part of it.
+        if chunk.own_start > chunk.start and chunk.chunk_index - 1 != last_index:
+            yield replace(chunk, text=chunk.own_text, start=chunk.own_start)
+        else:
+            yield chunk
+        last_index = chunk.chunk_index
+
+
+def find_title(section: Sequence[StoredChunk], ref: str) -> str:
+    """Return the title of a section, which its own chunks know; empty where it has none."""
+    return next((chunk.section_title for chunk in section if chunk.section_ref == ref), "")
+
+
+def list_printed_pages(section: Sequence[StoredChunk], pages: Sequence[int]) -> list[str]:
+    """Return the numbers printed on these pages; none where one of them is not known."""
+    labels = {
+        page: label
+        for chunk in section
+        for page, label in zip(chunk.pages, chunk.printed_pages, strict=False)
+    }
+    return [labels[page] for page in pages] if all(page in labels for page in pages) else []
 
 
 def group_by_section(chunks: Sequence[StoredChunk]) -> dict[str, list[StoredChunk]]:

@@ -13,6 +13,7 @@ from readingroom.core.pages import cite_pages
 # The slug is part of keys, paths and ids, so nothing in it may need escaping.
 SLUG_PATTERN = r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*"
 REVISION_ID_PATTERN = r"[A-Za-z0-9_-]{1,120}"
+_MAX_CITED_TITLE_CHARS = 100
 _SLUG = re.compile(SLUG_PATTERN, re.ASCII)
 
 
@@ -100,7 +101,40 @@ class Revision(BaseModel):
         return self.status in COUNTING
 
 
-def format_citation(revision: Revision, section_ref: str, pages: Sequence[int]) -> str:
-    """Return `NPPF (December 2024), Para 116, p. 33–34`."""
+def format_citation(
+    revision: Revision,
+    section_ref: str,
+    pages: Sequence[int],
+    section_title: str = "",
+    weight_note: str = "",
+    printed_pages: Sequence[str] = (),
+) -> str:
+    """Return `NPPF (December 2024), Para 116, p. 33–34`.
+
+    A section's title and what it weighs beside policies follow its reference; the numbers printed
+    on the pages follow theirs, where they differ.
+    """
     name = f"{revision.source} ({revision.version_label})"
-    return ", ".join(filter(None, [name, section_ref, cite_pages(pages)]))
+    section = name_section(section_ref, section_title)
+    if weight_note:
+        section = f"{section} ({weight_note})".strip()
+    page_text = cite_pages(pages)
+    if printed_pages and list(printed_pages) != [str(page) for page in pages]:
+        page_text += f" (printed {_join_labels(printed_pages)})"
+    return ", ".join(filter(None, [name, section, page_text]))
+
+
+def name_section(section_ref: str, section_title: str) -> str:
+    """Return `Policy LP5: Meeting Housing Need`; a long title is cut."""
+    if not section_ref or not section_title:
+        return section_ref
+    is_long = len(section_title) > _MAX_CITED_TITLE_CHARS
+    title = section_title[: _MAX_CITED_TITLE_CHARS - 1].rstrip() + "…" if is_long else section_title
+    return f"{section_ref}: {title}"
+
+
+def _join_labels(labels: Sequence[str]) -> str:
+    """Return `19–21`, the first and the last of printed page numbers."""
+    # Two pages side by side have one label for both: `50–51`.
+    first, last = labels[0].partition("–")[0], labels[-1].rpartition("–")[2]
+    return first if first == last else f"{first}–{last}"

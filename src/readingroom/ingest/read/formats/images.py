@@ -41,6 +41,21 @@ class Matrix(NamedTuple):
         corner_ys = (self.f, self.f + self.b, self.f + self.d, self.f + self.b + self.d)
         return Rectangle(min(corner_xs), min(corner_ys), max(corner_xs), max(corner_ys))
 
+    def place_rectangle(self, rectangle: "Rectangle") -> "Rectangle":
+        """Return where a rectangle lies after the transformation, as an upright rectangle."""
+        if self == _IDENTITY:
+            return rectangle
+        corners = [
+            (self.a * x + self.c * y + self.e, self.b * x + self.d * y + self.f)
+            for x in (rectangle.left, rectangle.right)
+            for y in (rectangle.bottom, rectangle.top)
+        ]
+        xs, ys = [x for x, _ in corners], [y for _, y in corners]
+        return Rectangle(min(xs), min(ys), max(xs), max(ys))
+
+
+_IDENTITY = Matrix()
+
 
 class Rectangle(NamedTuple):
     """An upright rectangle."""
@@ -62,13 +77,31 @@ class Rectangle(NamedTuple):
             min(self.top, frame.top),
         )
 
+    def unite(self, other: "Rectangle") -> "Rectangle":
+        """Return the smallest rectangle that holds both."""
+        return Rectangle(
+            min(self.left, other.left),
+            min(self.bottom, other.bottom),
+            max(self.right, other.right),
+            max(self.top, other.top),
+        )
+
 
 def measure_image_ratio(page: pypdfium2.PdfPage) -> float:
     """Return the share of the page that images cover, from 0 to 1; overlaps count once."""
-    page_frame = Rectangle(*page.get_bbox())
+    image_squares = [
+        matrix.place_unit_square()
+        for page_object, object_type, matrix in walk_objects(page)
+        if object_type == pdfium.FPDF_PAGEOBJ_IMAGE
+    ]
+    return compute_image_ratio(image_squares, Rectangle(*page.get_bbox()))
+
+
+def compute_image_ratio(images: Iterable[Rectangle], page_frame: Rectangle) -> float:
+    """Return the share of a page that its images cover, from 0 to 1; overlaps count once."""
     if not page_frame.area:
         return 0.0
-    visible_parts = (image.clip(page_frame) for image in _find_images(page))
+    visible_parts = (image.clip(page_frame) for image in images)
     return min(
         1.0, compute_union_area([image for image in visible_parts if image.area]) / page_frame.area
     )
@@ -99,12 +132,18 @@ def _measure_covered_height(sorted_by_bottom: Iterable[Rectangle]) -> float:
     return total_height
 
 
-def _find_images(page: pypdfium2.PdfPage) -> Iterator[Rectangle]:
-    """Yield the place of every image on the page, also of those inside nested forms."""
+def walk_objects(
+    page: pypdfium2.PdfPage,
+) -> Iterator[tuple[pdfium.FPDF_PAGEOBJECT, int, Matrix]]:
+    """Yield the images and paths of a page, also of nested forms, with their type and matrix.
+
+    The matrix of an image is its own and that of the forms around it; that of a path, whose bounds
+    follow its own, is that of the forms alone.
+    """
     object_count = pdfium.FPDFPage_CountObjects(page)
     page_objects = (pdfium.FPDFPage_GetObject(page, index) for index in range(object_count))
     objects_left = _MAX_OBJECTS
-    form_stack: list[tuple[Iterator[pdfium.FPDF_PAGEOBJECT], Matrix]] = [(page_objects, Matrix())]
+    form_stack: list[tuple[Iterator[pdfium.FPDF_PAGEOBJECT], Matrix]] = [(page_objects, _IDENTITY)]
     while form_stack and objects_left:
         sibling_objects, outer_matrix = form_stack[-1]
         page_object = next(sibling_objects, None)
@@ -113,8 +152,10 @@ def _find_images(page: pypdfium2.PdfPage) -> Iterator[Rectangle]:
             continue
         objects_left -= 1
         object_type = pdfium.FPDFPageObj_GetType(page_object)
-        if object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
-            yield _read_matrix(page_object).followed_by(outer_matrix).place_unit_square()
+        if object_type == pdfium.FPDF_PAGEOBJ_PATH:
+            yield page_object, object_type, outer_matrix
+        elif object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
+            yield page_object, object_type, _read_matrix(page_object).followed_by(outer_matrix)
         elif object_type == pdfium.FPDF_PAGEOBJ_FORM and len(form_stack) < _MAX_FORM_DEPTH:
             form_stack.append(
                 (

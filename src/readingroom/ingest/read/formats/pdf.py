@@ -5,9 +5,11 @@ Runs inside the sandbox: if PDFium crashes or hangs on a hostile file, only that
 
 import ctypes
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,10 +18,12 @@ import pypdfium2.raw as pdfium
 
 from readingroom.ingest.document import PageWord, Refusal
 from readingroom.ingest.read.formats.annotations import insert_line, read_annotations
-from readingroom.ingest.read.formats.images import measure_image_ratio
+from readingroom.ingest.read.formats.boxes import BoxFinder
+from readingroom.ingest.read.formats.images import Rectangle, compute_image_ratio, walk_objects
 from readingroom.ingest.read.page import (
     BROKEN_WORD_MARK,
     OCR_DPI,
+    Box,
     Line,
     PageUnreadable,
     RawPage,
@@ -85,9 +89,14 @@ def read_raw_page(document: pypdfium2.PdfDocument, index: int) -> RawPage:
     label = normalize_text(document.get_page_label(index)).strip() or str(number)
     try:
         with closing(document[index]) as page:
-            height = page.get_height()
+            image_ratio, boxes = _read_graphics(page)
             return RawPage(
-                number, label, height, _read_lines(page), image_ratio=measure_image_ratio(page)
+                number,
+                label,
+                page.get_height(),
+                _read_lines(page),
+                image_ratio=image_ratio,
+                boxes=boxes,
             )
     except pypdfium2.PdfiumError:
         return RawPage(number, label, 0.0, note="The page is damaged and cannot be read")
@@ -169,9 +178,27 @@ def _make_share_transform(page: pypdfium2.PdfPage) -> Callable[[pdfium.FS_RECTF]
     return to_shares
 
 
+def _read_graphics(page: pypdfium2.PdfPage) -> tuple[float, list[Box]]:
+    """Return the image ratio of a page and its boxes, read in one walk over its objects."""
+    page_frame = Rectangle(*page.get_bbox())
+    images: list[Rectangle] = []
+    box_finder = BoxFinder(page_frame)
+    for page_object, object_type, matrix in walk_objects(page):
+        if object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
+            images.append(matrix.place_unit_square())
+        else:
+            box_finder.add_path(page_object, matrix)
+    # A turned page has its boxes elsewhere than its lines, which are where they are displayed.
+    boxes = box_finder.find_boxes() if page.get_rotation() == 0 else []
+    return compute_image_ratio(images, page_frame), boxes
+
+
 def _read_lines(page: pypdfium2.PdfPage) -> list[Line]:
     has_annotations = pdfium.FPDFPage_GetAnnotCount(page) > 0
-    pieces = _read_pieces(page, split_at_gaps=has_annotations)
+    width, height = page.get_size()
+    # Two printed pages side by side: a row does not go on from one to the other.
+    fold = width / 2 if width > height else None
+    pieces = _read_pieces(page, has_annotations, fold)
     if has_annotations:
         to_box = _make_box_transform(page)
 
@@ -183,14 +210,16 @@ def _read_lines(page: pypdfium2.PdfPage) -> list[Line]:
             insert_line(pieces, added_line)
     lines: list[Line] = []
     for piece in pieces:
-        if lines and _is_same_row(lines[-1], piece):
+        if lines and _is_same_row(lines[-1], piece, fold):
             _append_to_row(lines[-1], piece)
         else:
             lines.append(piece)
     return lines
 
 
-def _read_pieces(page: pypdfium2.PdfPage, split_at_gaps: bool) -> list[Line]:
+def _read_pieces(
+    page: pypdfium2.PdfPage, split_at_gaps: bool, fold: float | None
+) -> list[Line]:
     """Return the text layer in pieces of rows, as PDFium separates them, or at all wide gaps."""
     with closing(page.get_textpage()) as textpage:
         character_count = textpage.count_chars()
@@ -207,6 +236,7 @@ def _read_pieces(page: pypdfium2.PdfPage, split_at_gaps: bool) -> list[Line]:
         start = 0
         for raw_line in text.split("\r\n"):
             offsets = _find_gaps(raw_line, start, glyphs) if split_at_gaps else []
+            offsets = offsets or _find_fold_offset(raw_line, start, glyphs, fold)
             for piece_start, piece_end in pairwise([0, *offsets, len(raw_line)]):
                 line = _parse_line(raw_line[piece_start:piece_end], start + piece_start, glyphs)
                 if line is not None:
@@ -224,6 +254,22 @@ def _find_gaps(raw_line: str, start: int, glyphs: "_Glyphs") -> list[int]:
         if after.left - before.right > before.size:
             offsets.append(blank.end())
     return offsets
+
+
+def _find_fold_offset(
+    raw_line: str, start: int, glyphs: "_Glyphs", fold: float | None
+) -> list[int]:
+    """Return where the second of two lines begins that stand side by side on printed pages."""
+    last_index = len(raw_line.rstrip()) - 1
+    if fold is None or last_index < 1 or glyphs.get_box(start + last_index).left < fold:
+        return []
+    # Letters stand from left to right, so the first one right of the fold is found by halving.
+    first_right = bisect_left(
+        range(last_index), fold, key=lambda index: glyphs.get_box(start + index).left
+    )
+    while first_right and raw_line[first_right - 1] != " ":
+        first_right -= 1
+    return [first_right] if first_right else []
 
 
 def _parse_line(raw_line: str, start: int, glyphs: "_Glyphs") -> Line | None:
@@ -253,10 +299,14 @@ def _find_first_letter(text: str) -> int:
     return next((index for index, char in enumerate(text[:16]) if char.isalpha()), 0)
 
 
-def _is_same_row(line: Line, following_line: Line) -> bool:
+def _is_same_row(line: Line, following_line: Line, fold: float | None) -> bool:
     """Whether a line goes on after a raised footnote mark or a wide gap."""
     if len(line.text) > _MAX_ROW_CHARS:
         return False
+    if fold is not None and line.left < fold <= following_line.left:
+        looks_alike = line.is_bold == following_line.is_bold
+        if not looks_alike or abs(line.size - following_line.size) > 0.5:
+            return False
     is_level = abs(line.last_bottom - following_line.bottom) < 0.5 * max(
         line.size, following_line.size
     )
@@ -299,6 +349,11 @@ def _make_box_transform(page: pypdfium2.PdfPage) -> _BoxTransform:
     return lambda box: _Box(box.left - x0, box.bottom - y0, box.top - box.bottom, box.right - x0)
 
 
+@cache
+def _is_bold_name(font_name: bytes) -> bool:
+    return _BOLD_FONT_NAME.search(font_name.decode("latin-1")) is not None
+
+
 class _Glyphs:
     """Boxes and fonts of single characters. Each call is slow, so a line needs one or two."""
 
@@ -332,7 +387,7 @@ class _Glyphs:
             len(self._font_name),
             self._font_flags,
         )
-        return _BOLD_FONT_NAME.search(self._font_name.value.decode("latin-1")) is not None
+        return _is_bold_name(self._font_name.value)
 
     def _to_pdfium_index(self, index: int) -> int:
         if not self._is_exact:  # PDFium left some characters out of the text, or added some

@@ -1,0 +1,159 @@
+"""References to sections: as documents write them, as people ask for them, and as they compare."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from readingroom.bases.policy.chunks.store import StoredChunk
+from readingroom.core.text import fold_dashes
+
+_WHITE_SPACE = re.compile(r"\s+")
+_PARAGRAPH = re.compile(r"\b(?:paragraphs?|paras?\.?|¶)\s*(?=\d)", re.IGNORECASE)
+_KINDS_OF_POLICY = re.compile(
+    r"\b(?:(?:core|strategic|non-strategic|local|site|area|place|development|management|draft) )+"
+    r"(?=policy )"
+)
+_SEPARATOR_IN_CODE = re.compile(r"(?<=[a-z])[ /-](?=\d)")
+_NUMBER = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
+# Local plans number policies TR4, BSC 1, DM3.2, H-1, S/12 or ESD13a.
+_CODE_PATTERN = r"[a-z]{1,6}(?:/[a-z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?"
+_CODE = re.compile(rf"{_CODE_PATTERN}[a-z]?", re.ASCII)
+_CLAUSE = re.compile(r"(?P<section>.*?\d[a-z]?)\s?(?:\((?P<clause>\w{1,4})\)(?:\s?\(\w{1,4}\))*)")
+_CLAUSE_LETTER = re.compile(r"(?P<section>.*\d)(?P<clause>[a-z])")
+_NUMBERED_KINDS = ("para", "section", "chapter", "policy")
+
+_CLAUSE_PATTERN = r"(?P<clause>(?:\s?\(\w{1,4}\))+|[a-z]\b)?"
+_ASKED_PARAGRAPHS = re.compile(
+    r"\b(?:paragraphs?|paras?\.?|¶)\s*(?P<numbers>\d+(?:\.\d+)*(?:\s*(?:,|and|&|or)\s*\d+(?:\.\d+)*)*)"
+    + _CLAUSE_PATTERN,
+    re.IGNORECASE,
+)
+_ASKED_POLICIES = re.compile(
+    rf"\bpolic(?:y|ies)\s+(?P<codes>(?:{_CODE_PATTERN}[a-z]?|\d{{1,3}})\b"
+    rf"(?:\s*(?:,|and|&|or)\s*(?:{_CODE_PATTERN}[a-z]?|\d{{1,3}})\b)*)" + _CLAUSE_PATTERN,
+    re.IGNORECASE,
+)
+_ASKED_WORDS = re.compile(
+    r"\b(?P<ref>(?:chapter|annex|appendix|table|figure|section|part)\s+"
+    r"(?:[A-Z]?\d+(?:[.-]\d+)*[a-z]?|[A-Z]))\b",
+    re.IGNORECASE,
+)
+_BARE_CODE = re.compile(
+    r"(?<![\w/.-])(?<!class )(?<!Class )(?<!classes )(?<!road )(?<!junction )"
+    r"(?P<code>[A-Z]{1,6}(?:/[A-Z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?[a-z]?)(?![\w/-])"
+    + _CLAUSE_PATTERN
+)
+_NAMED_NUMBER = re.compile(
+    r"\b(?P<name>[A-Za-z][A-Za-z0-9_]{2,})\s+(?P<number>\d+(?:\.\d+)*)" + _CLAUSE_PATTERN
+)
+_WHOLE_REFERENCE = re.compile(
+    rf"\W*(?P<number>{_CODE_PATTERN}|\d+(?:\.\d+)*){_CLAUSE_PATTERN}\W*", re.IGNORECASE
+)
+_LIST_SEPARATOR = re.compile(r"\s*(?:,|\band\b|&|\bor\b)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedReference:
+    """A section that a question names."""
+
+    folded_refs: tuple[str, ...]
+    """The forms it may have in a document, the likeliest first."""
+    clause: str | None = None
+    """The part of it that is meant: `3` of `TR6(3)`, `d` of `11d`."""
+
+
+def fold_ref(ref: str) -> str:
+    """Return a reference in the form that is compared: `Paragraph 116` becomes `para116`."""
+    folded_ref = _WHITE_SPACE.sub(" ", fold_dashes(ref)).strip().casefold()
+    folded_ref = _KINDS_OF_POLICY.sub("", _PARAGRAPH.sub("para ", folded_ref))
+    return _SEPARATOR_IN_CODE.sub("", folded_ref)
+
+
+def list_references(chunks: Iterable[StoredChunk]) -> dict[str, str]:
+    """Return folded reference → reference as the document writes it, in reading order."""
+    references: dict[str, str] = {}
+    for chunk in chunks:
+        for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
+            references.setdefault(fold_ref(ref), ref)
+    return references
+
+
+def index_references(chunks: Iterable[StoredChunk]) -> dict[str, list[str]]:
+    """Return folded reference → the ids of the chunks in that section, in reading order."""
+    index: dict[str, list[str]] = {}
+    for chunk in chunks:
+        for folded_ref in {
+            fold_ref(ref) for ref in (*chunk.section_path, chunk.section_ref) if ref
+        }:
+            index.setdefault(folded_ref, []).append(chunk.chunk_id)
+    return index
+
+
+def find_section(ref: str, chunks: Iterable[StoredChunk]) -> str | None:
+    """Return the section that a reference means, as the document writes it, or None.
+
+    A bare number may be that of a paragraph, section, chapter or policy, tried in this order; a
+    bare code such as `TR4` is that of a policy. Of `TR6(3)` and `11d` it is the whole section.
+    """
+    references = list_references(chunks)
+    candidates = list_forms(ref)
+    plain_ref = fold_dashes(ref).strip().casefold()
+    for pattern in (_CLAUSE, _CLAUSE_LETTER):
+        if match := pattern.fullmatch(plain_ref):
+            candidates += list_forms(match["section"])
+    return next((references[form] for form in candidates if form in references), None)
+
+
+def list_forms(ref: str) -> list[str]:
+    """Return the folded forms that a reference may have in a document, the likeliest first."""
+    plain_ref = _WHITE_SPACE.sub(" ", fold_dashes(ref)).strip().casefold()
+    forms = [fold_ref(ref)]
+    if _NUMBER.fullmatch(plain_ref):
+        forms += [fold_ref(f"{kind} {plain_ref}") for kind in _NUMBERED_KINDS]
+    elif _CODE.fullmatch(plain_ref):
+        forms.append(fold_ref(f"policy {plain_ref}"))
+    return forms
+
+
+def find_asked_references(query: str, known_names: Collection[str] = ()) -> list[AskedReference]:
+    """Return the sections that a question names, in its order.
+
+    `known_names` are words that name policies, in lower case: after one of them a mere number is
+    that of a paragraph, as in `NPPF 11d`.
+    """
+    found: dict[tuple[str, ...], tuple[int, AskedReference]] = {}
+    for position, reference in _iterate_asked(query[:2000], known_names):
+        found.setdefault(reference.folded_refs, (position, reference))
+    return [reference for _, reference in sorted(found.values(), key=lambda item: item[0])]
+
+
+def _iterate_asked(
+    query: str, known_names: Collection[str]
+) -> Iterator[tuple[int, AskedReference]]:
+    if match := _WHOLE_REFERENCE.fullmatch(query):
+        yield 0, _make_asked(list_forms(match["number"]), match["clause"])
+    for match in _ASKED_PARAGRAPHS.finditer(query):
+        for number in _LIST_SEPARATOR.split(match["numbers"]):
+            forms = [fold_ref(f"para {number}"), fold_ref(f"section {number}")]
+            yield match.start(), _make_asked(forms, match["clause"])
+    for match in _ASKED_POLICIES.finditer(query):
+        for code in _LIST_SEPARATOR.split(match["codes"]):
+            yield match.start(), _make_asked([fold_ref(f"policy {code}")], match["clause"])
+    for match in _ASKED_WORDS.finditer(query):
+        yield match.start(), _make_asked([fold_ref(match["ref"])], None)
+    for match in _BARE_CODE.finditer(query):
+        yield match.start(), _make_asked([fold_ref(f"policy {match['code']}")], match["clause"])
+    for match in _NAMED_NUMBER.finditer(query):
+        if match["name"].casefold() in known_names:
+            forms = list_forms(match["number"])[1:]
+            yield match.start(), _make_asked(forms, match["clause"])
+
+
+def _make_asked(folded_refs: Iterable[str], clause: str | None) -> AskedReference:
+    inner = re.search(r"\w+", clause) if clause else None
+    return AskedReference(tuple(folded_refs), inner[0].casefold() if inner else None)
+
+
+def holds_clause(text: str, clause: str) -> bool:
+    """Whether a clause such as `3.`, `(d)` or `iv)` begins in a text."""
+    return bool(re.search(rf"(?:^|\n)\s*\(?{re.escape(clause)}[.)]\s", text, re.IGNORECASE))

@@ -1,0 +1,152 @@
+"""Finds the boxes drawn on a PDF page: shaded panels, framed panels and the grids of tables."""
+
+import ctypes
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+import pypdfium2.raw as pdfium
+
+from readingroom.ingest.read.formats.images import Matrix, Rectangle
+from readingroom.ingest.read.page import Box
+
+_MAX_PATHS = 3_000
+"""A page with more drawn paths is a map or a drawing, on which no boxes are looked for."""
+_MAX_PIECES = 200
+
+_MIN_WIDTH_SHARE = 0.3
+"""Share of the page's width below which a rectangle is a cell or an ornament, not a box."""
+_MAX_AREA_SHARE = 0.9
+"""A rectangle that covers more of the page is its background."""
+_MIN_HEIGHT = 6.0
+_MAX_RULE_WIDTH = 3.5
+_TOUCH_TOLERANCE = 4.0
+"""Points within which two pieces of a box touch."""
+_EDGE_TOLERANCE = 14.0
+"""Points within which two pieces of a box have the same left or right edge."""
+_WHITE_LEVEL = 250
+
+
+class BoxFinder:
+    """Collects the paths of one page that boxes are drawn with; most others are let go at once."""
+
+    def __init__(self, page_frame: Rectangle) -> None:
+        self._page_frame = page_frame
+        self._min_width = _MIN_WIDTH_SHARE * (page_frame.right - page_frame.left)
+        self._panels: list[Rectangle] = []
+        self._rules: list[Rectangle] = []
+        self._paths_left = _MAX_PATHS
+        # Made once: a page may have thousands of paths.
+        self._edges = tuple(ctypes.c_float() for _ in range(4))
+        self._channels = tuple(ctypes.c_uint() for _ in range(4))
+        self._fill_mode, self._stroke_mode = ctypes.c_int(), ctypes.c_int()
+
+    def add_path(self, path: pdfium.FPDF_PAGEOBJECT, matrix: Matrix) -> None:
+        """Take a path; the matrix is that of the forms around it."""
+        self._paths_left -= 1
+        if self._paths_left < 0 or not pdfium.FPDFPageObj_GetBounds(path, *self._edges):
+            return
+        left, bottom, right, top = (edge.value for edge in self._edges)
+        bounds = matrix.place_rectangle(Rectangle(left, bottom, right, top))
+        width, height = bounds.right - bounds.left, bounds.top - bounds.bottom
+        if width <= _MAX_RULE_WIDTH:
+            if height >= _TOUCH_TOLERANCE:
+                self._rules.append(bounds)
+        elif width >= self._min_width and height >= _MIN_HEIGHT and self._is_visible(path):
+            self._panels.append(bounds)
+
+    def find_boxes(self) -> list[Box]:
+        """Return the boxes from the top down; on a map, with its many paths, there are none."""
+        if self._paths_left < 0:
+            return []
+        rules = _join_rules(self._rules)
+        max_area = _MAX_AREA_SHARE * self._page_frame.area
+        pieces = [
+            piece
+            for piece in (*self._panels, *_pair_rules(rules, self._min_width))
+            if piece.area < max_area
+        ]
+        # A hostile page could have thousands, and each is compared with each.
+        largest_pieces = sorted(pieces, key=lambda piece: piece.area, reverse=True)[:_MAX_PIECES]
+        return [
+            _make_box(rectangle, rules, self._page_frame)
+            for rectangle in _unite_pieces(largest_pieces)
+        ]
+
+    def _is_visible(self, path: pdfium.FPDF_PAGEOBJECT) -> bool:
+        """Whether a path has an outline or is filled with a colour other than white."""
+        pdfium.FPDFPath_GetDrawMode(path, self._fill_mode, self._stroke_mode)
+        if self._stroke_mode.value or not self._fill_mode.value:
+            return bool(self._stroke_mode.value)
+        pdfium.FPDFPageObj_GetFillColor(path, *self._channels)
+        return min(channel.value for channel in self._channels[:3]) < _WHITE_LEVEL
+
+
+def _join_rules(rectangles: Iterable[Rectangle]) -> list[Rectangle]:
+    """Return the vertical rules, each joined from the pieces that its rows drew."""
+    columns: defaultdict[int, list[Rectangle]] = defaultdict(list)
+    for rectangle in rectangles:
+        if rectangle.right - rectangle.left <= _MAX_RULE_WIDTH:
+            columns[round(rectangle.left / 2)].append(rectangle)
+    joined_rules: list[Rectangle] = []
+    for column in columns.values():
+        column.sort(key=lambda rectangle: rectangle.bottom)
+        rule = column[0]
+        for piece in column[1:]:
+            if piece.bottom <= rule.top + _TOUCH_TOLERANCE:
+                rule = rule.unite(piece)
+            else:
+                joined_rules.append(rule)
+                rule = piece
+        joined_rules.append(rule)
+    return [rule for rule in joined_rules if rule.top - rule.bottom >= 2 * _MIN_HEIGHT]
+
+
+def _pair_rules(rules: Sequence[Rectangle], min_width: float) -> Iterator[Rectangle]:
+    """Yield the frames whose left and right sides are rules of about the same height."""
+    by_height: defaultdict[tuple[int, int], list[Rectangle]] = defaultdict(list)
+    for rule in rules:
+        by_height[round(rule.bottom / _EDGE_TOLERANCE), round(rule.top / _EDGE_TOLERANCE)].append(
+            rule
+        )
+    for sides in by_height.values():
+        left_side = min(sides, key=lambda rule: rule.left)
+        right_side = max(sides, key=lambda rule: rule.left)
+        if right_side.left - left_side.left >= min_width:
+            yield left_side.unite(right_side)
+
+
+def _unite_pieces(pieces: Iterable[Rectangle]) -> list[Rectangle]:
+    """Return the boxes that pieces make up: those that touch and have the same sides are one."""
+    boxes: list[Rectangle] = []
+    for piece in sorted(pieces, key=lambda rectangle: -rectangle.top):
+        for index, box in enumerate(boxes):
+            touches = piece.top >= box.bottom - _TOUCH_TOLERANCE
+            lies_inside = piece.left >= box.left - _EDGE_TOLERANCE and (
+                piece.right <= box.right + _EDGE_TOLERANCE
+            )
+            lies_around = box.left >= piece.left - _EDGE_TOLERANCE and (
+                box.right <= piece.right + _EDGE_TOLERANCE
+            )
+            if touches and (lies_inside or lies_around):
+                boxes[index] = box.unite(piece)
+                break
+        else:
+            boxes.append(piece)
+    return boxes
+
+
+def _make_box(rectangle: Rectangle, rules: Sequence[Rectangle], page_frame: Rectangle) -> Box:
+    inner_rules = {
+        round(rule.left / _EDGE_TOLERANCE)
+        for rule in rules
+        if rectangle.left + _EDGE_TOLERANCE < rule.left < rectangle.right - _EDGE_TOLERANCE
+        and rule.bottom >= rectangle.bottom - _EDGE_TOLERANCE
+        and rule.top <= rectangle.top + _EDGE_TOLERANCE
+    }
+    return Box(
+        left=rectangle.left - page_frame.left,
+        bottom=rectangle.bottom - page_frame.bottom,
+        right=rectangle.right - page_frame.left,
+        top=rectangle.top - page_frame.bottom,
+        is_grid=bool(inner_rules),
+    )

@@ -1,0 +1,127 @@
+"""How far a policy reaches: to the end of its box, or to the text that explains it."""
+
+import re
+
+from readingroom.ingest.structure.policies import PolicyHeading
+from readingroom.ingest.structure.typography import Typography
+
+_MAX_BOX_DISTANCE = 4
+"""Lines between a heading and the box of its policy: the rest of the title."""
+_MAX_WIDTH_CHANGE = 40.0
+"""Points by which the box of a policy may change its width from page to page."""
+_EXPLAINING_HEADING = re.compile(
+    r"(?:reasoned |policy |supporting )?(?:justification|explanation)|supporting text"
+    r"|explanatory (?:text|notes?)|reasons? for (?:the )?policy|policy context"
+    r"|(?:why|how) (?:is |will )?(?:this|the) policy.{0,60}|rationale",
+    re.IGNORECASE,
+)
+_EXPLAINING_HEADING_IN_BOLD = re.compile(
+    r"(?:policy )?(?:background|context|delivery|implementation|monitoring|indicators?|evidence)"
+    r"(?: and (?:delivery|implementation|monitoring|review))?|(?:primary|key) evidence"
+    r"|(?:monitoring )?(?:indicators|targets)|key (?:documents|links)|links to .{0,60}",
+    re.IGNORECASE,
+)
+_FOOTNOTE_MARKS = frozenset("*†‡¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def find_box_end(typography: Typography, policy: PolicyHeading, limit: int) -> int:
+    """Return the line after the box in which a policy stands, at most `limit`; 0 without a box."""
+    box_start = _find_box_start(typography, policy.text_index, limit)
+    return _follow_box(typography, box_start, limit) if box_start is not None else 0
+
+
+def find_text_end(typography: Typography, policy: PolicyHeading, next_boundary: int) -> int:
+    """Return the line after the last one of a policy that stands in no box."""
+    heading_size = typography.lines[policy.heading_index].line.size
+    text_start = typography.find_title_end(policy.text_index, policy.title or "title")
+    is_bold_text = text_start < next_boundary and _is_bold_prose(typography, text_start)
+    for index in range(policy.text_index + 1, next_boundary):
+        if (
+            _explains(typography, index)
+            or _is_larger_heading(typography, index, heading_size)
+            or (is_bold_text and _is_plain_prose(typography, index))
+        ):
+            return index
+    return next_boundary
+
+
+def _is_bold_prose(typography: Typography, index: int) -> bool:
+    line = typography.lines[index].line
+    return line.is_bold and len(line.text) >= 0.7 * typography.usual_line_length
+
+
+def _is_plain_prose(typography: Typography, index: int) -> bool:
+    """Whether a paragraph in ordinary letters begins here, after a policy in bold ones."""
+    following = min(index + 1, len(typography.lines) - 1)
+    return typography.is_prose(index) and not typography.stands_out(following)
+
+
+def _find_box_start(typography: Typography, first_line: int, limit: int) -> int | None:
+    """Return the first line of a policy that stands in a box, or None if it has no box."""
+    lines = typography.lines
+    for index in range(first_line, min(first_line + _MAX_BOX_DISTANCE, limit)):
+        if lines[index].box is not None:
+            return index
+        if index > first_line and not typography.has_same_look(first_line, index):
+            return None
+    return None
+
+
+def _follow_box(typography: Typography, index: int, limit: int) -> int:
+    """Return the line after a box, which may go on in the next column or on the next page."""
+    lines = typography.lines
+    end = index + 1
+    bold_count = int(lines[index].line.is_bold)
+    for following in range(index + 1, limit):
+        line, last_line = lines[following], lines[end - 1]
+        is_same_box = line.box == last_line.box and line.page == last_line.page
+        if line.box is None:
+            if _is_footnote(typography, following):
+                continue
+            break
+        if not is_same_box:
+            is_often_bold = 3 * bold_count > following - index
+            if not _continues(typography, end - 1, following, is_often_bold):
+                break
+        end = following + 1
+        bold_count += line.line.is_bold
+    return end
+
+
+def _continues(typography: Typography, last_index: int, index: int, is_often_bold: bool) -> bool:
+    """Whether a box goes on in the box of another line, at the top of a column or a page."""
+    last_line, line = typography.lines[last_index], typography.lines[index]
+    assert last_line.box is not None and line.box is not None
+    is_next_column = line.page > last_line.page or line.line.bottom > last_line.line.bottom
+    if not is_next_column or line.page > last_line.page + 1:
+        return False
+    width_change = abs(
+        (line.box.right - line.box.left) - (last_line.box.right - last_line.box.left)
+    )
+    has_other_heading = line.line.is_bold and not is_often_bold
+    reaches_bottom = last_line.box.bottom <= typography.lowest_bottom + 2 * typography.size
+    return width_change < _MAX_WIDTH_CHANGE and (reaches_bottom or not has_other_heading)
+
+
+def _is_footnote(typography: Typography, index: int) -> bool:
+    return typography.is_small(index) or typography.lines[index].line.text[0] in _FOOTNOTE_MARKS
+
+
+def _is_larger_heading(typography: Typography, index: int, heading_size: float) -> bool:
+    """Whether a line is a heading above policies: in larger letters than theirs."""
+    return (
+        typography.lines[index].line.size > heading_size + 1
+        and typography.begins_block(index)
+        and typography.is_title_like(index)
+    )
+
+
+def _explains(typography: Typography, index: int) -> bool:
+    """Whether a line is a heading such as `Reasoned Justification`."""
+    text = typography.lines[index].line.text.rstrip(":")
+    if len(text) > 80 or not typography.begins_block(index):
+        return False
+    return bool(
+        _EXPLAINING_HEADING.fullmatch(text)
+        or (typography.stands_out(index) and _EXPLAINING_HEADING_IN_BOLD.fullmatch(text))
+    )

@@ -1,0 +1,57 @@
+"""Finds the numbers that are printed on pages, which need not be their order in the file."""
+
+import re
+from collections.abc import Sequence
+
+from readingroom.ingest.read.page import RawPage
+
+EDGE_SHARE = 0.09
+"""Share of a page's height at its top and bottom where headers and footers are."""
+
+_MAX_EDGE_CHARS = 120
+_PRINTED_NUMBER = re.compile(r"(?:^|(?<=\s))[-–]?\s?(\d{1,4})\s?[-–]?(?:\s+(?:of|/)\s+\d{1,4})?$")
+_LEADING_NUMBER = re.compile(r"(\d{1,4})(?=\s|$)")
+
+
+def find_printed_labels(raw_pages: Sequence[RawPage]) -> list[str]:
+    """Return for each page the number printed on it, else the label that its file gives it.
+
+    A number counts where the page before or after continues it. Two pages side by side have both:
+    `50–51`.
+    """
+    numbers_by_page = [_list_edge_numbers(raw_page) for raw_page in raw_pages]
+    labels: list[str] = []
+    for index, raw_page in enumerate(raw_pages):
+        neighbours = (
+            numbers_by_page[index - 1] if index else set(),
+            numbers_by_page[index + 1] if index + 1 < len(raw_pages) else set(),
+        )
+        labels.append(_choose_label(numbers_by_page[index], *neighbours) or raw_page.label)
+    return labels
+
+
+def _choose_label(numbers: set[int], before: set[int], after: set[int]) -> str | None:
+    spreads = [
+        number
+        for number in numbers
+        if number + 1 in numbers and (number - 1 in before or number + 2 in after)
+    ]
+    if spreads:
+        return f"{min(spreads)}–{min(spreads) + 1}"
+    singles = [number for number in numbers if number - 1 in before or number + 1 in after]
+    return str(min(singles)) if len(singles) == 1 else None
+
+
+def _list_edge_numbers(raw_page: RawPage) -> set[int]:
+    """Return the numbers at the ends of a page's first and last lines."""
+    numbers: set[int] = set()
+    for line in (*raw_page.lines[:4], *raw_page.lines[-4:]):
+        is_at_edge = not (
+            EDGE_SHARE * raw_page.height <= line.bottom <= (1 - EDGE_SHARE) * raw_page.height
+        )
+        if not is_at_edge or len(line.text) > _MAX_EDGE_CHARS:
+            continue
+        for match in (_PRINTED_NUMBER.search(line.text), _LEADING_NUMBER.match(line.text)):
+            if match:
+                numbers.add(int(match[1]))
+    return numbers

@@ -1,0 +1,223 @@
+"""The look of a document's lines: usual sizes and margins, headings, prose, tables of contents."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from readingroom.ingest.structure.layout import FlowLine, TextFlow
+
+MARGIN_TOLERANCE = 6.0
+"""Points within which two lines begin at the same margin."""
+
+_HEADING_SCALE = 1.12
+"""Letters this many times the usual height belong to a heading."""
+_MAX_HEADING_CHARS = 120
+_MIN_MARGIN_SHARE = 0.2
+"""Share of a document's characters that makes a margin one of its body text."""
+_MIN_CONTENTS_LINES = 5
+_MAX_CONTENTS_GAP = 3
+"""Lines without a page number that a table of contents may hold: group names, long titles."""
+_MIN_CONTENTS_SHARE = 0.5
+"""Share of a page's lines that makes all of it a table of contents."""
+_MAX_TITLE_CHARS = 500
+"""Of a title that goes on over several lines."""
+_MAX_BARE_TITLE_CHARS = 90
+"""Of a heading without a number, which only its place shows to be one."""
+_TAIL_CHARS = 200
+"""Of a line that may be as long as its author likes, a search sees only the end."""
+
+_ENDS_IN_NUMBER = re.compile(r"(?:\.{2,}|\s)\s*(\d{1,3})$")
+_CONTENTS_LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}$")
+_LIST_ITEM = re.compile(r"(?:[^\w\s“‘\"'(]|\(?(?:[a-z]|[ivx]{1,5}|\d{1,2})[.)])\s*\S")
+_SENTENCE_ENDS = (".", ";", ":", ",", "!", "?")
+
+
+class Typography:
+    """The lines of a document, and the sizes and margins that are usual among them."""
+
+    def __init__(self, flow: TextFlow) -> None:
+        self.lines = flow.lines
+        weights: Counter[float] = Counter()
+        margins: Counter[int] = Counter()
+        for flow_line in flow.lines:
+            weights[round(flow_line.line.size * 2) / 2] += len(flow_line.line.text)
+            margins[round(flow_line.line.left)] += len(flow_line.line.text)
+        self.size = weights.most_common(1)[0][0] if weights else 0.0
+        self.margin = margins.most_common(1)[0][0] if margins else 0
+        min_weight = _MIN_MARGIN_SHARE * margins.total()
+        self._margins = [margin for margin, weight in margins.items() if weight >= min_weight]
+        body_line_lengths = sorted(
+            len(line.line.text) for line in flow.lines if self._is_body(line)
+        )
+        self.usual_line_length = (
+            body_line_lengths[len(body_line_lengths) * 3 // 4] if body_line_lengths else 0
+        )
+        self.contents_lines = _find_contents(flow.lines)
+        self.lowest_bottom = _measure_lowest_bottom(flow.lines)
+
+    def begins_block(self, index: int) -> bool:
+        """Whether a paragraph begins here, or a page or column, where no gap above can be seen."""
+        flow_line = self.lines[index]
+        if index == 0 or flow_line.starts_paragraph:
+            return True
+        line_above = self.lines[index - 1]
+        return line_above.page != flow_line.page or (
+            flow_line.line.bottom > line_above.line.bottom + flow_line.line.size
+        )
+
+    def follows_sentence(self, index: int) -> bool:
+        """Whether the line above ends a sentence or is short, as the last one of a paragraph is."""
+        text_above = self.lines[index - 1].line.text if index else ""
+        # The number of a footnote may follow the full stop.
+        return text_above.rstrip("0123456789 ").endswith((".", "!", "?", ":", ";", "”")) or (
+            len(text_above) < 0.7 * self.usual_line_length
+        )
+
+    def is_large(self, index: int) -> bool:
+        return self.lines[index].line.size >= _HEADING_SCALE * self.size
+
+    def is_small(self, index: int) -> bool:
+        return self.lines[index].line.size < 0.9 * self.size
+
+    def stands_out(self, index: int) -> bool:
+        return self.lines[index].line.is_bold or self.is_large(index)
+
+    def is_heading(self, index: int) -> bool:
+        """Whether a line looks like a heading, or is short and alone, which is all a scan shows."""
+        text = self.lines[index].line.text
+        if len(text) > _MAX_HEADING_CHARS:
+            return False
+        if self.is_large(index):
+            return True
+        if text.endswith((",", ";")):
+            return False
+        return self.stands_out(index) or (not text.endswith(".") and self.stands_alone(index))
+
+    def stands_alone(self, index: int) -> bool:
+        """Whether a line is a paragraph of its own."""
+        is_last = index + 1 == len(self.lines)
+        return self.begins_block(index) and (is_last or self.begins_block(index + 1))
+
+    def is_title_like(self, index: int) -> bool:
+        """Whether a line could be a heading without a number: short, and no part of a sentence."""
+        text = self.lines[index].line.text
+        return (
+            len(text) <= _MAX_BARE_TITLE_CHARS
+            and (text[0].isupper() or text[0] in "“‘\"'")
+            and not text.endswith(_SENTENCE_ENDS)
+            and not _LIST_ITEM.match(text)
+            and not self.is_small(index)
+        )
+
+    def begins_section(self, index: int) -> bool:
+        """Whether a line reads like a heading and text in other letters follows it."""
+        end = self.find_title_end(index, "title")
+        follows_text = end < len(self.lines) and not self.stands_out(end)
+        return (
+            follows_text
+            and self.is_title_like(index)
+            and (self.begins_block(index) or self.follows_sentence(index))
+        )
+
+    def has_same_look(self, index: int, other_index: int) -> bool:
+        """Whether two lines are alike in size and weight."""
+        line, other_line = self.lines[index].line, self.lines[other_index].line
+        return line.is_bold == other_line.is_bold and abs(line.size - other_line.size) < 0.5
+
+    def find_title_end(self, index: int, title: str) -> int:
+        """Return the index after the last line of the title that begins on a line."""
+        if not title or not self.stands_out(index):
+            return index + 1
+        title_length = len(title)
+        end = index + 1
+        while (
+            end < len(self.lines)
+            and not self.begins_block(end)
+            and self.has_same_look(index, end)
+            and title_length <= _MAX_TITLE_CHARS
+        ):
+            title_length += len(self.lines[end].line.text) + 1
+            end += 1
+        return end
+
+    def join_title_lines(self, index: int, title: str) -> str:
+        """Return a title with the lines on which it continues."""
+        end = self.find_title_end(index, title)
+        return " ".join([title, *(self.lines[i].line.text for i in range(index + 1, end))])
+
+    def is_outdented(self, index: int) -> bool:
+        """Whether a line begins left of the text, as the number of a paragraph does."""
+        return self.lines[index].line.left < self.margin - MARGIN_TOLERANCE
+
+    def is_prose(self, index: int) -> bool:
+        """Whether a paragraph of body text begins here."""
+        flow_line = self.lines[index]
+        text = flow_line.line.text
+        is_sentence = text[0].isupper() and len(text) >= 0.7 * self.usual_line_length
+        return (
+            flow_line.starts_paragraph
+            and is_sentence
+            and self._is_body(flow_line)
+            and not flow_line.line.is_bold
+        )
+
+    def _is_body(self, flow_line: FlowLine) -> bool:
+        line = flow_line.line
+        is_at_margin = any(abs(line.left - margin) < MARGIN_TOLERANCE for margin in self._margins)
+        return is_at_margin and abs(line.size - self.size) < 0.75
+
+
+def _measure_lowest_bottom(lines: Sequence[FlowLine]) -> float:
+    """Return where the last line of a full page usually stands."""
+    bottoms: dict[int, float] = {}
+    for flow_line in lines:
+        bottom = flow_line.line.bottom
+        bottoms[flow_line.page] = min(bottom, bottoms.get(flow_line.page, bottom))
+    ordered = sorted(bottoms.values())
+    return ordered[len(ordered) // 4] if ordered else 0.0
+
+
+def _find_contents(lines: Sequence[FlowLine]) -> set[int]:
+    """Return the lines of tables of contents: most of them end in page numbers, which rise."""
+    contents: set[int] = set()
+    numbered_lines: list[tuple[int, int]] = []
+    for line_index, flow_line in enumerate(lines):
+        tail = flow_line.line.text[-_TAIL_CHARS:]
+        if not tail[-1:].isdigit():
+            continue
+        if _CONTENTS_LEADERS.search(tail):
+            contents.add(line_index)
+        match = _ENDS_IN_NUMBER.search(tail)
+        if match is None:
+            continue
+        number = int(match[1])
+        if numbered_lines and (
+            line_index - numbered_lines[-1][0] > _MAX_CONTENTS_GAP or number < numbered_lines[-1][1]
+        ):
+            contents |= _list_run_lines(numbered_lines)
+            numbered_lines = []
+        numbered_lines.append((line_index, number))
+    contents |= _list_run_lines(numbered_lines)
+    return contents | _list_contents_pages(lines, contents)
+
+
+def _list_run_lines(numbered_lines: Sequence[tuple[int, int]]) -> set[int]:
+    """Return the lines from the first to the last of a run; none if it is too short."""
+    if len(numbered_lines) < _MIN_CONTENTS_LINES:
+        return set()
+    return set(range(numbered_lines[0][0], numbered_lines[-1][0] + 1))
+
+
+def _list_contents_pages(lines: Sequence[FlowLine], contents: set[int]) -> set[int]:
+    """Return all lines of the pages that are contents for the most part."""
+    if not contents:
+        return set()
+    indexes_by_page: defaultdict[int, list[int]] = defaultdict(list)
+    for line_index, flow_line in enumerate(lines):
+        indexes_by_page[flow_line.page].append(line_index)
+    return {
+        line_index
+        for indexes in indexes_by_page.values()
+        if sum(index in contents for index in indexes) >= _MIN_CONTENTS_SHARE * len(indexes)
+        for line_index in indexes
+    }

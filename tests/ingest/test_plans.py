@@ -1,0 +1,221 @@
+"""Sections of plans as councils publish them: a reference leads to its policy, whole and alone."""
+
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from readingroom.ingest.document import Document, ReadOptions
+from readingroom.ingest.read.reader import read_file
+from tests.requirements import requirement
+from tests.support.papers import Paper
+from tests.support.plans import NotedSection, judge_section, read_notes
+
+OPTIONS = ReadOptions(find_sections=True, enable_ocr=False)
+PROSE = (
+    "Development will be permitted where it keeps the character of the place, does no harm to its "
+    "neighbours and can be reached on foot, by bicycle and by bus from the nearest town. "
+)
+REASON = (
+    "The council has looked at the evidence and finds that homes are needed in the villages too, "
+    "though fewer of them than in the towns, where the shops and the schools and the buses are. "
+)
+
+
+def read_plan(content: bytes) -> Document:
+    document = read_file(content, "plan.pdf", OPTIONS, lambda *_: None)
+    assert isinstance(document, Document)
+    return document
+
+
+def get_text(document: Document, ref: str) -> str:
+    spans = [section for section in document.sections if ref in section.path]
+    return "\n\n".join(document.text[section.start : section.end].strip() for section in spans)
+
+
+def list_policies(document: Document) -> list[str]:
+    refs = (section.ref for section in document.sections)
+    return [*dict.fromkeys(ref for ref in refs if "Policy" in ref and "Supporting" not in ref)]
+
+
+@pytest.fixture(scope="module")
+def plans(shared_data: Path) -> dict[str, Document]:
+    folder = shared_data / "policy" / "plans"
+    return {path.stem: read_plan(path.read_bytes()) for path in folder.glob("*.pdf")}
+
+
+@pytest.mark.data
+@requirement("ingest:sections:plans")
+def test_the_sections_that_a_reader_noted_are_whole_and_exact(plans: dict[str, Document]) -> None:
+    verdicts: defaultdict[str, list[NotedSection]] = defaultdict(list)
+    for noted in read_notes():
+        verdicts[judge_section(plans[noted.plan], noted)].append(noted)
+
+    counts = Counter({verdict: len(sections) for verdict, sections in verdicts.items()})
+    assert not verdicts["wrong"], "another text under a right reference"
+    assert counts["exact"] >= 0.95 * counts.total(), verdicts["stray"] + verdicts["missing"]
+
+
+@pytest.mark.data
+@requirement("ingest:sections:plans")
+def test_plans_have_the_policies_that_they_have_and_other_documents_none(
+    plans: dict[str, Document],
+) -> None:
+    counts = {name: len(list_policies(document)) for name, document in plans.items()}
+
+    assert counts == {
+        "Tewkesbury_Borough_Plan_2022": 95,
+        "Fenland_Local_Plan_2014": 19,
+        "Core_Strategy_2007_2021": 25,
+        "Black_Country_Core_Strategy_2011": 49,
+        "Inspectors_Report_Broxbourne": 0,
+        "Wharf_Road_SPD_2023": 0,
+    }
+
+
+HEADINGS = {
+    "Policy H1: Homes": "Policy H1",
+    "POLICY H 1 – HOMES": "Policy H 1",
+    "Policy 12 Homes": "Policy 12",
+    "Policy DM3.2: Homes": "Policy DM3.2",
+    "Policy H-1 Homes": "Policy H-1",
+    "Policy S/RSC/4 Homes": "Policy S/RSC/4",
+    "Core Policy 41: Homes": "Core Policy 41",
+    "Policy Bicester 12: Homes": "Policy Bicester 12",
+    "HOU2 Homes and their density": "Policy HOU2",
+    "SP1 – Homes": "Policy SP1",
+    "DM3.2: Homes": "Policy DM3.2",
+    "H-1 Homes": "Policy H-1",
+}
+
+
+@pytest.mark.parametrize(("heading", "ref"), HEADINGS.items())
+@requirement("ingest:sections:codes")
+def test_a_policy_ends_before_the_text_that_explains_it(heading: str, ref: str) -> None:
+    code = ref.rpartition("Policy ")[2]
+    made = Paper(footer="#")
+    made.write("4. Homes", size=18, bold=True)
+    made.write(f"{REASON} It is put into effect by Policy {code} of this plan.")
+    made.write(heading, bold=True)
+    made.write(PROSE * 2)
+    made.write("a) it is small; and")
+    made.write("b) it is needed.")
+    made.write("Reasoned Justification")
+    made.write(REASON * 2)
+
+    document = read_plan(made.done())
+
+    assert list_policies(document) == [ref]
+    assert get_text(document, ref).startswith(heading)
+    assert get_text(document, ref).endswith("it is needed.")
+    supporting = get_text(document, f"Supporting text to {ref}")
+    assert supporting.startswith("Reasoned Justification")
+    kinds = {section.ref: section.kind for section in document.sections}
+    assert kinds[ref] == "policy"
+    assert kinds[f"Supporting text to {ref}"] == "supporting"
+
+
+@requirement("ingest:sections:occurrences")
+def test_the_policy_wins_over_contents_monitoring_tables_and_an_appendix() -> None:
+    made = Paper(footer="#")
+    made.write("Contents", size=18, bold=True)
+    for number in range(1, 8):
+        made.write(f"Policy H{number} Homes {number + 1}", before=0, bold=True)
+    made.turn()
+    made.write("1. Homes", size=18, bold=True)
+    for number in range(1, 8):
+        for paragraph in (2 * number - 1, 2 * number):
+            made.write(REASON, number=f"1.{paragraph}")
+        made.write(f"Policy H{number}: Homes", bold=True)
+        made.write(f"Rule {number}. {PROSE}")
+    made.write("2. Monitoring", size=18, bold=True)
+    for number in range(1, 8):
+        made.write(f"Policy H{number}: Homes", bold=True)
+        made.write("Indicator: the number of homes that were built. " * 12)
+    made.write("Appendix A: Policies of this plan", size=18, bold=True)
+    for number in range(1, 8):
+        made.write(f"Policy H{number}: Homes", bold=True)
+        made.write(f"Rule {number}. {PROSE * 2}")
+
+    document = read_plan(made.done())
+
+    for number in range(1, 8):
+        policy = get_text(document, f"Policy H{number}")
+        assert " ".join(policy.split()) == f"Policy H{number}: Homes Rule {number}. {PROSE}".strip()
+    appendix = [section for section in document.sections if section.ref == "Appendix A"]
+    assert {section.kind for section in appendix} == {"appendix"}
+
+
+@requirement("ingest:sections:boxes")
+def test_a_box_is_the_policy_from_its_first_line_to_its_last_on_the_next_page() -> None:
+    made = Paper(footer="#")
+    made.write(REASON * 10)
+    draw_box(made, bottom=80, top=400)
+    made.move_to(390)
+    made.write("Policy H1: Homes", bold=True)
+    made.write("Part A – Towns", bold=True)
+    made.write(PROSE * 4)
+    made.turn()
+    draw_box(made, bottom=500, top=760)
+    made.move_to(755)
+    made.write("Part B – Villages", bold=True)
+    made.write(PROSE * 3)
+    made.write("The end of the policy.")
+    made.move_to(490)
+    made.write("Evidence of need")
+    made.write(REASON * 3)
+
+    document = read_plan(made.done())
+
+    policy = get_text(document, "Policy H1")
+    assert policy.startswith("Policy H1: Homes")
+    assert "Part A" in policy and "Part B" in policy
+    assert policy.endswith("The end of the policy.")
+    assert list_policies(document) == ["Policy H1"]
+
+
+def draw_box(made: Paper, bottom: float, top: float) -> None:
+    made.canvas.setFillColorRGB(0.9, 0.85, 0.95)
+    made.canvas.rect(60, bottom, 480, top - bottom, stroke=0, fill=1)
+    made.canvas.setFillColorRGB(0, 0, 0)
+
+
+@requirement("ingest:sections:tails")
+def test_a_heading_between_two_paragraphs_belongs_to_neither_and_is_found_with_the_second() -> None:
+    made = Paper(footer="#")
+    for number in range(1, 10):
+        made.write(REASON, number=f"3.{number}")
+        if number == 4:
+            made.write("Homes for older people")
+
+    document = read_plan(made.done())
+
+    assert get_text(document, "Para 3.4").endswith("buses are.")
+    assert get_text(document, "Para 3.5").startswith("3.5")
+    (chunk,) = [chunk for chunk in document.chunks if chunk.section_ref == "Para 3.5"]
+    assert document.get_chunk_text(chunk).startswith("Homes for older people")
+    assert document.text[chunk.own_start : chunk.end].startswith("3.5")
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.8])
+@requirement("ingest:sections:plain")
+def test_paragraphs_of_a_plainly_typeset_framework_are_found(gap: float) -> None:
+    made = Paper()
+    number = 0
+    for chapter in range(1, 8):
+        made.write(f"{chapter}. Chapter about homes", before=gap, size=10)
+        for _ in range(8):
+            number += 1
+            made.write(f"{number}. {REASON}", before=gap, size=10)
+            made.write("a) for the first thing;", before=0, size=10)
+            made.write("b) for the second.", before=0, size=10)
+    made.write("Annex 1: Implementation", before=gap, size=10)
+    made.write(f"{number + 1}. {REASON}", before=gap, size=10)
+
+    document = read_plan(made.done())
+
+    texts = {
+        section.ref: document.text[section.start : section.end] for section in document.sections
+    }
+    for expected in range(1, number + 2):
+        assert texts[f"Para {expected}"].startswith(f"{expected}. The council"), expected
