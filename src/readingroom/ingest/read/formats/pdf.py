@@ -217,9 +217,7 @@ def _read_lines(page: pypdfium2.PdfPage) -> list[Line]:
     return lines
 
 
-def _read_pieces(
-    page: pypdfium2.PdfPage, split_at_gaps: bool, fold: float | None
-) -> list[Line]:
+def _read_pieces(page: pypdfium2.PdfPage, split_at_gaps: bool, fold: float | None) -> list[Line]:
     """Return the text layer in pieces of rows, as PDFium separates them, or at all wide gaps."""
     with closing(page.get_textpage()) as textpage:
         character_count = textpage.count_chars()
