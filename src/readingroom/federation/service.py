@@ -107,6 +107,9 @@ class DeskService:
 
     def find_base(self, id: str) -> str:
         """Return the name of the base that an id belongs to."""
+        for base, adapter in self._adapters.items():
+            if adapter.recognizes_id(id):
+                return base
         prefix, colon, _ = id.strip().partition(":")
         # Federal ids have many first words (`hr:`, `pl:`), so their base takes what no other
         # claims.

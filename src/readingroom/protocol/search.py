@@ -118,6 +118,10 @@ class SearchAdapter(Protocol):
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         """Return the record with this id. Raise `RecordNotFound` when there is none."""
 
+    def recognizes_id(self, id: str) -> bool:
+        """Return whether an id without the base's prefix is one of its own, such as an address."""
+        return False
+
     def list_sources(self) -> Sequence[str]:
         """Return the names of the sources inside this base that a search may be limited to."""
         return ()

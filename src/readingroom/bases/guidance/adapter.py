@@ -12,6 +12,7 @@ from readingroom.bases.guidance.models import (
     SearchGuidance,
     make_guidance_id,
 )
+from readingroom.bases.guidance.pages.addresses import is_address
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.tools import make_call_context
 from readingroom.protocol.resources import ResourceTemplate
@@ -77,7 +78,11 @@ class GuidanceAdapter(SearchAdapter):
 
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         question = GetContentByPath(
-            path=id.removeprefix("guidance:"), text_only=True, offset=0, max_chars=None
+            path=id,
+            text_only=True,
+            section=None,
+            offset=0,
+            max_chars=None,
         )
         page = await self._service.read_page(question, make_call_context(call))
         assert isinstance(page, PageText)
@@ -92,6 +97,9 @@ class GuidanceAdapter(SearchAdapter):
             details=page.model_dump(mode="json", exclude={"text", "id", "next_offset"}),
             offset=offset,
         )
+
+    def recognizes_id(self, id: str) -> bool:
+        return is_address(id)
 
     def parse_resource_path(self, path: str) -> str | None:
         match = re.fullmatch(r"guidance(/.+)", path)

@@ -1,44 +1,65 @@
 """What the guidance base can do, with no word of MCP or HTTP in it."""
 
-import inspect
 from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any
 
+import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_json
 
+from readingroom.bases.guidance.answers import (
+    describe_error_kind,
+    make_cache_state,
+    make_page_answer,
+    make_passage,
+    make_passage_at,
+    make_passage_of,
+    make_source_fields,
+    make_warnings,
+)
 from readingroom.bases.guidance.errors import (
     TAXONOMY,
     ContentOutOfScope,
     NotFoundOrRedirected,
-    StaleCacheServed,
 )
 from readingroom.bases.guidance.models import (
-    CacheState,
     Changes,
-    ErrorKind,
     ErrorTaxonomy,
     ForceRefresh,
     GetContentById,
     GetContentByPath,
     GetSourceMetadata,
+    GuidanceQuoteCheck,
     Hit,
     PageContent,
     PageText,
+    PassagesInPage,
     RecentChanges,
     Refreshed,
     SearchGuidance,
+    SearchInPage,
     SearchResults,
     SourceMetadata,
-    Warned,
+    VerifyGuidanceQuote,
     make_guidance_id,
 )
+from readingroom.bases.guidance.pages.addresses import (
+    PageAddress,
+    names_publication,
+    parse_address,
+)
 from readingroom.bases.guidance.pages.page import ORGANISATION, GovukPage
+from readingroom.bases.guidance.pages.sections import (
+    find_nearest,
+    find_quotation,
+    list_sections,
+    search_blocks,
+)
 from readingroom.bases.guidance.pages.values import is_plain_path, make_website_url
 from readingroom.bases.guidance.store import GovukStore
 from readingroom.core import clock
-from readingroom.core.errors import InvalidArguments, KnowledgeError
+from readingroom.core.errors import InvalidArguments
 from readingroom.net.cache import CachedReply
 from readingroom.net.errors import UpstreamParameterError, UpstreamRateLimited
 from readingroom.net.limiter import Limiter
@@ -87,8 +108,10 @@ class GuidanceService:
         self, question: GetContentByPath, context: CallContext
     ) -> PageContent | PageText:
         await self._check_rate(context)
-        page, cached_reply = await self._get_page(question.path, context)
-        return _make_page_answer(page, cached_reply, question)
+        address, page, cached_reply = await self._get_page_at(question.path, context)
+        return await anyio.to_thread.run_sync(
+            make_page_answer, page, cached_reply, question, address.anchor
+        )
 
     async def read_page_by_id(
         self, question: GetContentById, context: CallContext
@@ -104,7 +127,9 @@ class GuidanceService:
             page, cached_reply = await self._get_page(path, context)
             # The search index may lag behind, and still name a path that the page has left.
             if page.content.get("content_id") == question.content_id:
-                return _make_page_answer(page, cached_reply, question)
+                return await anyio.to_thread.run_sync(
+                    make_page_answer, page, cached_reply, question
+                )
         raise NotFoundOrRedirected(
             f"The Charity Commission has no page with the id {question.content_id}",
             use_tool="search_guidance",
@@ -114,9 +139,9 @@ class GuidanceService:
         self, question: GetSourceMetadata, context: CallContext
     ) -> SourceMetadata:
         await self._check_rate(context)
-        page, cached_reply = await self._get_page(question.path, context)
+        _, page, cached_reply = await self._get_page_at(question.path, context)
         return SourceMetadata(
-            **_make_source_fields(page, cached_reply),
+            **make_source_fields(page, cached_reply),
             last_updated=page.public_updated_at,
             first_published_at=page.first_published_at,
             organisations=page.organisations,
@@ -126,8 +151,9 @@ class GuidanceService:
         """Fetch a page past the cache; where GOV.UK fails, keep the old copy and state its age."""
         await self._check_rate(context)
         # Read before the refresh, which replaces it.
-        previous_entry = await self._store.peek_page(question.path)
-        page, cached_reply = await self._store.refresh_page(question.path, context)
+        address = await self._resolve_address(question.path, context)
+        previous_entry = await self._store.peek_page(address.path)
+        page, cached_reply = await self._store.refresh_page(address.path, context)
         _check_scope(page)
         return Refreshed(
             refreshed=cached_reply.failure is None,
@@ -137,12 +163,12 @@ class GuidanceService:
             else None,
             url=page.url,
             public_updated_at=page.public_updated_at,
-            warnings=_make_warnings(cached_reply),
+            warnings=make_warnings(cached_reply),
         )
 
     async def search(self, question: SearchGuidance, context: CallContext) -> SearchResults:
         await self._check_rate(context)
-        query = " ".join(question.query.split())
+        query = _clean_query(question.query)
         filters = _translate_filters(question.filters)
         params = [
             ("q", query),
@@ -158,6 +184,57 @@ class GuidanceService:
             searched={"organisation": ORGANISATION, **_group_by_name(filters)},
             results=_parse_hits(response),
         )
+
+    async def search_page(self, question: SearchInPage, context: CallContext) -> PassagesInPage:
+        """Return the passages of one page that have words of the query."""
+        await self._check_rate(context)
+        query = _clean_query(question.query)
+        _, page, cached_reply = await self._get_page_at(question.path, context)
+
+        def find_passages() -> PassagesInPage:
+            sections = list_sections(page.text, page.anchors)
+            blocks = search_blocks(page.text, sections, query)
+            return PassagesInPage(
+                **make_source_fields(page, cached_reply),
+                query=query,
+                total=len(blocks),
+                passages=[
+                    make_passage(page, block.text, block.start, block.section)
+                    for block in blocks[: question.limit]
+                ],
+            )
+
+        return await anyio.to_thread.run_sync(find_passages)
+
+    async def verify_quote(
+        self, question: VerifyGuidanceQuote, context: CallContext
+    ) -> GuidanceQuoteCheck:
+        """Return whether the words stand in the page, and where; else what is most like them."""
+        await self._check_rate(context)
+        _, page, cached_reply = await self._get_page_at(question.path, context)
+
+        def check() -> GuidanceQuoteCheck:
+            fields = {**make_source_fields(page, cached_reply), "quote": question.quote}
+            offset = find_quotation(page.text, question.quote)
+            if offset is None:
+                block, similarity = find_nearest(page.text, question.quote)
+                nearest = make_passage_of(page, block) if block else None
+                return GuidanceQuoteCheck(
+                    **fields,
+                    verdict="not_found",
+                    passage=None,
+                    nearest=nearest,
+                    similarity=similarity if nearest else None,
+                )
+            return GuidanceQuoteCheck(
+                **fields,
+                verdict="verified",
+                passage=make_passage_at(page, offset),
+                nearest=None,
+                similarity=None,
+            )
+
+        return await anyio.to_thread.run_sync(check)
 
     async def list_changes(self, question: RecentChanges, context: CallContext) -> Changes:
         await self._check_rate(context)
@@ -175,7 +252,7 @@ class GuidanceService:
 
     async def list_error_kinds(self, context: CallContext) -> ErrorTaxonomy:
         await self._check_rate(context)
-        return ErrorTaxonomy(errors=[_describe_error_kind(error) for error in TAXONOMY])
+        return ErrorTaxonomy(errors=[describe_error_kind(error) for error in TAXONOMY])
 
     async def _check_rate(self, context: CallContext) -> None:
         wait_seconds = await self._limiter.acquire(context.client, MAX_RATE_WAIT_SECONDS)
@@ -185,15 +262,38 @@ class GuidanceService:
                 retry_after=round(wait_seconds, 1),
             )
 
+    async def _get_page_at(
+        self, text: str, context: CallContext
+    ) -> tuple[PageAddress, GovukPage, CachedReply]:
+        """Return the page that an address names, with that address."""
+        address = await self._resolve_address(text, context)
+        return address, *await self._get_page(address.path, context)
+
+    async def _resolve_address(self, text: str, context: CallContext) -> PageAddress:
+        """Return the address with its path; raise `InvalidPath` or `NotFoundOrRedirected`."""
+        address = parse_address(text)
+        if address.cc_number is None:
+            return address
+        params = [("q", address.cc_number), *_make_scope_params(50, 0)]
+        response, _ = await self._store.search(params, context)
+        paths = [
+            hit.path
+            for hit in _parse_hits(response)
+            if hit.path and names_publication(address.cc_number, hit.title, hit.path)
+        ]
+        if not paths:
+            raise NotFoundOrRedirected(
+                f"The Charity Commission has no publication {address.cc_number.upper()} that its "
+                "search finds",
+                use_tool="search_guidance",
+            )
+        # Parts of a publication are below it.
+        return PageAddress(min(paths, key=len))
+
     async def _get_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
         page, cached_reply = await self._store.read_page(path, context)
         _check_scope(page)
         return page, cached_reply
-
-
-def _describe_error_kind(error: type[KnowledgeError]) -> ErrorKind:
-    first_line = inspect.cleandoc(error.__doc__ or "").partition("\n")[0]
-    return ErrorKind(code=error.code.upper(), description=first_line)
 
 
 def _check_scope(page: GovukPage) -> None:
@@ -206,40 +306,12 @@ def _check_scope(page: GovukPage) -> None:
         )
 
 
-def _make_page_answer(
-    page: GovukPage, cached_reply: CachedReply, question: GetContentByPath | GetContentById
-) -> PageContent | PageText:
-    """Return the part of a page that the question is for."""
-    end = len(page.text) if question.max_chars is None else question.offset + question.max_chars
-    fields = {
-        **_make_source_fields(page, cached_reply),
-        "public_updated_at": page.public_updated_at,
-        "text": page.text[question.offset : end],
-        "text_chars": len(page.text),
-        "next_offset": end if end < len(page.text) else None,
-        "documents": page.documents,
-        "change_notes": page.change_notes,
-    }
-    if question.text_only:
-        return PageText(**fields)
-    return PageContent(**fields, content=dict(page.content))
-
-
-def _make_source_fields(page: GovukPage, cached_reply: CachedReply) -> dict[str, Any]:
-    """Return the fields that every answer about a page has."""
-    return {
-        "id": make_guidance_id(page.path),
-        "url": page.url,
-        "title": page.title,
-        "citation": page.citation,
-        "identifiers": page.identifiers,
-        "locale": page.locale,
-        "translations": page.translations,
-        "withdrawn": page.withdrawn_notice is not None,
-        "withdrawn_notice": page.withdrawn_notice,
-        "cache": _make_cache_state(cached_reply),
-        "warnings": _make_warnings(cached_reply),
-    }
+def _clean_query(query: str) -> str:
+    """Return a query with single blanks; raise `InvalidArguments` where it has nothing else."""
+    words = " ".join(query.split())
+    if not words:
+        raise InvalidArguments([{"field": "query", "message": "Give at least one word"}])
+    return words
 
 
 def _make_paging_fields(
@@ -254,28 +326,9 @@ def _make_paging_fields(
         "page": question.page,
         "page_size": question.page_size,
         "next_page": question.page + 1 if has_more else None,
-        "cache": _make_cache_state(cached_reply),
-        "warnings": _make_warnings(cached_reply),
+        "cache": make_cache_state(cached_reply),
+        "warnings": make_warnings(cached_reply),
     }
-
-
-def _make_cache_state(cached_reply: CachedReply) -> CacheState:
-    return CacheState(
-        hit=cached_reply.hit,
-        age_s=round(cached_reply.age, 3),
-        ttl_s=cached_reply.entry.ttl,
-        stale=cached_reply.failure is not None,
-    )
-
-
-def _make_warnings(cached_reply: CachedReply) -> list[Warned]:
-    if cached_reply.failure is None:
-        return []
-    message = (
-        f"{_describe_error_kind(StaleCacheServed).description}: {cached_reply.failure.message}"
-    )
-    age = round(cached_reply.age, 3)
-    return [Warned(code=StaleCacheServed.code.upper(), message=message, age_s=age)]
 
 
 def _make_scope_params(result_count: int, start: int) -> list[tuple[str, str]]:

@@ -130,23 +130,8 @@ def _weigh_page(body: bytes, page: GovukPage) -> int:
 
 def _make_content_path(path: str) -> str:
     if not is_plain_path(path):
-        raise InvalidPath(
-            "The path must be the plain path of a GOV.UK page, such as "
-            "/guidance/charity-annual-return: no host, no query, no escapes",
-            **_suggest_path(path),
-        )
+        raise InvalidPath(f"{path[:100]!r} is not the plain path of a GOV.UK page")
     return _CONTENT_PATH + path
-
-
-def _suggest_path(text: str) -> dict[str, str]:
-    """Return the path that was probably meant, for a full URL or a path without its slash."""
-    try:
-        url_parts = urlsplit(text)
-    except ValueError:
-        return {}
-    path = url_parts.path if url_parts.path.startswith("/") else f"/{url_parts.path}"
-    is_govuk = (url_parts.scheme, url_parts.netloc) in (("", ""), ("https", "www.gov.uk"))
-    return {"path": path} if is_govuk and is_plain_path(path) and path != "/" else {}
 
 
 def _parse_reply(path: str, reply: Reply) -> GovukPage:

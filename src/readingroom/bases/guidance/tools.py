@@ -14,13 +14,17 @@ from readingroom.bases.guidance.models import (
     GetContentByPath,
     GetErrorTaxonomy,
     GetSourceMetadata,
+    GuidanceQuoteCheck,
     PageContent,
     PageText,
+    PassagesInPage,
     RecentChanges,
     Refreshed,
     SearchGuidance,
+    SearchInPage,
     SearchResults,
     SourceMetadata,
+    VerifyGuidanceQuote,
 )
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.settings import GuidanceSettings
@@ -115,11 +119,11 @@ def _reading_tools(service: GuidanceService) -> Iterable[Tool]:
         question: GetContentByPath, call: ToolCall
     ) -> PageContent | PageText:
         """Open and read a page of Charity Commission guidance whose GOV.UK path or address you know
-        (`/guidance/…`, `/government/publications/…`, https://www.gov.uk/guidance/…). What does that
-        page say? Gives the content item untouched and its text as Markdown, with the date of the
-        last change and whether it was withdrawn; it reads no other organisation's pages. When you
-        know only the topic use `search_guidance`. For its licence and dates without the text use
-        `get_source_metadata`.
+        (`/guidance/…`, `/government/publications/…`, https://www.gov.uk/guidance/…, CC3). What does
+        that page say, or one section of it? Gives its text as Markdown (`text_only`, recommended)
+        and the content item untouched, with the date of the last change and whether it was
+        withdrawn; it reads no other organisation's pages. When you know only the topic use
+        `search_guidance`. For its licence and dates without the text use `get_source_metadata`.
         """
         return await service.read_page(question, make_call_context(call))
 
@@ -152,6 +156,14 @@ def _searching_tools(service: GuidanceService) -> Iterable[Tool]:
         """
         return await service.list_changes(question, make_call_context(call))
 
+    async def search_in_page(question: SearchInPage, call: ToolCall) -> PassagesInPage:
+        """Find the passages in one long page of Charity Commission guidance (`/guidance/…`, CC3)
+        that speak of something: where in that page does it say this? Searches that page alone. To
+        find pages use `search_guidance`; for a section by its heading use `get_content_by_path`.
+        """
+        return await service.search_page(question, make_call_context(call))
+
+    yield _upstream_tool(search_in_page, title="Search within a page")
     yield _upstream_tool(search_guidance, title="Search guidance")
     yield _upstream_tool(recent_changes, title="List recent changes")
 
@@ -172,6 +184,17 @@ def _checking_tools(service: GuidanceService) -> Iterable[Tool]:
         afterwards use `get_content_by_path`.
         """
         return await service.refresh_page(question, make_call_context(call))
+
+    async def verify_guidance_quote(
+        question: VerifyGuidanceQuote, call: ToolCall
+    ) -> GuidanceQuoteCheck:
+        """Check before printing it that a quotation stands word for word in a page of Charity
+        Commission guidance (`/guidance/…`, CC3). Gives the passage, or the nearest one where the
+        words stand nowhere. It checks no planning policy.
+        """
+        return await service.verify_quote(question, make_call_context(call))
+
+    yield _upstream_tool(verify_guidance_quote, title="Check a quotation from guidance")
 
     async def get_error_taxonomy(question: GetErrorTaxonomy, call: ToolCall) -> ErrorTaxonomy:
         """List every error code that the charity guidance tools can return. What does an error or

@@ -1,0 +1,133 @@
+"""Builds the answers of the guidance base: pages, sections and passages, with their sources."""
+
+import inspect
+from typing import Any
+from urllib.parse import quote
+
+from readingroom.bases.guidance.errors import NotFoundOrRedirected, StaleCacheServed
+from readingroom.bases.guidance.models import (
+    CacheState,
+    ErrorKind,
+    GetContentById,
+    GetContentByPath,
+    PageContent,
+    PagePassage,
+    PageSection,
+    PageText,
+    Warned,
+    make_guidance_id,
+)
+from readingroom.bases.guidance.pages.page import GovukPage
+from readingroom.bases.guidance.pages.sections import (
+    Section,
+    find_enclosing_section,
+    find_section,
+    list_sections,
+    split_blocks,
+)
+from readingroom.core.errors import KnowledgeError
+from readingroom.net.cache import CachedReply
+
+
+def make_page_answer(
+    page: GovukPage,
+    cached_reply: CachedReply,
+    question: GetContentByPath | GetContentById,
+    anchor: str | None = None,
+) -> PageContent | PageText:
+    """Return the part of a page that the question is for."""
+    section = _choose_section(page, question.section, anchor)
+    text = page.text[section.start : section.end].rstrip() if section else page.text
+    end = len(text) if question.max_chars is None else question.offset + question.max_chars
+    fields = {
+        **make_source_fields(page, cached_reply),
+        "public_updated_at": page.public_updated_at,
+        "text": text[question.offset : end],
+        "text_chars": len(text),
+        "next_offset": end if end < len(text) else None,
+        "section": _describe_section(section),
+        "documents": page.documents,
+        "change_notes": page.change_notes,
+    }
+    if question.text_only:
+        return PageText(**fields)
+    return PageContent(**fields, content=dict(page.content))
+
+
+def _choose_section(page: GovukPage, name: str | None, anchor: str | None) -> Section | None:
+    """Return the section that was asked for; an anchor that leads nowhere means the whole page."""
+    if not name and not anchor:
+        return None
+    sections = list_sections(page.text, page.anchors)
+    section = find_section(sections, name or anchor or "")
+    if section is None and name:
+        raise NotFoundOrRedirected(
+            f"{page.path} has no section {name!r}, or several that are called like it",
+            sections=[section.anchor or section.heading for section in sections[:100]],
+        )
+    return section
+
+
+def _describe_section(section: Section | None) -> PageSection | None:
+    return PageSection(heading=section.heading, anchor=section.anchor) if section else None
+
+
+def make_passage_at(page: GovukPage, offset: int) -> PagePassage:
+    """Return the passage that an offset in the text of a page lies in."""
+    start, block = max(
+        (
+            start_and_block
+            for start_and_block in split_blocks(page.text)
+            if start_and_block[0] <= offset
+        ),
+    )
+    sections = list_sections(page.text, page.anchors)
+    return make_passage(page, block, start, find_enclosing_section(sections, start))
+
+
+def make_passage_of(page: GovukPage, block: str) -> PagePassage:
+    return make_passage_at(page, page.text.index(block))
+
+
+def make_passage(page: GovukPage, block: str, start: int, section: Section | None) -> PagePassage:
+    url = f"{page.url}#{quote(section.anchor)}" if section and section.anchor else page.url
+    return PagePassage(text=block, section=_describe_section(section), url=url, offset=start)
+
+
+def make_source_fields(page: GovukPage, cached_reply: CachedReply) -> dict[str, Any]:
+    """Return the fields that every answer about a page has."""
+    return {
+        "id": make_guidance_id(page.path),
+        "url": page.url,
+        "title": page.title,
+        "citation": page.citation,
+        "identifiers": page.identifiers,
+        "locale": page.locale,
+        "translations": page.translations,
+        "withdrawn": page.withdrawn_notice is not None,
+        "withdrawn_notice": page.withdrawn_notice,
+        "cache": make_cache_state(cached_reply),
+        "warnings": make_warnings(cached_reply),
+    }
+
+
+def make_cache_state(cached_reply: CachedReply) -> CacheState:
+    return CacheState(
+        hit=cached_reply.hit,
+        age_s=round(cached_reply.age, 3),
+        ttl_s=cached_reply.entry.ttl,
+        stale=cached_reply.failure is not None,
+    )
+
+
+def make_warnings(cached_reply: CachedReply) -> list[Warned]:
+    if cached_reply.failure is None:
+        return []
+    message = f"{describe_error_kind(StaleCacheServed).description}: {cached_reply.failure.message}"
+    age = round(cached_reply.age, 3)
+    return [Warned(code=StaleCacheServed.code.upper(), message=message, age_s=age)]
+
+
+def describe_error_kind(error: type[KnowledgeError]) -> ErrorKind:
+    first_line = inspect.cleandoc(error.__doc__ or "").partition("\n")[0]
+    return ErrorKind(code=error.code.upper(), description=first_line)
