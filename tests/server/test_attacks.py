@@ -119,6 +119,19 @@ def test_what_a_page_elsewhere_embeds_is_refused_and_spends_nothing(tmp_path: Pa
         assert allowed.status_code == 200
 
 
+def test_what_a_page_elsewhere_opens_spends_nothing_of_this_machine_s(tmp_path: Path) -> None:
+    """Navigations are allowed, but a page can make hundreds of them, and have more prefetched."""
+    with serving("text", data=tmp_path / "data", env={"READINGROOM_RATE_LIMIT": "5"}) as served:
+        opened = [served.get("/", **LINKED).status_code for _ in range(7)]
+        prefetched = served.get("/", **LINKED | {"Sec-Purpose": "prefetch;prerender"})
+        old_prefetch = served.get("/", **LINKED | {"Purpose": "prefetch"})
+        own = served.get("/")
+    assert opened == [200] * 5 + [429] * 2, "a flood is limited all the same"
+    assert (prefetched.status_code, old_prefetch.status_code) == (403, 403)
+    assert own.status_code == 200
+    assert own.headers["x-ratelimit-remaining"] == "4"
+
+
 @requirement("room:admin", "room:limits")
 def test_a_flood_of_this_machine_does_not_lock_the_shell_out(tmp_path: Path) -> None:
     env = {"MCP_API_KEY": "sesame", "READINGROOM_RATE_LIMIT": "3"}

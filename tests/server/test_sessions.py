@@ -132,9 +132,18 @@ async def test_one_caller_cannot_take_every_sse_session(tmp_path: Path) -> None:
 
 
 @requirement("room:keys")
-@pytest.mark.parametrize("path", ["/sse", "/mcp"])
+@pytest.mark.parametrize(
+    ("path", "accepted"),
+    [
+        ("/sse", "text/event-stream"),
+        ("/mcp", "text/event-stream"),
+        ("/sse", "*/*"),
+        ("/sse", "TEXT/Event-Stream"),
+        ("/sse", "application/json"),
+    ],
+)
 async def test_the_stream_of_a_revoked_key_is_closed(
-    tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, path: str, accepted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(security, "RECHECK_SECONDS", 0.01)
     ring = KeyRing(tmp_path)
@@ -144,7 +153,7 @@ async def test_the_stream_of_a_revoked_key_is_closed(
         if path == "/mcp":
             opened = await web.post("/mcp", json=INITIALIZE, headers=headers)
             headers["Mcp-Session-Id"] = opened.headers["mcp-session-id"]
-        events = {**headers, "Accept": "text/event-stream"}
+        events = {**headers, "Accept": accepted}
         # Over this transport a GET returns when its stream has ended.
         stream = asyncio.create_task(web.get(path, headers=events))
         done, _ = await asyncio.wait([stream], timeout=0.5)

@@ -15,6 +15,7 @@ from readingroom.core.errors import FileTooLarge, InvalidRequest
 from readingroom.web import uploads
 from readingroom.web.uploads import Upload, receive_upload
 from tests.requirements import requirement
+from tests.support.kit import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -112,6 +113,7 @@ async def test_a_sender_that_stalls_gives_up_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(uploads, "_MAX_SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(uploads, "_LOOK_SECONDS", 0.01)
 
     async def receive() -> Message:
         await anyio.sleep_forever()
@@ -119,3 +121,39 @@ async def test_a_sender_that_stalls_gives_up_its_place(
 
     with pytest.raises(HTTPException, match="stalled"):
         await receive_upload(request(receive), tmp_path / "a", LARGEST)
+
+
+@requirement("ingest:uploads")
+async def test_slow_uploads_of_two_callers_give_way_to_a_third(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They never pause for long and never end, and have all four places."""
+    monkeypatch.setattr(uploads, "_GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(uploads, "_LOOK_SECONDS", 0.01)
+    refused: list[str] = []
+
+    async def trickle() -> Message:
+        await anyio.sleep(0.01)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    async def upload_slowly(caller: str, number: int) -> None:
+        current_caller.set(caller)
+        try:
+            await receive_upload(request(trickle), tmp_path / f"{caller}{number}", LARGEST)
+        except HTTPException as error:
+            assert error.status_code == 408
+            refused.append(error.detail)
+
+    async with anyio.create_task_group() as slow_uploads:
+        for caller, number in (("ann", 1), ("ann", 2), ("bob", 1), ("bob", 2)):
+            slow_uploads.start_soon(upload_slowly, caller, number)
+        await anyio.sleep(0.3)
+        assert not refused, "nobody else wants their places"
+        current_caller.set("cyd")
+        with anyio.fail_after(HANG_SECONDS):
+            await receive_upload(request(receiving(form(CONTENT))), tmp_path / "cyd", LARGEST)
+        slow_uploads.cancel_scope.cancel()
+
+    assert (tmp_path / "cyd").read_bytes() == CONTENT
+    assert refused
+    assert all("others wait" in detail for detail in refused)

@@ -14,6 +14,11 @@ class Seats:
         self._all_seats = anyio.CapacityLimiter(per_caller + 1)
         self._seats_of_caller: dict[str, anyio.CapacityLimiter] = {}
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for a seat that others have, not for one of its own."""
+        return self._all_seats.statistics().tasks_waiting > 0
+
     @asynccontextmanager
     async def take(self, caller: str) -> AsyncIterator[None]:
         """Wait for a seat, and give it back at the end."""

@@ -21,6 +21,10 @@ _MAX_SILENT_SECONDS = 60.0
 """Between two parts of a body: a sender that stalls gives up its place."""
 _UPLOAD_SEATS = Seats(per_caller=3)
 """Uploads that are received at once, four in all."""
+_GRACE_SECONDS = 10.0
+_FAIR_BYTES_PER_SECOND = 256 * 1024
+"""While others wait, an upload that is slower than this, and has had its grace, gives way."""
+_LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +98,25 @@ async def _parse_form(request: Request, spool: IO[bytes], max_bytes: int) -> For
 
 
 def _limit_body(request: Request, max_bytes: int) -> Receive:
-    """Return the request's `receive` that fails when the body is too large, or stalls."""
+    """Return the request's `receive` that fails when the body is too large, stalls, or must give
+    way because it is slow and others wait.
+    """
     received_bytes = 0
+    began_at = anyio.current_time()
 
     async def receive() -> Message:
         nonlocal received_bytes
-        try:
-            with anyio.fail_after(_MAX_SILENT_SECONDS):
+        asked_at = anyio.current_time()
+        while True:
+            seconds = anyio.current_time() - began_at
+            is_slow = received_bytes < seconds * _FAIR_BYTES_PER_SECOND
+            if seconds > _GRACE_SECONDS and is_slow and _UPLOAD_SEATS.is_wanted:
+                raise HTTPException(408, "The upload is slow, and others wait; send it again later")
+            if anyio.current_time() - asked_at > _MAX_SILENT_SECONDS:
+                raise HTTPException(408, "The upload stalled; send it again")
+            with anyio.move_on_after(_LOOK_SECONDS):
                 message = await request.receive()
-        except TimeoutError as error:
-            raise HTTPException(408, "The upload stalled; send it again") from error
+                break
         received_bytes += len(message.get("body", b""))
         if received_bytes > max_bytes + _FORM_OVERHEAD_BYTES:
             raise FileTooLarge(f"The file is larger than {max_bytes // 2**20} MB")

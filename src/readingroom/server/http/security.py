@@ -62,7 +62,8 @@ class SecurityMiddleware:
             return await self._app(scope, receive, send)
         self._check_names(scope)
         await self._check_caller(scope)
-        if _is_event_stream(scope) and "user" in scope:
+        # A GET may be an event stream, which stays open for hours; a call ends by itself.
+        if scope["method"] == "GET" and "user" in scope:
             receive = self._make_checked_receive(scope, receive)
         await self._app(scope, receive, send)
 
@@ -107,6 +108,10 @@ class SecurityMiddleware:
     def _count_request(self, scope: Scope) -> None:
         """Count a request; ErrorMiddleware sends the caller what remains."""
         caller = identify_caller(scope)
+        if "user" not in scope and _is_cross_site(scope):
+            # A page elsewhere may open ours as often as it likes; this machine's own callers,
+            # who have the same address, must not pay for that.
+            caller += " from other sites"
         current_caller.set(caller)
         try:
             self._limiter.spend(caller)
@@ -114,7 +119,7 @@ class SecurityMiddleware:
             scope["state"]["allowance"] = self._limiter.get_allowance(caller)
 
     def _make_checked_receive(self, scope: Scope, receive: Receive) -> Receive:
-        """Return a `receive` for an event stream, which ends when its key is revoked or expires.
+        """Return a `receive` that ends an event stream when its key is revoked or expires.
 
         A stream waits there for its client to leave, and gets the same message when it has to.
         """
@@ -147,16 +152,16 @@ def _refuse_embedding(method: str, headers: Mapping[bytes, bytes]) -> None:
         and headers.get(b"sec-fetch-mode") == b"navigate"
         and headers.get(b"sec-fetch-dest") == b"document"
     )
-    if not is_navigation:
+    # A page can have others fetched beforehand, without anybody opening them.
+    is_prefetch = b"sec-purpose" in headers or headers.get(b"purpose") == b"prefetch"
+    if not is_navigation or is_prefetch:
         raise ForbiddenOrigin(
             "Pages of other sites may link to this server, and load nothing of it"
         )
 
 
-def _is_event_stream(scope: Scope) -> bool:
-    """Whether a request opens a stream that may stay open for hours: a call ends by itself."""
-    accepted_types = dict(scope["headers"]).get(b"accept", b"")
-    return scope["method"] == "GET" and b"text/event-stream" in accepted_types
+def _is_cross_site(scope: Scope) -> bool:
+    return dict(scope["headers"]).get(b"sec-fetch-site") == b"cross-site"
 
 
 def _is_open(scope: Scope) -> bool:
