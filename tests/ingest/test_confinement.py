@@ -7,6 +7,7 @@ import signal
 import struct
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pypdfium2
@@ -18,13 +19,14 @@ from readingroom.core.settings import make_sandbox_environment
 from readingroom.ingest.confine import landlock, process, seccomp
 from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.ingest.document import ReadOptions
+from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.read.reader import read_file
 from readingroom.ingest.read.sandbox import Sandbox
 from readingroom.ingest.setup import make_pipeline
 from readingroom.settings import load_settings
 from tests.requirements import requirement
 from tests.support.papers import HEIGHT, WIDTH, Paper, image_file, paper
-from tests.support.takeover import ALLOWED, GENEROUS, attempt_all
+from tests.support.takeover import ALLOWED, GENEROUS, attempt_all, be_taken_over
 
 pytestmark = pytest.mark.anyio
 
@@ -176,6 +178,47 @@ async def test_it_signals_nobody_and_changes_no_other_process(abi: int) -> None:
 
 
 @requirement("ingest:sandbox:confined")
+async def test_it_makes_no_namespace_and_no_file_of_memory_alone() -> None:
+    clone = {"x86_64": 56, "aarch64": 220}[os.uname().machine]
+    attempts = [
+        f"expect(libc.syscall({clone}, 0x10000011, 0, 0, 0, 0))",
+        f"expect(libc.syscall({clone}, 0x40000011, 0, 0, 0, 0))",
+        "expect(libc.unshare(0x10000000))",
+        "expect(libc.setns(1, 0))",
+        "os.memfd_create('x')",
+    ]
+    clone3 = "expect(libc.syscall(435, ctypes.create_string_buffer(88), 88))"
+    thread = "__import__('threading').Thread(target=int).start()"
+
+    outcomes = await attempt_all([*attempts, clone3, thread])
+
+    assert outcomes.pop(thread) == ALLOWED
+    assert outcomes.pop(clone3) == "ENOSYS"
+    assert set(outcomes.values()) == {"EPERM"}, outcomes
+
+
+@requirement("ingest:sandbox:confined")
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "[os.fork() or [b'x' * 50 * 2**20, signal.pause()] for _ in range(8)]; signal.pause()",
+        "[open(str(n), 'wb').write(bytes(2**20)) for n in range(80)]; signal.pause()",
+    ],
+    ids=["memory", "disk"],
+)
+async def test_its_children_and_its_scratch_folder_are_bounded_together(
+    attempt: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One process may have 1.5 GB, and another one with as much may be started at once."""
+    limits = replace(GENEROUS, group_memory_bytes=400 * 2**20, scratch_bytes=64 * 2**20)
+
+    with pytest.raises(ExtractionFailed, match="memory or disk"):
+        await be_taken_over([attempt], limits)
+
+    assert "too much memory or disk" in caplog.text
+
+
+@requirement("ingest:sandbox:confined")
 async def test_the_kernel_keeps_its_limits_and_takes_it_first_when_memory_is_short(
     tmp_path: Path,
 ) -> None:
@@ -314,7 +357,11 @@ def judge(machine: str, call: int, *arguments: int, architecture: int | None = N
         if code == 0x20:
             (accumulator,) = struct.unpack_from("=I", given, operand)
         else:
-            holds = {0x15: accumulator == operand, 0x35: accumulator >= operand}[code]
+            holds = {
+                0x15: accumulator == operand,
+                0x35: accumulator >= operand,
+                0x45: bool(accumulator & operand),
+            }[code]
             position += if_true if holds else if_false
 
 
@@ -340,6 +387,12 @@ def test_the_filter_of_either_architecture_refuses_what_it_lists(
     assert {judge(machine, kill, target, *none) for target in (0, own, -own)} == {PASSED}
     assert {judge(machine, kill, target, *none) for target in (1, -1, own + 1)} == {REFUSED}
     assert [judge(machine, prlimit, target, *none) for target in (0, 1)] == [PASSED, REFUSED]
+    clone = passed[2]
+    new_user, new_network, thread = 0x10000000 | 17, 0x40000000 | 17, 0x003D0F00
+    assert judge(machine, clone, new_user, *none) == REFUSED
+    assert judge(machine, clone, new_network, *none) == REFUSED
+    assert judge(machine, clone, thread, *none) == PASSED
+    assert judge(machine, 435, *none) == 0x00050000 | 38, "clone3 is not there"
     commands = [judge(machine, fcntl, 0, command, *none) for command in (1, 8, 10, 15)]
     assert commands == [PASSED, REFUSED, REFUSED, REFUSED]
 

@@ -63,11 +63,21 @@ async def attempt_all(
 
     `landlock_abi` plays an older kernel.
     """
-    program = _PROGRAM.format(attempts=json.dumps([*attempts]), landlock_abi=landlock_abi)
-    sandbox = Sandbox(GENEROUS, command=(sys.executable, "-P", "-c", program))
-    with tempfile.TemporaryFile(buffering=0) as file:
-        file.write(b"%PDF-1.7")
-        with pytest.raises(ExtractionFailed) as told:
-            await sandbox.read(file, "paper.pdf", ReadOptions(), report)
+    with pytest.raises(ExtractionFailed) as told:
+        await be_taken_over(attempts, GENEROUS, landlock_abi, report)
     outcomes: dict[str, str] = json.loads(told.value.message)
     return outcomes
+
+
+async def be_taken_over(
+    attempts: Sequence[str],
+    limits: Limits,
+    landlock_abi: int = 99,
+    report: ReportProgress = no_progress,
+) -> None:
+    """Run the attempts in a sandbox with these limits. Raise ExtractionFailed in any case."""
+    program = _PROGRAM.format(attempts=json.dumps([*attempts]), landlock_abi=landlock_abi)
+    sandbox = Sandbox(limits, command=(sys.executable, "-P", "-c", program))
+    with tempfile.TemporaryFile(buffering=0) as file:
+        file.write(b"%PDF-1.7")
+        await sandbox.read(file, "paper.pdf", ReadOptions(), report)

@@ -13,8 +13,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-_LD_WORD, _JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _RETURN = 0x20, 0x15, 0x35, 0x06
+_LD_WORD, _RETURN = 0x20, 0x06
+_JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _JUMP_IF_ANY_BIT = 0x15, 0x35, 0x45
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | 1, 0x80000000  # 1 is EPERM
+_NOT_THERE = 0x00050000 | 38  # ENOSYS
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 _X32_BIT = 0x40000000
 """Set in the numbers of a second set of calls on x86_64."""
@@ -103,6 +105,11 @@ _REFUSED_CALLS = {
     "userfaultfd": (323, 282),
     "unshare": (272, 97),
     "setns": (308, 268),
+    "syslog": (103, 116),
+    "modify_ldt": (154, _NO_SUCH_CALL),
+    # Files that are only memory, which no limit on files or on the process's memory counts.
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
 }
 _SIGNAL_CALLS = {
     "tkill": (200, 130),
@@ -116,6 +123,9 @@ _KILL_NUMBERS, _TGKILL_NUMBERS, _PRLIMIT_NUMBERS, _FCNTL_NUMBERS = (
     (302, 261),
     (72, 25),
 )
+_CLONE_NUMBERS, _CLONE3_NUMBERS = (56, 220), (435, 435)
+_NAMESPACE_FLAGS = 0x7E020000
+"""Of `clone`: a new namespace of files, groups, names, users, processes or networks."""
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
 """Commands of `fcntl` by which the kernel is asked to send a signal to somebody."""
 
@@ -169,6 +179,10 @@ def _make_program(architecture: _Architecture, refuse_signals: bool) -> Iterator
         if numbers[column] != _NO_SUCH_CALL:
             yield _make_instruction(_JUMP_IF_EQUAL, numbers[column], if_false=1)
             yield _make_instruction(_RETURN, _REFUSE)
+    yield _refuse_flags(_CLONE_NUMBERS[column], 0, _NAMESPACE_FLAGS)
+    # Its flags are in memory, where a filter cannot look. C libraries then use `clone`.
+    yield _make_instruction(_JUMP_IF_EQUAL, _CLONE3_NUMBERS[column], if_false=1)
+    yield _make_instruction(_RETURN, _NOT_THERE)
     # Limits of another process: a limit of processor time would end it.
     yield _refuse_unless(_PRLIMIT_NUMBERS[column], 0, (0,))
     yield _refuse_if(_FCNTL_NUMBERS[column], 1, (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX))
@@ -191,6 +205,18 @@ def _refuse_if(call_number: int, argument_index: int, refused_values: Sequence[i
     return _compare_argument(
         call_number, argument_index, refused_values, if_found=_REFUSE, if_not_found=_ALLOW
     )
+
+
+def _refuse_flags(call_number: int, argument_index: int, flags: int) -> bytes:
+    """Return instructions that refuse a call if its argument has one of these bits."""
+    instructions = [
+        _make_instruction(_JUMP_IF_EQUAL, call_number, if_false=4),
+        _make_instruction(_LD_WORD, _ARGUMENTS_OFFSET + 8 * argument_index),
+        _make_instruction(_JUMP_IF_ANY_BIT, flags, if_false=1),
+        _make_instruction(_RETURN, _REFUSE),
+        _make_instruction(_RETURN, _ALLOW),
+    ]
+    return b"".join(instructions)
 
 
 def _compare_argument(

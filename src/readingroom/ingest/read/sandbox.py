@@ -41,6 +41,7 @@ from readingroom.ingest.document import (
     SkippedFile,
 )
 from readingroom.ingest.errors import ExtractionFailed, NoChunks, NoContent, UnsupportedFileType
+from readingroom.ingest.read.consumption import measure_folder, measure_group_memory
 from readingroom.ingest.read.job import Job
 from readingroom.ingest.read.scratch import ScratchFolders
 
@@ -54,6 +55,8 @@ _ERROR_CLASSES: dict[RefusalCode, type[KnowledgeError]] = {
 }
 _EXCEPTION_STATUS = 1
 """Exit status of Python after an exception; C libraries exit in other ways."""
+_LOOK_SECONDS = 1.0
+"""How often it is looked at what a process and its children take."""
 _MAX_LOGGED_BYTES = 8_000
 """Of the standard error of a process that failed unexpectedly."""
 
@@ -65,6 +68,9 @@ class Limits:
     """What reading one file may cost."""
 
     memory_bytes: int = 1536 * 2**20
+    group_memory_bytes: int = 3 * 2**30
+    """Of the process and all that it started: the kernel bounds each of them alone."""
+    scratch_bytes: int = 4 * 2**30
     cpu_seconds: int = 900
     wall_seconds: float = 300.0
     silent_seconds: float = 300.0
@@ -170,7 +176,7 @@ class Sandbox:
         ):
             try:
                 with anyio.fail_after(self._limits.wall_seconds):
-                    message = await self._receive_result(process, report)
+                    message = await self._receive_result(process, scratch, report)
             except TimeoutError as error:
                 raise self._make_timeout_error() from error
             if message is None:
@@ -211,7 +217,7 @@ class Sandbox:
                 await process.aclose()
 
     async def _receive_result(
-        self, process: Process, report: ReportProgress
+        self, process: Process, scratch: str, report: ReportProgress
     ) -> WorkerMessage | None:
         """Return the result, reporting progress until then; None when the process ends first."""
         assert process.stdout is not None
@@ -219,9 +225,7 @@ class Sandbox:
         while True:
             try:
                 with anyio.fail_after(self._limits.silent_seconds):
-                    output_line = await output_stream.receive_until(
-                        b"\n", self._limits.answer_bytes
-                    )
+                    output_line = await self._receive_line(output_stream, process, scratch)
             except anyio.IncompleteRead:
                 return None
             except anyio.DelimiterNotFound as error:
@@ -231,6 +235,23 @@ class Sandbox:
             if message.progress is None:
                 return message
             await report(*message.progress)
+
+    async def _receive_line(
+        self, output_stream: BufferedByteReceiveStream, process: Process, scratch: str
+    ) -> bytes:
+        """Return the next line of output, and kill the process if it takes too much meanwhile."""
+        while True:
+            with anyio.move_on_after(_LOOK_SECONDS):
+                return await output_stream.receive_until(b"\n", self._limits.answer_bytes)
+            if await anyio.to_thread.run_sync(self._takes_too_much, process.pid, scratch):
+                _log.warning("a process that reads a file took too much memory or disk: killed")
+                _kill_group(process)
+
+    def _takes_too_much(self, group_id: int, scratch: str) -> bool:
+        return (
+            measure_group_memory(group_id) > self._limits.group_memory_bytes
+            or measure_folder(scratch) > self._limits.scratch_bytes
+        )
 
     def _make_timeout_error(self) -> ExtractionFailed:
         return ExtractionFailed(
@@ -245,7 +266,7 @@ class Sandbox:
         if exit_status < 0 and -exit_status in (signal.SIGKILL, signal.SIGXCPU):
             raise ExtractionFailed(
                 f"Reading the file took more than {self._limits.cpu_seconds} processor seconds, "
-                "or more memory than the system had"
+                "or too much memory or disk"
             )
         if exit_status != _EXCEPTION_STATUS:
             exit_cause = (
