@@ -32,7 +32,7 @@ PART = @$(BIN)/python .ci/part $@ $($@.minutes)
 # The parts share one machine and one screen, and the first failure should be the last thing on it.
 .NOTPARALLEL:
 .PHONY: help serve test test-all check bench docs lock wheel clean setup \
-        format lint types imports docs-check licences sbom pytest pytest-all conformance tesseract
+        format lint types imports docs-check licences sbom pytest pytest-all conformance tesseract chromium
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,7 +64,7 @@ clean: ## remove everything that make made
 # --- the parts of `make test` ---
 
 setup: .venv/bin/python
-	$(PART) $(MAKE) -s .venv/dev.stamp tests/node/node_modules/.stamp $(CLIENTS) tesseract
+	$(PART) $(MAKE) -s .venv/dev.stamp tests/node/node_modules/.stamp $(CLIENTS) tesseract chromium
 
 format: .venv/dev.stamp
 	$(PART) $(BIN)/ruff format --check .
@@ -90,10 +90,10 @@ sbom: .venv/dev.stamp
 	$(PART) $(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
 	    --validate --of JSON -o build/sbom.json $(BIN)/python
 
-pytest: .venv/dev.stamp tests/node/node_modules/.stamp $(CLIENTS) tesseract
+pytest: .venv/dev.stamp tests/node/node_modules/.stamp $(CLIENTS) tesseract chromium
 	$(PART) $(BIN)/pytest -n $(WORKERS)
 
-pytest-all: .venv/dev.stamp tests/node/node_modules/.stamp $(CLIENTS) tesseract
+pytest-all: .venv/dev.stamp tests/node/node_modules/.stamp $(CLIENTS) tesseract chromium
 	$(PART) $(BIN)/pytest --full --cov -n $(WORKERS)
 
 conformance: .venv/dev.stamp tests/node/node_modules/.stamp ## the official MCP conformance suite
@@ -135,6 +135,10 @@ endef
 # The server reads scans with it and does well without; the tests prove both.
 tesseract:
 	$(call need,command -v tesseract,tesseract-ocr,tesseract)
+
+# Playwright drives it; what the wheel would download for itself is left where it is.
+chromium:
+	$(call need,command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable,chromium,Chromium)
 
 tests/node/node_modules/.stamp: tests/node/package.json tests/node/package-lock.json
 	$(call need,command -v node && command -v npm,nodejs npm,Node.js with npm)

@@ -15,6 +15,8 @@ INDEXES = """\
 They decide how fast a file is read, not what it holds: each version opens the other's files, and
 this one remakes the indexes of a file that 0.1.0 wrote."""
 DECIDED = {
+    "cli / commands / keys / commands / add / parameters": "--operator makes a key whose holder "
+    "may manage keys and jobs in a browser; the options that were there stay",
     "settings / ingest_seconds / default": "small files must not hold a reader for half an hour",
 }
 """What was changed on purpose, with the reason; everything else that was there stays."""

@@ -143,18 +143,20 @@ def make_routers(service: ToyService, read_only: bool) -> tuple[APIRouter, ...]:
     "pages.py": '''
 """The toy base's page."""
 
-from collections.abc import Mapping
 from html import escape
 
 from readingroom.bases.toy.service import ToyService
-from readingroom.protocol.pages import BasePage
+from readingroom.protocol.pages import BasePage, BasePages, PageRequest, RenderedPage
+from readingroom.storage.jobs.store import JobStore
 
 
-def make_pages(service: ToyService) -> tuple[BasePage, ...]:
-    async def render(parameters: Mapping[str, str]) -> tuple[str, str]:
-        return "Notes", "".join(f"<p>{escape(note)}</p>" for note in service.notes())
+def make_pages(service: ToyService, jobs: JobStore) -> BasePages:
+    async def show_notes(request: PageRequest) -> RenderedPage:
+        notes = service.notes()
+        body = "".join(f"<p>{escape(note)}</p>" for note in notes)
+        return RenderedPage("Notes", body, data=notes)
 
-    return (BasePage("/notes", render),)
+    return BasePages([BasePage("/toy/notes", show_notes, menu_label="Notes")])
 ''',
     "adapter.py": '''
 """The toy base in searches over all bases."""

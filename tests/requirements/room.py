@@ -60,6 +60,18 @@ ROOM = (
     Requirement("room:docs:worked", "What a page shows as an answer is what is answered."),
     Requirement("room:pages", "Pages for people load nothing from elsewhere and tell errors too."),
     Requirement(
+        "room:console",
+        "Pages in a browser: accessible, small, self-contained, printable, and without script.",
+    ),
+    Requirement(
+        "room:jobs",
+        "Long work outlives the request and the process: claimed, reported, begun again.",
+    ),
+    Requirement(
+        "room:sign-in",
+        "A key signs a browser in: pages only, re-checked at each request, own forms only.",
+    ),
+    Requirement(
         "room:auth:open-paths",
         "While a key is set only /health, matched exactly, is open without one.",
     ),

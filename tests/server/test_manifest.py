@@ -108,7 +108,7 @@ async def test_the_page_has_what_each_client_needs(tmp_path: Path, posture: str)
     page = (await get(tmp_path, "/mcp", registry_org="acme", **POSTURES[posture])).text
     for name in ("Claude", "Cowork", "ChatGPT", "Cursor", "VS Code", "Claude Code"):
         assert f"<b>{name}</b>" in page
-    shell, *files = [unescape(text) for text in re.findall("<pre>(.*?)</pre>", page, re.S)]
+    shell, *files = [unescape(text) for text in re.findall("<pre[^>]*>(.*?)</pre>", page, re.S)]
     assert shell.startswith(f"claude mcp add --transport http josh {PUBLIC}/mcp")
     entries = [json.loads(file) for file in files]
     assert [list(entry) for entry in entries] == [["mcpServers"], ["mcpServers"], ["servers"]]

@@ -23,16 +23,24 @@ def keys() -> None:
 @click.argument("name")
 @click.option("--subject", help="Let in OAuth tokens with this `sub`; no secret is made.")
 @click.option("--read-only", is_flag=True, help="Its holder sees and calls nothing that writes.")
+@click.option("--operator", is_flag=True, help="Its holder may manage keys and jobs in a browser.")
 @add_common_options
 def add(
-    name: str, subject: str | None, read_only: bool, settings: RoomSettings, as_json: bool
+    name: str,
+    subject: str | None,
+    read_only: bool,
+    operator: bool,
+    settings: RoomSettings,
+    as_json: bool,
 ) -> None:
     """Make a key called NAME and print it, this once."""
+    if operator and (read_only or subject is not None):
+        raise click.UsageError("--operator goes with neither --read-only nor --subject")
     if subject is not None:
         KeyRing(settings.data).add_subject(name, subject, read_only)
         body = {"name": name, "subject": subject}
         return print_result(as_json, body, f"Tokens of {subject} are let in as {name}.")
-    secret = KeyRing(settings.data).add(name, read_only)
+    secret = KeyRing(settings.data).add(name, read_only, operator)
     note = f"{secret}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer <key>"
     print_result(as_json, {"name": name, "key": secret}, note)
 
@@ -60,5 +68,5 @@ def revoke(name: str, settings: RoomSettings, as_json: bool) -> None:
 
 
 def _format_key(key: Key) -> str:
-    read_only_note = "read-only" if key.read_only else ""
-    return f"{key.name:<24} {key.created_at} {read_only_note:<9} {key.subject or ''}".rstrip()
+    role = "read-only" if key.read_only else "operator" if key.operator else ""
+    return f"{key.name:<24} {key.created_at} {role:<9} {key.subject or ''}".rstrip()

@@ -1,6 +1,7 @@
 """The desk's tools, and the desk itself as the server sees it: a base made of the others."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from readingroom.bases import BASES
 from readingroom.engine.embedding.embedder import Embedder
@@ -17,9 +18,11 @@ from readingroom.federation.prompts import PROMPTS
 from readingroom.federation.resources import RoomResources
 from readingroom.federation.service import DeskService
 from readingroom.protocol.errors import FederalDialect
+from readingroom.protocol.pages import BasePages
 from readingroom.protocol.search import DeskRecord, PageLinks, SearchAdapter
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.protocol.tool import Tool, ToolCall, make_tool
+from readingroom.storage.jobs.store import JobStore
 
 
 def open_desk(
@@ -55,7 +58,15 @@ def open_desk(
         prompts=PROMPTS,
         resources=RoomResources(service),
         lifespan=service.running,
+        pages=partial(_make_pages, service, bases),
     )
+
+
+def _make_pages(service: DeskService, bases: Sequence[KnowledgeBase], jobs: JobStore) -> BasePages:
+    # Imported for servers alone: Jinja2 would slow every command down.
+    from readingroom.federation.pages import make_pages
+
+    return make_pages(service, {base.name: base.pages(jobs) for base in bases})
 
 
 def _make_adapters(

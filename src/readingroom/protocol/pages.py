@@ -1,17 +1,166 @@
-"""A page for people that a base adds to the server."""
+"""Pages for people that a base adds to the server: what a page is asked, and what it answers."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from readingroom.protocol.search import DeskRecord, SearchRequest
+from readingroom.protocol.tool import ToolCall
+from readingroom.storage.jobs.runner import JobHandler
+
+Role = Literal["reader", "editor", "operator"]
+ROLES: tuple[Role, ...] = ("reader", "editor", "operator")
+"""Each may do what those before it may: read; change what is stored; run the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who looks at a page: the holder of a key, or whoever sits at a machine that needs none."""
+
+    name: str
+    role: Role
+
+    def may_act_as(self, role: Role) -> bool:
+        """Whether this visitor may do what takes that role."""
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that a form carried, written to disk; whoever takes it on moves or deletes it."""
+
+    file_name: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """What a page is asked."""
+
+    parameters: Mapping[str, str]
+    """Of the path and the query; of a form, its fields as well."""
+    visitor: Visitor
+    call: ToolCall
+    """The same as a tool gets, so that a page asks the services as an agent does."""
+    is_sample: bool = False
+    """Whether the data are the sample's, which has to be said wherever something is cited."""
+    form_token: str = ""
+    """What every form on the page carries in its field `form_token`."""
+    files: Sequence[SentFile] = ()
+
+    def get(self, parameter_name: str, default: str = "") -> str:
+        """Return a parameter without the spaces around it."""
+        return self.parameters.get(parameter_name, default).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExample:
+    """The tool call that gives an agent what a page shows."""
+
+    tool_name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPage:
+    """What a page answers; the server adds the frame, the headers and the sign-in."""
+
+    title: str
+    """Which is a citation, where the page shows something that is cited."""
+    body: str
+    """HTML in which everything that is not ours has been escaped."""
+    data: Any = None
+    """The answer that it shows, which the same address with `?format=json` gives as JSON."""
+    tool_example: ToolExample | None = None
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PagePicture:
+    """A picture that a page shows, which a browser may keep."""
+
+    content: bytes
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeeOther:
+    """Sends the browser to another page, after a form was accepted."""
+
+    address: str
+
+
+PageAnswer = RenderedPage | PagePicture | SeeOther
 
 
 @dataclass(frozen=True, slots=True)
 class BasePage:
-    """One address below `/{base}` and the coroutine that renders it.
-
-    `render` receives the parameters of the path and the query, and returns the page's title and the
-    HTML of its body. The server adds the frame, the headers and the sign-in.
-    """
+    """One address and the coroutine that answers it."""
 
     path: str
-    """Below the base's own path, as Starlette writes it: `/plan/{source}`."""
-    render: Callable[[Mapping[str, str]], Awaitable[tuple[str, str]]]
+    """The whole path, as Starlette writes it: `/policies/{source}`."""
+    render: Callable[[PageRequest], Awaitable[PageAnswer]]
+    method: Literal["GET", "POST"] = "GET"
+    role: Role = "reader"
+    """What a visitor must at least be."""
+    menu_label: str | None = None
+    """Its entry in the menu that stands on every page; None for a page that is reached by links."""
+    summary: str = ""
+    """What the home page says about it, where it is in the menu."""
+    max_upload_bytes: int | None = None
+    """How large the files of its form may be together; None when it takes none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """A link to another page."""
+
+    label: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingAid:
+    """What a base adds to the page of one of its records."""
+
+    previous: PageLink | None = None
+    next: PageLink | None = None
+    related: Sequence[PageLink] = ()
+    """Other revisions of it, what it belongs to, what changed."""
+    citation: str | None = None
+    """How to cite it, where that says more than the record's own citation."""
+    picture: str = ""
+    """HTML with the page of the document as a picture, and the passage marked on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """Something that a search left out, and why."""
+
+    title: str
+    reason: str
+    href: str | None = None
+
+
+async def _add_nothing(request: PageRequest, record: DeskRecord) -> ReadingAid:
+    return ReadingAid()
+
+
+async def _leave_nothing_out(request: SearchRequest, call: ToolCall) -> Sequence[Unasked]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class BasePages:
+    """The pages of one base, the jobs that its forms begin, and what it adds to common pages."""
+
+    pages: Sequence[BasePage]
+    job_handlers: Mapping[str, JobHandler] = field(default_factory=dict)
+    """By the kind of job."""
+    aid_reading: Callable[[PageRequest, DeskRecord], Awaitable[ReadingAid]] = _add_nothing
+    """What `/read` shows beside one of its records."""
+    list_unasked: Callable[[SearchRequest, ToolCall], Awaitable[Sequence[Unasked]]] = (
+        _leave_nothing_out
+    )
+    """What a search over all bases leaves out of this one."""

@@ -9,9 +9,10 @@ from typing import Any
 from readingroom.core.imports import import_reference
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.errors import Dialect
-from readingroom.protocol.pages import BasePage
+from readingroom.protocol.pages import BasePages
 from readingroom.protocol.resources import Prompt, ResourceProvider
 from readingroom.protocol.tool import Tool
+from readingroom.storage.jobs.store import JobStore
 
 
 async def _is_always_ready() -> None:
@@ -20,6 +21,10 @@ async def _is_always_ready() -> None:
 
 async def _is_always_warm() -> None:
     """The first request to this base waits for nothing that a later one would not."""
+
+
+def _has_no_pages(jobs: JobStore) -> BasePages:
+    return BasePages(())
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,8 @@ class KnowledgeBase:
     """Its resources, where it has some that a client can attach."""
     routers: Callable[[], Sequence[Any]] = tuple
     """Makes its FastAPI routers, which carry their whole prefix, such as `/api/v1`."""
-    pages: Callable[[], Sequence[BasePage]] = tuple
-    """Makes its pages for people, served below `/{name}`."""
+    pages: Callable[[JobStore], BasePages] = _has_no_pages
+    """Makes its pages for people, whose forms queue jobs in the store that is given."""
     lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Entered for as long as the base is served: what it starts there, it stops there."""
     check_ready: Callable[[], Awaitable[object]] = _is_always_ready
@@ -116,7 +121,7 @@ class BaseSpec:
     routes: LazyImport | None = None
     """`(service, read_only) -> routers`: its REST surface."""
     pages: LazyImport | None = None
-    """`(service) -> pages`: its pages for people."""
+    """`(service, jobs) -> BasePages`: its pages for people."""
     adapter: LazyImport | None = None
     """`(service, links) -> SearchAdapter`: its part in searches over all bases."""
     cli: LazyImport | None = None
@@ -140,7 +145,7 @@ class BaseSpec:
                 base, routers=cache(partial(self.routes, base.service, settings.read_only))
             )
         if self.pages:
-            base = replace(base, pages=cache(partial(self.pages, base.service)))
+            base = replace(base, pages=partial(self.pages, base.service))
         if settings.read_only:
             base = replace(base, tools=tuple(tool for tool in base.tools if tool.hints.read_only))
         return base

@@ -17,9 +17,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from readingroom.federation import NAME as DESK
 from readingroom.protocol.command import ADMIN_PREFIX, Command
 from readingroom.protocol.spec import KnowledgeBase
+from readingroom.server.auth.browsers import Browsers
 from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.faces import Face
 from readingroom.server.http.admin import AdminEndpoint, AdminKey
@@ -35,12 +35,12 @@ from readingroom.server.mcp.transports import Sse, StreamableHttp
 from readingroom.server.observe.logging import log_call
 from readingroom.server.observe.metrics import CONTENT_TYPE, Metrics
 from readingroom.server.observe.readiness import Readiness
-from readingroom.server.pages.bases import make_base_page_routes
 from readingroom.server.pages.landing import LandingPages
 from readingroom.server.pages.manifest import build_manifest_routes
-from readingroom.server.pages.record import show_record
+from readingroom.server.pages.site import build_site, make_page_test
 from readingroom.server.settings import ServerSettings
 from readingroom.server.startup import HEALTH_PATH, READY_PATH, show_health, warm_up
+from readingroom.storage.jobs.runner import JobRunner
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,16 @@ def build_app(
         max_body_bytes=settings.max_body_bytes,
         held_bytes=held_bytes,
     )
-    landing_pages = LandingPages(faces, settings, policies)
+    browsers = Browsers(policies.key_auth, settings)
+    site = build_site(bases, browsers, settings)
+    landing_pages = LandingPages(faces, settings, policies, site.menu)
+    page_routes = [
+        *site.routes,
+        Route("/", landing_pages.show_index),
+        Route("/connect", landing_pages.show_connect),
+        Route("/llms.txt", landing_pages.show_llms),
+    ]
+    is_page = make_page_test([*page_routes, Route("/docs", landing_pages.show_index)])
     recorders = [log_call, metrics.count]
     endpoints = [
         _McpEndpoint(face, session_limits, landing_pages, recorders, settings.sample)
@@ -80,14 +89,11 @@ def build_app(
         *(route for endpoint in endpoints for route in endpoint.make_routes()),
         *policies.make_routes(),
         *build_manifest_routes(faces, settings, policies),
-        *make_base_page_routes(bases),
-        Route("/", landing_pages.show_index),
+        *page_routes,
         Route(HEALTH_PATH, show_health),
         Route(READY_PATH, Readiness(bases).show),
         Route("/metrics", partial(_show_metrics, metrics)),
     ]
-    if desk_base := next((base for base in bases if base.name == DESK), None):
-        routes.append(Route("/read", partial(show_record, desk_base.service, settings.sample)))
     if admin_access and admin_key:
         services = {base.name: base.service for base in bases}
         endpoint = AdminEndpoint(admin_access.commands, services, admin_key)
@@ -98,17 +104,19 @@ def build_app(
             # Before the credentials: a browser asks for leave (OPTIONS) before it sends a key.
             Middleware(_OriginOnlyCors, **_build_cors_options(allowed_names)),
             # Around the security checks, so that a refusal has a request id and our envelope too.
-            Middleware(ErrorMiddleware),
+            Middleware(ErrorMiddleware, frame=site.frame, is_page=is_page),
             Middleware(
                 SecurityMiddleware,
                 allowed_names=allowed_names,
                 policies=policies,
                 limiter=RateLimiter(settings.rate_limit),
                 admin_key=admin_key,
+                browsers=browsers,
+                is_page=is_page,
             ),
         ],
         exception_handlers={HTTPException: handle_http_exception},
-        lifespan=partial(_lifespan, bases, endpoints),
+        lifespan=partial(_lifespan, bases, endpoints, site.job_runner),
     )
     app.router.redirect_slashes = False  # policies are chosen by the exact path
     if routers := [router for base in bases for router in base.routers()]:
@@ -162,7 +170,10 @@ class _OriginOnlyCors(CORSMiddleware):
 
 @contextlib.asynccontextmanager
 async def _lifespan(
-    bases: Sequence[KnowledgeBase], endpoints: Sequence[_McpEndpoint], app: Starlette
+    bases: Sequence[KnowledgeBase],
+    endpoints: Sequence[_McpEndpoint],
+    job_runner: JobRunner,
+    app: Starlette,
 ) -> AsyncIterator[None]:
     async with contextlib.AsyncExitStack() as exit_stack:
         # Endpoints after bases: at the end their sessions are closed while the bases still run.
@@ -172,6 +183,7 @@ async def _lifespan(
             await exit_stack.enter_async_context(endpoint.http.manager.run())
         background_tasks = await exit_stack.enter_async_context(anyio.create_task_group())
         background_tasks.start_soon(warm_up, bases)
+        background_tasks.start_soon(job_runner.run)
         yield
         background_tasks.cancel_scope.cancel()
 

@@ -38,6 +38,20 @@ class ForbiddenOrigin(KnowledgeError):
     http_status = 403
 
 
+class FormExpired(KnowledgeError):
+    """The form's token belongs to no session of this browser; the page must be loaded again."""
+
+    code = "form_expired"
+    http_status = 403
+
+
+class RoleRequired(KnowledgeError):
+    """The key that the browser signed in with may not do this; another key may."""
+
+    code = "role_required"
+    http_status = 403
+
+
 class RequestTooLarge(KnowledgeError):
     """The body has more than READINGROOM_MAX_BODY_BYTES bytes; an upload has a limit of its own."""
 

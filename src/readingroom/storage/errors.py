@@ -57,6 +57,13 @@ class KeyNotFound(KnowledgeError):
     http_status = 404
 
 
+class JobNotFound(KnowledgeError):
+    """There is no job with that id; ended ones are kept for a while, then forgotten."""
+
+    code = "job_not_found"
+    http_status = 404
+
+
 class StorageFailed(KnowledgeError):
     """A file of the data directory cannot be read or written: permissions, a full disk, damage."""
 

@@ -43,7 +43,13 @@ CREATE TABLE IF NOT EXISTS api_keys (
 ) STRICT
 """
 # Columns that the first version of the table did not have.
-_ADDED_COLUMNS = {"subject": "TEXT", "read_only": "INTEGER NOT NULL DEFAULT 0"}
+_ADDED_COLUMNS = {
+    "subject": "TEXT",
+    "read_only": "INTEGER NOT NULL DEFAULT 0",
+}
+# A table of its own: version 0.1.0 adds keys to a table that has exactly those columns.
+_OPERATORS_SCHEMA = "CREATE TABLE IF NOT EXISTS key_operators (hash BLOB PRIMARY KEY) STRICT"
+_IS_OPERATOR = "EXISTS (SELECT 1 FROM key_operators WHERE key_operators.hash = api_keys.hash)"
 _SUBJECT_INDEX = "CREATE UNIQUE INDEX IF NOT EXISTS api_keys_subjects ON api_keys (subject)"
 
 # OpenID Connect allows no longer one.
@@ -60,6 +66,8 @@ class Key:
     """The subject whose OAuth tokens it accepts; such a key has no secret that can be sent."""
     read_only: bool = False
     """Whether its holder can neither see nor call tools that write."""
+    operator: bool = False
+    """Whether its holder may run the server in the console: keys, jobs, errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,7 @@ class Holder:
     name: str
     digest: str
     read_only: bool = False
+    operator: bool = False
 
 
 class KeyRing:
@@ -86,13 +95,13 @@ class KeyRing:
         """Cached by the digest of a secret or by the subject of a token."""
         self._holders_generation: FileGeneration | None = None
 
-    def add(self, key_name: str, read_only: bool = False) -> str:
+    def add(self, key_name: str, read_only: bool = False, operator: bool = False) -> str:
         """Make a key and return its secret, which cannot be read again.
 
         Raise `InvalidKeyName` or `KeyExists`.
         """
         secret = "rr_" + secrets.token_urlsafe(32)
-        self._insert(key_name, _hash_secret(secret.encode()), None, read_only)
+        self._insert(key_name, hash_secret(secret.encode()), None, read_only, operator)
         return secret
 
     def add_subject(self, key_name: str, subject: str, read_only: bool = False) -> None:
@@ -106,18 +115,20 @@ class KeyRing:
                 "token's `sub` has it"
             )
         # A random digest fills the column: no secret has it, so the key cannot be sent.
-        self._insert(key_name, secrets.token_bytes(32), subject, read_only)
+        self._insert(key_name, secrets.token_bytes(32), subject, read_only, operator=False)
 
-    def _insert(self, key_name: str, digest: bytes, subject: str | None, read_only: bool) -> None:
+    def _insert(
+        self, key_name: str, digest: bytes, subject: str | None, read_only: bool, operator: bool
+    ) -> None:
         if not _is_key_name(key_name):
             raise InvalidKeyName(
                 f"{key_name!r} cannot name a key: use 1 to 64 letters, digits, '.', '-' or '_', "
                 f"starting with a letter or digit, and not {_RESERVED_NAME!r}"
             )
-        key_row = (key_name, digest, clock.format_now(), subject, int(read_only))
+        key_row = (key_name, digest, clock.format_now(), subject, int(read_only), int(operator))
         with self._open_writer() as db:
             try:
-                db.execute("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", key_row)
+                _insert_key(db, key_row)
             except sqlite3.IntegrityError as error:
                 conflicting_key = (
                     "for that subject" if "subject" in str(error) else f"named {key_name!r}"
@@ -129,11 +140,12 @@ class KeyRing:
     def list_keys(self) -> list[Key]:
         """Return every key, sorted by name."""
         rows = self._query(
-            "SELECT name, created_at, subject, read_only FROM api_keys ORDER BY name"
+            f"SELECT name, created_at, subject, read_only, {_IS_OPERATOR} FROM api_keys "
+            "ORDER BY name"
         )
         return [
-            Key(key_name, created_at, subject, bool(is_read_only))
-            for key_name, created_at, subject, is_read_only in rows
+            Key(key_name, created_at, subject, bool(is_read_only), bool(is_operator))
+            for key_name, created_at, subject, is_read_only, is_operator in rows
         ]
 
     def restore(self, copied_file: Path) -> list[Key]:
@@ -149,10 +161,11 @@ class KeyRing:
         if not all(_is_key(*row) for row in rows):
             raise BackupUnusable("The keys of the backup are not such as Reading Room makes")
         with self._open_writer() as db:
-            db.executemany("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", rows)
+            for key_row in rows:
+                _insert_key(db, key_row)
         return [
-            Key(key_name, created_at, subject, bool(is_read_only))
-            for key_name, _, created_at, subject, is_read_only in rows
+            Key(key_name, created_at, subject, bool(is_read_only), bool(is_operator))
+            for key_name, _, created_at, subject, is_read_only, is_operator in rows
         ]
 
     def revoke(self, key_name: str) -> None:
@@ -165,11 +178,16 @@ class KeyRing:
         with self._open_writer() as db:
             if db.execute("DELETE FROM api_keys WHERE name = ?", (key_name,)).rowcount == 0:
                 raise unknown_key
+            db.execute("DELETE FROM key_operators WHERE hash NOT IN (SELECT hash FROM api_keys)")
 
     def find_holder(self, secret: bytes) -> Holder | None:
         """Return the holder of the key with this secret, or None."""
         # By its hash: the time that the lookup takes reveals nothing about the secret.
-        return self._find_by_column(_hash_secret(secret), "hash")
+        return self._find_by_column(hash_secret(secret), "hash")
+
+    def find_holder_by_digest(self, digest: str) -> Holder | None:
+        """Return the holder of the key whose secret has this digest, or None."""
+        return self._find_by_column(bytes.fromhex(digest), "hash")
 
     def find_subject_holder(self, subject: str) -> Holder | None:
         """Return the holder whose key accepts the OAuth tokens of this subject, or None."""
@@ -183,12 +201,14 @@ class KeyRing:
             self._holders_generation = generation
         if value not in self._cached_holders:
             rows = self._query(
-                f"SELECT name, hash, read_only FROM api_keys WHERE {column} = ?", value
+                f"SELECT name, hash, read_only, {_IS_OPERATOR} FROM api_keys WHERE {column} = ?",
+                value,
             )
             if not rows:
                 return None
-            key_name, digest, read_only = rows[0]
-            self._cached_holders[value] = Holder(key_name, digest.hex(), bool(read_only))
+            key_name, digest, read_only, operator = rows[0]
+            holder = Holder(key_name, digest.hex(), bool(read_only), bool(operator))
+            self._cached_holders[value] = holder
         return self._cached_holders[value]
 
     def has_keys(self) -> bool:
@@ -254,12 +274,23 @@ class KeyRing:
 def _create_table(db: Database) -> None:
     """Create the table, and add the columns that an older one does not have."""
     db.execute(_SCHEMA)
+    db.execute(_OPERATORS_SCHEMA)
     if _list_missing_columns(db):
         with db.transaction():
             # Read again: another process may have added them before the transaction began.
             for column in _list_missing_columns(db):
                 db.execute(f"ALTER TABLE api_keys ADD COLUMN {column} {_ADDED_COLUMNS[column]}")
     db.execute(_SUBJECT_INDEX)
+
+
+def _insert_key(db: Database, key_row: tuple[Any, ...]) -> None:
+    *columns, is_operator = key_row
+    db.execute(
+        "INSERT INTO api_keys (name, hash, created_at, subject, read_only) VALUES (?, ?, ?, ?, ?)",
+        columns,
+    )
+    if is_operator:
+        db.execute("INSERT INTO key_operators (hash) VALUES (?)", (key_row[1],))
 
 
 def _list_missing_columns(db: Database) -> list[str]:
@@ -273,13 +304,21 @@ def _read_rows(path: Path) -> list[tuple[Any, ...]]:
         missing = _list_missing_columns(db)
         subject = "NULL" if "subject" in missing else "subject"
         read_only = "0" if "read_only" in missing else "read_only"
+        tables = {table for (table,) in db.execute(db.dialect.table_names)}
+        operator = _IS_OPERATOR if "key_operators" in tables else "0"
         return db.execute(
-            f"SELECT name, hash, created_at, {subject}, {read_only} FROM api_keys ORDER BY name"
+            f"SELECT name, hash, created_at, {subject}, {read_only}, {operator} FROM api_keys "
+            "ORDER BY name"
         ).fetchall()
 
 
 def _is_key(
-    key_name: object, digest: object, created_at: object, subject: object, is_read_only: object
+    key_name: object,
+    digest: object,
+    created_at: object,
+    subject: object,
+    is_read_only: object,
+    is_operator: object,
 ) -> bool:
     return (
         isinstance(key_name, str)
@@ -290,6 +329,7 @@ def _is_key(
         and created_at.isprintable()
         and (subject is None or (isinstance(subject, str) and _is_subject(subject)))
         and is_read_only in (0, 1)
+        and is_operator in (0, 1)
     )
 
 
@@ -301,5 +341,6 @@ def _is_subject(subject: str) -> bool:
     return bool(subject.strip()) and subject.isprintable() and len(subject) <= _MAX_SUBJECT_CHARS
 
 
-def _hash_secret(secret: bytes) -> bytes:
+def hash_secret(secret: bytes) -> bytes:
+    """Return the digest by which a secret is kept."""
     return hashlib.sha256(secret).digest()

@@ -1,51 +1,77 @@
-"""HTML pages from the templates in `web/templates`: no script, nothing loaded from elsewhere."""
+"""HTML from Jinja2 templates: those in `web/templates`, and those beside a base's pages."""
 
-from collections.abc import Mapping
+import datetime as dt
+import json
 from functools import cache
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from starlette.datastructures import Headers
-from starlette.responses import HTMLResponse, Response
-from starlette.types import Scope
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from readingroom import __version__
+from readingroom.web.assets import get_asset_address
 
-# No script at all, and nothing from elsewhere. `Vary`: programs get JSON at the same address.
-PAGE_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-    ),
-    "Vary": "Accept",
-}
+_OUR_TEMPLATES = Path(__file__).parent / "templates"
 
 
-def render_page(
-    template: str,
-    title: str,
-    *,
-    status: int = 200,
-    headers: Mapping[str, str] = {},
-    **values: Any,
-) -> Response:
-    """Return the page that `web/templates/{template}` makes of the values, all of them escaped."""
-    page = _make_environment().get_template(template)
-    html = page.render(title=title, version=__version__, status=status, **values)
-    return HTMLResponse(html, status, {**PAGE_HEADERS, **headers})
+def render_template(template_name: str, folder: Path = _OUR_TEMPLATES, **values: Any) -> Markup:
+    """Return the HTML that a template makes of the values, all of them escaped.
+
+    It is looked for in `folder`, then in `web/templates`.
+    """
+    template = _make_environment(folder).get_template(template_name)
+    return Markup(template.render(version=__version__, **values))
 
 
-def accepts_html(scope: Scope) -> bool:
-    """Whether a browser is asking: programs accept JSON, or do not say what they accept."""
-    return "text/html" in Headers(scope=scope).get("accept", "")
+def format_day(day: dt.date | str | None) -> str:
+    """Return a day as people write it, `14 April 2025`, and anything else as it is."""
+    if isinstance(day, str):
+        try:
+            parsed_day = dt.date.fromisoformat(day[:10])
+        except ValueError:
+            return day
+        return format_day(parsed_day)
+    return f"{day.day} {day:%B %Y}" if day else ""
+
+
+def format_number(number: float) -> str:
+    """Return a number with commas between its thousands."""
+    return f"{number:,}"
+
+
+def format_words(identifier: str) -> str:
+    """Return a name from a program as people write it: `transport_assessment` in plain words."""
+    return identifier.replace("_", " ").replace("-", " ").strip().capitalize()
+
+
+def quote_for_url(value: object) -> str:
+    """Return a value as one part of an address."""
+    return quote(str(value), safe="")
+
+
+def format_json(value: Any) -> str:
+    """Return a value as JSON for people to read."""
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
 
 @cache
-def _make_environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("readingroom.web"),
+def _make_environment(folder: Path) -> Environment:
+    environment = Environment(
+        loader=ChoiceLoader([FileSystemLoader(folder), FileSystemLoader(_OUR_TEMPLATES)]),
         autoescape=True,  # always: no template here makes anything but HTML
         # A misspelt name in a template is an error, and not a gap in the page.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters.update(
+        day=format_day,
+        number=format_number,
+        plain_words=format_words,
+        url_part=quote_for_url,
+        as_json=format_json,
+    )
+    environment.globals["asset"] = get_asset_address
+    return environment

@@ -1,15 +1,19 @@
-"""Files uploaded in a form: written to disk as they arrive, a few at once, up to the size limit."""
+"""Files uploaded in a form: written to disk as they arrive, a few at once, up to the size limit.
 
-from collections.abc import Sequence
+Programs send one file in the field `file`; the forms of our own pages send many.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import anyio
-from fastapi import Request
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
-from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.formparsers import FormParser, MultiPartException, MultiPartParser
+from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from readingroom.core.caller import current_caller
@@ -17,6 +21,9 @@ from readingroom.core.errors import FileTooLarge, InvalidRequest
 from readingroom.core.seats import Seats
 
 _FORM_OVERHEAD_BYTES = 64 * 1024  # for the other fields and the boundaries around the file
+_MAX_FIELDS = 20
+_MAX_PAGE_FILES = 200
+"""Files in one form of a page: the documents of a large application."""
 _MAX_SILENT_SECONDS = 60.0
 """Between two parts of a body: a sender that stalls gives up its place."""
 _UPLOAD_SEATS = Seats(per_caller=3)
@@ -61,7 +68,7 @@ async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> 
     spool_path.parent.mkdir(parents=True, exist_ok=True)
     async with _UPLOAD_SEATS.take(current_caller.get()):
         with spool_path.open("wb") as spool:
-            form = await _parse_form(request, spool, max_bytes)
+            form = await _parse_form(request, lambda: spool, max_bytes)
     file = form.get("file")
     if not isinstance(file, UploadFile):
         raise _make_missing_file_error()
@@ -69,28 +76,87 @@ async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> 
     return Upload(file.filename or "", fields)
 
 
+@dataclass(frozen=True, slots=True)
+class PageForm:
+    """What a form of one of our own pages carried."""
+
+    fields: dict[str, str]
+    files: list[tuple[str, Path]]
+    """The name that the browser gave each file, and where it was written."""
+
+
+async def receive_form(
+    request: Request, make_path: Callable[[], Path], max_file_bytes: int, max_field_bytes: int
+) -> PageForm:
+    """Return the fields of a form, and its files, each written to a path that `make_path` makes.
+
+    No file is left behind when this raises: `FileTooLarge` for files that are too large together,
+    and `HTTPException` for what is no form.
+    """
+    content_type = request.headers.get("content-type", "").lower()
+    if not content_type.startswith("multipart/form-data"):
+        limited = Request(request.scope, _limit_body(request, max_field_bytes))
+        form = await FormParser(request.headers, limited.stream()).parse()
+        return PageForm({name: value for name, value in form.items() if isinstance(value, str)}, [])
+    paths: list[Path] = []
+    with ExitStack() as spools:
+
+        def open_spool() -> IO[bytes]:
+            path = make_path()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            paths.append(path)
+            return spools.enter_context(path.open("wb"))
+
+        try:
+            async with _UPLOAD_SEATS.take(current_caller.get()):
+                max_files = _MAX_PAGE_FILES if max_file_bytes else 0
+                form = await _parse_form(request, open_spool, max_file_bytes, max_files)
+        except BaseException:
+            for path in paths:
+                path.unlink(missing_ok=True)
+            raise
+    return _collect_form(form, paths)
+
+
+def _collect_form(form: FormData, paths: Sequence[Path]) -> PageForm:
+    """Return a form's fields and files; a field for files that was left empty counts as none."""
+    fields = {name: value for name, value in form.items() if isinstance(value, str)}
+    sent = [value for _, value in form.multi_items() if isinstance(value, UploadFile)]
+    files = []
+    for upload, path in zip(sent, paths, strict=True):
+        if upload.filename:
+            files.append((upload.filename, path))
+        else:
+            path.unlink(missing_ok=True)
+    return PageForm(fields, files)
+
+
 class _SpoolingParser(MultiPartParser):
-    """Writes the form's file to `spool` as it arrives.
+    """Writes each file of a form to what `open_spool` opens, as it arrives.
 
     Starlette alone writes it to the folder for temporary files, which may be in memory.
     """
 
-    spool: IO[bytes]
+    open_spool: Callable[[], IO[bytes]]
 
     def on_headers_finished(self) -> None:
         super().on_headers_finished()
         part = self._current_part
         if part.file is not None:
             part.file.file.close()
-            part.file.file = self.spool  # type: ignore[assignment]
+            part.file.file = self.open_spool()  # type: ignore[assignment]
 
 
-async def _parse_form(request: Request, spool: IO[bytes], max_bytes: int) -> FormData:
+async def _parse_form(
+    request: Request, open_spool: Callable[[], IO[bytes]], max_bytes: int, max_files: int = 1
+) -> FormData:
     # Counted as it arrives: Content-Length may be missing, or wrong.
     limited_request = Request(request.scope, _limit_body(request, max_bytes))
     # A form may otherwise have parts without end.
-    parser = _SpoolingParser(request.headers, limited_request.stream(), max_files=1, max_fields=10)
-    parser.spool = spool
+    parser = _SpoolingParser(
+        request.headers, limited_request.stream(), max_files=max_files, max_fields=_MAX_FIELDS
+    )
+    parser.open_spool = open_spool
     try:
         return await parser.parse()
     except MultiPartException as error:

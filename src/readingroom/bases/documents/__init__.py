@@ -12,6 +12,7 @@ SPEC = BaseSpec(
     folder_locked=True,
     id_prefix="doc",
     routes=LazyImport("readingroom.bases.documents.routes:make_routers"),
+    pages=LazyImport("readingroom.bases.documents.pages:make_pages"),
     adapter=LazyImport("readingroom.bases.documents.adapter:DocumentsAdapter"),
     cli=LazyImport("readingroom.bases.documents.cli:documents"),
     commands=LazyImport("readingroom.bases.documents.commands:COMMANDS"),

@@ -12,6 +12,7 @@ SPEC = BaseSpec(
     folder_locked=True,
     id_prefix="policy",
     routes=LazyImport("readingroom.bases.policy.routes:make_routers"),
+    pages=LazyImport("readingroom.bases.policy.pages:make_pages"),
     adapter=LazyImport("readingroom.bases.policy.adapter:PolicyAdapter"),
     cli=LazyImport("readingroom.bases.policy.cli:policy"),
     commands=LazyImport("readingroom.bases.policy.commands:COMMANDS"),

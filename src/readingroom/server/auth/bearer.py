@@ -10,7 +10,7 @@ from starlette.types import Scope
 
 from readingroom.server.errors import Unauthorized
 from readingroom.server.http.addresses import group_address
-from readingroom.storage.keys import Holder, KeyRing
+from readingroom.storage.keys import Holder, KeyRing, hash_secret
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,10 @@ INVALID_TOKEN_MESSAGE = "Invalid bearer token"
 WRITE_SCOPE = "write"
 """The scope of a user whose key is not read-only."""
 
-_ENVIRONMENT_HOLDER = Holder("env", "")
+OPERATOR_SCOPE = "operator"
+"""The scope of a user who may run the server in the console."""
+
+_ENVIRONMENT_HOLDER = Holder("env", "", operator=True)
 
 Access = Literal["open", "key", "oauth"]
 
@@ -47,6 +50,8 @@ class UsersByHolder(dict[Holder, AuthenticatedUser]):
     def __missing__(self, holder: Holder) -> AuthenticatedUser:
         # The SDK wants a token but never reads it, so it need not hold the secret.
         scopes = [] if holder.read_only else [WRITE_SCOPE]
+        if holder.operator:
+            scopes.append(OPERATOR_SCOPE)
         token = AccessToken(token="", client_id=holder.name, subject=holder.digest, scopes=scopes)
         self[holder] = AuthenticatedUser(token)
         return self[holder]
@@ -91,14 +96,27 @@ class KeyAuth:
         """Return the caller, or None when no key is required. Raise Unauthorized."""
         if not self.is_required:
             return None
-        token = read_bearer_token(scope)
-        # In constant time: how long it takes must not tell how much of a guess was right.
-        if self._api_key and hmac.compare_digest(token, self._api_key):
-            return self._users[_ENVIRONMENT_HOLDER]
-        holder = self.key_ring.find_holder(token)
+        holder = self._find_holder(read_bearer_token(scope))
         if holder is None:
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
         return self._users[holder]
+
+    def find_digest(self, key: bytes) -> str | None:
+        """Return the digest by which a session remembers a key; None for a key that is wrong."""
+        return hash_secret(key).hex() if self._find_holder(key) else None
+
+    def find_user_by_digest(self, digest: str) -> AuthenticatedUser | None:
+        """Return the user whose key has this digest; None once the key was revoked."""
+        if self._api_key and hmac.compare_digest(hash_secret(self._api_key).hex(), digest):
+            return self._users[_ENVIRONMENT_HOLDER]
+        holder = self.key_ring.find_holder_by_digest(digest)
+        return self._users[holder] if holder else None
+
+    def _find_holder(self, key: bytes) -> Holder | None:
+        # In constant time: how long it takes must not tell how much of a guess was right.
+        if self._api_key and hmac.compare_digest(key, self._api_key):
+            return _ENVIRONMENT_HOLDER
+        return self.key_ring.find_holder(key)
 
 
 def read_bearer_token(scope: Scope) -> bytes:

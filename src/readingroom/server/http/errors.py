@@ -1,33 +1,48 @@
 """The HTTP edge: gives every request an id, and turns every error into a response that names it."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readingroom.core.errors import InternalError, KnowledgeError
 from readingroom.core.ids import make_request_id
-from readingroom.web.templates import accepts_html, render_page
+from readingroom.server.pages.frame import PageFrame, accepts_html, put_frame, render_page
 
 logger = logging.getLogger(__name__)
+
+SIGN_IN_PATH = "/sign-in"
 
 INTERNAL_MESSAGE = "Something went wrong on our side; the log has the reason."
 
 # The contracts of policy and documents fix these two bodies: a code and a message, no more.
 _BARE_STATUSES = (401, 429)
 
-# Paths that people open in a browser: errors there are rendered as pages.
-_PAGE_PATHS = ("/", "/docs", "/read")
+
+def _is_no_page(scope: Scope) -> bool:
+    return False
 
 
 class ErrorMiddleware:
-    """ASGI middleware: sets the request id, and answers for what the layers below raise."""
+    """ASGI middleware: sets the request id, and answers for what the layers below raise.
 
-    def __init__(self, app: ASGIApp) -> None:
+    Where `is_page` holds of a request, errors are rendered as pages, in `frame`, for browsers.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        frame: PageFrame | None = None,
+        is_page: Callable[[Scope], bool] = _is_no_page,
+    ) -> None:
         self._app = app
+        self._frame = frame
+        self._is_page = is_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -42,6 +57,8 @@ class ErrorMiddleware:
         scope.setdefault("state", {}).update(
             request_id=request_id, correlation_id=correlation_id, request_headers=request_headers
         )
+        if self._frame:
+            put_frame(scope, self._frame)
         has_started = has_finished = False
 
         async def send_with_id(message: Message) -> None:
@@ -60,14 +77,29 @@ class ErrorMiddleware:
             await self._app(scope, receive, send_with_id)
         except Exception as failure:
             error = _to_knowledge_error(failure, request_id)
-            is_page = scope["path"] in _PAGE_PATHS and accepts_html(scope)
-            render_response = render_error_page if is_page else render_error
             # Once headers are sent there can be no other answer; the log has the error.
             if not has_started:
-                await render_response(error, request_id)(scope, receive, send_with_id)
+                response = self._render(scope, error, request_id)
+                await response(scope, receive, send_with_id)
         else:
             if has_started and not has_finished:  # an event stream that the shutdown cut off
                 await send_with_id({"type": "http.response.body", "body": b""})
+
+    def _render(self, scope: Scope, error: KnowledgeError, request_id: str) -> Response:
+        if not (accepts_html(scope) and self._is_page(scope)):
+            return render_error(error, request_id)
+        if error.http_status == 401:
+            return _send_to_sign_in(scope)
+        return render_error_page(scope, error, request_id)
+
+
+def _send_to_sign_in(scope: Scope) -> Response:
+    """Return what leads a browser to the sign-in page, and from there to where it wanted to go."""
+    query = scope["query_string"].decode("latin-1")
+    target = "/"
+    if scope["method"] == "GET":
+        target = scope["path"] + (f"?{query}" if query else "")
+    return RedirectResponse(f"{SIGN_IN_PATH}?next={quote(target, safe='')}", 303)
 
 
 # For browsers: types are not guessed, nobody frames or embeds us, no page learns our addresses.
@@ -107,9 +139,10 @@ def render_error(error: KnowledgeError, request_id: str) -> Response:
     return JSONResponse({"error": body}, error.http_status, _response_headers(error))
 
 
-def render_error_page(error: KnowledgeError, request_id: str) -> Response:
+def render_error_page(scope: Scope, error: KnowledgeError, request_id: str) -> Response:
     """Return an error as a person reads it: what happened, and what to do about it."""
     return render_page(
+        scope,
         "error.html",
         "This page cannot be shown",
         status=error.http_status,
@@ -138,10 +171,11 @@ async def handle_http_exception(request: Request, failure: Exception) -> Respons
     """Return what the router itself refuses (no such path, wrong method) in the same envelope."""
     assert isinstance(failure, HTTPException)
     kind, code = _ROUTER_CODES.get(failure.status_code, ("invalid_request", "bad_request"))
+    message = f"{request.method} {request.url.path[:200]}: {failure.detail}"
     body = {
         "type": kind,
         "code": code,
-        "message": f"{request.method} {request.url.path[:200]}: {failure.detail}",
+        "message": message,
         "request_id": request.state.request_id,
     }
     return JSONResponse({"error": body}, failure.status_code, failure.headers)

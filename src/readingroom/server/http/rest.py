@@ -14,7 +14,7 @@ from readingroom.core.errors import InternalError, InvalidArguments, InvalidRequ
 from readingroom.server.auth.bearer import may_write
 from readingroom.server.errors import ReadOnlyKey
 from readingroom.server.http.errors import INTERNAL_MESSAGE, handle_http_exception, render_error
-from readingroom.server.pages.operations import make_operations_page
+from readingroom.server.pages.rest_docs import make_operations_page
 
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 

@@ -1,21 +1,27 @@
 """What every HTTP request passes before it is served: Host, Origin, credentials, rate limit."""
 
 import ipaddress
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import anyio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readingroom.core.caller import current_caller
 from readingroom.server.auth.bearer import identify_caller, log_refusal
+from readingroom.server.auth.browsers import Browsers
 from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.errors import ForbiddenOrigin, IssuerUnreachable, Misdirected, Unauthorized
 from readingroom.server.http.admin import AdminKey
+from readingroom.server.http.errors import SIGN_IN_PATH
 from readingroom.server.http.limits import RateLimiter
+from readingroom.server.pages.frame import accepts_html
 from readingroom.server.settings import ServerSettings
+from readingroom.web.assets import ASSET_PREFIX
 
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _OPEN_PATHS = ("/health", "/ready")
 RECHECK_SECONDS = 30.0
@@ -28,6 +34,8 @@ class AllowedNames:
 
     hosts: tuple[str, ...]
     origins: tuple[str, ...]
+    named_origins: tuple[str, ...]
+    """Those that the operator named; the others are ours, and this machine's."""
 
 
 def list_allowed_names(settings: ServerSettings) -> AllowedNames:
@@ -37,7 +45,8 @@ def list_allowed_names(settings: ServerSettings) -> AllowedNames:
         names.append(urlsplit(settings.public_url).netloc)
     hosts = tuple(dict.fromkeys(_add_any_port(name.lower() for name in names)))
     origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
-    return AllowedNames(hosts, (*origins, *(origin.lower() for origin in settings.allowed_origins)))
+    named_origins = tuple(origin.lower() for origin in settings.allowed_origins)
+    return AllowedNames(hosts, (*origins, *named_origins), named_origins)
 
 
 class SecurityMiddleware:
@@ -50,12 +59,16 @@ class SecurityMiddleware:
         policies: AuthPolicies,
         limiter: RateLimiter,
         admin_key: AdminKey | None,
+        browsers: Browsers,
+        is_page: Callable[[Scope], bool],
     ) -> None:
         self._app = app
         self._allowed_names = allowed_names
         self._policies = policies
         self._limiter = limiter
         self._admin_key = admin_key
+        self._browsers = browsers
+        self._is_page = is_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _is_open(scope):
@@ -82,11 +95,26 @@ class SecurityMiddleware:
             return
         for name, value in scope["headers"]:
             origin = value.decode("latin-1").lower() if name == b"origin" else ""
-            if origin and not _is_allowed(origin, self._allowed_names.origins):
+            if origin and not self._may_call(scope, origin, headers):
                 raise ForbiddenOrigin(
                     f"Pages of {origin[:100]!r} may not call this server; "
                     "the operator can add them with READINGROOM_ALLOWED_ORIGINS"
                 )
+
+    def _may_call(self, scope: Scope, origin: str, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether pages of an origin may send this request.
+
+        Where no key is asked for, a page of another port of this machine may use the tools, as
+        inspectors do; but it may not change anything over REST, where nobody is asked first.
+        """
+        if not _is_allowed(origin, self._allowed_names.origins):
+            return False
+        is_write = scope["method"] not in _SAFE_METHODS and not _is_mcp(scope["path"])
+        if not is_write or b"authorization" in headers:
+            return True
+        return origin in self._allowed_names.named_origins or self._browsers.is_own_origin(
+            scope, origin
+        )
 
     async def _check_caller(self, scope: Scope) -> None:
         if self._admin_key and self._admin_key.protects(scope["path"]):
@@ -95,15 +123,34 @@ class SecurityMiddleware:
                 self._count_request(scope)
             return
         try:
-            user = await self._policies.authenticate(scope)
+            user = await self._authenticate(scope)
         except (Unauthorized, IssuerUnreachable) as refusal:
             self._count_request(scope)  # guessing keys is limited, too
-            if isinstance(refusal, Unauthorized):
+            if isinstance(refusal, Unauthorized) and not self._is_signed_out(scope):
                 log_refusal(refusal, scope)
             raise
         if user:
             scope["user"] = user
         self._count_request(scope)
+
+    def _is_signed_out(self, scope: Scope) -> bool:
+        """Whether a browser opens a page before it has signed in: it has shown no wrong key."""
+        return accepts_html(scope) and not _sends_key(scope) and self._is_page(scope)
+
+    async def _authenticate(self, scope: Scope) -> AuthenticatedUser | None:
+        """Return the caller by the key it sends, or on a page by its session.
+
+        Raise Unauthorized.
+        """
+        try:
+            return await self._policies.authenticate(scope)
+        except Unauthorized:
+            if _sends_key(scope) or not self._is_page(scope):
+                raise
+            user = self._browsers.find_user(scope)
+            if user is None and not _is_open_page(scope["path"]):
+                raise
+            return user
 
     def _count_request(self, scope: Scope) -> None:
         """Count a request; ErrorMiddleware sends the caller what remains."""
@@ -162,6 +209,20 @@ def _refuse_embedding(method: str, headers: Mapping[bytes, bytes]) -> None:
 
 def _is_cross_site(scope: Scope) -> bool:
     return dict(scope["headers"]).get(b"sec-fetch-site") == b"cross-site"
+
+
+def _sends_key(scope: Scope) -> bool:
+    return any(name == b"authorization" for name, _ in scope["headers"])
+
+
+def _is_mcp(path: str) -> bool:
+    """Whether a path is one of MCP's: of its transports, whatever the base."""
+    return path.endswith(("/mcp", "/sse", "/messages/"))
+
+
+def _is_open_page(path: str) -> bool:
+    """Whether anybody may open a page: to sign in, and to see it as it is meant to be."""
+    return path == SIGN_IN_PATH or path.startswith(ASSET_PREFIX)
 
 
 def _is_open(scope: Scope) -> bool:

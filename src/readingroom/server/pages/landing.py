@@ -1,10 +1,11 @@
 """Pages for people: what a face is and how to connect to it, and the index of all faces."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from readingroom import __version__
 from readingroom.bases import BASES
@@ -13,9 +14,9 @@ from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, follow
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import resolve_address
 from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
+from readingroom.server.pages.frame import MenuEntry, accepts_html, render_page
 from readingroom.server.pages.manifest import make_registry_name, make_registry_url
 from readingroom.server.settings import ServerSettings
-from readingroom.web.templates import PAGE_HEADERS, accepts_html, render_page
 
 
 def format_client_configuration(
@@ -31,9 +32,15 @@ class LandingPages:
     """The landing pages of one process, with its addresses as the visitor sees them."""
 
     def __init__(
-        self, faces: tuple[Face, ...], settings: ServerSettings, policies: AuthPolicies
+        self,
+        faces: tuple[Face, ...],
+        settings: ServerSettings,
+        policies: AuthPolicies,
+        entries: Sequence[MenuEntry] = (),
     ) -> None:
+        """`entries` are the pages that the home page leads to."""
         self._faces = faces
+        self._entries = entries
         self._policies = policies
         self._settings = settings
 
@@ -45,6 +52,7 @@ class LandingPages:
         url = f"{address}{face.path}/mcp"
         header = ' --header "Authorization: Bearer YOUR_KEY"' if needs_key else ""
         return render_page(
+            request.scope,
             "face.html",
             face.title,
             url=url,
@@ -89,11 +97,49 @@ class LandingPages:
         """`GET /`: what is served here, for people or as JSON."""
         address = resolve_address(request, self._settings.public_url)
         if not accepts_html(request.scope):
-            return JSONResponse(self.describe_servers(address), headers=PAGE_HEADERS)
-        has_rest = any(base.routers() for face in self._faces for base in face.bases)
+            return JSONResponse(self.describe_servers(address), headers={"Vary": "Accept"})
+        paths = {entry.path for entry in self._entries}
         return render_page(
-            "index.html", "Reading Room", address=address, faces=self._faces, has_rest=has_rest
+            request.scope,
+            "index.html",
+            "Reading Room",
+            address=address,
+            faces=self._faces,
+            has_rest=self._has_rest,
+            can_search="/search" in paths,
+            entries=[entry for entry in self._entries if entry.summary],
         )
+
+    async def show_connect(self, request: Request) -> Response:
+        """`GET /connect`: every address that an AI client can be given."""
+        return render_page(
+            request.scope,
+            "connect.html",
+            "Connect an AI client",
+            address=resolve_address(request, self._settings.public_url),
+            faces=[(face, self._policies.find_policy(face).access) for face in self._faces],
+            has_rest=self._has_rest,
+        )
+
+    async def show_llms(self, request: Request) -> Response:
+        """`GET /llms.txt`: what is served here, for a model that was given the address."""
+        address = resolve_address(request, self._settings.public_url)
+        lines = ["# Reading Room", "", "> Official knowledge that AI agents can cite.", ""]
+        lines += ["## MCP", ""]
+        lines += [f"- [{face.title}]({address}{face.path}/mcp)" for face in self._faces]
+        lines += ["", "## Pages", ""]
+        lines += [
+            f"- [{entry.label}]({address}{entry.path}): {entry.summary}"
+            for entry in self._entries
+            if entry.summary
+        ]
+        if self._has_rest:
+            lines += ["", "## REST", "", f"- [OpenAPI]({address}/openapi.json)"]
+        return PlainTextResponse("\n".join([*lines, ""]))
+
+    @property
+    def _has_rest(self) -> bool:
+        return any(base.routers() for face in self._faces for base in face.bases)
 
     def describe_servers(self, address: str) -> dict[str, Any]:
         """Return the index as JSON: the address and the access of every face."""

@@ -9,7 +9,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from readingroom.web.templates import render_page
+from readingroom.protocol.pages import RenderedPage
+from readingroom.server.pages.frame import get_frame
+from readingroom.web.templates import render_template
 
 Schema = dict[str, Any]
 
@@ -18,13 +20,13 @@ def make_operations_page(describe_api: Callable[[], Schema]) -> Callable[[Reques
     """Return an endpoint that shows the OpenAPI document, which `describe_api` makes once."""
 
     @cache
-    def render_operations() -> Response:
+    def render_operations() -> RenderedPage:
         operations = sorted(_read_operations(describe_api()), key=lambda operation: operation.tag)
         groups = [(tag, list(group)) for tag, group in groupby(operations, lambda item: item.tag)]
-        return render_page("operations.html", "REST", groups=groups)
+        return RenderedPage("REST", render_template("rest_docs.html", groups=groups))
 
     def show_operations(request: Request) -> Response:
-        return render_operations()
+        return get_frame(request.scope).respond(request.scope, render_operations())
 
     return show_operations
 

@@ -1,0 +1,340 @@
+"""The documents base's pages: applications, their documents by kind, pages as pictures, uploads."""
+
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import anyio.to_thread
+from markupsafe import Markup
+from pydantic import ValidationError
+
+from readingroom.bases.documents.ids import format_doc_id
+from readingroom.bases.documents.ingest.batch import BatchFile
+from readingroom.bases.documents.models import (
+    EXPECTED_TYPES,
+    ApplicationOverview,
+    Overview,
+    RemoveDocument,
+    SetApplication,
+)
+from readingroom.bases.documents.service import DocumentsService
+from readingroom.core.errors import InvalidArguments, RecordNotFound
+from readingroom.protocol.pages import (
+    BasePage,
+    BasePages,
+    PageLink,
+    PagePicture,
+    PageRequest,
+    ReadingAid,
+    RenderedPage,
+    SeeOther,
+    SentFile,
+    ToolExample,
+)
+from readingroom.protocol.search import DeskRecord
+from readingroom.protocol.tool import Question
+from readingroom.storage.jobs.runner import ReportPercent
+from readingroom.storage.jobs.store import JobStore
+from readingroom.web.charts import Chart, StackedRow, draw_stacked
+from readingroom.web.templates import format_words, render_template
+
+_render = partial(render_template, folder=Path(__file__).parent / "templates")
+AnyModel = TypeVar("AnyModel", bound=Question)
+
+UPLOAD_JOB = "documents.upload"
+_MAX_UPLOAD_BYTES = 2**30
+"""Of all files of one form together."""
+_PICTURE_DPI = 80
+
+
+def make_pages(service: DocumentsService, jobs: JobStore) -> BasePages:
+    """Return the pages of the documents base, and the job that reads uploaded files."""
+    pages = DocumentPages(service, jobs)
+    return BasePages(
+        [
+            BasePage(
+                "/applications",
+                pages.show_applications,
+                menu_label="Applications",
+                summary="Planning applications: which documents are there, unread or missing.",
+            ),
+            BasePage("/applications/view", pages.show_application),
+            BasePage("/applications/change", pages.change_application, "POST", "editor"),
+            BasePage(
+                "/applications/add",
+                pages.add_files,
+                "POST",
+                "editor",
+                max_upload_bytes=_MAX_UPLOAD_BYTES,
+            ),
+            BasePage("/documents/{document_id}/remove", pages.ask_removal, "GET", "editor"),
+            BasePage("/documents/{document_id}/remove", pages.remove, "POST", "editor"),
+            BasePage("/documents/{document_id}/pages/{page:int}", pages.show_page),
+            BasePage("/documents/{document_id}/pages/{page:int}.png", pages.draw_page),
+        ],
+        job_handlers={UPLOAD_JOB: UploadJobs(service).run},
+        aid_reading=pages.aid_reading,
+    )
+
+
+class DocumentPages:
+    """The pages of the documents base, over its service."""
+
+    def __init__(self, service: DocumentsService, jobs: JobStore) -> None:
+        self._service = service
+        self._jobs = jobs
+
+    async def show_applications(self, request: PageRequest) -> RenderedPage:
+        """Return every application."""
+        listed = await self._service.list_applications()
+        body = _render("applications.html", listed=listed, request=request)
+        return RenderedPage("Applications", body, data=listed)
+
+    async def show_application(self, request: PageRequest) -> RenderedPage:
+        """Return one application: its record, its documents by kind, what was not read."""
+        reference = request.get("ref")
+        question = _validate(ApplicationOverview, {"application_ref": reference})
+        overview = await self._service.get_overview(question)
+        jobs = await anyio.to_thread.run_sync(self._jobs.list_newest, 50, UPLOAD_JOB)
+        body = _render(
+            "application.html",
+            overview=overview,
+            kinds=_list_kinds(overview),
+            chart=_draw_pages(overview),
+            jobs=[job for job in jobs if job.question.get("application_ref") == reference][:5],
+            request=request,
+            can_edit=request.visitor.may_act_as("editor"),
+            make_page_address=_make_page_address,
+        )
+        example = ToolExample("application_overview", {"application_ref": reference})
+        return RenderedPage(overview.application_ref, body, data=overview, tool_example=example)
+
+    async def change_application(self, request: PageRequest) -> SeeOther:
+        """Change an application's record."""
+        names = ("address", "description", "validation_date", "status")
+        fields = {name: request.get(name) for name in names}
+        change = _validate(SetApplication, {"reference": request.get("ref"), **fields})
+        await self._service.set_application(change)
+        return SeeOther(_make_application_address(request.get("ref")))
+
+    async def add_files(self, request: PageRequest) -> SeeOther:
+        """Queue the reading of uploaded files, and lead to the page of that job."""
+        question = _validate(ApplicationOverview, {"application_ref": request.get("ref")})
+        if not request.files:
+            raise InvalidArguments([{"field": "files", "message": "choose at least one file"}])
+        folder = self._service.folder / "queued" / secrets.token_hex(8)
+        files = await anyio.to_thread.run_sync(_move_files, request.files, folder)
+        count = f"{len(files)} file{'s' if len(files) != 1 else ''}"
+        job = await anyio.to_thread.run_sync(
+            self._jobs.add,
+            UPLOAD_JOB,
+            f"{count} for {question.application_ref}",
+            {"application_ref": question.application_ref, "folder": str(folder), "files": files},
+        )
+        return SeeOther(f"/jobs/{job.id}")
+
+    async def ask_removal(self, request: PageRequest) -> RenderedPage:
+        """Return the page that asks once more before a document is removed."""
+        record = await self._service.get_record(request.get("document_id"))
+        body = _render("remove_document.html", record=record, request=request)
+        return RenderedPage(f"Remove {record.source_file}?", body)
+
+    async def remove(self, request: PageRequest) -> SeeOther:
+        """Remove a document."""
+        record = await self._service.get_record(request.get("document_id"))
+        await self._service.remove(RemoveDocument(document_id=record.document_id))
+        return SeeOther(_make_application_address(record.application_ref))
+
+    async def show_page(self, request: PageRequest) -> SeeOther:
+        """Lead to the record of a page."""
+        record_id = format_doc_id(request.get("document_id"), int(request.parameters["page"]))
+        return SeeOther(_make_read_address(record_id))
+
+    async def draw_page(self, request: PageRequest) -> PagePicture:
+        """Return a page as a picture."""
+        page = int(request.parameters["page"])
+        picture = await self._service.render_page(request.get("document_id"), page, _PICTURE_DPI)
+        return PagePicture(picture, "image/png")
+
+    async def aid_reading(self, request: PageRequest, record: DeskRecord) -> ReadingAid:
+        """Return a page's picture, its neighbours, and the application that it belongs to."""
+        document_id = str(record.record["document_id"])
+        document = await self._service.get_record(document_id)
+        application = PageLink(
+            f"Application {document.application_ref}",
+            _make_application_address(document.application_ref),
+        )
+        citation = f"{document.application_ref}, {record.citation.citation_string}"
+        _, _, page_text = record.id.partition("#page=")
+        if not page_text:
+            first_page = PageLink("Page by page", _make_page_address(document_id, 1))
+            return ReadingAid(related=[first_page, application], citation=citation)
+        page = int(page_text)
+        return ReadingAid(
+            previous=_link_page(document_id, page - 1) if page > 1 else None,
+            next=_link_page(document_id, page + 1) if page < document.page_count else None,
+            related=[
+                application,
+                PageLink("The whole document", _make_read_address(format_doc_id(document_id))),
+            ],
+            picture=_show_picture(document_id, document.source_file, page),
+            citation=citation,
+        )
+
+
+class UploadJobs:
+    """Reads the files that a form has left in a folder."""
+
+    def __init__(self, service: DocumentsService) -> None:
+        self._service = service
+
+    async def run(self, question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
+        """Ingest the files of one upload, and return the outcome for each.
+
+        Begun again, it finds those that it has read already there.
+        """
+        folder = Path(question["folder"])
+        if not await anyio.Path(folder).is_dir():
+            raise RecordNotFound("The uploaded files are gone; send them again")
+
+        async def report_share(done: float, total: float | None, message: str | None) -> None:
+            await report(100 * done / total if total else 0.0, message or "")
+
+        files = [
+            BatchFile(
+                file["name"],
+                partial(self._service.open_upload, folder / file["stored_as"], file["name"]),
+            )
+            for file in question["files"]
+        ]
+        reference = question["application_ref"]
+        ingested = await self._service.ingest_files(files, reference, None, report_share)
+        await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+        return {
+            "link": _make_application_address(reference),
+            "link_label": f"Application {reference}",
+            "headers": ["File", "Outcome", "Why"],
+            "rows": [
+                [
+                    outcome.file,
+                    _OUTCOMES[outcome.status],
+                    outcome.message or format_words(outcome.reason or ""),
+                ]
+                for outcome in ingested.files
+            ],
+        }
+
+
+_OUTCOMES = {
+    "success": "read",
+    "already_ingested": "already there",
+    "skipped": "skipped",
+    "error": "failed",
+}
+
+
+def _move_files(files: Sequence[SentFile], folder: Path) -> list[dict[str, str]]:
+    """Move the files of a form to a folder that outlives the request; return how they lie there."""
+    folder.mkdir(mode=0o700, parents=True)
+    moved_files = []
+    for number, file in enumerate(files):
+        stored_as = str(number)
+        file.path.rename(folder / stored_as)
+        # A browser may send a path; only its last part is the file's name.
+        file_name = file.file_name.replace("\\", "/").rpartition("/")[2]
+        moved_files.append({"name": file_name, "stored_as": stored_as})
+    return moved_files
+
+
+# --- one application ---
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of document, and how much of it an application has."""
+
+    name: str
+    state: str
+    """`there`, `unread` or `missing`."""
+    detail: str
+
+
+def _list_kinds(overview: Overview) -> list[_Kind]:
+    """Return every kind of document that an application may have, with what is there of it."""
+    present = {kind.document_type: kind for kind in overview.types}
+    unread = {file.document_type: file for file in overview.not_ingested}
+    kinds = []
+    for document_type in EXPECTED_TYPES:
+        name = format_words(document_type)
+        if document_type in present:
+            count = present[document_type].document_count
+            pages = present[document_type].page_count
+            kinds.append(_Kind(name, "there", _count_pages(count, pages)))
+        elif document_type in unread:
+            kinds.append(_Kind(name, "unread", unread[document_type].source_file))
+        elif document_type in overview.missing_types:
+            kinds.append(_Kind(name, "missing", ""))
+    return kinds
+
+
+def _count_pages(document_count: int, page_count: int) -> str:
+    documents = f"{document_count} document{'s' if document_count != 1 else ''}"
+    return f"{documents}, {page_count} page{'s' if page_count != 1 else ''}"
+
+
+def _draw_pages(overview: Overview) -> Chart | None:
+    """Return how the pages of each kind were read: from text, by OCR, or not at all."""
+    rows = []
+    for kind in overview.types:
+        blank = sum(len(document.pages_without_text) for document in kind.documents)
+        scanned = sum(
+            document.page_count - len(document.pages_without_text)
+            for document in kind.documents
+            if document.extraction_method == "ocr"
+        )
+        counts = [kind.page_count - blank - scanned, scanned, blank]
+        rows.append(StackedRow(format_words(kind.document_type), counts))
+    if not rows:
+        return None
+    blank = sum(row.counts[2] for row in rows)
+    finding = f"{overview.page_count} pages were read"
+    finding += f", {blank} of them without any text." if blank else ", each of them with text."
+    return draw_stacked(rows, ["text", "OCR", "no text"], finding, "Kind")
+
+
+# --- addresses and questions ---
+
+
+def _show_picture(document_id: str, file_name: str, page: int) -> Markup:
+    return Markup('<div class="sheet"><img src="{}" alt="{}"></div>').format(
+        f"{_make_page_address(document_id, page)}.png", f"Page {page} of {file_name}"
+    )
+
+
+def _link_page(document_id: str, page: int) -> PageLink:
+    return PageLink(f"Page {page}", _make_read_address(format_doc_id(document_id, page)))
+
+
+def _make_page_address(document_id: str, page: int) -> str:
+    return f"/documents/{quote(document_id, safe='')}/pages/{page}"
+
+
+def _make_read_address(record_id: str) -> str:
+    return f"/read?id={quote(record_id, safe=':')}"
+
+
+def _make_application_address(reference: str) -> str:
+    return f"/applications/view?ref={quote(reference, safe='')}"
+
+
+def _validate(model: type[AnyModel], arguments: Mapping[str, Any]) -> AnyModel:
+    """Return the question that a form asks. Raise InvalidArguments."""
+    try:
+        return model.model_validate(arguments)
+    except ValidationError as error:
+        raise InvalidArguments.from_validation_error(error) from error

@@ -1,0 +1,403 @@
+"""The policy base's pages: all policies over time, one policy, its changes, a quotation checked."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from pydantic import ValidationError
+
+from readingroom.bases.policy.admin.service import PolicyAdmin
+from readingroom.bases.policy.admin_models import PolicyDetail, RevisionDetail
+from readingroom.bases.policy.ids import format_section_id
+from readingroom.bases.policy.models import (
+    ComparePolicyRevisions,
+    PolicySnapshot,
+    QuoteCheck,
+    RevisionDiff,
+    SearchPolicy,
+    SectionChange,
+    VerifyPolicyQuote,
+)
+from readingroom.bases.policy.registry.records import RevisionStatus
+from readingroom.bases.policy.service import PolicyService
+from readingroom.core.dates import parse_day
+from readingroom.core.errors import InvalidArguments
+from readingroom.protocol.pages import (
+    BasePage,
+    BasePages,
+    PageLink,
+    PageRequest,
+    ReadingAid,
+    RenderedPage,
+    ToolExample,
+    Unasked,
+)
+from readingroom.protocol.search import DeskRecord, SearchRequest
+from readingroom.protocol.tool import Question, ToolCall
+from readingroom.storage.jobs.store import JobStore
+from readingroom.web.charts import Chart, GanttRow, TimeSpan, draw_gantt
+from readingroom.web.templates import format_day, render_template
+
+_render = partial(render_template, folder=Path(__file__).parent / "templates")
+AnyQuestion = TypeVar("AnyQuestion", bound=Question)
+
+_REASONS = {
+    "date_before_first_revision": "its first revision came later",
+    "date_in_gap": "no revision was in force on that day",
+    "no_active_revision": "no revision of it has been read yet",
+    "no_chunks": "its text is not there",
+    "unknown_source": "there is no such policy",
+}
+"""Why a policy was not asked, in words."""
+_VERDICTS = {
+    "verified": "These words stand in the revision that was in force on that day.",
+    "wrong_revision": "These words stand in another revision, not in the one in force on that day.",
+    "not_found": "These words stand in no revision that is held here.",
+}
+
+
+def make_pages(service: PolicyService, jobs: JobStore) -> BasePages:
+    """Return the pages of the policy base."""
+    pages = PolicyPages(service)
+    return BasePages(
+        [
+            BasePage(
+                "/policies",
+                pages.show_policies,
+                menu_label="Policies",
+                summary="Every policy over time: what was in force on a day, and what was not.",
+            ),
+            # Before the page of one policy, whose name could otherwise be `check`.
+            BasePage("/policies/check", pages.check_quotation),
+            BasePage("/policies/{source}", pages.show_policy),
+            BasePage("/policies/{source}/compare", pages.compare),
+            BasePage("/policies/{source}/{revision_id}", pages.show_revision),
+        ],
+        aid_reading=pages.aid_reading,
+        list_unasked=pages.list_unasked,
+    )
+
+
+class PolicyPages:
+    """The pages of the policy base, over its service."""
+
+    def __init__(self, service: PolicyService) -> None:
+        self._service = service
+        self._admin = PolicyAdmin(service)
+
+    async def show_policies(self, request: PageRequest) -> RenderedPage:
+        """Return every policy as a line over time, with the day that is asked for."""
+        day = self._read_day(request)
+        snapshot = await self._service.get_snapshot(PolicySnapshot(date=day.isoformat()))
+        policies = [await self._admin.get_policy(entry.source) for entry in snapshot.policies]
+        finding = (
+            f"{snapshot.in_force_count} of {snapshot.policy_count} policies had a revision in "
+            f"force on {format_day(day)}."
+        )
+        chart = draw_gantt(
+            [_make_row(policy, self._service.today, policy.title) for policy in policies],
+            day,
+            finding,
+        )
+        body = _render(
+            "policies.html",
+            chart=chart if policies else None,
+            finding=finding,
+            day=day,
+            entries=snapshot.policies,
+            reasons=_REASONS,
+            unfinished=_list_unfinished(policies),
+        )
+        return RenderedPage(
+            f"Policies in force on {format_day(day)}",
+            body,
+            data=snapshot,
+            tool_example=ToolExample("policy_snapshot", {"date": day.isoformat()}),
+        )
+
+    async def show_policy(self, request: PageRequest) -> RenderedPage:
+        """Return one policy: its revisions over time, and what can be done with them."""
+        source = request.get("source")
+        policy = await self._admin.get_policy(source)
+        day = self._read_day(request)
+        chart = self._draw_policy(policy, day)
+        counting = [revision for revision in policy.revisions if _counts(revision)]
+        body = _render(
+            "policy.html",
+            policy=policy,
+            chart=chart,
+            day=day,
+            comparison=_suggest_comparison(counting),
+        )
+        return RenderedPage(
+            policy.title,
+            body,
+            data=policy,
+            tool_example=ToolExample("list_policy_revisions", {"source": source}),
+        )
+
+    async def show_revision(self, request: PageRequest) -> RenderedPage:
+        """Return one revision with the tree of its sections."""
+        source, revision_id = request.get("source"), request.get("revision_id")
+        policy = await self._admin.get_policy(source)
+        revision = await self._admin.get_revision(source, revision_id)
+        sections = await self._service.list_sections(source, revision_id)
+        body = _render(
+            "revision.html",
+            policy=policy,
+            revision=revision,
+            sections=[
+                {
+                    "ref": ref,
+                    "page": page,
+                    "href": _make_read_address(format_section_id(source, revision_id, ref)),
+                }
+                for ref, page in sections.items()
+            ],
+            validity=_describe_period(revision.effective_from, revision.effective_to),
+        )
+        title = f"{source} ({revision.version_label})"
+        return RenderedPage(
+            title, body, data={**revision.model_dump(mode="json"), "sections": sections}
+        )
+
+    async def compare(self, request: PageRequest) -> RenderedPage:
+        """Return two revisions side by side, section by section."""
+        source = request.get("source")
+        arguments = {
+            "source": source,
+            "from_date": request.get("from"),
+            "to_date": request.get("to"),
+            "section_ref": request.get("section") or None,
+        }
+        question = _validate(ComparePolicyRevisions, arguments)
+        diff = await self._service.compare(question)
+        body = _render(
+            "compare.html",
+            diff=diff,
+            summary=_summarise_diff(diff),
+            shown=request.get("only"),
+            changes=_select_changes(diff.changes, request.get("only")),
+            make_section_address=partial(_make_section_address, source),
+            from_date=question.from_date,
+            to_date=question.to_date,
+        )
+        title = f"{source}: {diff.from_revision.version_label} and {diff.to_revision.version_label}"
+        example = {name: value for name, value in arguments.items() if value}
+        return RenderedPage(
+            title, body, data=diff, tool_example=ToolExample("compare_policy_revisions", example)
+        )
+
+    async def check_quotation(self, request: PageRequest) -> RenderedPage:
+        """Return the form for a quotation, with where its words stand once it was sent."""
+        policies = await self._service.list_policies()
+        quotation, source = request.get("quote"), request.get("source")
+        day = self._read_day(request)
+        check: QuoteCheck | None = None
+        arguments = {"source": source, "quote": quotation, "date": day.isoformat()}
+        if quotation and source:
+            check = await self._service.verify(_validate(VerifyPolicyQuote, arguments))
+        body = _render(
+            "check.html",
+            policies=policies.policies,
+            quotation=quotation,
+            source=source,
+            day=day,
+            check=check,
+            verdict=_VERDICTS[check.verdict] if check else "",
+            reasons=_REASONS,
+            make_section_address=partial(_make_section_address, source),
+        )
+        example = ToolExample("verify_policy_quote", arguments) if check else None
+        return RenderedPage("Check a quotation", body, data=check, tool_example=example)
+
+    async def aid_reading(self, request: PageRequest, record: DeskRecord) -> ReadingAid:
+        """Return what stands before and after a section, and the other revisions that have it."""
+        source, revision_id = record.record.get("source"), record.record.get("revision_id")
+        section_ref = record.record.get("section_ref")
+        if not (source and revision_id):
+            return ReadingAid()
+        refs = list(await self._service.list_sections(source, revision_id))
+        make_link = partial(_make_section_link, source, revision_id)
+        place = refs.index(section_ref) if section_ref in refs else -1
+        policy = await self._admin.get_policy(source)
+        related = [PageLink("The whole revision", f"/policies/{source}/{revision_id}")]
+        related += [
+            PageLink(
+                f"The same in {other.version_label}",
+                _make_read_address(format_section_id(source, other.revision_id, section_ref)),
+            )
+            for other in policy.revisions
+            if other.revision_id != revision_id
+            and section_ref
+            and section_ref in await self._service.list_sections(source, other.revision_id)
+        ]
+        related += _link_changes(policy, str(revision_id))
+        return ReadingAid(
+            previous=make_link(refs[place - 1]) if place > 0 else None,
+            next=make_link(refs[place + 1]) if 0 <= place < len(refs) - 1 else None,
+            related=related,
+        )
+
+    async def list_unasked(self, request: SearchRequest, call: ToolCall) -> Sequence[Unasked]:
+        """Return the policies that a search leaves out on its day, each with the reason."""
+        day = request.day or self._service.today.isoformat()
+        question = SearchPolicy(
+            query=request.query, effective_date=day, n_results=1, mode="lexical"
+        )
+        hits = await self._service.search(question)
+        return [
+            Unasked(
+                excluded.source,
+                _explain(excluded.reason, excluded.nearest.version_label)
+                if excluded.nearest
+                else _REASONS[excluded.reason],
+                f"/policies/{excluded.source}",
+            )
+            for excluded in hits.excluded
+        ]
+
+    def _read_day(self, request: PageRequest) -> dt.date:
+        written = request.get("date")
+        return parse_day(written) if written else self._service.today
+
+    def _draw_policy(self, policy: PolicyDetail, day: dt.date) -> Chart:
+        in_force = [
+            revision.version_label
+            for revision in policy.revisions
+            if _counts(revision)
+            and revision.effective_from <= day
+            and (revision.effective_to is None or day <= revision.effective_to)
+        ]
+        finding = (
+            f"On {format_day(day)} the revision in force was {in_force[0]}."
+            if in_force
+            else f"On {format_day(day)} no revision was in force."
+        )
+        rows = [
+            GanttRow(
+                revision.version_label,
+                [_make_span(policy.source, revision, self._service.today)],
+                f"/policies/{policy.source}/{revision.revision_id}",
+            )
+            for revision in reversed(policy.revisions)
+        ]
+        return draw_gantt(rows, day, finding)
+
+
+# --- time ---
+
+
+def _make_row(policy: PolicyDetail, today: dt.date, label: str) -> GanttRow:
+    spans = [_make_span(policy.source, revision, today) for revision in policy.revisions]
+    return GanttRow(label, spans, f"/policies/{policy.source}")
+
+
+def _make_span(source: str, revision: RevisionDetail, today: dt.date) -> TimeSpan:
+    is_emerging = _counts(revision) and revision.effective_from > today
+    return TimeSpan(
+        f"{source}, {revision.version_label}",
+        revision.effective_from,
+        revision.effective_to,
+        "emerging" if is_emerging else revision.status.value,
+        f"/policies/{source}/{revision.revision_id}",
+    )
+
+
+def _counts(revision: RevisionDetail) -> bool:
+    """Whether a revision can be in force: it was read at least once."""
+    return revision.status in (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
+
+
+def _list_unfinished(policies: Sequence[PolicyDetail]) -> list[RevisionDetail]:
+    return [
+        revision for policy in policies for revision in policy.revisions if not _counts(revision)
+    ]
+
+
+def _describe_period(start: dt.date, end: dt.date | None) -> str:
+    if end is None:
+        return f"In force from {format_day(start)} until further notice."
+    return f"In force from {format_day(start)} to {format_day(end)}, both days included."
+
+
+def _explain(reason: str, nearest_label: str) -> str:
+    return f"{_REASONS[reason]} (nearest: {nearest_label})"
+
+
+# --- changes ---
+
+
+def _suggest_comparison(revisions: Sequence[RevisionDetail]) -> dict[str, str] | None:
+    """Return the days of the two newest revisions, for the form that compares."""
+    if len(revisions) < 2:
+        return None
+    newer, older = revisions[0], revisions[1]
+    return {
+        "from": older.effective_from.isoformat(),
+        "to": newer.effective_from.isoformat(),
+        "label": f"{older.version_label} and {newer.version_label}",
+    }
+
+
+def _link_changes(policy: PolicyDetail, revision_id: str) -> list[PageLink]:
+    """Return a link to what the next revision changed, and to what this one did."""
+    oldest_first = [revision for revision in reversed(policy.revisions) if _counts(revision)]
+    ids = [revision.revision_id for revision in oldest_first]
+    if revision_id not in ids:
+        return []
+    place = ids.index(revision_id)
+    pairs = []
+    if place > 0:
+        pairs.append(("What this revision changed", oldest_first[place - 1], oldest_first[place]))
+    if place < len(ids) - 1:
+        pairs.append(("What the next one changed", oldest_first[place], oldest_first[place + 1]))
+    return [
+        PageLink(label, _make_compare_address(policy.source, older, newer))
+        for label, older, newer in pairs
+    ]
+
+
+def _make_compare_address(source: str, older: RevisionDetail, newer: RevisionDetail) -> str:
+    days = f"from={older.effective_from}&to={newer.effective_from}"
+    return f"/policies/{source}/compare?{days}"
+
+
+def _summarise_diff(diff: RevisionDiff) -> str:
+    counts: dict[str, int] = {}
+    for change in diff.changes:
+        counts[change.change] = counts.get(change.change, 0) + 1
+    words = {"changed": "reworded", "added": "new", "removed": "gone"}
+    parts = [f"{diff.sections_unchanged} unchanged"]
+    parts += [f"{count} {words.get(kind, kind)}" for kind, count in counts.items()]
+    return f"{diff.sections_compared} sections: {', '.join(parts)}."
+
+
+def _select_changes(changes: Sequence[SectionChange], kind: str) -> list[SectionChange]:
+    return [change for change in changes if not kind or change.change == kind]
+
+
+# --- addresses and questions ---
+
+
+def _make_section_link(source: str, revision_id: str, ref: str) -> PageLink:
+    return PageLink(ref, _make_section_address(source, revision_id, ref))
+
+
+def _make_section_address(source: str, revision_id: str, ref: str) -> str:
+    return _make_read_address(format_section_id(source, revision_id, ref))
+
+
+def _make_read_address(record_id: str) -> str:
+    return f"/read?id={quote(record_id, safe=':@/')}"
+
+
+def _validate(model: type[AnyQuestion], arguments: Mapping[str, Any]) -> AnyQuestion:
+    """Return the question that a form asks. Raise InvalidArguments."""
+    try:
+        return model.model_validate(arguments)
+    except ValidationError as error:
+        raise InvalidArguments.from_validation_error(error) from error

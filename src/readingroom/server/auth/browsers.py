@@ -1,0 +1,155 @@
+"""Browsers: who looks at a page, by a session that began with a key, and what a form must carry."""
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from hashlib import sha256
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from starlette.requests import Request, cookie_parser
+from starlette.responses import Response
+from starlette.types import Scope
+
+from readingroom.protocol.pages import Role, Visitor
+from readingroom.server.auth.bearer import OPERATOR_SCOPE, WRITE_SCOPE, KeyAuth
+from readingroom.server.errors import ForbiddenOrigin, FormExpired, Unauthorized
+from readingroom.server.http.addresses import is_loopback, resolve_address
+from readingroom.server.settings import ServerSettings
+from readingroom.storage.browser_sessions import (
+    MAX_AGE_SECONDS,
+    BrowserSession,
+    BrowserSessions,
+)
+
+TOKEN_FIELD = "form_token"
+"""The hidden field of every form that changes something."""
+_SECURE_COOKIE = "__Host-rr"
+_LOOPBACK_COOKIE = "rr"
+"""On loopback without TLS, where some browsers refuse a cookie that is marked as secure."""
+_FORWARDED_HEADERS = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
+_SESSION_STATE = "browser_session"
+
+
+class Browsers:
+    """Lets people in: by a key on the sign-in page, or without one on a machine that needs none."""
+
+    def __init__(self, key_auth: KeyAuth, settings: ServerSettings) -> None:
+        self._key_auth = key_auth
+        self._settings = settings
+        self._sessions = BrowserSessions(settings.data)
+        # Stands for the session where nobody has to sign in.
+        self._open_secret = secrets.token_hex(32)
+
+    def find_user(self, scope: Scope) -> AuthenticatedUser | None:
+        """Return the holder of the key that this browser signed in with, if it is still valid."""
+        session_id = self._read_cookie(scope)
+        session = self._sessions.find(session_id) if session_id else None
+        if session is None:
+            return None
+        scope["state"][_SESSION_STATE] = session
+        return self._key_auth.find_user_by_digest(session.key_digest)
+
+    def identify_visitor(self, scope: Scope) -> Visitor | None:
+        """Return who looks at a page; None for somebody who has not signed in."""
+        user: AuthenticatedUser | None = scope.get("user")
+        if user is not None:
+            return Visitor(user.username, self._limit_role(_find_role(user)))
+        if self._key_auth.is_required:
+            return None
+        if self.is_this_machine(scope):
+            return Visitor("this machine", self._limit_role("operator"))
+        return Visitor("everybody", "reader")
+
+    def is_this_machine(self, scope: Scope) -> bool:
+        """Whether only somebody on this machine can be asking: no proxy, no other address."""
+        headers = {name for name, _ in scope["headers"]}
+        return (
+            is_loopback(self._settings.host)
+            and not self._settings.public_url
+            and not headers.intersection(_FORWARDED_HEADERS)
+        )
+
+    def sign_in(self, key: str) -> BrowserSession:
+        """Return a new session for the holder of a key. Raise Unauthorized for a wrong key."""
+        digest = self._key_auth.find_digest(key.strip().encode())
+        if digest is None:
+            raise Unauthorized("This key is not known here; check that it was copied whole")
+        return self._sessions.start(digest)
+
+    def sign_out(self, scope: Scope, response: Response) -> None:
+        """End the session of this browser."""
+        if session_id := self._read_cookie(scope):
+            self._sessions.end(session_id)
+        response.delete_cookie(self._choose_cookie(scope), path="/")
+
+    def set_cookie(self, scope: Scope, response: Response, session: BrowserSession) -> None:
+        """Give the browser its session."""
+        cookie_name = self._choose_cookie(scope)
+        response.set_cookie(
+            cookie_name,
+            session.session_id,
+            max_age=MAX_AGE_SECONDS,
+            path="/",
+            secure=cookie_name == _SECURE_COOKIE,
+            httponly=True,
+            # Not strict: a citation in a chat is a link from another site.
+            samesite="lax",
+        )
+
+    def make_form_token(self, scope: Scope, session: BrowserSession | None = None) -> str:
+        """Return what the forms of one page carry; another each time, so that compressing a page
+        reveals nothing of it.
+        """
+        nonce = secrets.token_hex(16)
+        return f"{nonce}.{self._sign(scope, nonce, session)}"
+
+    def check_form(self, scope: Scope, form: Mapping[str, str]) -> None:
+        """Raise ForbiddenOrigin or FormExpired unless a form came from one of our own pages."""
+        self.check_same_origin(scope)
+        nonce, _, signature = form.get(TOKEN_FIELD, "").partition(".")
+        expected = self._sign(scope, nonce, None)
+        if not hmac.compare_digest(signature.encode(), expected.encode()):
+            raise FormExpired("This form is too old, or you have signed in anew; load it again")
+
+    def check_same_origin(self, scope: Scope) -> None:
+        """Raise ForbiddenOrigin unless the request comes from a page of this very address."""
+        headers = dict(scope["headers"])
+        site = headers.get(b"sec-fetch-site")
+        if site == b"same-origin":
+            return
+        if site is None and self.is_own_origin(
+            scope, headers.get(b"origin", b"").decode("latin-1")
+        ):
+            return
+        raise ForbiddenOrigin("Only pages of this server may send its forms")
+
+    def is_own_origin(self, scope: Scope, origin: str) -> bool:
+        """Whether an Origin is this server's own: scheme, host and port."""
+        return bool(origin) and origin.lower() in (
+            resolve_address(Request(scope), None).lower(),
+            (self._settings.public_url or "").lower(),
+        )
+
+    def _sign(self, scope: Scope, nonce: str, new_session: BrowserSession | None) -> str:
+        session = new_session or scope["state"].get(_SESSION_STATE)
+        secret = session.session_id if session else self._open_secret
+        return hmac.new(secret.encode(), nonce.encode(), sha256).hexdigest()
+
+    def _read_cookie(self, scope: Scope) -> str | None:
+        cookies = cookie_parser(dict(scope["headers"]).get(b"cookie", b"").decode("latin-1"))
+        return cookies.get(self._choose_cookie(scope))
+
+    def _choose_cookie(self, scope: Scope) -> str:
+        host = Request(scope).url.hostname or ""
+        is_plain_loopback = scope["scheme"] == "http" and is_loopback(host)
+        is_behind_tls = (self._settings.public_url or "").startswith("https")
+        return _LOOPBACK_COOKIE if is_plain_loopback and not is_behind_tls else _SECURE_COOKIE
+
+    def _limit_role(self, role: Role) -> Role:
+        return "reader" if self._settings.read_only else role
+
+
+def _find_role(user: AuthenticatedUser) -> Role:
+    if OPERATOR_SCOPE in user.scopes:
+        return "operator"
+    return "editor" if WRITE_SCOPE in user.scopes else "reader"

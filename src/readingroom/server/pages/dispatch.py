@@ -1,0 +1,117 @@
+"""Answers the pages of the bases and of the server: who may open them, their forms, their files."""
+
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+from pydantic import BaseModel, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from readingroom.core.progress import no_progress
+from readingroom.protocol.pages import (
+    BasePage,
+    PagePicture,
+    PageRequest,
+    RenderedPage,
+    SeeOther,
+    SentFile,
+)
+from readingroom.protocol.sample import mark_document
+from readingroom.server.errors import RoleRequired, Unauthorized
+from readingroom.server.mcp.calls import make_call_from_scope
+from readingroom.server.pages.frame import JSON_PARAMETER, PageFrame
+from readingroom.server.settings import ServerSettings
+from readingroom.web.uploads import receive_form
+
+_PICTURE_SECONDS = 24 * 3600
+_SPOOL_FOLDER = "uploads"
+
+
+def make_page_routes(
+    pages: Iterable[BasePage], frame: PageFrame, settings: ServerSettings
+) -> list[BaseRoute]:
+    """Return a route for each page; those that change something are left out of a read-only
+    server.
+    """
+    allowed_pages = [page for page in pages if not (settings.read_only and page.method == "POST")]
+    return [
+        Route(page.path, partial(_answer, page, frame, settings), methods=[page.method])
+        for page in allowed_pages
+    ]
+
+
+async def _answer(
+    page: BasePage, frame: PageFrame, settings: ServerSettings, request: Request
+) -> Response:
+    visitor = frame.browsers.identify_visitor(request.scope)
+    if visitor is None:
+        raise Unauthorized("Sign in to open this page")
+    if not visitor.may_act_as(page.role):
+        raise RoleRequired(f"This takes a key of an {page.role}; yours is of a {visitor.role}")
+    async with _receive(page, frame, settings, request) as (fields, files):
+        answer = await page.render(
+            PageRequest(
+                parameters={**request.query_params, **fields, **request.path_params},
+                visitor=visitor,
+                call=make_call_from_scope(request.scope, no_progress),
+                is_sample=settings.sample,
+                form_token=frame.browsers.make_form_token(request.scope),
+                files=files,
+            )
+        )
+    match answer:
+        case SeeOther(address):
+            return RedirectResponse(address, 303)
+        case PagePicture(content, media_type):
+            kept = {"Cache-Control": f"private, max-age={_PICTURE_SECONDS}"}
+            return Response(content, media_type=media_type, headers=kept)
+        case RenderedPage() if request.query_params.get(JSON_PARAMETER) == "json":
+            return _respond_json(answer, settings.sample)
+        case RenderedPage():
+            return frame.respond(request.scope, answer)
+
+
+@contextlib.asynccontextmanager
+async def _receive(
+    page: BasePage, frame: PageFrame, settings: ServerSettings, request: Request
+) -> AsyncIterator[tuple[dict[str, str], Sequence[SentFile]]]:
+    """Yield the fields and the files of a form; files that nobody has moved are deleted after."""
+    if page.method == "GET":
+        yield {}, ()
+        return
+    # Before the body is read: who may not send it sends it in vain.
+    frame.browsers.check_same_origin(request.scope)
+    folder = settings.data / _SPOOL_FOLDER
+    max_bytes = page.max_upload_bytes or 0
+    make_path = partial(_make_spool_path, folder)
+    form = await receive_form(request, make_path, max_bytes, settings.max_body_bytes)
+    files = [SentFile(name, path) for name, path in form.files]
+    try:
+        frame.browsers.check_form(request.scope, form.fields)
+        yield form.fields, files
+    finally:
+        for file in files:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(partial(file.path.unlink, missing_ok=True))
+
+
+def _make_spool_path(folder: Path) -> Path:
+    return folder / f"page-{secrets.token_hex(16)}"
+
+
+def _respond_json(page: RenderedPage, is_sample: bool) -> Response:
+    body: Any = page.data
+    if isinstance(body, BaseModel):
+        body = body.model_dump(mode="json")
+    else:
+        body = _ANYTHING.dump_python(body, mode="json")
+    return JSONResponse(mark_document(body) if is_sample else body)
+
+
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)

@@ -1,0 +1,133 @@
+"""The frame around every page: menu, visitor, headers, compression."""
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Scope
+
+from readingroom.protocol.pages import RenderedPage, Role, Visitor
+from readingroom.server.auth.browsers import TOKEN_FIELD, Browsers
+from readingroom.web.templates import render_template
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+PAGE_HEADERS = {
+    "Content-Security-Policy": PAGE_POLICY,
+    # Not `no-referrer`: a browser would then not say where a form comes from.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    # Who has signed out must not read pages by going back.
+    "Cache-Control": "no-store",
+    # Programs get JSON at some of these addresses.
+    "Vary": "Accept, Accept-Encoding, Cookie",
+}
+JSON_PARAMETER = "format"
+"""`?format=json` gives what a page shows as JSON."""
+_MIN_COMPRESSED_BYTES = 500
+_FRAME_STATE = "page_frame"
+
+
+@dataclass(frozen=True, slots=True)
+class MenuEntry:
+    """A link that stands on every page."""
+
+    label: str
+    path: str
+    role: Role = "reader"
+    summary: str = ""
+    """What the home page says about it."""
+
+
+class PageFrame:
+    """Renders pages of one server into its frame."""
+
+    def __init__(self, browsers: Browsers, menu: Sequence[MenuEntry], is_sample: bool) -> None:
+        self.browsers = browsers
+        self._menu = menu
+        self._is_sample = is_sample
+
+    def respond(
+        self, scope: Scope, page: RenderedPage, headers: Mapping[str, str] = {}
+    ) -> Response:
+        """Return a page with its frame, compressed where the browser takes it."""
+        visitor = self.browsers.identify_visitor(scope)
+        html = render_template(
+            "frame.html",
+            page=page,
+            menu=self._list_menu(visitor),
+            path=scope["path"],
+            json_address=_make_json_address(scope) if page.data is not None else None,
+            visitor=visitor,
+            is_open=visitor is not None and "user" not in scope,
+            is_sample=self._is_sample,
+            form_token=self.browsers.make_form_token(scope),
+            token_field=TOKEN_FIELD,
+        )
+        return compress_text(
+            scope,
+            html.encode(),
+            "text/html; charset=utf-8",
+            page.status,
+            PAGE_HEADERS | dict(headers),
+        )
+
+    def _list_menu(self, visitor: Visitor | None) -> list[MenuEntry]:
+        if visitor is None:
+            return []
+        return [entry for entry in self._menu if visitor.may_act_as(entry.role)]
+
+
+def _make_json_address(scope: Scope) -> str:
+    query = scope["query_string"].decode("latin-1")
+    return f"{quote(scope['path'])}?{query}{'&' if query else ''}{JSON_PARAMETER}=json"
+
+
+def put_frame(scope: Scope, frame: PageFrame) -> None:
+    """Let whatever answers this request render pages."""
+    scope["state"][_FRAME_STATE] = frame
+
+
+def get_frame(scope: Scope) -> PageFrame:
+    """Return the frame for the pages of this server."""
+    frame: PageFrame = scope["state"][_FRAME_STATE]
+    return frame
+
+
+def render_page(
+    scope: Scope,
+    template_name: str,
+    title: str,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] = {},
+    **values: Any,
+) -> Response:
+    """Return the page that a template of `web/templates` makes of the values, in its frame."""
+    body = render_template(template_name, title=title, status=status, **values)
+    return get_frame(scope).respond(scope, RenderedPage(title, body, status=status), headers)
+
+
+def accepts_html(scope: Scope) -> bool:
+    """Whether a browser is asking: programs accept JSON, or do not say what they accept."""
+    return "text/html" in Headers(scope=scope).get("accept", "")
+
+
+def compress_text(
+    scope: Scope, body: bytes, media_type: str, status: int, headers: Mapping[str, str]
+) -> Response:
+    """Return a response whose body is compressed where the client takes it and it is worth it."""
+    sent_headers = {**headers, "Content-Type": media_type}
+    accepted = Headers(scope=scope).get("accept-encoding", "")
+    if "gzip" in accepted and len(body) >= _MIN_COMPRESSED_BYTES:
+        body = gzip.compress(body, 5, mtime=0)
+        sent_headers["Content-Encoding"] = "gzip"
+    return Response(body, status, sent_headers)

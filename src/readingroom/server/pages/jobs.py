@@ -1,0 +1,19 @@
+"""`/jobs/{id}`: how far a job has come, and what came of it."""
+
+from functools import partial
+
+import anyio.to_thread
+
+from readingroom.protocol.pages import BasePage, PageRequest, RenderedPage
+from readingroom.storage.jobs.store import JobStore
+from readingroom.web.templates import render_template
+
+
+def make_job_pages(jobs: JobStore) -> list[BasePage]:
+    """Return the page of one job."""
+    return [BasePage("/jobs/{job_id}", partial(_show_job, jobs), role="editor")]
+
+
+async def _show_job(jobs: JobStore, request: PageRequest) -> RenderedPage:
+    job = await anyio.to_thread.run_sync(jobs.get, request.get("job_id"))
+    return RenderedPage(job.title, render_template("job.html", job=job), data=job)

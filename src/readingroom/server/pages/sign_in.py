@@ -1,0 +1,90 @@
+"""`/sign-in` and `/sign-out`: a key becomes a session of this browser."""
+
+from typing import NoReturn
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from readingroom.core.errors import KnowledgeError
+from readingroom.server.auth.bearer import log_refusal
+from readingroom.server.errors import Unauthorized
+from readingroom.server.http.addresses import is_loopback
+from readingroom.server.http.errors import SIGN_IN_PATH
+from readingroom.server.pages.frame import PageFrame, render_page
+from readingroom.web.uploads import receive_form
+
+_MAX_FORM_BYTES = 16 * 1024
+
+
+class SignInPages:
+    """The two pages by which people come in and leave."""
+
+    def __init__(self, frame: PageFrame) -> None:
+        self._browsers = frame.browsers
+
+    def make_routes(self) -> list[BaseRoute]:
+        """Return their routes."""
+        return [
+            Route(SIGN_IN_PATH, self.show_form, methods=["GET"]),
+            Route(SIGN_IN_PATH, self.sign_in, methods=["POST"]),
+            Route("/sign-out", self.sign_out, methods=["POST"]),
+        ]
+
+    async def show_form(self, request: Request) -> Response:
+        """Show the form, or pass on who has no need of it."""
+        target = read_local_target(request.query_params.get("next", ""))
+        if self._browsers.identify_visitor(request.scope):
+            return RedirectResponse(target, 303)
+        return self._render_form(request, target, None)
+
+    async def sign_in(self, request: Request) -> Response:
+        """Take the key, and send the browser to where it wanted to go."""
+        self._browsers.check_same_origin(request.scope)
+        form = await _receive_fields(request)
+        target = read_local_target(form.get("next", ""))
+        try:
+            session = self._browsers.sign_in(form.get("key", ""))
+        except Unauthorized as refusal:
+            log_refusal(refusal, request.scope)
+            return self._render_form(request, target, refusal)
+        response = RedirectResponse(target, 303)
+        self._browsers.set_cookie(request.scope, response, session)
+        return response
+
+    async def sign_out(self, request: Request) -> Response:
+        """End the session of this browser."""
+        self._browsers.check_form(request.scope, await _receive_fields(request))
+        response = RedirectResponse(SIGN_IN_PATH, 303)
+        self._browsers.sign_out(request.scope, response)
+        return response
+
+    def _render_form(
+        self, request: Request, target: str, refusal: KnowledgeError | None
+    ) -> Response:
+        host = request.url.hostname or ""
+        return render_page(
+            request.scope,
+            "sign_in.html",
+            "Sign in",
+            status=401 if refusal else 200,
+            target=target,
+            message=refusal.message if refusal else None,
+            # A browser keeps a secure cookie of such an address for no one.
+            is_unprotected=request.url.scheme == "http" and not is_loopback(host),
+        )
+
+
+def read_local_target(address: str) -> str:
+    """Return an address on this server, `/` for anything that could lead elsewhere."""
+    is_local = address.startswith("/") and not address.startswith("//") and address.isprintable()
+    return address if is_local and "\\" not in address else "/"
+
+
+async def _receive_fields(request: Request) -> dict[str, str]:
+    form = await receive_form(request, _refuse_file, 0, _MAX_FORM_BYTES)
+    return form.fields
+
+
+def _refuse_file() -> NoReturn:
+    raise AssertionError("a form without a field for files has none")

@@ -1,0 +1,90 @@
+"""The console as a whole: the pages of every base in one frame, its menu, its assets, its jobs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope
+
+from readingroom.protocol.pages import BasePage
+from readingroom.protocol.spec import KnowledgeBase
+from readingroom.server.auth.browsers import Browsers
+from readingroom.server.pages.dispatch import make_page_routes
+from readingroom.server.pages.frame import MenuEntry, PageFrame
+from readingroom.server.pages.jobs import make_job_pages
+from readingroom.server.pages.sign_in import SignInPages
+from readingroom.server.settings import ServerSettings
+from readingroom.storage.jobs.runner import JobRunner
+from readingroom.storage.jobs.store import JobStore
+from readingroom.web.assets import ASSET_PREFIX, load_assets
+
+_MENU_ORDER = ("Search", "Policies", "Applications", "Records", "Guidance", "Operations")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the server needs of its pages."""
+
+    routes: Sequence[BaseRoute]
+    frame: PageFrame
+    menu: Sequence[MenuEntry]
+    job_runner: JobRunner
+
+
+def build_site(
+    bases: Sequence[KnowledgeBase], browsers: Browsers, settings: ServerSettings
+) -> Site:
+    """Return the pages of all bases, those to sign in, and the runner of the jobs they begin."""
+    jobs = JobStore(settings.data)
+    base_pages = [base.pages(jobs) for base in bases]
+    pages = [page for part in base_pages for page in part.pages] + make_job_pages(jobs)
+    menu = _make_menu(pages)
+    frame = PageFrame(browsers, menu, settings.sample)
+    handlers = {kind: handler for part in base_pages for kind, handler in part.job_handlers.items()}
+    routes: list[BaseRoute] = [
+        Route(f"{ASSET_PREFIX}{{digest}}/{{file_name}}", _show_asset),
+        *SignInPages(frame).make_routes(),
+        *make_page_routes(pages, frame, settings),
+    ]
+    return Site(routes, frame, menu, JobRunner(jobs, handlers))
+
+
+def make_page_test(routes: Sequence[BaseRoute]) -> Callable[[Scope], bool]:
+    """Return a function that tells whether a request is for one of these pages."""
+
+    def is_page(scope: Scope) -> bool:
+        return any(route.matches(scope)[0] is not Match.NONE for route in routes)
+
+    return is_page
+
+
+def _make_menu(pages: Sequence[BasePage]) -> list[MenuEntry]:
+    entries = [
+        MenuEntry(page.menu_label, page.path, page.role, page.summary)
+        for page in pages
+        if page.menu_label
+    ]
+    return sorted(entries, key=_rank_entry)
+
+
+def _rank_entry(entry: MenuEntry) -> tuple[int, str]:
+    """Return what the menu is sorted by: a base that is not known here comes last."""
+    is_known = entry.label in _MENU_ORDER
+    return (_MENU_ORDER.index(entry.label) if is_known else len(_MENU_ORDER), entry.label)
+
+
+async def _show_asset(request: Request) -> Response:
+    asset = load_assets().get(request.url.path)
+    if asset is None:
+        return Response(status_code=404)
+    headers = {
+        # The address changes with the content.
+        "Cache-Control": "public, max-age=31536000, immutable",
+        "Vary": "Accept-Encoding",
+    }
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers["Content-Encoding"] = "gzip"
+        return Response(asset.compressed, headers=headers, media_type=asset.media_type)
+    return Response(asset.content, headers=headers, media_type=asset.media_type)

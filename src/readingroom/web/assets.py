@@ -1,0 +1,58 @@
+"""The style sheet, the scripts and the icon of the pages, under addresses that change with them."""
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent / "assets"
+_MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+ASSET_PREFIX = "/assets/"
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file that pages load."""
+
+    address: str
+    """With a digest of its content, so that browsers may keep it for good."""
+    media_type: str
+    content: bytes
+    compressed: bytes
+    """The same with gzip."""
+
+
+def get_asset_address(file_name: str) -> str:
+    """Return the address of a file in `web/assets`."""
+    return _load_assets_by_name()[file_name].address
+
+
+@cache
+def load_assets() -> dict[str, Asset]:
+    """Return every asset by its address."""
+    return {asset.address: asset for asset in _load_assets_by_name().values()}
+
+
+@cache
+def _load_assets_by_name() -> dict[str, Asset]:
+    return {
+        path.name: _load_asset(path)
+        for path in sorted(_FOLDER.iterdir())
+        if path.suffix in _MEDIA_TYPES
+    }
+
+
+def _load_asset(path: Path) -> Asset:
+    content = path.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    return Asset(
+        address=f"{ASSET_PREFIX}{digest}/{path.name}",
+        media_type=_MEDIA_TYPES[path.suffix],
+        content=content,
+        compressed=gzip.compress(content, mtime=0),
+    )

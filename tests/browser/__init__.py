@@ -1,0 +1,1 @@
+"""The console in a real browser: Chromium, driven by Playwright, checked by axe."""

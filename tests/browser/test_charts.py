@@ -1,0 +1,83 @@
+"""Charts: each names its finding, has the table it was drawn from, and runs nothing it shows."""
+
+import datetime as dt
+from xml.etree import ElementTree
+
+import pytest
+
+from readingroom.web.charts import (
+    Bar,
+    Bin,
+    Chart,
+    Edge,
+    GanttRow,
+    StackedRow,
+    TimeSpan,
+    draw_bars,
+    draw_gantt,
+    draw_graph,
+    draw_histogram,
+    draw_sparkline,
+    draw_stacked,
+)
+from tests.requirements import requirement
+
+HOSTILE = '"><script>alert(1)</script>‮' + "w" * 10_000 + "🙂"
+FINDING = f"A finding {HOSTILE[:30]}"
+DAY = dt.date(2025, 4, 14)
+HEADERS = ("What", "How many")
+
+CHARTS = {
+    "bars": draw_bars([Bar(HOSTILE, 3, "/x"), Bar("b", 0)], FINDING, HEADERS),
+    "gantt": draw_gantt(
+        [
+            GanttRow(
+                HOSTILE,
+                [
+                    TimeSpan(
+                        "old", dt.date(2012, 3, 27), dt.date(2018, 7, 24), "superseded", "/old"
+                    ),
+                    TimeSpan(HOSTILE, dt.date(2019, 2, 19), None, "active"),
+                ],
+            )
+        ],
+        DAY,
+        FINDING,
+    ),
+    "histogram": draw_histogram([Bin(HOSTILE, 3, "/x"), Bin("none", 0)], FINDING, HEADERS),
+    "stacked": draw_stacked([StackedRow(HOSTILE, [1, 2])], ["yes", HOSTILE], FINDING, "Party", 3),
+    "sparkline": draw_sparkline([0, 3, 1.5], FINDING, HEADERS),
+    "graph": draw_graph(HOSTILE, [Edge("cites", HOSTILE, "/x", HOSTILE)], FINDING),
+}
+
+
+@requirement("room:console")
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_chart_is_named_by_its_finding_and_shows_hostile_text_as_text(name: str) -> None:
+    chart: Chart = CHARTS[name]
+    root = ElementTree.fromstring(str(chart.svg))
+    assert root.get("aria-label") == FINDING
+    elements = {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert "script" not in elements
+    # Links inside an image could not be reached.
+    assert root.get("role") == ("group" if "a" in elements else "img")
+    assert all(len(row) == len(chart.headers) for row in chart.rows) and chart.rows
+
+
+def test_a_timeline_shows_the_gap_and_the_day() -> None:
+    root = ElementTree.fromstring(str(CHARTS["gantt"].svg))
+    kinds = [element.get("class") for element in root.iter()]
+    assert kinds.count("gap") == 1 and kinds.count("day") == 1
+    assert kinds.count("span active") == kinds.count("span superseded") == 1
+
+
+@pytest.mark.parametrize("count", [0, 1, 400])
+def test_charts_of_nothing_and_of_much_can_be_drawn(count: int) -> None:
+    draw_bars([Bar(str(number), number) for number in range(count)], FINDING, HEADERS)
+    draw_histogram([Bin(str(number), number) for number in range(count)], FINDING, HEADERS)
+    draw_sparkline([float(number) for number in range(count)], FINDING, HEADERS)
+    draw_stacked([StackedRow("x", [number]) for number in range(count)], ["n"], FINDING, "x")
+    draw_graph("x", [Edge("cites", str(number), None, "") for number in range(count)], FINDING)
+    first, last = dt.date.min, dt.date.max
+    spans = [TimeSpan(str(number), first, last, "active") for number in range(count)]
+    draw_gantt([GanttRow("x", spans)], DAY, FINDING)

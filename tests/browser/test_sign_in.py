@@ -1,0 +1,174 @@
+"""People sign in with a key: the way to a page and back, roles, revoking, forms of other pages."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from playwright.async_api import Browser
+
+from readingroom.storage.browser_sessions import MAX_AGE_SECONDS, MAX_IDLE_SECONDS, BrowserSessions
+from readingroom.storage.keys import KeyRing
+from tests.requirements import requirement
+from tests.support.browser import open_page
+from tests.support.kit import HANG_SECONDS, Served, rpc, serving
+
+pytestmark = pytest.mark.anyio
+
+CITATION = "/read?id=text:kb"
+HTML = {"Accept": "text/html"}
+
+
+@pytest.fixture(scope="module")
+def keyed_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with `MCP_API_KEY`, and a text to read."""
+    folder = tmp_path_factory.mktemp("keyed")
+    text = folder / "kb.txt"
+    text.write_text("Bicycles are parked under cover.", "utf-8")
+    env = {"MCP_API_KEY": "sesame-sesame-sesame", "READINGROOM_RATE_LIMIT": "60000"}
+    with serving(data=folder / "data", env={**env, "KB_FILE": str(text)}) as served:
+        yield served
+
+
+@contextmanager
+def sign_in(served: Served, key: str) -> Iterator[httpx2.Client]:
+    """A browser's cookie jar, signed in."""
+    with httpx2.Client(
+        base_url=served.url, headers=HTML, timeout=HANG_SECONDS, trust_env=False
+    ) as client:
+        form = {"key": key, "next": "/"}
+        response = client.post("/sign-in", data=form, headers={"Origin": served.url})
+        assert response.status_code == 303, response.text
+        yield client
+
+
+@requirement("room:sign-in")
+async def test_a_citation_leads_to_sign_in_and_from_there_to_its_passage(
+    browser: Browser, keyed_room: Served
+) -> None:
+    async with open_page(browser, keyed_room.url) as watched:
+        await watched.open(CITATION)
+        assert "/sign-in?next=" in watched.page.url
+        assert await watched.list_violations() == []
+        await watched.page.get_by_label("Your key").fill("wrong")
+        await watched.page.get_by_role("button", name="Sign in").click()
+        await watched.page.get_by_role("alert").wait_for()
+        assert await watched.list_violations() == []
+        await watched.page.get_by_label("Your key").fill("sesame-sesame-sesame")
+        await watched.page.get_by_role("button", name="Sign in").click()
+        await watched.page.wait_for_url(f"**{CITATION}")
+        assert "under cover" in await watched.page.locator(".passage").inner_text()
+        cookies = await watched.page.context.cookies()
+        (cookie,) = [cookie for cookie in cookies if cookie.get("name") == "rr"]
+        assert (cookie.get("sameSite"), cookie.get("httpOnly")) == ("Lax", True)
+        # From a page of another site, as a chat is one.
+        await watched.page.goto("about:blank")
+        await watched.page.set_content(f'<a href="{keyed_room.url}{CITATION}">cited</a>')
+        await watched.page.get_by_text("cited").click()
+        await watched.page.wait_for_url(f"**{CITATION}")
+        await watched.page.get_by_role("button", name="Sign out").click()
+        await watched.page.wait_for_url("**/sign-in")
+        await watched.open(CITATION)
+        assert "/sign-in" in watched.page.url
+
+
+@requirement("room:sign-in")
+@pytest.mark.parametrize(
+    "target", ["//evil.example/", "https://evil.example/", "/\\evil.example", "javascript:alert(1)"]
+)
+def test_sign_in_leads_to_no_other_site(keyed_room: Served, target: str) -> None:
+    response = httpx2.post(
+        keyed_room.url + "/sign-in",
+        data={"key": "sesame-sesame-sesame", "next": target},
+        headers={"Origin": keyed_room.url},
+        trust_env=False,
+    )
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+
+
+@requirement("room:sign-in")
+def test_a_session_opens_pages_and_nothing_that_programs_use(keyed_room: Served) -> None:
+    with sign_in(keyed_room, "sesame-sesame-sesame") as client:
+        assert client.get(CITATION).status_code == 200
+        assert client.get("/docs").status_code == 200
+        for path in ("/metrics", "/v1/bills", "/api/v1/policies", "/openapi.json"):
+            assert client.get(path).status_code == 401, path
+        assert client.post("/mcp", json=rpc("tools/list")).status_code == 401
+        assert client.post("/text/mcp", json=rpc("tools/list")).status_code == 401
+
+
+@requirement("room:sign-in")
+def test_who_has_not_signed_in_is_led_to_the_form_and_programs_are_refused(
+    keyed_room: Served,
+) -> None:
+    led = keyed_room.get(CITATION, **HTML)
+    assert (led.status_code, led.headers["location"]) == (
+        303,
+        "/sign-in?next=%2Fread%3Fid%3Dtext%3Akb",
+    )
+    assert keyed_room.get(CITATION).status_code == 401
+
+
+@requirement("room:sign-in")
+def test_a_revoked_key_ends_its_sessions_at_the_next_request(keyed_room: Served) -> None:
+    keys = KeyRing(keyed_room.data)
+    secret = keys.add("ann", read_only=True)
+    with sign_in(keyed_room, secret) as client:
+        page = client.get(CITATION)
+        assert page.status_code == 200 and "ann, reader" in page.text
+        keys.revoke("ann")
+        assert client.get(CITATION).status_code == 303
+
+
+@requirement("room:sign-in")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "http://localhost:3000"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+        {},
+    ],
+)
+def test_a_form_of_another_page_is_refused(keyed_room: Served, headers: dict[str, str]) -> None:
+    with sign_in(keyed_room, "sesame-sesame-sesame") as client:
+        assert client.post("/sign-out", data={}, headers=headers).status_code == 403
+        # From our own page, but without its token.
+        own = {"Origin": keyed_room.url}
+        assert client.post("/sign-out", data={}, headers=own).status_code == 403
+        assert client.get(CITATION).status_code == 200
+
+
+@requirement("room:sign-in")
+def test_without_a_key_pages_of_other_ports_change_nothing_over_rest(room: Served) -> None:
+    policy = {"source": "FOREIGN", "title": "Foreign", "category": "national_policy"}
+    for origin in ("http://localhost:3000", "http://127.0.0.1:1"):
+        response = httpx2.post(
+            room.url + "/api/v1/policies", json=policy, headers={"Origin": origin}, trust_env=False
+        )
+        assert response.status_code == 403, origin
+    assert httpx2.post(
+        room.url + "/text/mcp",
+        json=rpc("tools/list"),
+        headers={"Origin": "http://localhost:6274", "Accept": "application/json"},
+        trust_env=False,
+    ).status_code not in (401, 403)
+
+
+def test_a_session_ends_when_it_is_idle_or_old(tmp_path: Path) -> None:
+    now = 1_000_000.0
+    sessions = BrowserSessions(tmp_path, lambda: now)
+    session = sessions.start("ab" * 32)
+    assert sessions.find(session.session_id) == session
+    for _ in range(25):  # in use all the time, it ends all the same
+        now += MAX_IDLE_SECONDS - 1
+        if now - 1_000_000 > MAX_AGE_SECONDS:
+            break
+        assert sessions.find(session.session_id) == session
+    assert sessions.find(session.session_id) is None
+    idle = sessions.start("ab" * 32)
+    now += MAX_IDLE_SECONDS + 1
+    assert sessions.find(idle.session_id) is None
+    assert idle.session_id.encode() not in (tmp_path / "sessions.db").read_bytes()

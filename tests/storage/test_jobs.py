@@ -1,0 +1,132 @@
+"""Jobs outlive the request and the process that began them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from readingroom.storage.errors import JobNotFound
+from readingroom.storage.jobs.runner import JobRunner, ReportPercent
+from readingroom.storage.jobs.store import MAX_ATTEMPTS, SILENT_SECONDS, BackgroundJob, JobStore
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+KINDS = ("toy.count",)
+
+
+class Clock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 1_000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@requirement("room:jobs")
+def test_a_job_is_claimed_once_and_reports_until_it_is_done(tmp_path: Path) -> None:
+    jobs = JobStore(tmp_path)
+    assert jobs.claim(KINDS, "ann") is None and jobs.list_newest() == []
+    added = jobs.add("toy.count", "Count to <three>", {"to": 3})
+    assert (added.state, added.percent) == ("queued", 0)
+    claimed = jobs.claim(KINDS, "ann")
+    assert claimed is not None and claimed.question == {"to": 3}
+    assert jobs.claim(KINDS, "ben") is None
+    assert jobs.report(added.id, "ann", 40, "counting")
+    assert (jobs.get(added.id).percent, jobs.get(added.id).phase) == (40, "counting")
+    assert not jobs.report(added.id, "ben", 99, "meddling")
+    assert jobs.finish(added.id, "ann", {"counted": 3})
+    ended = jobs.get(added.id)
+    assert (ended.state, ended.outcome, ended.has_ended) == ("done", {"counted": 3}, True)
+    assert [job.id for job in jobs.list_newest(kind_prefix="toy.")] == [added.id]
+    assert jobs.list_newest(kind_prefix="other.") == []
+    with pytest.raises(JobNotFound):
+        jobs.get("nothing")
+
+
+@requirement("room:jobs")
+def test_a_job_whose_worker_fell_silent_is_claimed_again_and_not_for_ever(tmp_path: Path) -> None:
+    clock = Clock()
+    jobs = JobStore(tmp_path, clock)
+    job = jobs.add("toy.count", "Count", {})
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        claimed = jobs.claim(KINDS, f"worker {attempt}")
+        assert claimed is not None and claimed.attempts == attempt
+        clock.seconds += SILENT_SECONDS - 1
+        assert jobs.beat(job.id, f"worker {attempt}")
+        assert jobs.claim(KINDS, "too early") is None
+        clock.seconds += SILENT_SECONDS + 1
+    assert jobs.claim(KINDS, "too often") is None
+    assert jobs.get(job.id).state == "failed"
+    assert "interrupted" in jobs.get(job.id).error
+    assert not jobs.finish(job.id, "worker 1", {})
+
+
+async def run_until(
+    jobs: JobStore, job: BackgroundJob, state: str, handlers: Mapping[str, Any]
+) -> BackgroundJob:
+    """Run jobs until this one has come so far."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(JobRunner(jobs, handlers).run)
+        with anyio.fail_after(300):
+            while jobs.get(job.id).state != state:  # noqa: ASYNC110 (another process may write)
+                await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+    return jobs.get(job.id)
+
+
+@requirement("room:jobs")
+async def test_a_runner_that_is_stopped_leaves_its_job_to_the_next(tmp_path: Path) -> None:
+    jobs = JobStore(tmp_path)
+    job = jobs.add("toy.count", "Count", {"to": 2})
+
+    async def hang(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
+        await report(10, "hanging")
+        await anyio.sleep_forever()
+        return {}
+
+    async def count(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
+        await report(50, "counting")
+        return {"counted": question["to"]}
+
+    left = await run_until(jobs, job, "running", {"toy.count": hang})
+    assert (left.state, left.attempts) == ("queued", 0)
+    done = await run_until(jobs, job, "done", {"toy.count": count})
+    assert (done.outcome, done.percent, done.attempts) == ({"counted": 2}, 100, 1)
+
+
+@requirement("room:jobs")
+async def test_what_a_killed_process_was_doing_is_begun_again_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    jobs = JobStore(tmp_path)
+    job = jobs.add("toy.count", "Count", {})
+    jobs.claim(KINDS, "killed")
+
+    async def count(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
+        return {"counted": 0}
+
+    done = await run_until(jobs, job, "done", {"toy.count": count})
+    assert done.attempts == 2
+
+
+@requirement("room:jobs")
+async def test_a_job_that_fails_says_why_and_the_next_one_is_done(tmp_path: Path) -> None:
+    jobs = JobStore(tmp_path)
+    bad = jobs.add("toy.count", "Count", {"to": "no number"})
+    good = jobs.add("toy.count", "Count", {"to": 1})
+
+    async def count(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
+        if question["to"] == "no number":
+            raise JobNotFound("There is nothing to count")
+        return {}
+
+    await run_until(jobs, good, "done", {"toy.count": count})
+    assert (jobs.get(bad.id).state, jobs.get(bad.id).error) == (
+        "failed",
+        "There is nothing to count",
+    )
