@@ -26,9 +26,11 @@ from readingroom.protocol.pages import (
 from readingroom.protocol.sample import SAMPLE_PREFIX
 from readingroom.protocol.search import DeskHit, DeskRecord, SearchRequest
 from readingroom.protocol.tool import Question
-from readingroom.web.templates import format_day, format_words, render_template
+from readingroom.web.templates import format_day, format_words, reflow, render_template
 
 _render = partial(render_template, folder=Path(__file__).parent / "templates")
+_MAX_MARKED_CHARS = 400
+"""Of a passage in an address."""
 AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 
 # The fields of a record that are shown, whatever its base, in this order.
@@ -130,7 +132,7 @@ class DeskPages:
             citation=citation,
             validity=_describe_validity(record.record),
             facts=list(_list_facts(record)),
-            text=_mark_quotation(record.text, request.get("quote")),
+            text=_mark_quotation(reflow(record.text), reflow(request.get("quote"))),
             next_part=_make_read_address(record.id, record.next_offset),
             aid=aid,
             record_id=record.id,
@@ -224,7 +226,15 @@ class _Hit:
     def make(cls, hit: DeskHit) -> "_Hit":
         terms = hit.parts.matched_terms if hit.parts else ()
         validity = _describe_validity(hit.in_force.model_dump()) if hit.in_force else ""
-        return cls(hit, _make_read_address(hit.id) or "", _mark_terms(hit.snippet, terms), validity)
+        return cls(hit, _link_hit(hit), _mark_terms(reflow(hit.snippet), terms), validity)
+
+
+def _link_hit(hit: DeskHit) -> str:
+    """Return the address of a hit; of a whole page, with the passage to be marked on it."""
+    address = _make_read_address(hit.id) or ""
+    is_page = "#page=" in hit.id
+    passage = quote(hit.snippet[:_MAX_MARKED_CHARS], safe="")
+    return f"{address}&quote={passage}" if is_page else address
 
 
 def _mark_terms(passage: str, terms: Sequence[str]) -> Markup:

@@ -20,9 +20,12 @@ from readingroom.federation.service import DeskService
 from readingroom.protocol.errors import FederalDialect
 from readingroom.protocol.pages import BasePages
 from readingroom.protocol.search import DeskRecord, PageLinks, SearchAdapter
-from readingroom.protocol.spec import BaseSpec, KnowledgeBase
+from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
 from readingroom.protocol.tool import Tool, ToolCall, make_tool
 from readingroom.storage.jobs.store import JobStore
+
+# Imported for servers alone: Jinja2 would slow every command down.
+_MAKE_PAGES = LazyImport("readingroom.federation.pages:make_pages")
 
 
 def open_desk(
@@ -63,10 +66,9 @@ def open_desk(
 
 
 def _make_pages(service: DeskService, bases: Sequence[KnowledgeBase], jobs: JobStore) -> BasePages:
-    # Imported for servers alone: Jinja2 would slow every command down.
-    from readingroom.federation.pages import make_pages
-
-    return make_pages(service, {base.name: base.pages(jobs) for base in bases})
+    base_pages = {base.name: base.pages(jobs) for base in bases}
+    pages: BasePages = _MAKE_PAGES(service, base_pages)
+    return pages
 
 
 def _make_adapters(

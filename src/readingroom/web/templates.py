@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +14,8 @@ from markupsafe import Markup
 from readingroom import __version__
 from readingroom.web.assets import get_asset_address
 
+_FULL_LINE_CHARS = 45
+"""A shorter line ended because its author ended it."""
 _OUR_TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -44,6 +47,24 @@ def format_number(number: float) -> str:
 def format_words(identifier: str) -> str:
     """Return a name from a program as people write it: `transport_assessment` in plain words."""
     return identifier.replace("_", " ").replace("-", " ").strip().capitalize()
+
+
+def reflow(passage: str) -> str:
+    """Return a passage whose lines were broken at the edge of a page, with its paragraphs joined.
+
+    Short lines, and rows of tables, stay as they are.
+    """
+    lines = passage.split("\n")
+    joined = lines[:1]
+    for previous, line in pairwise(lines):
+        is_broken = (
+            len(previous) >= _FULL_LINE_CHARS and line.strip() and "|" not in previous + line
+        )
+        if is_broken:
+            joined[-1] = f"{joined[-1].rstrip()} {line.lstrip()}"
+        else:
+            joined.append(line)
+    return "\n".join(joined)
 
 
 def quote_for_url(value: object) -> str:

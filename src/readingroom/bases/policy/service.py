@@ -53,6 +53,7 @@ from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext
+from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import open_in_thread
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.handover import sweep_handover
@@ -132,6 +133,11 @@ class PolicyService:
     async def warm_up(self) -> None:
         """Load what the first search waits for; raise `ModelUnavailable` without a model."""
         await self.store.warm_up()
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """What reads and draws the pages of PDFs."""
+        return self._context.pipeline
 
     @property
     def today(self) -> date:

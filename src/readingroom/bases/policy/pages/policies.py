@@ -21,14 +21,16 @@ from readingroom.bases.policy.models import (
     SectionChange,
     VerifyPolicyQuote,
 )
+from readingroom.bases.policy.pages.pictures import PolicyPictures
 from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
-from readingroom.core.errors import InvalidArguments
+from readingroom.core.errors import InvalidArguments, KnowledgeError
 from readingroom.protocol.pages import (
     BasePage,
     BasePages,
     PageLink,
+    PagePicture,
     PageRequest,
     ReadingAid,
     RenderedPage,
@@ -39,11 +41,13 @@ from readingroom.protocol.search import DeskRecord, SearchRequest
 from readingroom.protocol.tool import Question, ToolCall
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import Chart, GanttRow, TimeSpan, draw_gantt
+from readingroom.web.marks import show_marked_page
 from readingroom.web.templates import format_day, render_template
 
 _render = partial(render_template, folder=Path(__file__).parent / "templates")
 AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 
+_PICTURE_DPI = 100
 _REASONS = {
     "date_before_first_revision": "its first revision came later",
     "date_in_gap": "no revision was in force on that day",
@@ -75,6 +79,7 @@ def make_pages(service: PolicyService, jobs: JobStore) -> BasePages:
             BasePage("/policies/{source}", pages.show_policy),
             BasePage("/policies/{source}/compare", pages.compare),
             BasePage("/policies/{source}/{revision_id}", pages.show_revision),
+            BasePage("/policies/{source}/{revision_id}/pages/{page:int}.webp", pages.draw_page),
         ],
         aid_reading=pages.aid_reading,
         list_unasked=pages.list_unasked,
@@ -87,6 +92,7 @@ class PolicyPages:
     def __init__(self, service: PolicyService) -> None:
         self._service = service
         self._admin = PolicyAdmin(service)
+        self._pictures = PolicyPictures(service)
 
     async def show_policies(self, request: PageRequest) -> RenderedPage:
         """Return every policy as a line over time, with the day that is asked for."""
@@ -237,10 +243,36 @@ class PolicyPages:
         ]
         related += _link_changes(policy, str(revision_id))
         return ReadingAid(
+            picture=await self._show_picture(request, record),
             previous=make_link(refs[place - 1]) if place > 0 else None,
             next=make_link(refs[place + 1]) if 0 <= place < len(refs) - 1 else None,
             related=related,
         )
+
+    async def draw_page(self, request: PageRequest) -> PagePicture:
+        """Return a page of a revision as a picture."""
+        picture = await self._pictures.draw_page(
+            request.get("source"),
+            request.get("revision_id"),
+            int(request.parameters["page"]),
+            _PICTURE_DPI,
+        )
+        return PagePicture(picture, "image/webp")
+
+    async def _show_picture(self, request: PageRequest, record: DeskRecord) -> str:
+        """Return the first page of a passage with the passage marked; nothing without the PDF."""
+        details = record.record
+        pages = details.get("page_numbers") or [details.get("page_number")]
+        source, revision_id = str(details["source"]), str(details["revision_id"])
+        if not pages[0]:
+            return ""
+        passage = request.get("quote") or record.text
+        try:
+            marks = await self._pictures.mark_passage(source, revision_id, pages[0], passage)
+        except KnowledgeError:  # the text can be read all the same
+            return ""
+        address = f"/policies/{source}/{revision_id}/pages/{pages[0]}.webp"
+        return show_marked_page(address, f"Page {pages[0]} of {source}", marks)
 
     async def list_unasked(self, request: SearchRequest, call: ToolCall) -> Sequence[Unasked]:
         """Return the policies that a search leaves out on its day, each with the reason."""

@@ -1,8 +1,7 @@
 """The documents base's pages: applications, their documents by kind, pages as pictures, uploads."""
 
 import secrets
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,16 +13,22 @@ from markupsafe import Markup
 from pydantic import ValidationError
 
 from readingroom.bases.documents.ids import format_doc_id
-from readingroom.bases.documents.ingest.batch import BatchFile
 from readingroom.bases.documents.models import (
     EXPECTED_TYPES,
     ApplicationOverview,
     Overview,
+    PageMark,
     RemoveDocument,
     SetApplication,
 )
+from readingroom.bases.documents.pages.uploads import (
+    UPLOAD_JOB,
+    UploadJobs,
+    make_application_address,
+    move_files,
+)
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.core.errors import InvalidArguments, RecordNotFound
+from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.pages import (
     BasePage,
     BasePages,
@@ -33,23 +38,21 @@ from readingroom.protocol.pages import (
     ReadingAid,
     RenderedPage,
     SeeOther,
-    SentFile,
     ToolExample,
 )
 from readingroom.protocol.search import DeskRecord
 from readingroom.protocol.tool import Question
-from readingroom.storage.jobs.runner import ReportPercent
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import Chart, StackedRow, draw_stacked
+from readingroom.web.marks import show_marked_page
 from readingroom.web.templates import format_words, render_template
 
 _render = partial(render_template, folder=Path(__file__).parent / "templates")
 AnyModel = TypeVar("AnyModel", bound=Question)
 
-UPLOAD_JOB = "documents.upload"
 _MAX_UPLOAD_BYTES = 2**30
 """Of all files of one form together."""
-_PICTURE_DPI = 80
+_PICTURE_DPI = 100
 
 
 def make_pages(service: DocumentsService, jobs: JobStore) -> BasePages:
@@ -75,7 +78,7 @@ def make_pages(service: DocumentsService, jobs: JobStore) -> BasePages:
             BasePage("/documents/{document_id}/remove", pages.ask_removal, "GET", "editor"),
             BasePage("/documents/{document_id}/remove", pages.remove, "POST", "editor"),
             BasePage("/documents/{document_id}/pages/{page:int}", pages.show_page),
-            BasePage("/documents/{document_id}/pages/{page:int}.png", pages.draw_page),
+            BasePage("/documents/{document_id}/pages/{page:int}.webp", pages.draw_page),
         ],
         job_handlers={UPLOAD_JOB: UploadJobs(service).run},
         aid_reading=pages.aid_reading,
@@ -120,7 +123,7 @@ class DocumentPages:
         fields = {name: request.get(name) for name in names}
         change = _validate(SetApplication, {"reference": request.get("ref"), **fields})
         await self._service.set_application(change)
-        return SeeOther(_make_application_address(request.get("ref")))
+        return SeeOther(make_application_address(request.get("ref")))
 
     async def add_files(self, request: PageRequest) -> SeeOther:
         """Queue the reading of uploaded files, and lead to the page of that job."""
@@ -128,7 +131,7 @@ class DocumentPages:
         if not request.files:
             raise InvalidArguments([{"field": "files", "message": "choose at least one file"}])
         folder = self._service.folder / "queued" / secrets.token_hex(8)
-        files = await anyio.to_thread.run_sync(_move_files, request.files, folder)
+        files = await anyio.to_thread.run_sync(move_files, request.files, folder)
         count = f"{len(files)} file{'s' if len(files) != 1 else ''}"
         job = await anyio.to_thread.run_sync(
             self._jobs.add,
@@ -148,7 +151,7 @@ class DocumentPages:
         """Remove a document."""
         record = await self._service.get_record(request.get("document_id"))
         await self._service.remove(RemoveDocument(document_id=record.document_id))
-        return SeeOther(_make_application_address(record.application_ref))
+        return SeeOther(make_application_address(record.application_ref))
 
     async def show_page(self, request: PageRequest) -> SeeOther:
         """Lead to the record of a page."""
@@ -158,8 +161,8 @@ class DocumentPages:
     async def draw_page(self, request: PageRequest) -> PagePicture:
         """Return a page as a picture."""
         page = int(request.parameters["page"])
-        picture = await self._service.render_page(request.get("document_id"), page, _PICTURE_DPI)
-        return PagePicture(picture, "image/png")
+        picture = await self._service.draw_page(request.get("document_id"), page, _PICTURE_DPI)
+        return PagePicture(picture, "image/webp")
 
     async def aid_reading(self, request: PageRequest, record: DeskRecord) -> ReadingAid:
         """Return a page's picture, its neighbours, and the application that it belongs to."""
@@ -167,7 +170,7 @@ class DocumentPages:
         document = await self._service.get_record(document_id)
         application = PageLink(
             f"Application {document.application_ref}",
-            _make_application_address(document.application_ref),
+            make_application_address(document.application_ref),
         )
         citation = f"{document.application_ref}, {record.citation.citation_string}"
         _, _, page_text = record.id.partition("#page=")
@@ -182,73 +185,19 @@ class DocumentPages:
                 application,
                 PageLink("The whole document", _make_read_address(format_doc_id(document_id))),
             ],
-            picture=_show_picture(document_id, document.source_file, page),
+            picture=await self._show_picture(request, document_id, document.source_file, page),
             citation=citation,
         )
 
-
-class UploadJobs:
-    """Reads the files that a form has left in a folder."""
-
-    def __init__(self, service: DocumentsService) -> None:
-        self._service = service
-
-    async def run(self, question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
-        """Ingest the files of one upload, and return the outcome for each.
-
-        Begun again, it finds those that it has read already there.
-        """
-        folder = Path(question["folder"])
-        if not await anyio.Path(folder).is_dir():
-            raise RecordNotFound("The uploaded files are gone; send them again")
-
-        async def report_share(done: float, total: float | None, message: str | None) -> None:
-            await report(100 * done / total if total else 0.0, message or "")
-
-        files = [
-            BatchFile(
-                file["name"],
-                partial(self._service.open_upload, folder / file["stored_as"], file["name"]),
-            )
-            for file in question["files"]
-        ]
-        reference = question["application_ref"]
-        ingested = await self._service.ingest_files(files, reference, None, report_share)
-        await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
-        return {
-            "link": _make_application_address(reference),
-            "link_label": f"Application {reference}",
-            "headers": ["File", "Outcome", "Why"],
-            "rows": [
-                [
-                    outcome.file,
-                    _OUTCOMES[outcome.status],
-                    outcome.message or format_words(outcome.reason or ""),
-                ]
-                for outcome in ingested.files
-            ],
-        }
-
-
-_OUTCOMES = {
-    "success": "read",
-    "already_ingested": "already there",
-    "skipped": "skipped",
-    "error": "failed",
-}
-
-
-def _move_files(files: Sequence[SentFile], folder: Path) -> list[dict[str, str]]:
-    """Move the files of a form to a folder that outlives the request; return how they lie there."""
-    folder.mkdir(mode=0o700, parents=True)
-    moved_files = []
-    for number, file in enumerate(files):
-        stored_as = str(number)
-        file.path.rename(folder / stored_as)
-        # A browser may send a path; only its last part is the file's name.
-        file_name = file.file_name.replace("\\", "/").rpartition("/")[2]
-        moved_files.append({"name": file_name, "stored_as": stored_as})
-    return moved_files
+    async def _show_picture(
+        self, request: PageRequest, document_id: str, file_name: str, page: int
+    ) -> Markup:
+        """Return a page with the quotation marked that the address names, if it stands there."""
+        marks: list[PageMark] = []
+        if quotation := request.get("quote"):
+            marks = (await self._service.mark_passage(document_id, page, quotation)).marks
+        address = f"{_make_page_address(document_id, page)}.webp"
+        return show_marked_page(address, f"Page {page} of {file_name}", marks)
 
 
 # --- one application ---
@@ -310,12 +259,6 @@ def _draw_pages(overview: Overview) -> Chart | None:
 # --- addresses and questions ---
 
 
-def _show_picture(document_id: str, file_name: str, page: int) -> Markup:
-    return Markup('<div class="sheet"><img src="{}" alt="{}"></div>').format(
-        f"{_make_page_address(document_id, page)}.png", f"Page {page} of {file_name}"
-    )
-
-
 def _link_page(document_id: str, page: int) -> PageLink:
     return PageLink(f"Page {page}", _make_read_address(format_doc_id(document_id, page)))
 
@@ -326,10 +269,6 @@ def _make_page_address(document_id: str, page: int) -> str:
 
 def _make_read_address(record_id: str) -> str:
     return f"/read?id={quote(record_id, safe=':')}"
-
-
-def _make_application_address(reference: str) -> str:
-    return f"/applications/view?ref={quote(reference, safe='')}"
 
 
 def _validate(model: type[AnyModel], arguments: Mapping[str, Any]) -> AnyModel:

@@ -1,0 +1,1 @@
+"""Pages for people about applications: their documents, and the files they send."""

@@ -1,0 +1,89 @@
+"""Uploads from the console: files kept until a job has read them."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import anyio
+import anyio.to_thread
+
+from readingroom.bases.documents.ingest.batch import BatchFile
+from readingroom.bases.documents.service import DocumentsService
+from readingroom.core.errors import RecordNotFound
+from readingroom.protocol.pages import SentFile
+from readingroom.storage.jobs.runner import ReportPercent
+from readingroom.web.templates import format_words
+
+UPLOAD_JOB = "documents.upload"
+
+
+class UploadJobs:
+    """Reads the files that a form has left in a folder."""
+
+    def __init__(self, service: DocumentsService) -> None:
+        self._service = service
+
+    async def run(self, question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
+        """Ingest the files of one upload, and return the outcome for each.
+
+        Begun again, it finds those that it has read already there.
+        """
+        folder = Path(question["folder"])
+        if not await anyio.Path(folder).is_dir():
+            raise RecordNotFound("The uploaded files are gone; send them again")
+
+        async def report_share(done: float, total: float | None, message: str | None) -> None:
+            await report(100 * done / total if total else 0.0, message or "")
+
+        files = [
+            BatchFile(
+                file["name"],
+                partial(self._service.open_upload, folder / file["stored_as"], file["name"]),
+            )
+            for file in question["files"]
+        ]
+        reference = question["application_ref"]
+        ingested = await self._service.ingest_files(files, reference, None, report_share)
+        await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+        return {
+            "link": make_application_address(reference),
+            "link_label": f"Application {reference}",
+            "headers": ["File", "Outcome", "Why"],
+            "rows": [
+                [
+                    outcome.file,
+                    _OUTCOMES[outcome.status],
+                    outcome.message or format_words(outcome.reason or ""),
+                ]
+                for outcome in ingested.files
+            ],
+        }
+
+
+_OUTCOMES = {
+    "success": "read",
+    "already_ingested": "already there",
+    "skipped": "skipped",
+    "error": "failed",
+}
+
+
+def move_files(files: Sequence[SentFile], folder: Path) -> list[dict[str, str]]:
+    """Move the files of a form to a folder that outlives the request; return how they lie there."""
+    folder.mkdir(mode=0o700, parents=True)
+    moved_files = []
+    for number, file in enumerate(files):
+        stored_as = str(number)
+        file.path.rename(folder / stored_as)
+        # A browser may send a path; only its last part is the file's name.
+        file_name = file.file_name.replace("\\", "/").rpartition("/")[2]
+        moved_files.append({"name": file_name, "stored_as": stored_as})
+    return moved_files
+
+
+def make_application_address(reference: str) -> str:
+    """Return the address of an application's page."""
+    return f"/applications/view?ref={quote(reference, safe='')}"

@@ -1,0 +1,1 @@
+"""Pages for people about policies: their timeline, their changes, and their pages as pictures."""

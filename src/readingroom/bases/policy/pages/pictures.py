@@ -1,0 +1,71 @@
+"""Pages of policies as pictures, drawn from the PDFs that are kept, with a passage marked."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+import anyio.to_thread
+
+from readingroom.bases.policy.service import PolicyService
+from readingroom.ingest.errors import FileNotFound
+from readingroom.ingest.page_pictures import Mark, PagePictures, StoredFile
+
+_CACHE_FOLDER = "pages"
+
+
+class PolicyPictures:
+    """The pages of the revisions of one policy base."""
+
+    def __init__(self, service: PolicyService) -> None:
+        self._service = service
+        self._pictures = PagePictures(service.pipeline, service.folder / _CACHE_FOLDER)
+
+    async def draw_page(self, source: str, revision_id: str, page: int, dpi: int) -> bytes:
+        """Return a page as a lossless WebP.
+
+        Raise FileNotFound when the PDF is not kept, and ExtractionFailed when it has no such page.
+        """
+        sha256 = await self._hash_file(source, revision_id)
+        with self._open_file(source, revision_id, sha256) as stored_file:
+            return await self._pictures.draw_page(stored_file, page, dpi)
+
+    async def mark_passage(
+        self, source: str, revision_id: str, page: int, passage: str
+    ) -> tuple[Mark, ...]:
+        """Return where a passage stands on a page, if it does. Raise FileNotFound."""
+        sha256 = await self._hash_file(source, revision_id)
+        with self._open_file(source, revision_id, sha256) as stored_file:
+            return await self._pictures.mark_passage(stored_file, page, passage)
+
+    async def _hash_file(self, source: str, revision_id: str) -> str:
+        return await anyio.to_thread.run_sync(self._read_hash, source, revision_id)
+
+    def _read_hash(self, source: str, revision_id: str) -> str:
+        path = self._service.ingestion.get_file_path(source, revision_id)
+        try:
+            status = path.stat()
+        except FileNotFoundError as error:
+            raise _make_missing_error(source, revision_id) from error
+        return _hash_content(path, status.st_mtime_ns, status.st_size)
+
+    @contextmanager
+    def _open_file(self, source: str, revision_id: str, sha256: str) -> Iterator[StoredFile]:
+        path = self._service.ingestion.get_file_path(source, revision_id)
+        try:
+            with path.open("rb", buffering=0) as file:
+                yield StoredFile(file, path.name, sha256)
+        except FileNotFoundError as error:
+            raise _make_missing_error(source, revision_id) from error
+
+
+@lru_cache(maxsize=200)
+def _hash_content(path: Path, changed_at: int, size: int) -> str:
+    """Return the SHA-256 of a file; when it was changed and its size tell it from an older one."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _make_missing_error(source: str, revision_id: str) -> FileNotFound:
+    return FileNotFound(f"The PDF of {source}, {revision_id} is not kept here; ingest it again")
