@@ -178,7 +178,7 @@ class SecurityMiddleware:
                 with anyio.move_on_after(RECHECK_SECONDS):
                     return await receive()
                 try:
-                    await self._policies.authenticate(scope)
+                    await self._authenticate(scope)
                 except Unauthorized:
                     is_refused = True
                 except IssuerUnreachable:
