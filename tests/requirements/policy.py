@@ -270,4 +270,8 @@ POLICY = (
         "A refused request is logged at WARNING with the client's IP, the endpoint and the method.",
     ),
     Requirement("policy:FR-010:constant-time", "Keys are compared with hmac.compare_digest."),
+    Requirement(
+        "policy:references",
+        "A reference in a question goes to the exact section first, in every mode.",
+    ),
 )

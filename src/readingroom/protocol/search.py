@@ -71,6 +71,9 @@ class DeskHit(Hit):
 
     base: str
     in_force: InForce | None = Field(default=None, description="Of policy passages alone.")
+    exact_reference: bool = Field(
+        default=False, description="The question names this very section or record."
+    )
     attribution: str | None = Field(
         default=None, description="What must be repeated with these words."
     )

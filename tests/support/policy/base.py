@@ -110,12 +110,12 @@ class PolicyLibrary:
     def __post_init__(self) -> None:
         self.admin = PolicyAdmin(self.service)
 
-    async def add(self, source: str, title: str | None = None) -> None:
+    async def add(
+        self, source: str, title: str | None = None, category: str = "national_policy"
+    ) -> None:
         await self.admin.create_policy(
             NewPolicy(
-                source=source,
-                title=title or f"The {source}",
-                category=PolicyCategory.NATIONAL_POLICY,
+                source=source, title=title or f"The {source}", category=PolicyCategory(category)
             )
         )
 

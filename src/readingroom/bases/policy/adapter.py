@@ -167,5 +167,6 @@ class PolicyAdapter(SearchAdapter):
             citation=Citation(citation_string=hit.citation, url=url),
             base=self.base,
             parts=hit.parts,
+            exact_reference=hit.exact_reference,
             in_force=InForce.model_validate(hit, from_attributes=True),
         )

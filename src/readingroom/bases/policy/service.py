@@ -11,9 +11,10 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from readingroom.bases.policy.chunks import references
 from readingroom.bases.policy.chunks.search import PolicySearch, to_nearest_revision
 from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
-from readingroom.bases.policy.compare import passages, references
+from readingroom.bases.policy.compare import passages
 from readingroom.bases.policy.errors import SectionNotFound
 from readingroom.bases.policy.ids import format_section_id
 from readingroom.bases.policy.ingest.ingestion import Ingestion
@@ -167,7 +168,7 @@ class PolicyService:
         else:
             revision = today.require_revision()
         chunks = await self.store.get_chunks(question.source, revision.revision_id)
-        ref = references.find_section(question.section_ref, chunks)
+        ref = references.find_section(question.section_ref, passages.list_references(chunks))
         if ref is None:
             raise _make_section_not_found(question.section_ref, revision, chunks)
         section = passages.select_section(chunks, ref)
@@ -353,7 +354,7 @@ class PolicyService:
         chunks = await self.store.get_chunks(revision.source, revision.revision_id)
         if ref is None:
             return chunks
-        section = references.find_section(ref, chunks)
+        section = references.find_section(ref, passages.list_references(chunks))
         return passages.select_section(chunks, section) if section else []
 
     async def _find_quote(
@@ -461,6 +462,6 @@ def _make_section_not_found(
 
 def _find_similar_refs(ref: str, chunks: Sequence[StoredChunk]) -> list[str]:
     """Return up to five sections whose references are written much like this one."""
-    known_refs = references.list_references(chunks)
+    known_refs = passages.list_references(chunks)
     similar_refs = difflib.get_close_matches(references.fold_ref(ref), known_refs, n=5, cutoff=0.5)
     return [known_refs[folded_ref] for folded_ref in similar_refs]

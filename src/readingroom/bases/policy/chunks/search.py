@@ -1,6 +1,7 @@
 """Search over policies: which revisions are eligible, their best passages, and paging."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -8,6 +9,11 @@ from datetime import date
 
 import anyio.to_thread
 
+from readingroom.bases.policy.chunks.references import (
+    AskedReference,
+    find_asked_references,
+    holds_clause,
+)
 from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
 from readingroom.bases.policy.ids import format_passage_id
 from readingroom.bases.policy.models import (
@@ -21,18 +27,27 @@ from readingroom.bases.policy.models import (
     SearchPolicyBatch,
 )
 from readingroom.bases.policy.registry import timeline
-from readingroom.bases.policy.registry.records import Revision, format_citation
+from readingroom.bases.policy.registry.records import Policy, Revision, format_citation
 from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, Resolution
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, RecordNotFound
 from readingroom.core.scores import ScoreParts
 from readingroom.engine.confidence import judge
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.index import ChunkHit
+from readingroom.engine.index import ChunkHit, Ranking
 from readingroom.ingest.context import IngestContext
 
 # Every page ranks all hits before it again, so the cost of paging grows with its depth.
 _MAX_OFFSET = 2_000  # the last result that paging reaches
+_MAX_NAMED_SECTIONS = 10  # passages that a query puts first by naming their sections
+_MAX_NAMED_REVISIONS = 60  # whose sections are looked up
+_MAX_SECTION_CHUNKS = 40  # of a section, in which a clause is looked for
+_COMMON_NAME_WORDS = re.compile(
+    "and|for|the|polic(?:y|ies)|plans?|local|core|strateg(?:y|ic)|framework|national|planning"
+    "|borough|district|county|city|council|documents?|development|guid(?:e|ance)|supplementary"
+    "|spd|adopted|draft|review|part|area|joint|design|code|neighbourhood"
+)
+"""Words in the names of so many policies that they tell none from another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +133,21 @@ class PolicySearch:
     async def _find_page(self, question: SearchPolicy, scope: _Scope) -> PolicyHits:
         offset = _parse_cursor(question)
         end = offset + question.n_results
+        named_ids = await self._find_named_sections(question.query, scope)
         # One more than the page holds shows whether there is a next page.
         ranking = await self._store.rank_chunks(
             question.query, end + 1, scope.revisions, question.mode
         )
+        ranking = _put_first(named_ids, ranking)
         page_hits = ranking.hits[offset:end]
         chunks = await self._store.get_chunks_by_id([hit.chunk_id for hit in page_hits])
         results = [
-            _to_hit(chunk, hit, scope.resolutions_today[chunk.source])
+            _to_hit(
+                chunk,
+                hit,
+                scope.resolutions_today[chunk.source],
+                is_named=hit.chunk_id in named_ids,
+            )
             for hit in page_hits
             if (chunk := chunks.get(hit.chunk_id))
         ]
@@ -146,6 +168,71 @@ class PolicySearch:
             next_cursor=f"{end}.{_hash_question(question)}" if has_more else None,
         )
 
+    async def _find_named_sections(self, query: str, scope: _Scope) -> list[str]:
+        """Return a passage of each section that the query names, of the likeliest policy first."""
+        names = {
+            source: _list_names(resolution.policy)
+            for source, resolution in scope.resolutions_today.items()
+        }
+        asked_references = find_asked_references(query, set().union(*names.values()))
+        if not asked_references:
+            return []
+        query_words = set(re.findall(r"\w+", query.casefold()))
+
+        def get_order(revision: Revision) -> tuple[bool, bool, int]:
+            is_named = bool(names[revision.source] & query_words)
+            resolution = scope.resolutions_today[revision.source]
+            is_in_force = resolution.revision == revision
+            return not is_named, not is_in_force, -revision.effective_from.toordinal()
+
+        chunk_ids: dict[str, None] = {}
+        revisions = sorted(scope.revisions, key=get_order)
+        for reference in asked_references[:_MAX_NAMED_SECTIONS]:
+            for revision in revisions[:_MAX_NAMED_REVISIONS]:
+                chunk_id = await self._find_named_chunk(reference, revision)
+                if chunk_id is not None:
+                    chunk_ids[chunk_id] = None
+        return [*chunk_ids][:_MAX_NAMED_SECTIONS]
+
+    async def _find_named_chunk(self, reference: AskedReference, revision: Revision) -> str | None:
+        """Return the chunk of a section where the clause that is asked for begins, or its first."""
+        sections = await self._store.get_sections(revision.source, revision.revision_id)
+        chunk_ids = next((sections[ref] for ref in reference.folded_refs if ref in sections), [])
+        if len(chunk_ids) > 1 and reference.clause:
+            chunks = await self._store.get_chunks_by_id(chunk_ids[:_MAX_SECTION_CHUNKS])
+            for chunk in chunks.values():
+                if holds_clause(chunk.text, reference.clause):
+                    return chunk.chunk_id
+        return chunk_ids[0] if chunk_ids else None
+
+
+def _put_first(named_ids: Sequence[str], ranking: Ranking) -> Ranking:
+    """Return a ranking that the named passages lead, as certain as a search can be."""
+    if not named_ids:
+        return ranking
+    parts = {hit.chunk_id: hit.parts for hit in ranking.hits}
+    # Without its cosine: the relevance of a named passage is that it was named.
+    named_hits = [
+        ChunkHit(
+            chunk_id,
+            1.0,
+            ScoreParts(matched_terms=parts[chunk_id].matched_terms)
+            if chunk_id in parts
+            else ScoreParts(),
+        )
+        for chunk_id in named_ids
+    ]
+    other_hits = [hit for hit in ranking.hits if hit.chunk_id not in named_ids]
+    return Ranking([*named_hits, *other_hits], ranking.degraded)
+
+
+def _list_names(policy: Policy) -> set[str]:
+    """Return the words that tell a policy from others, in lower case."""
+    words = re.findall(r"[a-z0-9]+", f"{policy.source} {policy.title}".casefold().replace("_", " "))
+    return {word for word in words if len(word) > 2 and not _COMMON_NAME_WORDS.fullmatch(word)} | {
+        policy.source.casefold()
+    }
+
 
 def to_nearest_revision(revision: Revision, revisions: Sequence[Revision]) -> NearestRevision:
     """Return a revision by name, with the last day that its successors leave it."""
@@ -157,7 +244,9 @@ def to_nearest_revision(revision: Revision, revisions: Sequence[Revision]) -> Ne
     )
 
 
-def _to_hit(chunk: StoredChunk, hit: ChunkHit, resolution_today: Resolution) -> PolicyHit:
+def _to_hit(
+    chunk: StoredChunk, hit: ChunkHit, resolution_today: Resolution, is_named: bool = False
+) -> PolicyHit:
     revision = timeline.find_revision(resolution_today.timeline, chunk.revision_id)
     successor = timeline.find_successor(revision, resolution_today.timeline)
     return PolicyHit(
@@ -186,6 +275,7 @@ def _to_hit(chunk: StoredChunk, hit: ChunkHit, resolution_today: Resolution) -> 
         parts=hit.parts,
         section_title=chunk.section_title,
         passage_kind=chunk.passage_kind,
+        exact_reference=is_named,
         printed_page=chunk.printed_pages[0] if chunk.printed_pages else None,
     )
 

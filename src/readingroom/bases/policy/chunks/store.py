@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio.to_thread
 from pydantic import TypeAdapter
 
+from readingroom.bases.policy.chunks.references import fold_ref
 from readingroom.bases.policy.registry.records import (
     Policy,
     PolicyCategory,
@@ -20,6 +21,7 @@ from readingroom.bases.policy.registry.records import (
 )
 from readingroom.core.dates import encode_day
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
+from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking, open_index
@@ -30,6 +32,10 @@ from readingroom.ingest.structure.starts import SUPPORTING_PREFIX
 from readingroom.storage.chunks import Chunks, ChunkStore, format_numbers, parse_numbers
 
 CHUNK_COLLECTION = "policy_docs"
+
+SectionIndex = dict[str, list[str]]
+"""The ids of the chunks in each section of a revision, in reading order, by folded reference."""
+_MAX_SECTION_INDEXES = 64  # of a plan of 200 pages, about 100 KB each
 
 # Indexed for filters: every search is limited to revisions.
 _FILTER_FIELDS = FilterFields(exact_match=("source", "revision_id"))
@@ -94,6 +100,9 @@ class PolicyStore:
         self._embedder = embedder
         self._chroma: ChunkStore | None = None
         self._index: ChunkIndex
+        self._sections: LRUCache[tuple[str, str, int], SectionIndex] = LRUCache(
+            _MAX_SECTION_INDEXES
+        )
 
     async def open(self) -> None:
         await anyio.to_thread.run_sync(self._open)
@@ -178,6 +187,18 @@ class PolicyStore:
     async def get_index_sizes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
         return await anyio.to_thread.run_sync(self._index.sizes)
+
+    async def get_sections(self, source: str, revision_id: str) -> SectionIndex:
+        """Return folded reference → the ids of its chunks; read again only after a write."""
+        key = (source, revision_id, self._index.generation)
+        sections = self._sections.get(key)
+        if sections is None:
+            sections = {}
+            for chunk in await self.get_chunks(source, revision_id):
+                for ref in {fold_ref(ref) for ref in (*chunk.section_path, chunk.section_ref)}:
+                    sections.setdefault(ref, []).append(chunk.chunk_id)
+            self._sections.put(key, sections)
+        return sections
 
     async def rank_chunks(
         self, query: str, k: int, revisions: Sequence[Revision], mode: Mode

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from readingroom.bases.policy.chunks.references import fold_ref
 from readingroom.bases.policy.chunks.store import StoredChunk
-from readingroom.bases.policy.compare.references import fold_ref
 from readingroom.bases.policy.models import DiffPart
 from readingroom.core.text import fold_dashes
 
@@ -17,6 +17,15 @@ _WORD = re.compile(r"\S+\s*")
 # PDFs print a footnote's number right after the word, so the text has `homes12`.
 _FOOTNOTE_NUMBER = r"(?:(?<=[^\W\d_]{3})\d{1,3})?"
 _SHOWN_WORDS_PER_END = 12  # of a long unchanged run, at either end
+
+
+def list_references(chunks: Iterable[StoredChunk]) -> dict[str, str]:
+    """Return folded reference → reference as the document writes it, in reading order."""
+    references: dict[str, str] = {}
+    for chunk in chunks:
+        for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
+            references.setdefault(fold_ref(ref), ref)
+    return references
 
 
 def select_section(chunks: Iterable[StoredChunk], ref: str) -> list[StoredChunk]:

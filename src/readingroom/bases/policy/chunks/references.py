@@ -1,10 +1,9 @@
 """References to sections: as documents write them, as people ask for them, and as they compare."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.core.text import fold_dashes
 
 _WHITE_SPACE = re.compile(r"\s+")
@@ -69,39 +68,20 @@ def fold_ref(ref: str) -> str:
     return _SEPARATOR_IN_CODE.sub("", folded_ref)
 
 
-def list_references(chunks: Iterable[StoredChunk]) -> dict[str, str]:
-    """Return folded reference → reference as the document writes it, in reading order."""
-    references: dict[str, str] = {}
-    for chunk in chunks:
-        for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
-            references.setdefault(fold_ref(ref), ref)
-    return references
-
-
-def index_references(chunks: Iterable[StoredChunk]) -> dict[str, list[str]]:
-    """Return folded reference → the ids of the chunks in that section, in reading order."""
-    index: dict[str, list[str]] = {}
-    for chunk in chunks:
-        for folded_ref in {
-            fold_ref(ref) for ref in (*chunk.section_path, chunk.section_ref) if ref
-        }:
-            index.setdefault(folded_ref, []).append(chunk.chunk_id)
-    return index
-
-
-def find_section(ref: str, chunks: Iterable[StoredChunk]) -> str | None:
+def find_section(ref: str, known_refs: Mapping[str, str]) -> str | None:
     """Return the section that a reference means, as the document writes it, or None.
+
+    `known_refs` are the references of the document by their folded form.
 
     A bare number may be that of a paragraph, section, chapter or policy, tried in this order; a
     bare code such as `TR4` is that of a policy. Of `TR6(3)` and `11d` it is the whole section.
     """
-    references = list_references(chunks)
     candidates = list_forms(ref)
     plain_ref = fold_dashes(ref).strip().casefold()
     for pattern in (_CLAUSE, _CLAUSE_LETTER):
         if match := pattern.fullmatch(plain_ref):
             candidates += list_forms(match["section"])
-    return next((references[form] for form in candidates if form in references), None)
+    return next((known_refs[form] for form in candidates if form in known_refs), None)
 
 
 def list_forms(ref: str) -> list[str]:

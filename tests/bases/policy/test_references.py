@@ -1,0 +1,165 @@
+"""References in a question go to the exact section first."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from readingroom.bases.policy.chunks.references import find_asked_references, fold_ref, list_forms
+from readingroom.bases.policy.models import GetPolicySection, SearchPolicy
+from readingroom.core.modes import Mode
+from tests.requirements import requirement
+from tests.support.papers import Paper
+from tests.support.policy.base import PolicyLibrary, open_library, pdf
+
+pytestmark = pytest.mark.anyio
+
+FILLER = (
+    "A council that prepares a plan looks at what is there, at what is missing and at what people "
+    "who live and work in the place have asked for, and says what follows from it. "
+)
+TOPICS = ["parking", "heritage", "flooding", "homes", "trees", "noise", "shops", "schools"]
+
+
+def make_plan() -> bytes:
+    """A plan with the policies GB1 to GB8 and TR1 to TR8, each with three clauses."""
+    made = Paper(footer="#")
+    for chapter, letters in enumerate(("GB", "TR"), 1):
+        made.write(f"{chapter}. Chapter on {letters}", size=18, bold=True)
+        for number, topic in enumerate(TOPICS, 1):
+            made.write(f"{FILLER} This is about {topic}.", number=f"{chapter}.{number}")
+            made.write(f"Policy {letters}{number}: On {topic}", bold=True)
+            for clause in (1, 2, 3):
+                made.write(f"{clause}. Clause {clause} of {letters}{number}. {FILLER * 3}")
+    return made.done()
+
+
+@pytest.fixture(scope="module")
+async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyLibrary]:
+    paragraphs = [f"{FILLER} It concerns {topic}." for topic in TOPICS * 15]
+    framework = pdf([(f"Chapter of {topic}", paragraphs[i::8]) for i, topic in enumerate(TOPICS)])
+    async with open_library(tmp_path_factory.mktemp("data") / "policy") as library:
+        await library.add("NPPF", "National Planning Policy Framework")
+        await library.revise("NPPF", "September 2023", "2023-09-05", content=framework)
+        await library.revise("NPPF", "December 2024", "2024-12-12", content=framework)
+        await library.add("FENTON_LOCAL_PLAN", "Fenton Local Plan", "local_plan")
+        await library.revise("FENTON_LOCAL_PLAN", "2014", "2014-05-08", content=make_plan())
+        yield library
+
+
+QUESTIONS = {
+    "paragraph 116": ("NPPF", "Para 116"),
+    "Para 7": ("NPPF", "Para 7"),
+    "what does paragraph 11(b) say?": ("NPPF", "Para 11"),
+    "NPPF 11d": ("NPPF", "Para 11"),
+    "NPPF 57": ("NPPF", "Para 57"),
+    "NPPF para. 100": ("NPPF", "Para 100"),
+    "paras 20 and 21 of the Framework": ("NPPF", "Para 20"),
+    "chapter 3 of the NPPF": ("NPPF", "Chapter 3"),
+    "GB7": ("FENTON_LOCAL_PLAN", "Policy GB7"),
+    "gb7": ("FENTON_LOCAL_PLAN", "Policy GB7"),
+    "Policy GB 6": ("FENTON_LOCAL_PLAN", "Policy GB6"),
+    "TR6(3)": ("FENTON_LOCAL_PLAN", "Policy TR6"),
+    "what does policy TR4 say about parking?": ("FENTON_LOCAL_PLAN", "Policy TR4"),
+    "Policy TR2 overlooking": ("FENTON_LOCAL_PLAN", "Policy TR2"),
+    "policies GB1 and GB2": ("FENTON_LOCAL_PLAN", "Policy GB1"),
+    "does TR-8 apply to schools": ("FENTON_LOCAL_PLAN", "Policy TR8"),
+    "Fenton 1.4": ("FENTON_LOCAL_PLAN", "Para 1.4"),
+    "paragraph 2.5 of the Fenton Local Plan": ("FENTON_LOCAL_PLAN", "Para 2.5"),
+}
+
+
+@pytest.mark.parametrize("mode", ["semantic", "lexical", "hybrid"])
+@pytest.mark.parametrize("query", QUESTIONS)
+@requirement("policy:references")
+async def test_a_reference_in_a_question_comes_first(
+    library: PolicyLibrary, query: str, mode: Mode
+) -> None:
+    answer = await ask(library, query, mode=mode, effective_date="2025-06-01")
+
+    first = answer.results[0]
+    source, ref = QUESTIONS[query]
+    assert first.source == source
+    assert ref in (first.section_ref, *first.citation.split(", "))
+    assert first.exact_reference
+    assert answer.confidence == "strong"
+    scores = [hit.relevance_score for hit in answer.results]
+    assert scores == sorted(scores, reverse=True) or mode != "semantic"
+
+
+async def ask(library: PolicyLibrary, query: str, **asked: Any) -> Any:
+    return await library.service.search(SearchPolicy(query=query, **asked))
+
+
+@requirement("policy:references")
+async def test_a_clause_leads_to_the_passage_in_which_it_begins(library: PolicyLibrary) -> None:
+    (first, *_) = (await ask(library, "TR6(3)", effective_date="2025-06-01")).results
+
+    assert "Clause 3 of TR6" in first.text
+
+
+@requirement("policy:references")
+async def test_without_a_day_the_revision_in_force_comes_before_the_one_it_replaced(
+    library: PolicyLibrary,
+) -> None:
+    first, second, *_ = (await ask(library, "NPPF paragraph 116")).results
+
+    assert (first.version_label, second.version_label) == ("December 2024", "September 2023")
+    assert first.exact_reference and second.exact_reference
+
+
+@pytest.mark.parametrize(
+    "query", ["parking near the A38", "class B1 uses", "homes in 2031", "what about trees", "GB99"]
+)
+@requirement("policy:references")
+async def test_what_names_no_section_is_searched_as_before(
+    library: PolicyLibrary, query: str
+) -> None:
+    answer = await ask(library, query, effective_date="2025-06-01")
+
+    assert not any(hit.exact_reference for hit in answer.results)
+
+
+@requirement("policy:references")
+async def test_pages_of_a_search_that_names_a_section_repeat_nothing(
+    library: PolicyLibrary,
+) -> None:
+    ids: list[str] = []
+    cursor = None
+    for _ in range(4):
+        answer = await ask(library, "policy GB7 parking", n_results=3, cursor=cursor)
+        ids += [hit.id for hit in answer.results]
+        cursor = answer.next_cursor
+
+    assert len(ids) == len(set(ids)) == 12
+
+
+@pytest.mark.parametrize("ref", ["TR6(3)", "policy tr 6", "TR-6", "Policy TR6 (3)"])
+@requirement("policy:references")
+async def test_a_section_is_read_by_any_spelling_of_its_reference(
+    library: PolicyLibrary, ref: str
+) -> None:
+    section = await library.service.get_section(
+        GetPolicySection(source="FENTON_LOCAL_PLAN", section_ref=ref)
+    )
+
+    assert section.section_ref == "Policy TR6"
+    assert section.text.startswith("Policy TR6: On noise")
+    assert (section.section_title, section.passage_kind) == ("On noise", "policy")
+
+
+@pytest.mark.parametrize(
+    ("query", "refs"),
+    [
+        ("Policies LP3, LP4 and LP5", ["policy lp3", "policy lp4", "policy lp5"]),
+        ("Core Policy 41 or DM3.2", ["policy 41", "policy dm3.2"]),
+        ("table 5-2 and Annex 2", ["table 5-2", "annex 2"]),
+        ("the A38, M5 and B4063", []),
+    ],
+)
+@requirement("policy:references")
+async def test_references_are_read_as_people_write_them(query: str, refs: list[str]) -> None:
+    found = [reference.folded_refs[0] for reference in find_asked_references(query)]
+
+    assert set(map(fold_ref, refs)) <= set(found) if refs else "policy lp3" not in found
+    assert fold_ref("Paragraph 116") in list_forms("116")
