@@ -3,7 +3,8 @@
 import pytest
 
 from readingroom.bases.documents.models import EXPECTED_TYPES
-from readingroom.ingest.structure.classify import classify, is_drawing, is_rendering
+from readingroom.ingest.kinds.classify import classify, contains_drawings
+from readingroom.ingest.kinds.names import is_rendering
 from tests.requirements import requirement
 
 NAMES = {
@@ -149,7 +150,8 @@ def test_a_name_says_what_kind_of_document_it_is(name: str, kind: str) -> None:
     found = classify(name, "")
 
     assert found.document_type == kind
-    expected = ("fallback", "low") if kind == "other" else ("filename", "high")
+    is_unknown = found.document_kind == "other"
+    expected = ("fallback", "low") if is_unknown else ("filename", "high")
     assert (found.found_by, found.confidence) == expected
 
 
@@ -208,7 +210,7 @@ def test_words_within_words_in_the_text_do_not_count() -> None:
 @requirement("ingest:renderings")
 def test_a_rendering_is_known_by_its_name(name: str) -> None:
     assert is_rendering(name)
-    assert is_drawing(name, "other")
+    assert contains_drawings(name, "other", (), 0.7)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ import pytest
 
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions
+from readingroom.ingest.kinds.classify import classify
 from readingroom.ingest.read.page import Line, RawPage, normalize_text
 from readingroom.ingest.read.sandbox import Limits, Sandbox
-from readingroom.ingest.structure import classify, layout, sections
+from readingroom.ingest.structure import layout, sections
 from tests.requirements import requirement
 from tests.support.papers import drawn, open_private_copy
 
@@ -38,7 +39,7 @@ HOSTILE: dict[str, Callable[[int], object]] = {
         [f"Table {number % 99} Title" for number in range(count)], bold=True
     ),
     "accents": lambda count: normalize_text("a" + "\u0301\u0323" * count),
-    "a file name": lambda count: classify.classify("a" * count + ".pdf", ""),
+    "a file name": lambda count: classify("a" * count + ".pdf"),
 }
 
 

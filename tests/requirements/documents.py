@@ -14,6 +14,11 @@ DOCUMENTS = (
         "and no chunks without an entry, and ingesting again heals.",
     ),
     Requirement(
+        "documents:kinds",
+        "The kind of a document is found from its title, its words and its title block, with its "
+        "name hidden, for at least 85 of 100.",
+    ),
+    Requirement(
         "documents:contained",
         "The files inside a message or an archive become documents of the same application, each "
         "with an outcome of its own; pages without text are told.",

@@ -103,11 +103,13 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """The type of a planning document, and how it was determined."""
+    """The type and the kind of a planning document, and how they were determined."""
 
     document_type: str
     found_by: Literal["filename", "content", "fallback"]
     confidence: Literal["high", "medium", "low"]
+    document_kind: str = "other"
+    """Finer than the contract's types: what portals call it."""
 
 
 @dataclass(frozen=True, slots=True)

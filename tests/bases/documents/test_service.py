@@ -150,6 +150,7 @@ async def test_the_text_comes_whole_without_repeated_overlap(library: Desk) -> N
         "file_path": str(library.inbox / "Transport_Assessment.pdf"),
         "document_type": "transport_assessment",
         "chunk_count": 2,
+        "document_kind": "transport_assessment",
         "page_count": 3,
         "total_chars": len(whole.text),
         "next_offset": None,

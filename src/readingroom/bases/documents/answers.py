@@ -46,6 +46,7 @@ def summarise_type(document_type: str, records: Sequence[DocumentRecord]) -> Ove
                 word_count=record.total_words,
                 extraction_method=record.extraction_method,
                 contains_drawings=record.contains_drawings,
+                document_kind=record.document_kind,
                 pages_without_text=list(record.blank_pages),
                 id=format_doc_id(record.document_id),
             )

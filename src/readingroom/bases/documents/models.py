@@ -128,6 +128,10 @@ class RemoveDocument(Question):
 # --- answers ---
 
 _TEXTLESS_PAGES = "Numbers of the pages that gave no text, such as photographs."
+_KIND = (
+    "What portals call it, finer than its type: `objection`, `decision_notice`, `location_plan`; "
+    "docs/ingest.md lists all."
+)
 _CONTAINED_FILES = (
     "What became of the files inside it, for a message or an archive; each is a document."
 )
@@ -143,6 +147,7 @@ class IngestedDocument(Answer):
     contains_drawings: bool
     total_chars: int
     total_words: int
+    document_kind: str = Field(description=_KIND)
     page_count: int
     pages_without_text: list[int] = Field(description=_TEXTLESS_PAGES)
     pages_without_text_reason: str | None = Field(
@@ -244,6 +249,7 @@ class ListedDocument(Answer):
     ingested_at: str
     extraction_method: ExtractionMethod
     contains_drawings: bool
+    document_kind: str = Field(description=_KIND)
     page_count: int
     pages_without_text: list[int] = Field(description=_TEXTLESS_PAGES)
     contained_in: str | None = Field(
@@ -311,6 +317,7 @@ class FileOutcome(Answer):
     reason: str | None = Field(default=None, description="Why it was skipped.")
     error_type: str | None = None
     message: str | None = None
+    document_kind: str | None = Field(default=None, description=_KIND)
     page_count: int | None = None
     pages_without_text: list[int] | None = Field(default=None, description=_TEXTLESS_PAGES)
     pages_without_text_reason: str | None = None
@@ -404,6 +411,7 @@ class OverviewDocument(Answer):
     word_count: int
     extraction_method: ExtractionMethod
     contains_drawings: bool
+    document_kind: str = Field(description=_KIND)
     pages_without_text: list[int]
     id: str
 

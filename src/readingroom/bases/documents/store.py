@@ -249,6 +249,7 @@ def _to_entry(record: DocumentRecord) -> Metadata:
         "page_starts": format_numbers(record.page_starts),
         "blank_pages": format_numbers(record.blank_pages),
         "container_id": record.container_id,
+        "kind": record.kind,
     }
 
 

@@ -66,6 +66,8 @@ class RawPage:
     lines: list[Line] = field(default_factory=list)
     method: PageMethod = "text_layer"
     image_ratio: float = 0.0
+    drawn_line_count: int = 0
+    """Lines and curves on it, of which a drawing has many; counted up to a bound."""
     confidence: float | None = None
     note: str | None = None
     words: tuple[PageWord, ...] = ()

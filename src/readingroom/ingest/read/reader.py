@@ -22,6 +22,8 @@ from readingroom.ingest.document import (
     Refusal,
     SkippedFile,
 )
+from readingroom.ingest.kinds.classify import classify, contains_drawings
+from readingroom.ingest.kinds.names import is_rendering
 from readingroom.ingest.read.formats import pdf
 from readingroom.ingest.read.formats.detect import (
     HEAD_BYTES,
@@ -30,7 +32,7 @@ from readingroom.ingest.read.formats.detect import (
     detect_format,
 )
 from readingroom.ingest.read.page import MIN_TEXT_CHARACTERS, PageUnreadable, RawPage
-from readingroom.ingest.structure import classify, layout, sections
+from readingroom.ingest.structure import layout, sections
 from readingroom.ingest.structure.page_labels import find_printed_labels
 from readingroom.ingest.structure.sections import find_passage_kind
 
@@ -148,10 +150,7 @@ def assemble_document(
     chunks = tuple(_make_chunks(flow, document_sections))
     if not chunks:
         raise Refusal("no_chunks", "There is text, but it could not be split into chunks")
-    classification = classify.classify(file_name, flow.text)
-    has_picture_page = any(
-        raw_page.image_ratio > options.image_ratio_threshold for raw_page in raw_pages
-    )
+    classification = classify(file_name, flow.text, raw_pages)
     return Document(
         text=flow.text,
         pages=tuple(
@@ -164,8 +163,9 @@ def assemble_document(
         chunks=chunks,
         method=_find_extraction_method(raw_pages),
         image_ratio=round(sum(raw_page.image_ratio for raw_page in raw_pages) / len(raw_pages), 3),
-        contains_drawings=has_picture_page
-        or classify.is_drawing(file_name, classification.document_type),
+        contains_drawings=contains_drawings(
+            file_name, classification.document_type, raw_pages, options.image_ratio_threshold
+        ),
         classification=classification,
     )
 
@@ -291,7 +291,7 @@ class _ScannedPages:
         report: ReportProgressSync,
         steps_before: int = 0,
     ) -> None:
-        self.is_rendering = classify.is_rendering(file_name)
+        self.is_rendering = is_rendering(file_name)
         self._raw_pages = raw_pages
         self._render = render
         self._options = options

@@ -31,10 +31,10 @@ from readingroom.core.progress import ReportProgress, no_progress, scale_progres
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document, SkippedFile
 from readingroom.ingest.embed import Vectors, embed_document
+from readingroom.ingest.kinds.classify import classify
 from readingroom.ingest.page_pictures import PagePictures
 from readingroom.ingest.pipeline import UnpackedFile
 from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
-from readingroom.ingest.structure.classify import classify
 from readingroom.storage.changes import StoreChanges
 from readingroom.storage.files import copy_stream, resolve_inside, translate_os_errors
 from readingroom.storage.intents import Intent
@@ -231,6 +231,8 @@ class Ingestion:
             page_starts=tuple(page.start for page in document.pages),
             blank_pages=tuple(page.number for page in document.pages if page.start == page.end),
             container_id=submission.container_id,
+            # A type that somebody chose says more than a kind that was guessed.
+            kind="" if submission.document_type else document.classification.document_kind,
         )
 
     async def _choose_id(self, application_ref: str, sha256: str) -> str:
@@ -278,6 +280,7 @@ class Ingestion:
             contains_drawings=record.contains_drawings,
             total_chars=record.total_chars,
             total_words=record.total_words,
+            document_kind=record.document_kind,
             page_count=record.page_count,
             pages_without_text=record.pages_without_text,
             pages_without_text_reason=_find_textless_reason(document),
@@ -333,7 +336,7 @@ class Ingestion:
             file_hash=private_copy.sha256,
             source_file=private_copy.file_name,
             # Its text could not be read, so the name has to do.
-            document_type=classify(private_copy.file_name, "").document_type,
+            document_type=classify(private_copy.file_name).document_type,
             outcome=outcome,
             reason=reason,
             message=message,

@@ -34,6 +34,8 @@ class DocumentRecord:
     # Since 0.2: an entry of 0.1 has none of them.
     container_id: str = ""
     """The message or archive that it came in; empty for a file of its own."""
+    kind: str = ""
+    """Finer than its type; empty where nobody has determined it."""
 
     @property
     def page_count(self) -> int:
@@ -43,6 +45,11 @@ class DocumentRecord:
     def pages_without_text(self) -> list[int]:
         """The numbers of the pages that gave no text, as answers name them."""
         return list(self.blank_pages)
+
+    @property
+    def document_kind(self) -> str:
+        """Its kind as answers name it: its type, where nothing finer is known."""
+        return self.kind or self.document_type
 
     @property
     def contained_in(self) -> str | None:

@@ -39,6 +39,8 @@ _ShareBox = tuple[float, float, float, float]
 """Left, top, right and bottom as shares of the page, from its upper left."""
 _MAX_PAGE_CHARS = 100_000
 """Of one page whose words are placed; no real page has as many."""
+_MAX_MEASURED_PATHS = 200
+"""Paths of a page whose lines are counted; any further one counts as one line."""
 CUT_OFF = "The PDF ends early, so its download was probably cut off: fetch it again"
 _LINEARIZED_LENGTH = re.compile(rb"/Linearized\b[^>]{0,200}?/L\s+(\d{1,12})\b")
 _LINEARIZED_WITHIN_BYTES = 2048
@@ -89,7 +91,7 @@ def read_raw_page(document: pypdfium2.PdfDocument, index: int) -> RawPage:
     label = normalize_text(document.get_page_label(index)).strip() or str(number)
     try:
         with closing(document[index]) as page:
-            image_ratio, boxes = _read_graphics(page)
+            image_ratio, boxes, drawn_line_count = _read_graphics(page)
             return RawPage(
                 number,
                 label,
@@ -97,6 +99,7 @@ def read_raw_page(document: pypdfium2.PdfDocument, index: int) -> RawPage:
                 _read_lines(page),
                 image_ratio=image_ratio,
                 boxes=boxes,
+                drawn_line_count=drawn_line_count,
             )
     except pypdfium2.PdfiumError:
         return RawPage(number, label, 0.0, note="The page is damaged and cannot be read")
@@ -178,19 +181,26 @@ def _make_share_transform(page: pypdfium2.PdfPage) -> Callable[[pdfium.FS_RECTF]
     return to_shares
 
 
-def _read_graphics(page: pypdfium2.PdfPage) -> tuple[float, list[Box]]:
-    """Return the image ratio of a page and its boxes, read in one walk over its objects."""
+def _read_graphics(page: pypdfium2.PdfPage) -> tuple[float, list[Box], int]:
+    """Return a page's image ratio, its boxes and its number of drawn lines, in one walk over its
+    objects.
+    """
     page_frame = Rectangle(*page.get_bbox())
     images: list[Rectangle] = []
     box_finder = BoxFinder(page_frame)
+    path_count = drawn_line_count = 0
     for page_object, object_type, matrix in walk_objects(page):
         if object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
             images.append(matrix.place_unit_square())
         else:
             box_finder.add_path(page_object, matrix)
+            path_count += 1
+            # Some programs draw a whole plan as one path. Asking each of thousands takes long.
+            is_measured = path_count <= _MAX_MEASURED_PATHS
+            drawn_line_count += pdfium.FPDFPath_CountSegments(page_object) if is_measured else 1
     # A turned page has its boxes elsewhere than its lines, which are where they are displayed.
     boxes = box_finder.find_boxes() if page.get_rotation() == 0 else []
-    return compute_image_ratio(images, page_frame), boxes
+    return compute_image_ratio(images, page_frame), boxes, drawn_line_count
 
 
 def _read_lines(page: pypdfium2.PdfPage) -> list[Line]:

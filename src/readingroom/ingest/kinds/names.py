@@ -1,11 +1,9 @@
-"""Determines the type of a planning document: by its name, else by its text, else `other`."""
+"""Tells the type and the kind of a planning document by the name of its file."""
 
 import re
 from pathlib import PurePath
 
-from readingroom.ingest.document import Classification
-
-OTHER_TYPE = "other"
+from readingroom.ingest.kinds.titles import DRAWING_PATTERNS, TITLE_PATTERNS
 
 # Patterns match whole words of the name, in which anything but letters and digits is a space.
 # The first type that matches wins, so the subject of a report comes before what it mentions.
@@ -126,68 +124,6 @@ _NAME_PATTERNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
 )
 
-_TYPICAL_PHRASES: dict[str, tuple[str, ...]] = {
-    "transport_assessment": (
-        *("trip generation", "trip rates", "junction capacity", "transport assessment"),
-        *("travel plan", "modal split", "highway network", "trics", "visibility splay"),
-    ),
-    "design_access_statement": (
-        *("design and access statement", "design principles", "character and appearance"),
-        *("design evolution", "access and movement", "design concept", "materials palette"),
-    ),
-    "planning_statement": (
-        *("planning statement", "planning policy context", "planning balance", "section 38(6)"),
-        *("material considerations", "principle of development", "planning history"),
-    ),
-    "environmental_statement": (
-        *(
-            "environmental statement",
-            "environmental impact assessment",
-            "likely significant effects",
-        ),
-        *("cumulative effects", "eia regulations", "residual effects", "scoping opinion"),
-    ),
-    "noise_assessment": (
-        *("noise assessment", "noise levels", "laeq", "bs 4142", "bs 8233", "sound insulation"),
-        *("noise sensitive receptors", "acoustic"),
-    ),
-    "flood_risk_assessment": (
-        *("flood risk assessment", "flood zone", "surface water drainage", "sequential test"),
-        *("attenuation", "greenfield runoff", "suds", "lead local flood authority"),
-    ),
-    "ecology_report": (
-        *("protected species", "phase 1 habitat", "bat roost", "ecological appraisal"),
-        *(
-            "biodiversity net gain",
-            "great crested newt",
-            "habitat survey",
-            "ecological enhancement",
-        ),
-    ),
-    "heritage_statement": (
-        *(
-            "heritage statement",
-            "listed building",
-            "conservation area",
-            "significance of the heritage",
-        ),
-        *("heritage asset", "archaeological", "historic environment record", "scheduled monument"),
-    ),
-    "arboricultural_report": (
-        *(
-            "arboricultural",
-            "root protection area",
-            "bs 5837",
-            "tree survey",
-            "tree protection plan",
-        ),
-        *("category b", "tree preservation order", "crown spread"),
-    ),
-}
-_MIN_PHRASES = 3
-_OPENING_CHARS = 60_000
-"""Only the opening is examined: a document says what it is on its first pages."""
-
 _MAX_NAME_CHARS = 300
 """More than a file system takes; the name of an upload can be longer."""
 
@@ -196,7 +132,7 @@ _RENDERING_NAME = re.compile(
     r"|(?:artists?|artist s) impressions?|photo ?montages?|street ?scenes?"
     r"|render(?:s|ed|ing|ings)?|visuali[sz]ations?)\b"
 )
-_DRAWING_TYPES = {"site_plan", "floor_plan", "elevation"}
+DRAWING_TYPES = frozenset(("site_plan", "floor_plan", "elevation"))
 
 _TYPE_PATTERNS = tuple(
     (document_type, re.compile(rf"\b(?:{'|'.join(patterns)})\b"))
@@ -204,25 +140,27 @@ _TYPE_PATTERNS = tuple(
 )
 
 
-def classify(file_name: str, text: str) -> Classification:
-    """Return the type of a file by its name or, where that says nothing, by its text."""
+def find_type_by_name(file_name: str) -> str | None:
+    """Return the type that a file's name tells, or None."""
     name_words = _split_name(file_name)
     for document_type, pattern in _TYPE_PATTERNS:
         if pattern.search(name_words):
-            return Classification(document_type, "filename", "high")
-    if content_type := _classify_content(text):
-        return Classification(content_type, "content", "medium")
-    return Classification(OTHER_TYPE, "fallback", "low")
+            return document_type
+    return None
+
+
+def find_kind_by_name(file_name: str) -> str | None:
+    """Return the kind that a file's name tells, or None."""
+    name_words = _split_name(file_name)
+    patterns = TITLE_PATTERNS
+    if find_type_by_name(file_name) in DRAWING_TYPES:
+        patterns = DRAWING_PATTERNS
+    return next((kind for kind, pattern in patterns if pattern.search(name_words)), None)
 
 
 def is_rendering(file_name: str) -> bool:
     """Whether a file is named like a visualisation, which has no text to read."""
     return _RENDERING_NAME.search(_split_name(file_name)) is not None
-
-
-def is_drawing(file_name: str, document_type: str) -> bool:
-    """Whether a file is a plan, an elevation or a rendering."""
-    return document_type in _DRAWING_TYPES or is_rendering(file_name)
 
 
 def _split_name(file_name: str) -> str:
@@ -231,19 +169,3 @@ def _split_name(file_name: str) -> str:
     word_seams = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Za-z]{3})(?=[0-9])"
     spaced_stem = re.sub(word_seams, " ", stem)
     return re.sub(r"[^a-z0-9]+", " ", spaced_stem.lower().replace("&", " and ")).strip()
-
-
-def _classify_content(text: str) -> str | None:
-    opening_text = " ".join(text[:_OPENING_CHARS].lower().split())
-    scores = {
-        document_type: sum(
-            1 for phrase in phrases if re.search(rf"\b{re.escape(phrase)}(?!\w)", opening_text)
-        )
-        for document_type, phrases in _TYPICAL_PHRASES.items()
-    }
-    best_type = max(scores, key=lambda document_type: scores[document_type])
-    # A tie says nothing: a planning statement mentions everybody else's subject once.
-    second_score = max(
-        score for document_type, score in scores.items() if document_type != best_type
-    )
-    return best_type if scores[best_type] >= max(_MIN_PHRASES, second_score + 1) else None

@@ -1,0 +1,1 @@
+"""What kind of planning document a file is: by its name, its titles, its words and its lines."""

@@ -1,0 +1,52 @@
+"""Determines the type and the kind of a planning document: by its name, else by its content."""
+
+from collections.abc import Sequence
+
+from readingroom.ingest.document import Classification
+from readingroom.ingest.kinds.content import find_kind_by_content, is_drawing_page
+from readingroom.ingest.kinds.names import (
+    DRAWING_TYPES,
+    find_kind_by_name,
+    find_type_by_name,
+    is_rendering,
+)
+from readingroom.ingest.kinds.titles import OTHER, TYPE_BY_KIND
+from readingroom.ingest.read.page import RawPage
+
+
+def classify(file_name: str, text: str = "", raw_pages: Sequence[RawPage] = ()) -> Classification:
+    """Return the type and the kind of a file by its name or, where that says nothing, by its pages.
+
+    A file that could not be read has no pages, so its name has to do.
+    """
+    named_type = find_type_by_name(file_name)
+    named_kind = find_kind_by_name(file_name)
+    content_kind = find_kind_by_content(raw_pages, text)
+    # A name that tells the contract's type is followed; its kind must be one of that type.
+    if named_type is not None:
+        kinds = (named_kind, content_kind, named_type)
+        kind = next(kind for kind in kinds if kind and _get_type(kind) == named_type)
+        return Classification(named_type, "filename", "high", kind)
+    if named_kind is not None:
+        return Classification(_get_type(named_kind), "filename", "high", named_kind)
+    if content_kind != OTHER:
+        return Classification(_get_type(content_kind), "content", "medium", content_kind)
+    return Classification(OTHER, "fallback", "low", OTHER)
+
+
+def contains_drawings(
+    file_name: str, document_type: str, raw_pages: Sequence[RawPage], image_ratio_threshold: float
+) -> bool:
+    """Whether a file is named like a plan, an elevation or a rendering, or a page is a drawing."""
+    return (
+        document_type in DRAWING_TYPES
+        or is_rendering(file_name)
+        or any(
+            raw_page.image_ratio > image_ratio_threshold or is_drawing_page(raw_page)
+            for raw_page in raw_pages
+        )
+    )
+
+
+def _get_type(kind: str) -> str:
+    return TYPE_BY_KIND.get(kind, OTHER)

@@ -1,0 +1,233 @@
+"""Tells the kind of a document by what is in it: its titles, its words, its lines."""
+
+import re
+from collections.abc import Sequence
+
+from readingroom.ingest.kinds.titles import (
+    DRAWING_PATTERNS,
+    OTHER,
+    TITLE_PATTERNS,
+    TYPE_BY_KIND,
+    fold_words,
+)
+from readingroom.ingest.read.page import Line, RawPage
+
+_TYPICAL_PHRASES: dict[str, tuple[str, ...]] = {
+    "transport_assessment": (
+        *("trip generation", "trip rates", "junction capacity", "transport assessment"),
+        *("travel plan", "modal split", "highway network", "trics", "visibility splay"),
+    ),
+    "design_access_statement": (
+        *("design and access statement", "design principles", "character and appearance"),
+        *("design evolution", "access and movement", "design concept", "materials palette"),
+    ),
+    "planning_statement": (
+        *("planning statement", "planning policy context", "planning balance", "section 38(6)"),
+        *("material considerations", "principle of development", "planning history"),
+    ),
+    "environmental_statement": (
+        *(
+            "environmental statement",
+            "environmental impact assessment",
+            "likely significant effects",
+        ),
+        *("cumulative effects", "eia regulations", "residual effects", "scoping opinion"),
+    ),
+    "noise_assessment": (
+        *("noise assessment", "noise levels", "laeq", "bs 4142", "bs 8233", "sound insulation"),
+        *("noise sensitive receptors", "acoustic"),
+    ),
+    "flood_risk_assessment": (
+        *("flood risk assessment", "flood zone", "surface water drainage", "sequential test"),
+        *("attenuation", "greenfield runoff", "suds", "lead local flood authority"),
+    ),
+    "ecology_report": (
+        *("protected species", "phase 1 habitat", "bat roost", "ecological appraisal"),
+        *(
+            "biodiversity net gain",
+            "great crested newt",
+            "habitat survey",
+            "ecological enhancement",
+        ),
+    ),
+    "heritage_statement": (
+        *(
+            "heritage statement",
+            "listed building",
+            "conservation area",
+            "significance of the heritage",
+        ),
+        *("heritage asset", "archaeological", "historic environment record", "scheduled monument"),
+    ),
+    "arboricultural_report": (
+        *(
+            "arboricultural",
+            "root protection area",
+            "bs 5837",
+            "tree survey",
+            "tree protection plan",
+        ),
+        *("category b", "tree preservation order", "crown spread"),
+    ),
+}
+_MIN_PHRASES = 3
+_OPENING_CHARS = 60_000
+"""Only the opening is examined: a document says what it is on its first pages."""
+
+_TITLE_LINES = 14
+"""Lines at the top of the first page among which a title stands."""
+_MAX_TITLE_CHARS = 140
+"""A longer line is a sentence, which names other documents as well."""
+_LARGE_SCALE = 1.15
+"""Letters this many times the usual height belong to a title."""
+
+# What only such a document says, wherever its title is; the first that matches wins.
+_TELLING_PHRASES: tuple[tuple[str, str], ...] = (
+    ("cil_form", r"community infrastructure levy.{0,80}\b(?:form|regulations)"),
+    ("planning_obligation", r"\b(?:deed|covenants?|undertaking)\b.{0,300}\bsection 106\b"),
+    ("planning_obligation", r"\bsection 106\b.{0,300}\b(?:deed|covenants?|recitals|whereas)\b"),
+    (
+        "decision_notice",
+        r"\b(?:hereby )?(?:grants?|refuses?)\b.{0,30}\b(?:permission|consent)\b.{0,250}"
+        r"\b(?:conditions?|reasons?)\b",
+    ),
+    (
+        "officer_report",
+        r"\b(?:case officer|recommended for (?:approval|refusal)|officer recommendation)\b.{0,800}"
+        r"\b(?:representations|recommendation|conclusion|site description|considerations)\b",
+    ),
+    (
+        "site_notice",
+        r"\b(?:notice of application|gives notice that an application|under article 15)\b",
+    ),
+    (
+        "consultation_letter",
+        r"\b(?:council has received (?:the|an|this) application|you are invited to (?:make|comment)"
+        r"|(?:wish|want) to comment\b.{0,60}\b(?:by|before)|adjoining occupier)",
+    ),
+    (
+        "support",
+        r"\b(?:(?:writing|write) (?:in|to) support|(?:i|we) (?:fully |strongly )?"
+        r"support (?:this|the)|comments in support of)\b",
+    ),
+    (
+        "consultee_response",
+        r"\b(?:thank you for (?:consulting|your consultation|your letter|the consultation)"
+        r"|consultation response|no objections? subject to|we have no objection"
+        r"|recommends? (?:that )?(?:the following )?conditions|summary of .{0,40}advice)\b",
+    ),
+    (
+        "objection",
+        r"\b(?:(?:wish|want|writing|write) to (?:strongly |formally )?(?:object|oppose)"
+        r"|(?:i|we) (?:strongly |wholly |formally )*(?:object|oppose)|customer objects"
+        r"|undersigned.{0,80}\b(?:object|oppose))\b",
+    ),
+    (
+        "covering_letter",
+        r"\b(?:please find enclosed|we enclose|enclosed (?:is|are|please)|on behalf of (?:our|my)"
+        r" client.{0,80}\b(?:submit|enclose))\b",
+    ),
+    (
+        "application_form",
+        r"\b(?:applicant (?:details|name)|planning portal reference)\b.{0,900}"
+        r"\b(?:declaration|certificate of ownership|description of)\b",
+    ),
+)
+_TELLING_PATTERNS = tuple(
+    (kind, re.compile(pattern, re.DOTALL)) for kind, pattern in _TELLING_PHRASES
+)
+_TELLING_CHARS = 3_000
+"""Of the opening in which these phrases are looked for."""
+
+_TITLE_BLOCK_WORDS = re.compile(
+    r"\b(?:drawing (?:no|number|title)|d(?:wg|rg) ?(?:no)?|scale|rev(?:ision)?|drawn|checked"
+    r"|do not scale|a[0-4]|1 (?:50|100|200|250|500|1000|1250|2500))\b"
+)
+_MIN_BLOCK_WORDS = 2
+_MAX_DRAWING_WORDS = 350
+"""Of a page; one with more words is a text with a figure."""
+_MIN_DRAWN_LINES = 40
+"""Of a page with a title block; the borders of a table are fewer."""
+_MIN_BARE_LINES = 1_500
+"""Of a page without one."""
+_ROOM_NAMES = re.compile(
+    r"\b(?:kitchen|bed(?:room)? ?\d?|living|lounge|bath(?:room)?|hall|wc|dining|utility|en suite"
+    r"|landing|office|warehouse)\b"
+)
+_MIN_ROOM_NAMES = 3
+
+
+def is_drawing_page(raw_page: RawPage) -> bool:
+    """Whether a page is a drawing made of lines, with few words and most often a title block."""
+    text = fold_words(" ".join(line.text for line in raw_page.lines))
+    if len(text.split()) > _MAX_DRAWING_WORDS:
+        return False
+    block_words = {match[0] for match in _TITLE_BLOCK_WORDS.finditer(text)}
+    if len(block_words) >= _MIN_BLOCK_WORDS:
+        return raw_page.drawn_line_count >= _MIN_DRAWN_LINES or raw_page.image_ratio > 0.5
+    return raw_page.drawn_line_count >= _MIN_BARE_LINES
+
+
+def find_kind_by_content(raw_pages: Sequence[RawPage], text: str) -> str:
+    """Return the kind of a document by its first page, else by its words; `other` by neither."""
+    first_page = next((raw_page for raw_page in raw_pages if raw_page.lines), None)
+    if first_page is not None and is_drawing_page(first_page):
+        return _find_drawing_kind(first_page.lines)
+    return (
+        (_find_titled_kind(first_page.lines) if first_page is not None else None)
+        or _find_told_kind(text)
+        or _find_kind_by_phrases(text)
+        or OTHER
+    )
+
+
+def _find_drawing_kind(lines: Sequence[Line]) -> str:
+    """Return what is drawn: by the largest letters that say so, else by the names of rooms."""
+    for line in sorted(lines, key=lambda line: -line.size):
+        words = fold_words(line.text[:_MAX_TITLE_CHARS])
+        for kind, pattern in DRAWING_PATTERNS:
+            if pattern.search(words):
+                return kind
+    text = fold_words(" ".join(line.text for line in lines))
+    has_rooms = len({match[0] for match in _ROOM_NAMES.finditer(text)}) >= _MIN_ROOM_NAMES
+    return "floor_plan" if has_rooms else OTHER
+
+
+def _find_titled_kind(lines: Sequence[Line]) -> str | None:
+    """Return the kind that a title names: in large letters, else alone on a line at the top."""
+    top_lines = lines[:_TITLE_LINES]
+    usual_size = sorted(line.size for line in lines)[len(lines) // 2]
+    large_lines = [line for line in top_lines if line.size > _LARGE_SCALE * usual_size]
+    # Together, because a title may go on over several lines.
+    large_words = fold_words(" ".join(line.text for line in large_lines)[: 4 * _MAX_TITLE_CHARS])
+    for kind, pattern in TITLE_PATTERNS:
+        if pattern.search(large_words):
+            return kind
+    for line in top_lines:
+        words = fold_words(line.text)
+        if len(line.text) > _MAX_TITLE_CHARS or line.text.rstrip().endswith((".", ",", ";")):
+            continue
+        for kind, pattern in TITLE_PATTERNS:
+            if pattern.match(words) or (pattern.search(words) and len(words.split()) <= 8):
+                return kind
+    return None
+
+
+def _find_told_kind(text: str) -> str | None:
+    opening = " ".join(text[:_TELLING_CHARS].lower().split())
+    return next((kind for kind, pattern in _TELLING_PATTERNS if pattern.search(opening)), None)
+
+
+def _find_kind_by_phrases(text: str) -> str | None:
+    opening_text = " ".join(text[:_OPENING_CHARS].lower().split())
+    scores = {
+        kind: sum(
+            1 for phrase in phrases if re.search(rf"\b{re.escape(phrase)}(?!\w)", opening_text)
+        )
+        for kind, phrases in _TYPICAL_PHRASES.items()
+    }
+    best_kind = max(scores, key=lambda kind: scores[kind])
+    # A tie says nothing: a planning statement mentions everybody else's subject once.
+    second_score = max(score for kind, score in scores.items() if kind != best_kind)
+    is_clear = scores[best_kind] >= max(_MIN_PHRASES, second_score + 1)
+    return best_kind if is_clear and best_kind in TYPE_BY_KIND else None
