@@ -8,8 +8,8 @@ from readingroom.engine.confidence import judge, score_relevances
 from readingroom.engine.ranking import Relevance
 from tests.requirements import requirement
 
-CLOSE = Relevance("a", 1.3, 0.85, 1.0, 1.0, ("cycle", "parking"))
-FAR = Relevance("a", 0.4, 0.1, 1.0, 0.1, ())
+CLOSE = Relevance("a", 1.3, 0.85, 1.0, 1.0, 1.0, ("cycle", "parking"))
+FAR = Relevance("a", 0.4, 0.1, 1.0, 0.1, 0.1, ())
 
 
 @requirement("engine:confidence")

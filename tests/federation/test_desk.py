@@ -123,6 +123,12 @@ async def test_one_search_covers_every_base_and_every_result_can_be_fetched(
 async def test_a_source_narrows_the_search(served: Served) -> None:
     whole = body(await asked(served, "search", query="cycle parking", source="policy"))
     assert {hit["base"] for hit in whole["results"]} == {"policy"}
+    assert [excluded["base"] for excluded in whole["excluded"]] == [
+        "documents",
+        "federal",
+        "guidance",
+        "text",
+    ]
     rules = body(await asked(served, "search", query="airport noise", source=["rules", "text"]))
     assert {hit["source"] for hit in rules["results"]} == {"federal_register"}
     refused = await asked(served, "search", query="x", source="nowhere")
@@ -141,6 +147,16 @@ async def test_the_date_decides_which_revision_answers(served: Served) -> None:
         days = found["results"][0]["in_force"]
         assert days["effective_from"] <= day
         assert days["effective_to"] is None or day <= days["effective_to"]
+
+
+@requirement("room:desk")
+async def test_a_past_month_in_the_question_brings_the_revision_of_that_day(served: Served) -> None:
+    query = "covered cycle parking for each home in the NPPF of May 2024"
+    found = body(await asked(served, "search", query=query, source="policy"))
+    snippets = " ".join(hit["snippet"] for hit in found["results"])
+    assert "one covered" in snippets and "two covered" in snippets
+    today = body(await asked(served, "search", query="covered cycle parking", source="policy"))
+    assert not any("one covered" in hit["snippet"] for hit in today["results"])
 
 
 async def test_pages_of_a_search_follow_each_other_to_the_end(served: Served) -> None:

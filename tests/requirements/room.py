@@ -12,6 +12,10 @@ ROOM = (
         "Each base tells every error in one shape, always with isError.",
     ),
     Requirement("room:bounds", "Every argument is bounded, and an unknown argument is refused."),
+    Requirement(
+        "room:desk-order",
+        "A search over all bases goes by names, then by probability, and shows a text once.",
+    ),
     Requirement("room:eval", "Searches are measured on questions with known answers."),
     Requirement("room:host", "A request whose Host is not allowed is refused."),
     Requirement("room:origin", "A request whose Origin is not allowed is refused."),

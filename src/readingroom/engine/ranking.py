@@ -31,6 +31,9 @@ class RankingWeights:
     """
 
     words: float = 0.3
+    """For the BM25 score as a share of the best one's."""
+    coverage: float = 0.0
+    """For the share of the question's words that a passage has."""
     feedback: float = 0.4
     """How far the question's vector is moved, towards the mean of `feedback_passages`."""
     feedback_passages: int = 3
@@ -85,6 +88,8 @@ class Relevance:
     """Its BM25 score as a share of the best one's."""
     coverage: float
     """The share of the question's words that it has, rare words counting more."""
+    found: float
+    """The share that any of the passages has which were ranked with it."""
     matched_terms: tuple[str, ...]
 
 
@@ -102,12 +107,15 @@ def rank_passages(
     texts = _Texts(passages, statistics)
     words = texts.score_words(dict.fromkeys(terms, 1.0))
     meaning = _Meaning(vector, passages, weights)
-    first_fit = meaning.estimate(words) + weights.words * words
+    coverage = texts.measure_coverage(terms)
+    from_coverage = weights.coverage * coverage
+    first_fit = meaning.estimate(words) + weights.words * words + from_coverage
     best = np.argsort(-first_fit, kind="stable")
     expanded_terms = texts.expand(terms, best[: weights.expansion_passages], weights)
     moved = meaning.move_towards(best[: weights.feedback_passages])
-    fit = moved.estimate(words) + weights.words * texts.score_words(expanded_terms)
-    coverage = texts.measure_coverage(terms)
+    expanded_words = texts.score_words(expanded_terms)
+    fit = moved.estimate(words) + weights.words * expanded_words + from_coverage
+    found = texts.measure_found(terms)
     relevances = [
         Relevance(
             passage.id,
@@ -115,6 +123,7 @@ def rank_passages(
             meaning.cosines.get(i),
             float(words[i]),
             float(coverage[i]),
+            found,
             tuple(word for stem, word in terms.items() if texts.has(i, stem)),
         )
         for i, passage in enumerate(passages)
@@ -160,6 +169,18 @@ class _Texts:
         present = np.array([[stem in counts for stem in terms] for counts in self._counts])
         total = rarities.sum()
         return present @ rarities / total if total else np.zeros(len(self._counts), np.float32)
+
+    def measure_found(self, terms: Mapping[str, str]) -> float:
+        """Return the share of the terms that any passage has, those of few passages counting more.
+
+        What is few is counted among these passages alone, so that large and small collections give
+        comparable shares.
+        """
+        counts = np.array(
+            [sum(stem in text for text in self._counts) for stem in terms], np.float32
+        )
+        rarities = np.log1p((len(self._counts) - counts + 0.5) / (counts + 0.5))
+        return float(rarities[counts > 0].sum() / rarities.sum()) if len(counts) else 0.0
 
     def expand(
         self, terms: Mapping[str, str], best: Any, weights: RankingWeights

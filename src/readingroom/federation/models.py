@@ -91,6 +91,13 @@ class Note(Answer):
     message: str
 
 
+class ExcludedBase(Answer):
+    """A base that was not searched, and why."""
+
+    base: str
+    reason: str
+
+
 class DeskAnswer(Answer):
     """What was found, best first, with what was asked and what stayed silent."""
 
@@ -98,6 +105,9 @@ class DeskAnswer(Answer):
     total: int = Field(description="How many were found, as far as each base was read.")
     took_ms: float
     searched: list[str] = Field(description="The bases that answered.")
+    excluded: list[ExcludedBase] = Field(
+        default_factory=list, description="The bases that were not asked, and why."
+    )
     notes: list[Note] = Field(description="The bases that did not answer, and why.")
     confidence: Level = Field(description=CONFIDENCE)
     confidence_reason: str

@@ -1,89 +1,212 @@
-"""Puts the hits of several bases into one order, and says how close the best one is."""
+"""Puts the hits of several bases into one order, by how well each answers the question.
+
+All hits are compared with the question in one pool, so that a word that every base has counts
+little. Bases with vectors know how near their passages are; those of the others are embedded here.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import chain, islice, repeat
 
-from readingroom.engine.confidence import score_relevances
+from readingroom.core.scores import ScoreParts
+from readingroom.engine.confidence import NOTHING_CLOSE, score_relevances
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.hybrid import fuse
-from readingroom.engine.ranking import Passage, RankingWeights, rank_passages
+from readingroom.engine.ranking import Passage, RankingWeights, Relevance, rank_passages
 from readingroom.engine.stems import shared_stemmer
 from readingroom.protocol.search import DeskHit
 
-_COMPARED_PER_BASE = 10  # hits of a base that are compared with the question by meaning
-_COMPARED_CHARS = 240  # characters of a passage that are embedded for that
-# How much more the order by meaning counts than the order inside one base, which may know little.
-_MEANING_WEIGHT = 3.0
-# For the confidence passages are compared as they are: the question is not improved by them.
-_PLAIN = RankingWeights(feedback=0.0, expansion=0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class RankedHits:
-    """The hits of all bases, best first, and the highest probability that one answers."""
-
-    hits: list[DeskHit]
-    best_score: float
+_MAX_EMBEDDED = 20  # hits of a base without vectors that are compared by meaning
+_EMBEDDED_CHARS = 1_000  # characters of each that are embedded
+_FIRST_RESULTS = 5
+"""Among so many results, the best hit of every base has a place."""
+_MAX_OF_DOCUMENT = 3  # results of one document among the first ones
+_SAME_TEXT = 0.9  # the share of their words that two passages have in common if they are one
+_NUMBER_WORDS = frozenset(
+    [
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "twelv",
+        "fifteen",
+        "twenti",
+        "thirti",
+        "fifti",
+    ]
+)
+# Each base has improved the question by its own best passages already. Here they would pull it
+# towards the base with the most of them.
+_WEIGHTS = RankingWeights(words=0.0, coverage=0.3, feedback=0.0, expansion=0.0)
+_NAMED_SCORE = 0.95
+"""The score of what the question calls by its name, here or in its base."""
 
 
 def rank_hits(
     query: str, rankings_by_base: Sequence[Sequence[DeskHit]], embedder: Embedder
-) -> RankedHits:
-    """Rank hits by their rank inside each base, and by likeness to the question."""
-    # Two passages of one page have one id: the better one stands for it.
-    hits = {hit.id: hit for ranking in rankings_by_base for hit in reversed(ranking)}
-    compared = {
-        hit.id: hits[hit.id] for ranking in rankings_by_base for hit in ranking[:_COMPARED_PER_BASE]
-    }
-    rankings = [[hit.id for hit in ranking] for ranking in rankings_by_base]
-    weights = [1.0] * len(rankings)
-    likeness: dict[str, float] = {}
-    # One base that knows how near its passages are needs no second comparison.
-    if len(rankings) > 1 or any(hit.parts is None for hit in compared.values()):
-        likeness = _compare_meaning(query, list(compared.values()), embedder)
-    if len(rankings) > 1:
-        rankings.append(sorted(likeness, key=lambda id: (-likeness[id], id)))
-        weights.append(_MEANING_WEIGHT)
-    ordered = [
-        hits[id].model_copy(update={"score": round(score, 6)})
-        for id, score in fuse(rankings, weights)
+) -> list[DeskHit]:
+    """Return the hits of all bases in one order.
+
+    What the query names exactly comes first, then goes by probability. A text that several hits
+    have comes once. The best hit of every base is among the first five, unless nothing in that base
+    is close to the question.
+    """
+    hits = [hit for ranking in rankings_by_base for hit in ranking]
+    relevances = _compare(query, rankings_by_base, embedder)
+    ranked = [
+        _set_score(hits[int(relevance.passage_id)], relevance, score)
+        for relevance, score in zip(relevances, score_relevances(relevances), strict=True)
     ]
-    return RankedHits(ordered, _find_best_score(query, list(compared.values()), likeness))
+    named = [hit for hit in ranked if _is_named(query, hit)]
+    others = [hit for hit in ranked if not _is_named(query, hit)]
+    ordered = _fold_same_texts([*map(_raise_score, named), *others])
+    return _raise_first_hits(_spread_documents(ordered))
 
 
-def _compare_meaning(query: str, hits: Sequence[DeskHit], embedder: Embedder) -> dict[str, float]:
-    """Return the cosine of each hit with the query; none of them where there is no model."""
-    if not hits:
-        return {}
-    try:
-        query_vector, *vectors = embedder.embed_each(
-            [query, *(_text_of(hit)[:_COMPARED_CHARS] for hit in hits)]
-        )
-    except ModelUnavailable:
-        return {}  # then the order inside each base is all there is
-    return {hit.id: float(vector @ query_vector) for hit, vector in zip(hits, vectors, strict=True)}
-
-
-def _find_best_score(query: str, hits: Sequence[DeskHit], likeness: Mapping[str, float]) -> float:
-    """Return the highest score of these hits, each compared with the query in the same way."""
+def _compare(
+    query: str, rankings_by_base: Sequence[Sequence[DeskHit]], embedder: Embedder
+) -> list[Relevance]:
+    """Return how well each hit answers the query, best first; its number is the passage's id."""
+    hits = [hit for ranking in rankings_by_base for hit in ranking]
+    cosines = _measure_cosines(query, rankings_by_base, embedder)
     passages = [
-        Passage(
-            hit.id,
-            _text_of(hit),
-            None,
-            hit.parts.semantic if hit.parts else likeness.get(hit.id),
-        )
-        for hit in hits
+        Passage(str(number), _get_text(hit), None, cosine)
+        for number, (hit, cosine) in enumerate(zip(hits, cosines, strict=True))
     ]
     statistics = _PoolStatistics([passage.text for passage in passages])
-    relevances = rank_passages(query, None, passages, statistics, _PLAIN)
-    return max(score_relevances(relevances), default=0.0)
+    return rank_passages(query, None, passages, statistics, _WEIGHTS)
 
 
-def _text_of(hit: DeskHit) -> str:
+def _measure_cosines(
+    query: str, rankings_by_base: Sequence[Sequence[DeskHit]], embedder: Embedder
+) -> list[float | None]:
+    """Return the cosine of every hit with the query, base by base; None without a model.
+
+    The first hits of a base that have no vector are embedded. Those after them are taken to be as
+    far away as the farthest of these, since their base found them less fitting.
+    """
+    unembedded = [
+        [hit for hit in ranking if _get_cosine(hit) is None][:_MAX_EMBEDDED]
+        for ranking in rankings_by_base
+    ]
+    texts = [_get_text(hit)[:_EMBEDDED_CHARS] for ranking in unembedded for hit in ranking]
+    embedded = iter(_embed_and_compare(query, texts, embedder))
+    cosines: list[float | None] = []
+    for ranking, compared in zip(rankings_by_base, unembedded, strict=True):
+        measured = list(islice(embedded, len(compared)))
+        farthest = min(measured, default=None)
+        in_order = chain(measured, repeat(farthest))
+        cosines += [
+            next(in_order) if (cosine := _get_cosine(hit)) is None else cosine for hit in ranking
+        ]
+    return cosines
+
+
+def _get_text(hit: DeskHit) -> str:
     return f"{hit.title}. {hit.snippet}"
+
+
+def _get_cosine(hit: DeskHit) -> float | None:
+    return hit.parts.semantic if hit.parts else None
+
+
+def _embed_and_compare(query: str, texts: Sequence[str], embedder: Embedder) -> list[float]:
+    """Return the cosine of each text with the query; none of them where there is no model."""
+    if not texts:
+        return []
+    try:
+        vector, *vectors = embedder.embed_each([query, *texts])
+    except ModelUnavailable:
+        return []
+    return [float(text_vector @ vector) for text_vector in vectors]
+
+
+def _set_score(hit: DeskHit, relevance: Relevance, score: float) -> DeskHit:
+    parts = hit.parts or ScoreParts(
+        semantic=None if relevance.cosine is None else round(max(0.0, relevance.cosine), 6),
+        lexical=round(relevance.coverage, 4),
+        matched_terms=relevance.matched_terms,
+    )
+    # A base gives so high a score only to what is called by its name.
+    score = hit.score if hit.parts and hit.score >= _NAMED_SCORE else score
+    return hit.model_copy(update={"score": round(score, 6), "parts": parts})
+
+
+def _raise_score(hit: DeskHit) -> DeskHit:
+    return hit.model_copy(update={"score": max(hit.score, _NAMED_SCORE)})
+
+
+def _is_named(query: str, hit: DeskHit) -> bool:
+    """Return whether the query is the hit's title or citation, or says no more than they do."""
+    if hit.score >= _NAMED_SCORE:
+        return True
+    words = set(shared_stemmer().split(query))
+    if len(words) < 2:
+        return False
+    names = (hit.title, hit.citation.citation_string)
+    return any(words <= set(shared_stemmer().split(name)) for name in names)
+
+
+def _fold_same_texts(ordered: Sequence[DeskHit]) -> list[DeskHit]:
+    """Return the hits without those whose id or text a better one has."""
+    kept: list[DeskHit] = []
+    ids: set[str] = set()
+    texts: list[frozenset[str]] = []
+    for hit in ordered:
+        text = frozenset(shared_stemmer().split(hit.snippet))
+        if hit.id in ids or any(_is_same_text(text, other) for other in texts):
+            continue
+        ids.add(hit.id)
+        texts.append(text)
+        kept.append(hit)
+    return kept
+
+
+def _is_same_text(text: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether two texts have the same words but for a few, none of them a number."""
+    differing = text ^ other
+    return (
+        bool(text)
+        and len(text & other) >= _SAME_TEXT * len(text | other)
+        and not any(word[0].isdigit() or word in _NUMBER_WORDS for word in differing)
+    )
+
+
+def _spread_documents(ordered: Sequence[DeskHit]) -> list[DeskHit]:
+    """Return the hits with at most a few of one document before those of others."""
+    counts: Counter[tuple[str, str]] = Counter()
+    first: list[DeskHit] = []
+    later: list[DeskHit] = []
+    for hit in ordered:
+        counts[_get_document(hit)] += 1
+        (first if counts[_get_document(hit)] <= _MAX_OF_DOCUMENT else later).append(hit)
+    return [*first, *later]
+
+
+def _get_document(hit: DeskHit) -> tuple[str, str]:
+    """Return what tells the document of a passage from others."""
+    # Passages of policies: `policy:NPPF__rev_…__Para_116__001`; pages: `doc:25_1_a1b2#page=4`.
+    return hit.base, hit.source if hit.base == "policy" else hit.id.partition("#")[0]
+
+
+def _raise_first_hits(ordered: Sequence[DeskHit]) -> list[DeskHit]:
+    """Return the hits with the best one of each base among the first few, if it is close at all."""
+    bests: dict[str, str] = {}
+    for hit in ordered:
+        if hit.score >= NOTHING_CLOSE:
+            bests.setdefault(hit.base, hit.id)
+    head = set(bests.values())
+    for hit in ordered:
+        if len(head) >= _FIRST_RESULTS:
+            break
+        head.add(hit.id)
+    return sorted(ordered, key=lambda hit: hit.id not in head)
 
 
 class _PoolStatistics:

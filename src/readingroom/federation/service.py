@@ -18,6 +18,7 @@ from readingroom.federation.models import (
     DeskAnswer,
     DeskFetch,
     DeskSearch,
+    ExcludedBase,
     Note,
 )
 from readingroom.federation.ranking import rank_hits
@@ -69,18 +70,22 @@ class DeskService:
         )
         gathered = await self._search_bases(bases, request, call)
         # In a thread: embedding passages takes tens of milliseconds.
-        ranked = await anyio.to_thread.run_sync(
+        hits = await anyio.to_thread.run_sync(
             rank_hits, question.query, list(gathered.answers.values()), self._embedder
         )
-        hits = ranked.hits
         nearest = hits[0].citation.citation_string if hits else ""
-        confidence = judge([ranked.best_score] if hits else [], nearest)
+        confidence = judge([hit.score for hit in hits], nearest)
         end = question.offset + question.limit
         return DeskAnswer(
             results=hits[question.offset : end],
             total=len(hits),
             took_ms=round((time.perf_counter() - started) * 1000, 1),
             searched=list(gathered.answers),
+            excluded=[
+                ExcludedBase(base=base, reason="`source` names others")
+                for base in self._adapters
+                if base not in bases
+            ],
             notes=[*gathered.notes, *self._absence_notes],
             confidence=confidence.level,
             confidence_reason=confidence.reason,

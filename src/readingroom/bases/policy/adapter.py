@@ -15,6 +15,7 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.bases.policy.registry.records import COUNTING, name_section
 from readingroom.bases.policy.service import PolicyService
+from readingroom.core.dates import find_past_day
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.resources import ListedResource, ResourceTemplate
 from readingroom.protocol.search import (
@@ -61,17 +62,27 @@ class PolicyAdapter(SearchAdapter):
         self._links = links
 
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
-        day = request.day or self._service.today.isoformat()
-        answer = await self._service.search(
-            SearchPolicy(
-                query=request.query,
-                effective_date=day,
-                n_results=request.limit + _SPARE_HITS,
-                mode="hybrid",
+        hits: dict[str, PolicyHit] = {}
+        for day in self._choose_days(request):
+            answer = await self._service.search(
+                SearchPolicy(
+                    query=request.query,
+                    effective_date=day,
+                    n_results=request.limit + _SPARE_HITS,
+                    mode="hybrid",
+                )
             )
-        )
-        hits = [hit for hit in answer.results if not is_heading(hit.text)]
-        return [self._to_desk_hit(hit) for hit in hits[: request.limit]]
+            passages = [hit for hit in answer.results if not is_heading(hit.text)]
+            hits |= {hit.id: hit for hit in passages[: request.limit]}
+        return [self._to_desk_hit(hit) for hit in hits.values()]
+
+    def _choose_days(self, request: SearchRequest) -> list[str]:
+        """Return the day that was asked for; else today, and a past day that the query names."""
+        if request.day is not None:
+            return [request.day]
+        today = self._service.today
+        past_day = find_past_day(request.query, today)
+        return [day.isoformat() for day in (past_day, today) if day is not None]
 
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         section_parts = parse_section_id(id)

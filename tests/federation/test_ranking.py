@@ -1,0 +1,129 @@
+"""The order of the desk: what is named first, then probability, and every text once."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from readingroom.core.scores import ScoreParts
+from readingroom.engine.embedding.embedder import Vector
+from readingroom.engine.errors import ModelUnavailable
+from readingroom.federation.ranking import rank_hits
+from readingroom.protocol.search import Citation, DeskHit
+from tests.requirements import requirement
+
+QUESTION = "How many cycle parking spaces does a house need?"
+ANSWER = "Each house has two covered spaces for cycle parking."
+
+
+def hit(
+    base: str, id: str, text: str, cosine: float | None = None, title: str = "", score: float = 0.1
+) -> DeskHit:
+    return DeskHit(
+        id=f"{base}:{id}",
+        title=title or id,
+        url="",
+        source=id,
+        snippet=text,
+        score=score,
+        published_at=None,
+        citation=Citation(citation_string=title or id, url=""),
+        base=base,
+        parts=None if cosine is None else ScoreParts(semantic=cosine),
+    )
+
+
+class Meanings:
+    """Embeds a text as near to the question as a table says, by a word of it."""
+
+    def __init__(self, **cosines: float) -> None:
+        self._cosines = cosines
+        self.embedded: list[str] = []
+
+    def embed_each(self, texts: Sequence[str]) -> list[Vector]:
+        self.embedded += texts[1:]
+        return [self._embed(text) for text in texts]
+
+    def _embed(self, text: str) -> Vector:
+        cosine = next((c for word, c in self._cosines.items() if word in text), 0.0)
+        cosine = 1.0 if text == QUESTION else cosine
+        return np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
+
+
+class NoModel:
+    def embed_each(self, texts: Sequence[str]) -> list[Vector]:
+        raise ModelUnavailable("none is installed")
+
+
+def order(
+    rankings: Sequence[Sequence[DeskHit]], embedder: object, query: str = QUESTION
+) -> list[str]:
+    return [hit.id for hit in rank_hits(query, rankings, embedder)]  # type: ignore[arg-type]
+
+
+@requirement("room:desk-order")
+def test_the_base_that_answers_comes_first_whatever_its_place_in_its_own_order() -> None:
+    policy = [hit("policy", "a", "Streets are lit.", 0.3), hit("policy", "b", ANSWER, 0.8)]
+    guidance = [hit("guidance", "c", "Trustees meet twice a year.")]
+    assert order([guidance, policy], Meanings(Trustees=0.1))[0] == "policy:b"
+
+
+@requirement("room:desk-order")
+def test_only_hits_without_a_vector_are_embedded_and_those_far_down_count_no_more() -> None:
+    guidance = [
+        hit("guidance", f"page{n}", f"Page {n} on housing {'cycle ' * n}") for n in range(30)
+    ]
+    embedder = Meanings(Page=0.2)
+    ranked = order([guidance, [hit("policy", "b", ANSWER, 0.6)]], embedder)
+    assert ranked[0] == "policy:b"
+    assert len(embedder.embedded) == 20
+    assert not any("two covered" in text for text in embedder.embedded)
+
+
+@requirement("room:desk-order")
+def test_what_is_called_by_its_title_comes_first() -> None:
+    policy = [hit("policy", "b", ANSWER, 0.9)]
+    federal = [hit("federal", "act", "Grants for crossings.", 0.2, "H.R. 1, Safe Crossings Act")]
+    hits = rank_hits("safe crossings act", [policy, federal], Meanings())  # type: ignore[arg-type]
+    assert hits[0].id == "federal:act"
+    assert hits[0].score >= 0.95
+
+
+@requirement("room:desk-order")
+def test_a_text_that_two_revisions_have_comes_once() -> None:
+    policy = [
+        hit("policy", "new", ANSWER, 0.8),
+        hit("policy", "old", ANSWER.replace("covered", "covered,"), 0.8),
+        hit("policy", "other", "Cycle routes join the centre.", 0.5),
+    ]
+    assert order([policy], Meanings()) == ["policy:new", "policy:other"]
+    # Another number is another text.
+    policy.append(hit("policy", "older", ANSWER.replace("two", "three"), 0.7))
+    assert order([policy], Meanings()) == ["policy:new", "policy:older", "policy:other"]
+
+
+@requirement("room:desk-order")
+def test_the_first_hit_of_each_base_is_among_the_first_five_if_it_is_close() -> None:
+    policy = [hit("policy", f"p{n}", f"{ANSWER} Case {n}, word{n} {n}{n}", 0.8) for n in range(8)]
+    federal = [hit("federal", "near", "Cycle parking at stations is counted.", 0.62)]
+    text = [hit("text", "far", "A panel shows metrics.", 0.0)]
+    ranked = order([policy, federal, text], Meanings())
+    assert "federal:near" in ranked[:5]
+    assert ranked[-1] == "text:far"
+
+
+@requirement("room:desk-order")
+def test_without_a_model_words_decide() -> None:
+    guidance = [hit("guidance", "c", "Trustees meet twice a year.")]
+    text = [hit("text", "kb", ANSWER)]
+    assert order([guidance, text], NoModel())[0] == "text:kb"
+    assert rank_hits(QUESTION, [], NoModel()) == []  # type: ignore[arg-type]
+
+
+@requirement("room:desk-order")
+@pytest.mark.parametrize("cosines", [(0.9, 0.5, 0.1), (0.2, 0.1, 0.0)])
+def test_scores_are_probabilities_that_fall(cosines: tuple[float, ...]) -> None:
+    policy = [hit("policy", f"p{c}", f"Passage {c}", c) for c in cosines]
+    scores = [hit.score for hit in rank_hits(QUESTION, [policy], Meanings())]  # type: ignore[arg-type]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score < 1 for score in scores)
