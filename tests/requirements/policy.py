@@ -245,6 +245,10 @@ POLICY = (
         "No REST request gets a 5xx or an answer off its schema.",
     ),
     Requirement(
+        "policy:vectors:reused",
+        "A new revision embeds only the passages that the nearest ones do not have.",
+    ),
+    Requirement(
         "policy:doctor",
         "doctor names every disagreement of registry, chunks and index, and --repair mends it.",
     ),

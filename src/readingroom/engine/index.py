@@ -102,6 +102,13 @@ class ChunkIndex(Protocol):
         """Return every chunk that passes the filter, without vectors."""
         ...
 
+    def read_vectors(self, where: Filter) -> dict[str, Vector]:
+        """Return, by text, the vectors of the chunks that pass the filter.
+
+        Those of another model than today's are left out.
+        """
+        ...
+
     def count(self) -> int:
         """Return how many chunks there are; raise `StoreUnusable` if they cannot be read."""
         ...
@@ -272,6 +279,13 @@ class EmbeddedIndex(ChunkIndex):
     def read(self, where: Filter | None = None) -> Chunks:
         """Return every chunk that passes the filter, without vectors."""
         return self.collection.get(where=where)
+
+    def read_vectors(self, where: Filter) -> dict[str, Vector]:
+        """Return, by text, the vectors of the chunks that pass the filter, if today's model's."""
+        if self.collection.embedding != self.embedder.identity:
+            return {}
+        chunks = self.collection.get(where=where, vectors=True)
+        return dict(zip(chunks.texts, chunks.vectors, strict=True))
 
     def count(self) -> int:
         """Return how many chunks there are; raise `StoreUnusable` if they cannot be read."""

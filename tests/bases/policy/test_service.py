@@ -692,6 +692,38 @@ async def section_of(library: PolicyLibrary, ref: str) -> Any:
     return await library.service.get_section(GetPolicySection(source="NPPF", section_ref=ref))
 
 
+class RecordingEmbedder(WordEmbedder):
+    """Remembers what it was given to embed."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def embed_batch(self, texts: Any, **options: Any) -> Any:
+        self.texts += texts
+        return super().embed_batch(texts, **options)
+
+
+@requirement("policy:vectors:reused")
+async def test_a_revision_embeds_only_what_its_neighbours_do_not_say(tmp_path: Path) -> None:
+    paragraphs = [f"Paragraph {number} says this of matter {number}. " * 6 for number in range(40)]
+    changed = [*paragraphs[:20], "Paragraph 20 was written anew. " * 9, *paragraphs[21:]]
+    embedder = RecordingEmbedder()
+    async with open_library(tmp_path / "policy", embedder=embedder) as library:
+        await library.add("NPPF")
+        await library.revise("NPPF", "One", "2023-01-01", content=pdf([("All", paragraphs)]))
+        first_texts = set(embedder.texts)
+        embedder.texts.clear()
+        second = await library.revise("NPPF", "Two", "2024-01-01", content=pdf([("All", changed)]))
+        chunks = await library.service.store.get_chunks("NPPF", second)
+        revisions = await library.service.registry.get_revisions("NPPF")
+        stored = await library.service.store.get_vectors(revisions)
+    assert not first_texts & set(embedder.texts)
+    assert 0 < len(embedder.texts) < len(chunks) / 4
+    assert {chunk.text for chunk in chunks} <= first_texts | set(embedder.texts)
+    for text, vector in stored.items():
+        assert vector == pytest.approx(embedder.embed(text), abs=1e-6)
+
+
 # --- the checkup ---
 
 

@@ -23,7 +23,7 @@ from readingroom.core.dates import encode_day
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
-from readingroom.engine.embedding.embedder import Embedder
+from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.index import ChunkIndex, Ranking, open_index
 from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Chunk, Document, PassageKind
@@ -167,6 +167,13 @@ class PolicyStore:
         """Return a revision's chunks in reading order."""
         chunks = await self._read_chunks(_build_revision_filter(source, revision_id))
         return sorted(_to_stored_chunks(chunks), key=lambda chunk: chunk.chunk_index)
+
+    async def get_vectors(self, revisions: Sequence[Revision]) -> dict[str, Vector]:
+        """Return, by text, the vectors of the chunks of these revisions."""
+        if not revisions:
+            return {}
+        where = _build_revisions_filter(revisions)
+        return await anyio.to_thread.run_sync(self._index.read_vectors, where)
 
     async def get_chunks_by_id(self, ids: Sequence[str]) -> dict[str, StoredChunk]:
         """Return chunks by id, without those that do not exist."""

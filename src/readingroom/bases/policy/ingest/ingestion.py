@@ -28,6 +28,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document
+from readingroom.engine.embedding.embedder import Vector
 from readingroom.ingest.embed import Vectors, embed_document
 from readingroom.ingest.errors import NoContent
 from readingroom.ingest.private_copy import PrivateCopy, Roots, open_in_thread
@@ -38,6 +39,8 @@ from readingroom.storage.files import copy_stream, resolve_inside, translate_os_
 from readingroom.storage.intents import Intent
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
+# Of so many other revisions vectors are taken over where the text is the same.
+_REUSED_REVISIONS = 2
 
 
 class Ingestion:
@@ -331,7 +334,21 @@ class Ingestion:
             )
             await report(done, total, message)
 
-        return await embed_document(document, self._context.embedder, report_embedding)
+        known_vectors = await self._get_known_vectors(revision)
+        return await embed_document(
+            document, self._context.embedder, report_embedding, known_vectors
+        )
+
+    async def _get_known_vectors(self, revision: Revision) -> dict[str, Vector]:
+        """Return, by text, the vectors of the revisions nearest in time: most words are theirs."""
+        others = [
+            other
+            for other in await self._registry.get_revisions(revision.source)
+            if other.revision_id != revision.revision_id
+        ]
+        day = revision.effective_from
+        others.sort(key=lambda other: abs(other.effective_from - day))
+        return await self._store.get_vectors(others[:_REUSED_REVISIONS])
 
     async def _store_revision(
         self, revision: Revision, document: Document, vectors: Vectors, private_copy: PrivateCopy
