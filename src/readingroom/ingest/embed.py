@@ -30,7 +30,9 @@ async def embed_document(
     texts = [document.get_chunk_text(chunk) for chunk in document.chunks]
     vectors = dict(known_vectors)
     # Batches of texts of similar length waste no work on padding.
-    new_texts = sorted({text for text in texts if text not in vectors}, key=lambda text: (len(text), text))
+    new_texts = sorted(
+        {text for text in texts if text not in vectors}, key=lambda text: (len(text), text)
+    )
     reused_count = len(texts) - len(new_texts)
     for batch_start in range(0, len(new_texts), _BATCH_CHUNKS):
         batch_texts = new_texts[batch_start : batch_start + _BATCH_CHUNKS]

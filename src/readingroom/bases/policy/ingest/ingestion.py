@@ -26,9 +26,9 @@ from readingroom.bases.policy.registry.records import Revision
 from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
+from readingroom.engine.embedding.embedder import Vector
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document
-from readingroom.engine.embedding.embedder import Vector
 from readingroom.ingest.embed import Vectors, embed_document
 from readingroom.ingest.errors import NoContent
 from readingroom.ingest.private_copy import PrivateCopy, Roots, open_in_thread
