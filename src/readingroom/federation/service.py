@@ -187,7 +187,10 @@ class DeskService:
         written = source.split(",") if isinstance(source, str) else source or ()
         names = [name.strip().lower() for name in written if name.strip()]
         if not names:
-            return list(self._adapters), []
+            unasked_bases = [
+                base for base, adapter in self._adapters.items() if adapter.is_searched_unasked
+            ]
+            return unasked_bases, []
         bases = [name for name in names if name in self._adapters]
         sources = {}  # the base of each
         for name in names:

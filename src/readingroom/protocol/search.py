@@ -115,6 +115,11 @@ class SearchAdapter(Protocol):
     """The resources of the base, as URI templates."""
     prompts: ClassVar[tuple[Prompt, ...]] = ()
 
+    @property
+    def is_searched_unasked(self) -> bool:
+        """Whether a search that names no base covers this one."""
+        return True
+
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         """Return the best passages, in the base's own order."""
 

@@ -30,6 +30,11 @@ class TextAdapter(SearchAdapter):
         self._service = service
         self._links = links
 
+    @property
+    def is_searched_unasked(self) -> bool:
+        # A sample among somebody's own records would pass for one of them.
+        return not self._service.is_stand_in
+
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         content = (await self._service.read_content()).content
         best_passage = find_best_passage(request.query, content)
@@ -68,6 +73,8 @@ class TextAdapter(SearchAdapter):
         )
 
     async def list_resources(self) -> list[ListedResource]:
+        if self._service.is_stand_in:
+            return []
         return [ListedResource("text", TEXT_ID, "Plain text", "The one text, whole.")]
 
     def parse_resource_path(self, path: str) -> str | None:

@@ -12,9 +12,11 @@ logger = logging.getLogger(__name__)
 class TextService:
     """One text file: its description, and its content."""
 
-    def __init__(self, file: TextFile, description: str) -> None:
+    def __init__(self, file: TextFile, description: str, is_stand_in: bool = False) -> None:
         self._file = file
         self.description = description
+        self.is_stand_in = is_stand_in
+        """Whether it is the packaged sample, in a room that is not the sample's."""
 
     def start(self) -> None:
         """Read the file now, and log whether it can be served."""

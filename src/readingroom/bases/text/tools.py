@@ -25,13 +25,16 @@ _OWN_DESCRIPTION = "A plain text knowledge base."
 
 def open_base(settings: TextSettings) -> KnowledgeBase:
     """Open the text base as the settings say."""
-    return open_text(settings.kb_file, settings.kb_description)
+    return open_text(settings.kb_file, settings.kb_description, settings.sample)
 
 
-def open_text(file: Path | None, description: str | None) -> KnowledgeBase:
+def open_text(
+    file: Path | None, description: str | None, is_sample_room: bool = False
+) -> KnowledgeBase:
     """Open the text base on a file (the packaged sample when none is named) and read it."""
     default = _OWN_DESCRIPTION if file else _SAMPLE_DESCRIPTION
-    service = TextService(TextFile(file or SAMPLE_FILE), description or default)
+    is_stand_in = file is None and not is_sample_room
+    service = TextService(TextFile(file or SAMPLE_FILE), description or default, is_stand_in)
     service.start()
     return KnowledgeBase(
         name="text",
