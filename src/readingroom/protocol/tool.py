@@ -159,6 +159,8 @@ class Tool:
     """What its listing and each of its results carry in `_meta`, such as a schema version."""
     choices: Callable[[], Mapping[str, Sequence[str]]] | None = None
     """The values that some arguments may have now, asked for at every listing."""
+    outlines_answer: bool = False
+    """Whether the listing names the fields of the answer only, not what is inside them."""
 
     @cached_property
     def answer(self) -> TypeAdapter[Any] | None:
@@ -185,7 +187,8 @@ class Tool:
         """The answer's schema; a union of answers is still an object, as the protocol asks."""
         if self.answer is None:
             return None
-        return _remove_titles({"type": "object", **self.answer.json_schema(mode="serialization")})
+        schema = {"type": "object", **self.answer.json_schema(mode="serialization")}
+        return _outline(schema) if self.outlines_answer else _remove_titles(schema)
 
     def build_schemas(self) -> None:
         """Build now what the first listing and the first call would build, and keep it."""
@@ -215,6 +218,7 @@ def make_tool(
     describe: Callable[[], str] | None = None,
     meta: Mapping[str, Any] | None = None,
     choices: Callable[[], Mapping[str, Sequence[str]]] | None = None,
+    outlines_answer: bool = False,
 ) -> Tool:
     """Make a tool of a coroutine, whose name, annotations and docstring become the tool's."""
     annotations = typing.get_type_hints(run)
@@ -230,6 +234,7 @@ def make_tool(
         hints=hints or Hints(),
         meta=meta or {},
         choices=choices,
+        outlines_answer=outlines_answer,
     )
 
 
@@ -246,6 +251,37 @@ def _set_allowed_values(argument_schema: Schema, values: list[str]) -> None:
     for alternative in argument_schema.get("anyOf", [argument_schema]):
         if alternative.get("type") == "string":
             alternative["enum"] = values
+
+
+def _outline(schema: Schema) -> Schema:
+    """Return the schema of an answer's fields, each with its types; an agent reads every byte."""
+    definitions = schema.get("$defs", {})
+    if "anyOf" in schema:
+        parts = [_outline({"$defs": definitions} | _follow(part, definitions))
+                 for part in schema["anyOf"]]  # fmt: skip
+        return {"type": "object", "anyOf": parts}
+    fields = {
+        name: _outline_field(field, definitions) for name, field in schema["properties"].items()
+    }
+    return {"type": "object", "properties": fields, "required": schema.get("required", [])}
+
+
+def _outline_field(field: Schema, definitions: Schema) -> Schema:
+    types = list(
+        dict.fromkeys(
+            kind
+            for part in field.get("anyOf", [field])
+            for kind in [_follow(part, definitions).get("type")]
+            if kind
+        )
+    )
+    return {"type": types[0] if len(types) == 1 else types} if types else {}
+
+
+def _follow(schema: Schema, definitions: Schema) -> Schema:
+    """Return what a schema refers to, or the schema itself."""
+    reference = schema.get("$ref")
+    return definitions[reference.rpartition("/")[2]] if reference else schema
 
 
 def _remove_titles(schema: Schema) -> Schema:

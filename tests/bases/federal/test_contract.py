@@ -39,6 +39,7 @@ CLASSES = {
         "list_committee_members",
         "list_cosponsors",
         "list_member_votes",
+        "list_records",
     },
     "B": {"lexical_search", "search", "semantic_search"},
     "C": {"fetch"},

@@ -69,7 +69,7 @@ async def test_each_dossier_has_its_record_and_every_section(world: Path) -> Non
             for record in (await every(ask, f"/{path}"))[:10]:
                 told = await ask.record(f"/{path}/{record['id']}/dossier")
                 assert told[name] == record
-                assert set(told) - {name, "congress"} == set(sections)
+                assert set(told) - {name, "congress", "shortened"} == set(sections)
                 for section in sections:
                     part = told[section]
                     assert part["error"] is None
@@ -91,7 +91,8 @@ async def test_the_sections_of_a_bill_are_what_the_single_calls_give(world: Path
             actions = await every(ask, f"/bills/{id}/actions")
             assert told["actions"]["items"] == actions[:MAX_ITEMS]
             amendments = await every(ask, f"/bills/{id}/amendments")
-            assert told["amendments"]["items"] == amendments[:MAX_ITEMS]
+            shown = [item["id"] for item in told["amendments"]["items"]]
+            assert shown == [amendment["id"] for amendment in amendments[:MAX_ITEMS]]
             for section, kind in (
                 ("crs_reports", "crs_report"),
                 ("cost_estimates", "cost_estimate"),
@@ -135,7 +136,7 @@ async def test_a_members_dossier_counts_bills_and_lists_seats_offices_speeches(w
             for office in told["offices"]["items"]:
                 assert office["bioguide_id"] == id
             for speech in told["speeches"]["items"]:
-                assert id in [one["bioguide_id"] for one in speech["speakers"]]
+                assert any(speaker.endswith(id) for speaker in speech["speakers"])
             then = await ask.answer("get_legislator_dossier", bioguide_id=id, congress=1)
             assert not then["terms"]["items"] and not then["bill_counts"]["items"]
         assert filled >= {"terms", "committees", "bill_counts", "offices", "speeches"}
@@ -157,7 +158,7 @@ async def test_a_committees_dossier_lists_its_people_and_its_work(world: Path) -
                 one["id"] for one in roster["results"]
             ]
             for bill in told["bills"]["items"]:
-                assert id in [one["id"] for one in bill["committees"]]
+                assert id in bill["committees"]
             for hearing in told["hearings"]["items"]:
                 assert id in hearing["committees"]
             for report in told["reports"]["items"]:
@@ -216,6 +217,7 @@ async def test_a_section_that_fails_says_so_and_the_rest_still_comes(
         told = await ask.answer("get_bill_dossier", bill_id=bill)
         assert told["actions"] == {
             "items": [],
+            "note": None,
             "total": None,
             "truncated": False,
             "more_url": None,

@@ -30,19 +30,17 @@ Congress = Annotated[int, Field(ge=1, le=999)]
 
 
 class Filters(Question):
-    """What narrows a search, before anything is scored."""
+    """What narrows a search."""
 
     congress: Congress | None = None
     chamber: HouseOrSenate | None = None
-    party: Party | None = Field(None, description="The sponsor's party: D, R or I.")
-    state: State | None = Field(None, description="The sponsor's state: MA.")
-    type: AnyType | None = Field(None, description="hr, s, rule, notice, proposed rule, …")
-    agency: ShortText | None = Field(None, description="Its name, slug or abbreviation: EPA.")
-    topic: ShortText | None = Field(None, description="A subject of bills: Taxation.")
-    member: RecordOf | None = Field(
-        None, description="Who sponsored it or speaks in it, by bioguide id: S000033."
-    )
-    bill: RecordOf | None = Field(None, description="The bill it is about: hr:119:1.")
+    party: Party | None = Field(None, description="The sponsor's.")
+    state: State | None = None
+    type: AnyType | None = Field(None, description="hr, s, rule, notice, …")
+    agency: ShortText | None = Field(None, description="Its name or EPA.")
+    topic: ShortText | None = Field(None, description="Such as Taxation.")
+    member: RecordOf | None = Field(None, description="Sponsor or speaker: S000033.")
+    bill: RecordOf | None = Field(None, description="It is about: hr:119:1.")
 
 
 class GetBill(Question):
@@ -94,14 +92,14 @@ class Search(Question):
     query: NonBlankText = Field(
         min_length=1,
         max_length=1000,
-        description='What to look for, in words; by words, a "quoted phrase" as it stands.',
+        description='In words; a "quoted phrase" as it stands.',
     )
     source: Annotated[list[ShortText], Field(max_length=30)] | ShortText | None = Field(
-        None, description="One source, or several; all that can be searched when left out."
+        None, description="One or several; else all."
     )
     filters: Filters | None = None
-    since: Day | None = Field(None, description="Published on this day or later.")
-    until: Day | None = Field(None, description="Published on this day or earlier.")
+    since: Day | None = Field(None, description="The first day.")
+    until: Day | None = Field(None, description="The last day.")
     limit: Limit = 50
     offset: int = Field(0, ge=0, le=10_000)
 
@@ -131,7 +129,56 @@ class ResolveEntity(Question):
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
 
 
+class ChangesQuestion(Question):
+    """What narrows a list of changes."""
+
+    since: Day | None = None
+    source: ShortText | None = None
+    kind: ChangeKind | None = None
+
+
+RecordPart = Literal[
+    "actions",
+    "amendments",
+    "cosponsors",
+    "links",
+    "members",
+    "similar",
+    "voted_alike",
+    "votes",
+    "witnesses",
+]
+
+
+class ListRecords(Question):
+    source: ShortText = Field(description="A resource of `count`, or `changes`: what is new.")
+    filters: Filtered | None = Field(
+        None, description='Such as {"sponsor": "Enzi", "congress": 115, "since": "2018-01-01"}.'
+    )
+    id: Id | None = Field(None, description="With `part`: list what belongs to it.")
+    part: RecordPart | None = None
+    limit: Limit = 20
+    cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+
+
 # --- answers ---
+
+
+class RecordList(Answer):
+    """A page of records, or of what belongs to one, each cut short; `fetch` gives them whole."""
+
+    source: str
+    results: list[dict[str, Any]]
+    total: int | None = Field(
+        default=None, description="How many there are; null where not counted."
+    )
+    next_cursor: str | None
+    has_more: bool
+    id: str | None = None
+    part: str | None = None
+    loaded_up_to: str | None = None
+    filters_read: FiltersRead = None
+    note: str | None = Field(default=None, description="What to know about it: what is not loaded.")
 
 
 class CosponsorPage(Answer):

@@ -233,12 +233,13 @@ class SearchQuestion(BaseModel):
 
     def to_search(self) -> Search:
         """Return the question of the tool `search` with these arguments."""
-        arguments = self.model_dump(exclude_none=True, exclude={"mode"})
+        # Fields that were not given stay so: without `limit`, as many results as can be read.
+        arguments = self.model_dump(exclude_none=True, exclude_unset=True, exclude={"mode"})
         names = [name for name in Filters.model_fields if name in arguments]
         filters = {name: arguments.pop(name) for name in names}
         return Search(
             query=arguments.pop("q"),
-            source=arguments.pop("source") or None,
+            source=arguments.pop("source", None) or None,
             filters=Filters(**filters) if filters else None,
             **arguments,
         )

@@ -1,24 +1,28 @@
 """What the federal base can do, independent of MCP and HTTP."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import anyio.to_thread
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import RowFilter, build_row_filter
+from readingroom.bases.federal.filters import RowFilter, build_row_filter, parse_filters
 from readingroom.bases.federal.models import (
     MOST_LIKELY,
     ActionPage,
     BillText,
     ChangeKind,
     ChangePage,
+    ChangesQuestion,
     CosponsorPage,
     LinkPage,
+    ListRecords,
     MembershipPage,
     MemberVotePage,
+    RecordList,
     RecordPage,
     Resolved,
     Search,
@@ -32,7 +36,14 @@ from readingroom.bases.federal.names.filter_values import (
     resolve_filters,
     resolve_search_filters,
 )
-from readingroom.bases.federal.query import cursors, dossiers, lists, texts
+from readingroom.bases.federal.query import (
+    cards,
+    cursors,
+    dossiers,
+    lists,
+    record_lists,
+    texts,
+)
 from readingroom.bases.federal.query.aggregate_models import Buckets, Series, Total
 from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.query.dossier_models import (
@@ -97,7 +108,7 @@ class FederalService:
         cursor: str | None = None,
     ) -> RecordPage:
         """List the records of a source, newest first."""
-        after = cursors.decode(cursor, (str, type(None)), str)
+        after = cursors.decode(source.name, cursor, (str, type(None)), str)
         return await self.store.read(
             lambda db: lists.list_records(db, source, row_filter, limit, after)
         )
@@ -121,6 +132,105 @@ class FederalService:
         """Return how much of each source is loaded, and up to which date."""
         return await self.store.read(store.list_progress)
 
+    async def list_cards(self, question: ListRecords) -> RecordList:
+        """List records of a source, or what belongs to one, newest first, each cut short."""
+        if question.source.strip().lower() == record_lists.CHANGES:
+            return await self._list_change_cards(question)
+        source = find_source(question.source)
+        if question.id is None:
+            if question.part is not None:
+                problem = "say the id of the record whose parts are wanted"
+                raise InvalidArguments([{"field": "id", "message": problem}])
+            return await self._list_source_cards(source, question)
+        part = record_lists.check_part(source, question.part)
+        id = await self._find_id(source, question.id)
+        return await self._list_part_cards(source, id, part, question)
+
+    async def _list_source_cards(self, source: Source, question: ListRecords) -> RecordList:
+        row_filter = parse_filters(source.table, question.filters)
+        page = await self.list_records(source, row_filter, question.limit, question.cursor)
+        records = (await self.list_progress_of(source)).records
+        return RecordList(
+            source=source.name,
+            results=[cards.make_card(record) for record in page.results],
+            next_cursor=page.next_cursor,
+            has_more=page.has_more,
+            loaded_up_to=page.loaded_up_to,
+            filters_read=page.filters_read,
+            note=None if records else f"No record of {source.name} is loaded here.",
+        )
+
+    async def _list_part_cards(
+        self, source: Source, id: str, part: str, question: ListRecords
+    ) -> RecordList:
+        limit, cursor, filters = question.limit, question.cursor, dict(question.filters or {})
+        congress = filters.pop("congress", None)
+        congress = congress if isinstance(congress, int) else None
+        if part == "members" and source.name == "roll_call_votes":
+            return await self.store.read(
+                lambda db: record_lists.list_voters(db, id, question.filters, limit, cursor)
+            )
+        if part == "voted_alike":
+            return await self.store.read(
+                lambda db: record_lists.list_voting_alike(db, id, congress, limit, cursor)
+            )
+        if part == "similar":
+            return await self._list_similar(source, id, limit)
+        kind = filters.pop("kind", None)
+        _refuse_filters(part, filters)
+        pages: dict[str, Callable[[], Awaitable[Any]]] = {
+            "actions": lambda: self.list_actions(id, limit, cursor),
+            "amendments": lambda: self.list_amendments(id, limit, cursor),
+            "cosponsors": lambda: self.list_cosponsors(id, limit, cursor),
+            "links": lambda: self.list_links(source, id, parse_link_kind(kind), limit, cursor),
+            "members": lambda: self.list_committee_members(id, congress, limit, cursor),
+            "votes": lambda: self.list_member_votes(id, congress, limit, cursor),
+            "witnesses": lambda: self.list_witnesses(id, limit, cursor),
+        }
+        return record_lists.convert_page(await pages[part](), source, id, part)
+
+    async def _list_change_cards(self, question: ListRecords) -> RecordList:
+        filters = dict(question.filters or {})
+        since, source, kind = (filters.pop(name, None) for name in ("since", "source", "kind"))
+        _refuse_filters("changes", filters)
+        asked = ChangesQuestion.model_validate({"since": since, "source": source, "kind": kind})
+        page = await self.list_changes(
+            asked.since, asked.source, asked.kind, question.limit, question.cursor
+        )
+        return RecordList(
+            source=record_lists.CHANGES,
+            results=[change.model_dump(exclude_none=True) for change in page.results],
+            next_cursor=page.next_cursor,
+            has_more=page.has_more,
+        )
+
+    async def _list_similar(self, source: Source, id: str, limit: int) -> RecordList:
+        """List records of the same source that are about the same, nearest first."""
+        record = await self.store.read(lambda db: store.read_record(db, source, id))
+        summary = (record.get("summary") or {}).get("text") or record.get("abstract") or ""
+        query = f"{record['title']} {summary}"[:600]
+        found = await self.search(
+            Search.model_validate({"query": query, "source": source.name, "limit": limit + 1})
+        )
+        hits = [hit for hit in found.results if hit.id != id][:limit]
+        return RecordList(
+            source=source.name,
+            results=[
+                {"id": hit.id, "title": hit.title, "published_at": hit.published_at, "url": hit.url}
+                for hit in hits
+            ],
+            total=len(hits),
+            next_cursor=None,
+            has_more=False,
+            id=id,
+            part="similar",
+            loaded_up_to=record["loaded_up_to"],
+            note=found.degraded.reason if found.degraded else None,
+        )
+
+    async def list_progress_of(self, source: Source) -> SourceProgress:
+        return await self.store.read(lambda db: store.read_progress(db, source))
+
     # --- what belongs to a record ---
 
     async def list_cosponsors(self, bill_id: str, limit: int, cursor: str | None) -> CosponsorPage:
@@ -135,9 +245,9 @@ class FederalService:
     async def _list_children(
         self, model: type[lists.ChildPage], record_id: str, limit: int, cursor: str | None
     ) -> lists.ChildPage:
-        source, _ = lists.CHILD_TABLES[model]
+        source, table = lists.CHILD_TABLES[model]
         id = await self._find_id(BY_NAME[source], record_id)
-        (after,) = cursors.decode(cursor, int) or (0,)
+        (after,) = cursors.decode(table, cursor, int) or (0,)
         return await self.store.read(lambda db: lists.list_children(db, model, id, limit, after))
 
     async def list_amendments(self, bill_id: str, limit: int, cursor: str | None) -> RecordPage:
@@ -153,7 +263,7 @@ class FederalService:
     ) -> MembershipPage:
         """List who sits on a committee, in one Congress or the newest loaded."""
         id = await self._find_id(BY_NAME["committees"], committee_id)
-        after = cursors.decode(cursor, str, int, str) or store.FIRST_MEMBER
+        after = cursors.decode("committee_members", cursor, str, int, str) or store.FIRST_MEMBER
         return await self.store.read(lambda db: lists.list_members(db, id, congress, limit, after))
 
     async def list_member_votes(
@@ -161,7 +271,7 @@ class FederalService:
     ) -> MemberVotePage:
         """List how a member voted, newest first."""
         id = await self._find_id(BY_NAME["legislators"], bioguide_id)
-        after = cursors.decode(cursor, str, str)
+        after = cursors.decode("member_votes", cursor, str, str)
         return await self.store.read(
             lambda db: lists.list_member_votes(db, id, congress, limit, after)
         )
@@ -171,7 +281,7 @@ class FederalService:
     ) -> MemberVotePage:
         """List how each member voted in a roll call."""
         id = await self._find_id(BY_NAME["roll_call_votes"], vote_id)
-        (after,) = cursors.decode(cursor, int) or (0,)
+        (after,) = cursors.decode("roll_call_members", cursor, int) or (0,)
         return await self.store.read(lambda db: lists.list_roll_call_votes(db, id, limit, after))
 
     async def list_links(
@@ -179,7 +289,7 @@ class FederalService:
     ) -> LinkPage:
         """List what a record is linked to, in either direction, with the evidence."""
         canonical = await self._find_id(source, id)
-        after = cursors.decode(cursor, str, str)
+        after = cursors.decode("links", cursor, str, str)
         return await self.store.read(
             lambda db: lists.list_links(db, source, canonical, kind, limit, after)
         )
@@ -196,7 +306,7 @@ class FederalService:
         if since is None and cursor is None:
             problem = "say a day, or go on with the `resume_cursor` of an earlier answer"
             raise InvalidArguments([{"field": "since", "message": problem}])
-        (after,) = cursors.decode(cursor, int) or (0,)
+        (after,) = cursors.decode("changes", cursor, int) or (0,)
         only = find_source(source) if source else None
         return await self.store.read(
             lambda db: lists.list_changes(db, since, only, kind, limit, after)
@@ -210,12 +320,37 @@ class FederalService:
         return await self.store.read(lambda db: texts.read_bill_text(db, id, version, offset))
 
     async def fetch(self, id: str, offset: int = 0) -> Fetched:
-        """Return any record by its id, with as much of its text as one answer contains."""
+        """Return any record by its id, with as much of its text as one answer contains.
+
+        An address that an answer printed (`more_url`) is taken too: its `text` is that page.
+        """
+        if id.strip().startswith(("/v1/", "http")) and "/v1/" in id:
+            return await self._fetch_address(id)
         parsed = await self._find_cited(id)
         source = BY_NAME.get(parsed.source)
         if source is None:
             raise RecordNotFound(f"No record {parsed.id} has been loaded", source=parsed.source)
         return await self.store.read(lambda db: texts.fetch_record(db, source, parsed.id, offset))
+
+    async def _fetch_address(self, address: str) -> Fetched:
+        """Return what an address of this server has: a record, or a page of a list as lines."""
+        split = urlsplit(address.strip())
+        params = dict(parse_qsl(split.query))
+        names = split.path.removeprefix("/v1/").strip("/").split("/")
+        offset = int(params.get("offset", "0")) if params.get("offset", "0").isdecimal() else 0
+        if names == ["fetch"] and "id" in params:
+            return await self.fetch(params["id"], offset)
+        if len(names) == 3 and names[2] == "body":
+            text = await self.read_bill_text(unquote(names[1]), params.get("version"), offset)
+            return texts.render_bill_text(text)
+        question = record_lists.parse_list_address(address)
+        if question is None:
+            if len(names) == 2:
+                return await self.fetch(unquote(names[1]))
+            raise UnrecognizedId(f"{address[:200]!r} is no address of this server")
+        page = await self.list_cards(question)
+        more_url = record_lists.format_list_address(question, page.next_cursor)
+        return texts.render_list(split.path, page, more_url)
 
     # --- names ---
 
@@ -228,7 +363,7 @@ class FederalService:
         cursor: str | None = None,
     ) -> Resolved:
         """Return the records of a registry that a name may mean, the likeliest first."""
-        (start,) = cursors.decode(cursor, int) or (0,)
+        (start,) = cursors.decode("names", cursor, int) or (0,)
         end = start + limit
 
         def read(db: Database) -> Resolved:
@@ -247,7 +382,7 @@ class FederalService:
                 source=source.name,
                 loaded_up_to=loaded_up_to,
                 filters_read=describe_reading(row_filter.filters, stored_filter.filters),
-                **lists.build_next_page_fields((end,) if end < len(matches) else None),
+                **lists.build_next_page_fields("names", (end,) if end < len(matches) else None),
             )
 
         return await self.store.read(read)
@@ -294,9 +429,11 @@ class FederalService:
 
         def read(db: Database) -> tuple[dict[str, Any], dict[str, Any]]:
             with db.snapshot():
-                record = store.read_record(db, source, canonical)
+                record = lists.read_or_tell_links(db, source, canonical)
                 subject = dossiers.Subject(db, source, record, congress)
-                return record, dossiers.read_sections(subject, readers)
+                sections: dict[str, Any] = dict(dossiers.read_sections(subject, readers))
+                shown, cut = cards.shorten_fields(record)
+                return shown, sections | {"shortened": cut or None}
 
         return await self.store.read(read)
 
@@ -334,9 +471,12 @@ class FederalService:
                 return run_search(db, plan, self.vectors, self.passages)
 
         final_plan, result = await self.store.read(read)
-        end = question.offset + len(result.hits)
+        # Who does not say how many wants an answer that can be read; the rest is a page away.
+        wants_all = "limit" in question.model_fields_set
+        hits = result.hits if wants_all else list(cards.fit_answer(result.hits))
+        end = question.offset + len(hits)
         return SearchAnswer(
-            results=result.hits,
+            results=hits,
             total=result.total,
             took_ms=round((time.perf_counter() - started) * 1000, 1),
             mode=mode,
@@ -344,7 +484,7 @@ class FederalService:
             confidence=result.confidence.level,
             confidence_reason=result.confidence.reason,
             degraded=final_plan.degraded,
-            next_offset=end if result.hits and end < result.total else None,
+            next_offset=end if hits and end < result.total else None,
             filters_read=filters_read,
         )
 
@@ -358,6 +498,23 @@ class FederalService:
         resolved = await self.store.read(lambda db: resolve_search_filters(db, written))
         stored = question.filters.model_copy(update=resolved)
         return question.model_copy(update={"filters": stored}), describe_reading(written, resolved)
+
+
+def _refuse_filters(part: str, filters: Mapping[str, Any]) -> None:
+    if filters:
+        problem = f"{part} take no such filter"
+        raise InvalidArguments(
+            [{"field": f"filters.{name}", "message": problem} for name in filters]
+        )
+
+
+def parse_link_kind(kind: Any) -> LinkKind | None:
+    """Return the kind of links that a filter names; raise InvalidArguments if there is none."""
+    try:
+        return LinkKind(kind) if kind is not None else None
+    except ValueError as error:
+        problem = f"there is no {str(kind)[:50]!r}; one of {', '.join(LinkKind)}"
+        raise InvalidArguments([{"field": "filters.kind", "message": problem}]) from error
 
 
 def _check_source(source: Source, parsed: FederalId) -> str:

@@ -1,6 +1,7 @@
 """The federal base's tools, and the base itself as the server sees it."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from readingroom.bases.federal import descriptions, store
@@ -16,8 +17,10 @@ from readingroom.bases.federal.models import (
     ListCommitteeMembers,
     ListCosponsors,
     ListMemberVotes,
+    ListRecords,
     MembershipPage,
     MemberVotePage,
+    RecordList,
     Resolved,
     ResolveEntity,
     Search,
@@ -32,6 +35,7 @@ from readingroom.bases.federal.query.aggregate_models import (
     Total,
 )
 from readingroom.bases.federal.query.aggregates import Aggregation, Budget
+from readingroom.bases.federal.query.cards import fit_answer
 from readingroom.bases.federal.query.dossier_models import (
     BillDossier,
     CommitteeDossier,
@@ -54,10 +58,15 @@ from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.settings import FederalSettings
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.shared import embedder_for
+from readingroom.protocol import tool as protocol_tool
 from readingroom.protocol.errors import FederalDialect
 from readingroom.protocol.search import Fetched
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Tool, ToolCall, make_tool
+from readingroom.protocol.tool import Tool, ToolCall
+
+# The whole schemas of answers are in /openapi.json; in a listing they would cost more tokens than
+# all that a model chooses by.
+make_tool = partial(protocol_tool.make_tool, outlines_answer=True)
 
 _INSTRUCTIONS = (
     "U.S. federal records from official bulk files: bills, laws, amendments, the Federal Register, "
@@ -167,8 +176,15 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         party, rank and side, majority and minority, in one Congress. For the committee itself use
         `get_committee`.
         """
-        return await service.list_committee_members(
+        roster = await service.list_committee_members(
             question.id, question.congress, question.limit, question.cursor
+        )
+        fitting = len(fit_answer(roster.results))
+        if "limit" in question.model_fields_set or fitting == len(roster.results):
+            return roster
+        # Who does not say how many wants an answer that can be read; the rest is a page away.
+        return await service.list_committee_members(
+            question.id, question.congress, fitting, question.cursor
         )
 
     async def fetch(question: Fetch, call: ToolCall) -> Fetched:
@@ -180,6 +196,14 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         """
         return await service.fetch(question.id, question.offset)
 
+    async def list_records(question: ListRecords, call: ToolCall) -> RecordList:
+        """List records by filter, newest first, page by page: bills that a member sponsored or a
+        committee got, introduced last week, vetoed, on a subject; all actions or amendments of one
+        bill (`id` and `part`), who voted no in a roll call, who votes alike, what is new since
+        Monday (`changes`). Filters are those of `count`; a wrong one is refused with the valid.
+        """
+        return await service.list_cards(question)
+
     return (
         make_tool(get_bill, title="Look up a bill"),
         make_tool(get_bill_text, title="Read a bill"),
@@ -189,6 +213,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         make_tool(get_committee, title="Look up a committee"),
         make_tool(list_committee_members, title="List a committee's members"),
         make_tool(fetch, title="Fetch a record by id"),
+        make_tool(list_records, title="List records"),
     )
 
 

@@ -9,18 +9,21 @@ from typing import Any
 from readingroom.core.errors import InvalidCursor
 
 
-def encode(after: Sequence[Any] | None) -> str | None:
-    """Return the cursor for the rows after a sort key; None at the end of a list."""
+def encode(list_name: str, after: Sequence[Any] | None) -> str | None:
+    """Return the cursor for the rows of a list after a sort key; None at the end of the list."""
     if after is None:
         return None
     *key, id = after
-    return base64.urlsafe_b64encode(json.dumps({"sort_key": key, "id": id}).encode()).decode()
+    body = {"list": list_name, "sort_key": key, "id": id}
+    return base64.urlsafe_b64encode(json.dumps(body).encode()).decode()
 
 
-def decode(cursor: str | None, *types: type | tuple[type, ...]) -> tuple[Any, ...] | None:
+def decode(
+    list_name: str, cursor: str | None, *types: type | tuple[type, ...]
+) -> tuple[Any, ...] | None:
     """Return the sort key in a cursor, or None without one.
 
-    Raise InvalidCursor unless its parts are of these types.
+    Raise InvalidCursor if another list gave it out, or its parts are not of these types.
     """
     if cursor is None:
         return None
@@ -28,11 +31,15 @@ def decode(cursor: str | None, *types: type | tuple[type, ...]) -> tuple[Any, ..
         # Validated: else characters outside the alphabet would be passed over.
         body = json.loads(base64.b64decode(cursor.encode(), altchars=b"-_", validate=True))
         after = (*body["sort_key"], body["id"])
-        is_valid = len(after) == len(types) and all(map(_fits, after, types))
+        # Cursors of 0.1.0 do not name their list.
+        is_of_list = body.get("list", list_name) == list_name
+        is_valid = is_of_list and len(after) == len(types) and all(map(_fits, after, types))
     except (binascii.Error, ValueError, KeyError, TypeError):
         is_valid = False
     if not is_valid:
-        raise InvalidCursor("This cursor is not one that this list gave out")
+        raise InvalidCursor(
+            "This cursor is not one that this list gave out: leave it out to begin again"
+        )
     return after
 
 

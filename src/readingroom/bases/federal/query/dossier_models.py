@@ -1,6 +1,6 @@
 """Questions and answers of dossiers."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -44,9 +44,18 @@ class Section(Answer):
     more_url: str | None = Field(
         default=None, description="Where the list goes on, when it is truncated."
     )
+    note: str | None = Field(
+        default=None, description="What to know about it, such as that nothing is loaded."
+    )
     error: SectionError | None = Field(
         default=None, description="Why this section could not be read."
     )
+
+
+Shortened = Annotated[
+    dict[str, str] | None,
+    Field(description="Fields of the record that are cut here; `fetch` has them whole."),
+]
 
 
 class BillDossier(Answer):
@@ -63,6 +72,7 @@ class BillDossier(Answer):
     votes: Section
     amendments: Section
     laws: Section
+    shortened: Shortened = None
 
 
 class LegislatorDossier(Answer):
@@ -76,6 +86,8 @@ class LegislatorDossier(Answer):
     leadership: Section
     offices: Section
     speeches: Section
+    voting: Section
+    shortened: Shortened = None
 
 
 class CommitteeDossier(Answer):
@@ -88,6 +100,7 @@ class CommitteeDossier(Answer):
     hearings: Section
     bills: Section
     reports: Section
+    shortened: Shortened = None
 
 
 class PublicLawDossier(Answer):
@@ -98,3 +111,4 @@ class PublicLawDossier(Answer):
     cfr_sections: Section
     implementing_rules: Section
     compilations: Section
+    shortened: Shortened = None

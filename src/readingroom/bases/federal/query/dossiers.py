@@ -11,9 +11,12 @@ from pydantic_core import from_json
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.query import cursors
+from readingroom.bases.federal.query.cards import make_card
 from readingroom.bases.federal.query.dossier_models import Section, SectionError
 from readingroom.bases.federal.query.links import LinkRow, list_links, read_titles
-from readingroom.bases.federal.schema.congress import get_first_day
+from readingroom.bases.federal.query.lists import add_party_and_state
+from readingroom.bases.federal.query.votes import summarize_member_votes
+from readingroom.bases.federal.schema.congress import format_ordinal, get_first_day
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.core.errors import KnowledgeError
@@ -21,7 +24,7 @@ from readingroom.storage.database import Database, DatabaseError
 
 logger = logging.getLogger(__name__)
 
-MAX_ITEMS = 20
+MAX_ITEMS = 5
 """How many items a section has at most; `more_url` leads to the rest."""
 
 
@@ -73,9 +76,20 @@ def make_child_reader(table: str, name: str, key: str | None = None) -> SectionR
         items = [from_json(row["record"]) for row in page.rows]
         if key:
             items = [{"id": item[key], **item} for item in items]
-        return _build_section(items, total, f"{subject.path}/{name}", page.after)
+        return _build_section(table, items, total, f"{subject.path}/{name}", page.after)
 
     return read
+
+
+_SOURCES_BY_KIND = {
+    LinkKind.CRS_REPORT: "crs_reports",
+    LinkKind.COST_ESTIMATE: "cbo_cost_estimates",
+    LinkKind.STATEMENT: "saps",
+    LinkKind.COMMITTEE_REPORT: "committee_reports",
+    LinkKind.HEARING: "hearings",
+    LinkKind.VOTE: "roll_call_votes",
+    LinkKind.COMPILATION: "statute_compilations",
+}
 
 
 def make_link_reader(kind: LinkKind) -> SectionReader:
@@ -84,15 +98,24 @@ def make_link_reader(kind: LinkKind) -> SectionReader:
     def read(subject: Subject) -> Section:
         links, after, total = list_links(subject.db, subject.id, kind, MAX_ITEMS, None)
         records = _read_linked(subject.db, links)
-        return _build_section(
-            [records[link.id] | {"evidence": link.evidence} for link in links],
+        section = _build_section(
+            "links",
+            [make_card(records[link.id] | {"evidence": link.evidence}) for link in links],
             total,
             f"{subject.path}/links",
             after,
             kind=kind.value,
         )
+        return _note_missing_source(subject.db, section, _SOURCES_BY_KIND.get(kind))
 
     return read
+
+
+def _note_missing_source(db: Database, section: Section, source: str | None) -> Section:
+    """Tell a section that is empty because nothing of its source is loaded."""
+    if section.total or source is None or store.read_progress(db, BY_NAME[source]).records:
+        return section
+    return section.model_copy(update={"note": f"No record of {source} is loaded here."})
 
 
 def _read_linked(db: Database, links: Sequence[LinkRow]) -> dict[str, dict[str, Any]]:
@@ -122,7 +145,15 @@ def make_list_reader(name: str, field: str, *, by_congress: bool = False) -> Sec
         total = (
             store.count_records(subject.db, source, row_filter) if page.after else len(page.rows)
         )
-        return _build_section(page.rows, total, f"/v1/{source.path}", page.after, **filters)
+        section = _build_section(
+            source.name,
+            [make_card(record) for record in page.rows],
+            total,
+            f"/v1/{source.path}",
+            page.after,
+            **filters,
+        )
+        return _note_missing_source(subject.db, section, source.name)
 
     return read
 
@@ -188,14 +219,58 @@ def read_seats(subject: Subject) -> Section:
     return section.model_copy(update={"items": items})
 
 
+_MAX_SUBCOMMITTEES = 60
+
+
+def read_subcommittees(subject: Subject) -> Section:
+    """Read the subcommittees, those that sit now first; of one Congress, those it had."""
+    rows = subject.db.execute(
+        f"""SELECT id, record, current FROM committees
+            WHERE parent_id = ? AND status = 'active' ORDER BY current DESC, id
+            LIMIT {_MAX_SUBCOMMITTEES}""",
+        (subject.id,),
+    ).fetchall()
+    records = [from_json(row["record"]) for row in rows]
+    if subject.congress is not None:
+        records = [record for record in records if _is_of_congress(record, subject.congress)]
+    items = [
+        {"id": record["id"], "title": record["title"], "current": record["current"]}
+        for record in records
+    ]
+    return Section(items=items, total=len(items), truncated=False)
+
+
+def _is_of_congress(committee: Mapping[str, Any], congress: int) -> bool:
+    known = committee.get("congresses") or []
+    return congress in known if known else bool(committee["current"])
+
+
+def summarize_votes(subject: Subject) -> Section:
+    """Count by Congress how often a member voted, missed votes and agreed with the party."""
+    items = summarize_member_votes(subject.db, subject.id, subject.congress)
+    note = "Counted over the votes that are loaded here."
+    if not items:
+        note = "No roll call with this member's vote is loaded here."
+    return Section(items=items, total=len(items), truncated=False, note=note)
+
+
 def read_members(subject: Subject) -> Section:
     """Read who sits on a committee: the majority first, each side by rank."""
     page, total, congress = store.list_members(
         subject.db, subject.id, subject.congress, MAX_ITEMS, store.FIRST_MEMBER
     )
-    return _build_section(
-        page.rows, total, f"{subject.path}/members", page.after, congress=congress
+    section = _build_section(
+        "committee_members",
+        [make_card(seat) for seat in add_party_and_state(subject.db, page.rows)],
+        total,
+        f"{subject.path}/members",
+        page.after,
+        congress=congress,
     )
+    if not total and subject.congress is not None:
+        note = f"No roster of the {format_ordinal(subject.congress)} Congress is loaded here."
+        return section.model_copy(update={"note": note})
+    return section
 
 
 # --- the four dossiers ---
@@ -219,10 +294,11 @@ LEGISLATOR_SECTIONS: dict[str, SectionReader] = {
     "leadership": make_field_reader("leadership", by_congress=True),
     "offices": make_list_reader("staff_directories", "bioguide_id"),
     "speeches": make_list_reader("congressional_record", "speaker", by_congress=True),
+    "voting": summarize_votes,
 }
 COMMITTEE_SECTIONS: dict[str, SectionReader] = {
     "members": read_members,
-    "subcommittees": make_list_reader("committees", "parent_id"),
+    "subcommittees": read_subcommittees,
     "hearings": make_list_reader("hearings", "committee", by_congress=True),
     "bills": make_list_reader("bills", "committee", by_congress=True),
     "reports": make_list_reader("committee_reports", "committee", by_congress=True),
@@ -239,6 +315,7 @@ PUBLIC_LAW_SECTIONS: dict[str, SectionReader] = {
 
 
 def _build_section(
+    list_name: str,
     items: list[dict[str, Any]],
     total: int,
     path: str,
@@ -247,7 +324,9 @@ def _build_section(
 ) -> Section:
     more_url = None
     if after is not None:
-        more_url = _build_url(path, **params, limit=MAX_ITEMS, cursor=cursors.encode(after))
+        more_url = _build_url(
+            path, **params, limit=MAX_ITEMS, cursor=cursors.encode(list_name, after)
+        )
     return Section(items=items, total=total, truncated=after is not None, more_url=more_url)
 
 

@@ -27,6 +27,7 @@ from readingroom.bases.federal.query.texts import read_record_json
 from readingroom.bases.federal.schema.records import LinkKind, Membership, MemberVote
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.bases.federal.schema.tables import PARENTS
+from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.tool import Answer
 from readingroom.storage.database import Database, Row
 
@@ -42,9 +43,9 @@ CHILD_TABLES: dict[type[Answer], tuple[str, str]] = {
 _ROLL_CALL_FIELDS = ("voted_at", "question", "result", "bills", "title", "url")
 
 
-def build_next_page_fields(after: Sequence[Any] | None) -> dict[str, Any]:
+def build_next_page_fields(list_name: str, after: Sequence[Any] | None) -> dict[str, Any]:
     """Return the fields of a page that lead to the next one."""
-    cursor = cursors.encode(after)
+    cursor = cursors.encode(list_name, after)
     return {"next_cursor": cursor, "has_more": cursor is not None}
 
 
@@ -62,7 +63,7 @@ def list_records(
         source=source.name,
         filters_read=describe_reading(row_filter.filters, stored_filter.filters),
         loaded_up_to=store.read_progress(db, source).loaded_up_to,
-        **build_next_page_fields(page.after),
+        **build_next_page_fields(source.name, page.after),
     )
 
 
@@ -79,9 +80,37 @@ def list_children(
         "total": total,
         parent: id,
         "loaded_up_to": record["loaded_up_to"],
-        **build_next_page_fields(page.after),
+        **build_next_page_fields(table, page.after),
     }
     return model.model_validate(fields)
+
+
+def read_or_tell_links(db: Database, source: Source, id: str) -> dict[str, Any]:
+    """Return a record; raise RecordNotFound, which tells loaded records that name it."""
+    try:
+        return store.read_record(db, source, id)
+    except RecordNotFound as missing:
+        rows, _, _ = links.list_links(db, id, None, 3, None)
+        if not rows:
+            raise
+        named_by = ", ".join(f"{row.id} ({row.kind})" for row in rows)
+        raise RecordNotFound(
+            f"{missing.message}, but records here are linked to it: {named_by}",
+            source=source.name,
+            linked_from=[row.id for row in rows],
+        ) from missing
+
+
+def add_party_and_state(
+    db: Database, memberships: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return seats on a committee with the party and the state of their members."""
+    ids = [seat["bioguide_id"] for seat in memberships]
+    rows = db.execute(
+        f"SELECT id, party, state FROM legislators WHERE id IN ({', '.join('?' * len(ids))})", ids
+    )
+    by_id = {row["id"]: {"party": row["party"], "state": row["state"]} for row in rows}
+    return [seat | by_id.get(seat["bioguide_id"], {}) for seat in memberships]
 
 
 def list_members(
@@ -91,12 +120,12 @@ def list_members(
     store.read_record(db, BY_NAME["committees"], id)
     page, total, members_congress = store.list_members(db, id, congress, limit, after)
     return MembershipPage(
-        results=[Membership.model_validate(row) for row in page.rows],
+        results=[Membership.model_validate(seat) for seat in add_party_and_state(db, page.rows)],
         total=total,
         committee_id=id,
         congress=members_congress,
         loaded_up_to=loaded_up_to,
-        **build_next_page_fields(page.after),
+        **build_next_page_fields("committee_members", page.after),
     )
 
 
@@ -114,7 +143,7 @@ def list_member_votes(
         results=[_build_member_vote(row, from_json(row["record"])) for row in page.rows],
         total=total,
         loaded_up_to=store.read_progress(db, BY_NAME["roll_call_votes"]).loaded_up_to,
-        **build_next_page_fields(page.after),
+        **build_next_page_fields("member_votes", page.after),
     )
 
 
@@ -126,7 +155,7 @@ def list_roll_call_votes(db: Database, id: str, limit: int, after: int) -> Membe
         results=[_build_member_vote(row, roll_call) for row in page.rows],
         total=total,
         loaded_up_to=roll_call["loaded_up_to"],
-        **build_next_page_fields(page.after),
+        **build_next_page_fields("roll_call_members", page.after),
     )
 
 
@@ -158,7 +187,7 @@ def list_links(
         total=total,
         id=record["id"],
         loaded_up_to=record["loaded_up_to"],
-        **build_next_page_fields(last),
+        **build_next_page_fields("links", last),
     )
 
 
@@ -171,7 +200,7 @@ def list_changes(
     after: int,
 ) -> ChangePage:
     rows, end, has_more = changes.list_changes(db, since, source, kind, limit, after)
-    cursor = cursors.encode((end,)) if end else None
+    cursor = cursors.encode("changes", (end,)) if end else None
     return ChangePage(
         results=[Change(**row) for row in rows],
         next_cursor=cursor if has_more else None,

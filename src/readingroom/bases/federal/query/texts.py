@@ -5,8 +5,9 @@ from typing import Any
 from pydantic_core import from_json
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.models import BillText
+from readingroom.bases.federal.models import BillText, RecordList
 from readingroom.bases.federal.query.links import count_links
+from readingroom.bases.federal.query.votes import describe_roll_call, tally_by_party
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.search import MAX_TEXT_CHARS, Citation, Fetched
@@ -78,7 +79,7 @@ def fetch_record(db: Database, source: Source, id: str, offset: int) -> Fetched:
     id = record["id"]
     parts = store.list_texts(db, id)
     stored = store.read_text(db, id, parts[0]) if parts else None
-    text = stored.body if stored else _describe(record)
+    text = stored.body if stored else _describe_any(db, record)
     links = count_links(db, id)
     end = offset + MAX_TEXT_CHARS
     next_offset = end if end < len(text) else None
@@ -97,6 +98,54 @@ def fetch_record(db: Database, source: Source, id: str, offset: int) -> Fetched:
         more_url=f"/v1/fetch?id={id}&offset={next_offset}" if next_offset else None,
         links=links,
         links_url=f"/v1/{BY_NAME[record['source']].path}/{id}/links" if links else None,
+    )
+
+
+def _describe_any(db: Database, record: dict[str, Any]) -> str:
+    if record["source"] == "roll_call_votes":
+        tallies = tally_by_party(db, record["id"])
+        return f"{_describe(record)}\n\n{describe_roll_call(record, tallies)}"
+    return _describe(record)
+
+
+def render_bill_text(text: BillText) -> Fetched:
+    """Return a piece of a bill's text in the shape of a fetched record."""
+    return Fetched(
+        id=text.bill_id,
+        title=text.title,
+        text=text.text,
+        url=text.url,
+        metadata={"source": "bills", "version": text.version, "stage": text.stage},
+        source="bills",
+        citation=text.citation,
+        record={"versions": text.versions},
+        offset=text.offset,
+        total_chars=text.total_chars,
+        next_offset=text.next_offset,
+        more_url=text.more_url,
+        links={},
+        links_url=None,
+    )
+
+
+def render_list(path: str, page: RecordList, more_url: str | None) -> Fetched:
+    """Return a page of a list in the shape of a fetched record: a line for each item."""
+    lines = [" | ".join(f"{name}: {value}" for name, value in row.items()) for row in page.results]
+    text = "\n".join(lines) or "Nothing here."
+    title = f"{page.part or page.source} of {page.id}" if page.id else f"List of {page.source}"
+    return Fetched(
+        id=page.id or path,
+        title=title,
+        text=text,
+        url=path,
+        metadata={"source": page.source, "total": page.total, "loaded_up_to": page.loaded_up_to},
+        source=page.source,
+        citation=Citation(citation_string=title, url=path),
+        record=page.model_dump(),
+        total_chars=len(text),
+        more_url=more_url,
+        links={},
+        links_url=None,
     )
 
 

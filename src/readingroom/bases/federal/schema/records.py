@@ -482,6 +482,8 @@ class Membership(Record):
     congress: int
     bioguide_id: str
     name: str
+    party: str | None = Field(default=None, description="The member's, now or at last.")
+    state: str | None = None
     side: Literal["majority", "minority"]
     rank: int
     role: str | None = None

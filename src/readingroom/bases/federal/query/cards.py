@@ -1,0 +1,107 @@
+"""Records made short for lists: without provenance, long texts and empty fields."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic_core import to_json
+
+T = TypeVar("T")
+
+MAX_ANSWER_BYTES = 15_000
+"""How long an answer may be where the caller did not say how many items: below 4,000 tokens."""
+_MAX_TEXT, _MAX_ITEMS = 180, 5
+_PROVENANCE = frozenset(
+    ("citation", "citation_string", "loaded_up_to", "raw_sha256", "retrieved_at", "source_org")
+)
+_IDENTITY = ("id", "source", "title", "url", "published_at")
+_TELLING = (
+    *("congress", "type", "stage", "outcome", "latest_action", "policy_area", "laws", "party"),
+    *("state", "chamber", "district", "current", "name", "role", "side", "rank", "committee_id"),
+    *("bioguide_id", "bill_id", "bills", "purpose", "question", "result", "totals", "agencies"),
+    *("action", "president", "position", "client", "registrant", "year", "period", "amount_cents"),
+    *(
+        "held_at",
+        "location",
+        "fr_citation",
+        "law_id",
+        "amended_through",
+        "phone",
+        "address",
+        "city",
+    ),
+    *("agency", "rin", "vocabulary", "parent_id", "evidence", "loaded", "committee", "kind"),
+)
+"""The fields that tell a reader of a list what a record is and how far it has come."""
+
+
+def make_card(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what identifies a record and tells how far it has come, its texts and lists cut.
+
+    What is no record is only rid of provenance and empty fields. `fetch` has the whole record.
+    """
+    names: Iterable[str] = record
+    if "citation_string" in record or "raw_sha256" in record:
+        names = (*_IDENTITY, *_TELLING)
+    card = {
+        name: _shorten(record[name])
+        for name in names
+        if name not in _PROVENANCE and record.get(name) not in (None, [], {}, "")
+    }
+    if sponsors := record.get("sponsors"):
+        card["sponsor"] = _name_person(sponsors[0])
+    if speakers := record.get("speakers"):
+        card["speakers"] = _shorten([_name_person(speaker) for speaker in speakers])
+    if committees := record.get("committees"):
+        card["committees"] = _shorten(
+            [item["id"] if isinstance(item, Mapping) else item for item in committees]
+        )
+    return card
+
+
+def _name_person(person: Mapping[str, Any]) -> str:
+    party_and_state = "-".join(filter(None, (person.get("party"), person.get("state"))))
+    return f"{person.get('name')} ({party_and_state}) {person.get('bioguide_id') or ''}".strip()
+
+
+def _shorten(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > _MAX_TEXT:
+        return value[: _MAX_TEXT - 1].rstrip() + "…"
+    if isinstance(value, list):
+        shown = [_shorten(item) for item in value[:_MAX_ITEMS]]
+        return [*shown, f"… {len(value)} in all"] if len(value) > _MAX_ITEMS else shown
+    if isinstance(value, Mapping):
+        return {name: _shorten(inner) for name, inner in value.items() if inner not in (None, [])}
+    return value
+
+
+def shorten_fields(
+    record: Mapping[str, Any], max_items: int = 5, max_text: int = 700
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a record with long lists and texts cut, and what was cut, by field.
+
+    Unlike a card it still has every field of its model.
+    """
+    short, cut = dict(record), {}
+    for name, value in record.items():
+        if isinstance(value, list) and len(value) > max_items:
+            short[name] = value[:max_items]
+            cut[name] = f"{max_items} of {len(value)}"
+        elif isinstance(value, Mapping) and len(str(value.get("text", ""))) > max_text:
+            text = value["text"]
+            short[name] = {**value, "text": text[:max_text].rstrip() + "…"}
+            cut[name] = f"{max_text} of {len(text)} characters"
+    return short, cut
+
+
+def fit_answer(items: Sequence[T], max_bytes: int = MAX_ANSWER_BYTES) -> Sequence[T]:
+    """Return the first items that fit into an answer, at least one."""
+    total = 0
+    for count, size in enumerate(map(_measure, items)):
+        total += size
+        if total > max_bytes and count:
+            return items[:count]
+    return items
+
+
+def _measure(item: Any) -> int:
+    return len(to_json(item))

@@ -1,0 +1,147 @@
+"""How parties and members voted: tallies of a roll call, agreement with the party, who votes alike.
+
+Everything is counted over the votes that are loaded, and says how many these are and of which days.
+"""
+
+from typing import Any
+
+from readingroom.storage.database import Database, Row
+
+_SIDE = """CASE WHEN {votes}.position IN ('Yea', 'Aye', 'Guilty') THEN 'yea'
+                WHEN {votes}.position IN ('Nay', 'No', 'Not Guilty') THEN 'nay'
+                WHEN {votes}.position = 'Present' THEN 'present'
+                WHEN {votes}.position = 'Not Voting' THEN 'not_voting'
+                ELSE 'other' END"""
+_MIN_SHARED = 2
+"""Fewer votes together say nothing of two members."""
+_ACTIVE = "vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')"
+
+
+def tally_by_party(db: Database, vote_id: str) -> dict[str, dict[str, int]]:
+    """Return how many of each party voted how, the largest party first; empty without members."""
+    rows = db.execute(
+        f"""SELECT coalesce(party, '?') AS party, {_SIDE.format(votes="m")} AS side,
+                   count(*) AS members
+            FROM member_votes m WHERE vote_id = ? GROUP BY 1, 2""",
+        (vote_id,),
+    ).fetchall()
+    tallies: dict[str, dict[str, int]] = {}
+    for row in rows:
+        tallies.setdefault(row["party"], {})[row["side"]] = row["members"]
+    by_size = sorted(tallies, key=lambda party: (-sum(tallies[party].values()), party))
+    return {party: dict(sorted(tallies[party].items(), reverse=True)) for party in by_size}
+
+
+def summarize_member_votes(
+    db: Database, bioguide_id: str, congress: int | None
+) -> list[dict[str, Any]]:
+    """Return by Congress how often a member voted, missed votes, and agreed with the own party.
+
+    The party's side is that of most of its members who voted yea or nay; a tie has none.
+    """
+    narrowed, values = _narrow(congress)
+    rows = db.execute(
+        f"""WITH own AS (
+                SELECT m.vote_id, m.congress, m.party, substr(m.sorted_at, 1, 10) AS day,
+                       {_SIDE.format(votes="m")} AS side
+                FROM member_votes m WHERE bioguide_id = ? AND {_ACTIVE}{narrowed}),
+            party_side AS (
+                SELECT own.vote_id, sum(CASE WHEN {_SIDE.format(votes="p")} = 'yea' THEN 1
+                                             WHEN {_SIDE.format(votes="p")} = 'nay' THEN -1
+                                             ELSE 0 END) AS balance
+                FROM own JOIN member_votes p ON p.vote_id = own.vote_id AND p.party = own.party
+                GROUP BY own.vote_id)
+            SELECT congress, max(party) AS party, count(*) AS votes, min(day) AS first_day,
+                   max(day) AS last_day, sum(side = 'not_voting') AS missed,
+                   sum(side IN ('yea', 'nay') AND balance <> 0) AS compared,
+                   sum((side = 'yea' AND balance > 0) OR (side = 'nay' AND balance < 0))
+                       AS with_party
+            FROM own LEFT JOIN party_side USING (vote_id)
+            GROUP BY congress ORDER BY congress DESC""",
+        (bioguide_id, *values),
+    )
+    return [_describe_summary(row) for row in rows]
+
+
+def _describe_summary(row: Row) -> dict[str, Any]:
+    compared, with_party = row["compared"] or 0, row["with_party"] or 0
+    return {
+        "congress": row["congress"],
+        "party": row["party"],
+        "votes": row["votes"],
+        "from": row["first_day"],
+        "to": row["last_day"],
+        "missed": row["missed"],
+        "missed_percent": _percent(row["missed"], row["votes"]),
+        "compared_with_party": compared,
+        "with_party": with_party,
+        "with_party_percent": _percent(with_party, compared),
+    }
+
+
+def list_members_voting_alike(
+    db: Database, bioguide_id: str, congress: int | None, limit: int, offset: int
+) -> tuple[list[dict[str, Any]], int]:
+    """Return who voted most often as a member did, of those who voted together, and how many.
+
+    Only votes in which both said yea or nay are compared.
+    """
+    narrowed, values = _narrow(congress)
+    rows = db.execute(
+        f"""WITH own AS (
+                SELECT m.vote_id, {_SIDE.format(votes="m")} AS side, m.congress,
+                       substr(m.sorted_at, 1, 10) AS day
+                FROM member_votes m WHERE bioguide_id = ? AND {_ACTIVE}{narrowed})
+            SELECT o.bioguide_id AS bioguide_id, max(o.name) AS name, max(o.party) AS party,
+                   max(o.state) AS state, count(*) AS shared,
+                   sum({_SIDE.format(votes="o")} = own.side) AS alike,
+                   min(own.day) AS first_day, max(own.day) AS last_day
+            FROM own JOIN member_votes o ON o.vote_id = own.vote_id
+            WHERE o.bioguide_id <> ? AND own.side IN ('yea', 'nay')
+              AND {_SIDE.format(votes="o")} IN ('yea', 'nay')
+            GROUP BY o.bioguide_id HAVING shared >= {_MIN_SHARED}
+            ORDER BY 1.0 * alike / shared DESC, shared DESC, o.bioguide_id""",
+        (bioguide_id, *values, bioguide_id),
+    ).fetchall()
+    members = [
+        {
+            "bioguide_id": row["bioguide_id"],
+            "name": row["name"],
+            "party": row["party"],
+            "state": row["state"],
+            "votes_together": row["shared"],
+            "alike": row["alike"],
+            "alike_percent": _percent(row["alike"], row["shared"]),
+            "from": row["first_day"],
+            "to": row["last_day"],
+        }
+        for row in rows[offset : offset + limit]
+    ]
+    return members, len(rows)
+
+
+def describe_roll_call(record: dict[str, Any], tallies: dict[str, dict[str, int]]) -> str:
+    """Return a roll call in words: its result, its totals, and how each party voted."""
+    totals = record.get("totals") or {}
+    lines = [
+        f"{record['question']}: {record.get('result') or 'no result is stated'}",
+        f"Yea {totals.get('yea', 0)}, nay {totals.get('nay', 0)}, present "
+        f"{totals.get('present', 0)}, not voting {totals.get('not_voting', 0)}.",
+    ]
+    recorded = sum(sum(sides.values()) for sides in tallies.values())
+    if tallies:
+        lines.append(f"By party, of the {recorded} members whose votes are loaded here:")
+    for party, sides in tallies.items():
+        counted = ", ".join(f"{side.replace('_', ' ')} {n}" for side, n in sides.items())
+        lines.append(f"{party}: {counted}")
+    if not tallies:
+        lines.append("How each member voted is not loaded here.")
+    return "\n".join(lines)
+
+
+def _narrow(congress: int | None) -> tuple[str, tuple[int, ...]]:
+    return ("", ()) if congress is None else (" AND m.congress = ?", (congress,))
+
+
+def _percent(part: int | None, whole: int | None) -> float | None:
+    return round(100 * (part or 0) / whole, 1) if whole else None

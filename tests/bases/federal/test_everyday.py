@@ -1,0 +1,244 @@
+"""What researchers ask every day, each in one call or two by MCP alone, in answers one can read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readingroom.bases.federal.query import dossiers
+from tests.support.federal.base import Asked, asked, loaded, write_world
+
+pytestmark = pytest.mark.anyio
+
+MAX_TOKENS = 4_000
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = tmp_path_factory.mktemp("everyday")
+    write_world(data / "files", bills=60, votes=6)
+    loaded(data, data / "files")
+    return data
+
+
+async def every(ask: Asked, **arguments: Any) -> list[dict[str, Any]]:
+    """A list to its end, page by page."""
+    rows: list[dict[str, Any]] = []
+    while True:
+        page = await ask.answer("list_records", **arguments)
+        rows += page["results"]
+        if not page["has_more"]:
+            return rows
+        arguments["cursor"] = page["next_cursor"]
+
+
+async def test_records_are_listed_by_filter_and_paged(world: Path) -> None:
+    async with asked(world) as ask:
+        bills = (await ask.record("/bills", limit=200))["results"]
+        sponsor = bills[0]["sponsors"][0]
+        wanted = [bill["id"] for bill in bills
+                  if bill["sponsors"][0]["bioguide_id"] == sponsor["bioguide_id"]]  # fmt: skip
+        listed = await every(
+            ask, source="bills", filters={"sponsor": sponsor["bioguide_id"]}, limit=1
+        )
+        assert [row["id"] for row in listed] == wanted
+        newest = await ask.answer(
+            "list_records", source="bills", filters={"since": bills[3]["published_at"]}
+        )
+        assert newest["results"][0]["id"] == bills[0]["id"]
+        assert "latest_action" in newest["results"][0]
+
+
+@pytest.mark.parametrize("part", ["actions", "cosponsors", "amendments", "links"])
+async def test_all_that_belongs_to_a_bill_is_reached(world: Path, part: str) -> None:
+    async with asked(world) as ask:
+        bills = (await ask.record("/bills", limit=200))["results"]
+        reached = 0
+        amended = {row["bill_id"] for row in (await ask.record("/amendments"))["results"]}
+        for bill in [*bills[:6], *(bill for bill in bills if bill["id"] in amended)]:
+            path = f"/bills/{bill['id']}/{part}"
+            all_rows = (await ask.record(path, limit=200))["results"]
+            listed = await every(ask, source="bills", id=bill["id"], part=part, limit=2)
+            assert len(listed) == len(all_rows)
+            reached += len(listed)
+        assert reached > 0
+
+
+async def test_who_voted_no_is_one_call(world: Path) -> None:
+    async with asked(world) as ask:
+        vote = (await ask.record("/roll-call-votes", limit=1))["results"][0]
+        members = (await ask.record(f"/roll-call-votes/{vote['id']}/members", limit=200))["results"]
+        for party in ("D", "R"):
+            noes = [
+                member["bioguide_id"]
+                for member in members
+                if member["position"] in ("No", "Nay") and member["party"] == party
+            ]
+            answer = await ask.answer(
+                "list_records",
+                source="roll-call-votes",
+                id=vote["id"],
+                part="members",
+                filters={"position": "no", "party": party},
+                limit=200,
+            )
+            assert [row["bioguide_id"] for row in answer["results"]] == noes
+            assert answer["total"] == len(noes)
+
+
+async def test_a_vote_by_party_is_one_call(world: Path) -> None:
+    async with asked(world) as ask:
+        vote = (await ask.record("/roll-call-votes", limit=1))["results"][0]
+        members = (await ask.record(f"/roll-call-votes/{vote['id']}/members", limit=200))["results"]
+        text = (await ask.answer("fetch", id=vote["id"]))["text"]
+        assert vote["result"] in text
+        for party in {member["party"] for member in members}:
+            yeas = sum(member["party"] == party and member["position"] in ("Yea", "Aye")
+                       for member in members)  # fmt: skip
+            line = next(line for line in text.splitlines() if line.startswith(f"{party}: "))
+            assert yeas == 0 or f"yea {yeas}" in line
+
+
+async def test_agreement_and_missed_votes_are_counted_over_loaded_votes(world: Path) -> None:
+    """Against plain Python, with how many votes there are, and of which days."""
+    async with asked(world) as ask:
+        votes = (await ask.record("/roll-call-votes", limit=200))["results"]
+        cast = {
+            vote["id"]: (await ask.record(f"/roll-call-votes/{vote['id']}/members", limit=200))[
+                "results"
+            ]
+            for vote in votes
+        }
+        sides = {"Yea": 1, "Aye": 1, "Nay": -1, "No": -1}
+        member = cast[votes[0]["id"]][0]
+        own = {id: row for id, rows in cast.items() for row in rows
+               if row["bioguide_id"] == member["bioguide_id"]}  # fmt: skip
+        compared = agreed = 0
+        for id, row in own.items():
+            balance = sum(sides.get(other["position"], 0) for other in cast[id]
+                          if other["party"] == row["party"])  # fmt: skip
+            side = sides.get(row["position"], 0)
+            compared += bool(side and balance)
+            agreed += side * balance > 0
+        dossier = await ask.answer("get_legislator_dossier", bioguide_id=member["bioguide_id"])
+        (told,) = dossier["voting"]["items"]
+        assert told["votes"] == len(own) == 6
+        assert told["missed"] == sum(row["position"] == "Not Voting" for row in own.values())
+        assert (told["compared_with_party"], told["with_party"]) == (compared, agreed)
+        days = sorted(vote["voted_at"][:10] for vote in votes)
+        assert (told["from"], told["to"]) == (days[0], days[-1])
+        assert "loaded" in dossier["voting"]["note"]
+        alike = await ask.answer(
+            "list_records", source="legislators", id=member["bioguide_id"], part="voted_alike"
+        )
+        first = alike["results"][0]
+        together = [
+            (sides[row["position"]], sides[other["position"]])
+            for id, row in own.items()
+            for other in cast[id]
+            if other["bioguide_id"] == first["bioguide_id"]
+            and row["position"] in sides
+            and other["position"] in sides
+        ]
+        assert first["votes_together"] == len(together)
+        assert first["alike"] == sum(left == right for left, right in together)
+
+
+async def test_what_is_new_since_a_day_is_one_call(world: Path) -> None:
+    async with asked(world) as ask:
+        new = await every(ask, source="changes", filters={"since": "2000-01-01", "source": "bills"},
+                          limit=50)  # fmt: skip
+        assert {row["kind"] for row in new} == {"new"}
+        assert len(new) == (await ask.answer("count", resource="bills"))["value"]
+
+
+async def test_fetch_takes_every_address_that_answers_print(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dossiers, "MAX_ITEMS", 1)
+    async with asked(world) as ask:
+        bills = (await ask.record("/bills", limit=200))["results"]
+        followed = 0
+        for bill in bills[:12]:
+            dossier = await ask.answer("get_bill_dossier", bill_id=bill["id"])
+            for name, section in dossier.items():
+                address = section.get("more_url") if isinstance(section, dict) else None
+                shown = len(section["items"]) if address else 0
+                while address:
+                    page = await ask.answer("fetch", id=address)
+                    shown += len(page["record"]["results"])
+                    address = page["more_url"]
+                    followed += 1
+                if shown:
+                    assert shown == section["total"], (bill["id"], name)
+            links = await ask.answer("fetch", id=bill["id"])
+            if links["links_url"]:
+                page = await ask.answer("fetch", id=links["links_url"])
+                assert page["record"]["total"] == sum(links["links"].values())
+        assert followed > 3
+
+
+async def test_a_cursor_of_another_list_is_refused(world: Path) -> None:
+    async with asked(world) as ask:
+        cursor = (await ask.record("/bills", limit=1))["next_cursor"]
+        refused = await ask.get("/committee-memberships", cursor=cursor)
+        assert refused.json()["error"]["code"] == "invalid_cursor"
+        assert (await ask.get("/bills", cursor=cursor)).status_code == 200
+
+
+async def test_empty_is_told_from_not_loaded(world: Path) -> None:
+    async with asked(world) as ask:
+        committee = (await ask.record("/committees", limit=1))["results"][0]["id"]
+        dossier = await ask.answer("get_committee_dossier", committee_id=committee, congress=90)
+        assert "90th Congress is loaded" in dossier["members"]["note"]
+        law = await ask.call("get_public_law_dossier", id="pl:1-1")
+        assert law["isError"]
+
+
+async def test_a_roster_tells_party_and_state(world: Path) -> None:
+    async with asked(world) as ask:
+        roster = await ask.answer("list_committee_members", id="HSAG")
+        for seat in roster["results"]:
+            member = await ask.record(f"/legislators/{seat['bioguide_id']}")
+            assert (seat["party"], seat["state"]) == (member["party"], member["state"])
+
+
+async def test_default_answers_can_be_read(world: Path) -> None:
+    async with asked(world) as ask:
+        bills = (await ask.record("/bills", limit=200))["results"]
+        longest = max(bills, key=lambda bill: bill["action_count"] + bill["amendment_count"])
+        for tool, arguments in (
+            ("search", {"query": "to improve rural broadband and fund school nutrition"}),
+            ("get_bill_dossier", {"bill_id": longest["id"]}),
+            ("list_committee_members", {"id": "HSAG"}),
+            ("list_records", {"source": "bills"}),
+        ):
+            text = (await ask.call(tool, **arguments))["content"][0]["text"]
+            assert len(text) / 4 <= MAX_TOKENS, tool
+        found = await ask.answer("search", query="to improve rural broadband", source="bills")
+        rest = await ask.answer(
+            "search",
+            query="to improve rural broadband",
+            source="bills",
+            offset=found["next_offset"] or 0,
+        )
+        if found["next_offset"]:
+            ids = [hit["id"] for hit in (*found["results"], *rest["results"])]
+            assert len(ids) == len(set(ids))
+
+
+async def test_the_listing_is_short(world: Path) -> None:
+    async with asked(world) as ask:
+        listed = await ask.rpc("tools/list", {})
+    tools = listed["result"]["tools"]
+    assert measure(tools) <= 12_000
+    chosen_by = [
+        {name: tool[name] for name in ("name", "description", "inputSchema")} for tool in tools
+    ]
+    assert measure(chosen_by) <= 7_809
+
+
+def measure(value: Any) -> float:
+    """Tokens, at four bytes each."""
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()) / 4
