@@ -7,8 +7,8 @@ from readingroom.bases.federal.schema.sources import RecordTable, Shape, Source,
 FieldsOf = Callable[[RecordTable], Iterable[str]]
 
 _REGISTRIES = (
-    "Registries (people, offices, committees, topics) hold names, not texts: `resolve_entity` looks "
-    "names up."
+    "Registries (people, offices, committees, topics) hold names, not texts: `resolve_entity` "
+    "looks names up."
 )
 
 
