@@ -15,9 +15,14 @@ import anyio
 import pytest
 from click.testing import CliRunner, Result
 
+from readingroom.bases.federal.backup import BACKUP
+from readingroom.bases.federal.schema.tables import ensure_schema
+from readingroom.bases.federal.store import get_database_path
 from readingroom.cli import main
+from readingroom.settings import load_settings
 from readingroom.storage.archive import unpack
 from readingroom.storage.changes import StoreChanges
+from readingroom.storage.database import connect
 from readingroom.storage.errors import BackupUnusable, StorageFailed
 from readingroom.storage.files import resolve_inside
 from readingroom.storage.keys import KeyRing
@@ -182,6 +187,49 @@ def application_of_control_characters(folder: Path, files: Files) -> Files:
     return files | {"documents/applications.db": edited}
 
 
+def chunks_without_end(folder: Path, files: Files) -> Files:
+    edited = edit_database(
+        folder,
+        files["policy/chunks.db"],
+        "ALTER TABLE chunks RENAME TO rows",
+        """CREATE VIEW chunks AS WITH RECURSIVE n(rowid) AS
+            (SELECT 1 UNION ALL SELECT rowid + 1 FROM n)
+            SELECT rows.* , n.rowid AS rowid FROM n, rows""",
+    )
+    return files | {"policy/chunks.db": edited}
+
+
+def keys_with_a_trigger(folder: Path, files: Files) -> Files:
+    trigger = """CREATE TRIGGER stay AFTER DELETE ON api_keys BEGIN
+        INSERT INTO api_keys (name, hash, created_at) VALUES ('back', old.hash, ''); END"""
+    return files | {"keys.db": edit_database(folder, files["keys.db"], trigger)}
+
+
+def applications_that_are_computed(folder: Path, files: Files) -> Files:
+    edited = edit_database(
+        folder,
+        files["documents/applications.db"],
+        "ALTER TABLE applications ADD COLUMN more TEXT AS (hex(zeroblob(100000000)))",
+    )
+    return files | {"documents/applications.db": edited}
+
+
+def documents_with_short_vectors(folder: Path, files: Files) -> Files:
+    edited = edit_database(
+        folder, files["documents/chunks.db"], "UPDATE chunks SET vector = zeroblob(12)"
+    )
+    return files | {"documents/chunks.db": edited}
+
+
+def policies_with_vectors_that_are_no_numbers(folder: Path, files: Files) -> Files:
+    edited = edit_database(
+        folder,
+        files["policy/chunks.db"],
+        f"UPDATE chunks SET vector = x'{'0000C07F' * 384}'",
+    )
+    return files | {"policy/chunks.db": edited}
+
+
 HOSTILE: dict[Callable[[Path, Files], Files], str] = {
     raw_intents: "a file that no backup has: 'documents/intents.db'",
     raw_intents_of_a_named_base: "a file that no backup has: 'documents/intents.db'",
@@ -195,6 +243,11 @@ HOSTILE: dict[Callable[[Path, Files], Files], str] = {
     revision_of_a_path: "The policies of the backup",
     key_of_a_strange_name: "The keys of the backup",
     application_of_control_characters: "applications.db of the backup",
+    chunks_without_end: "a view 'chunks' that computes",
+    keys_with_a_trigger: "a trigger 'stay' that computes",
+    applications_that_are_computed: "a table 'applications' that computes",
+    documents_with_short_vectors: "a vector is not one of 384 numbers",
+    policies_with_vectors_that_are_no_numbers: "a vector is not one of 384 numbers",
 }
 """How a backup is changed, and how the refusal begins."""
 
@@ -252,10 +305,7 @@ def test_a_true_backup_comes_back_and_its_keys_are_named(
     backup_files: Files, tmp_path: Path
 ) -> None:
     """Otherwise whoever made the backup has a key, and nobody knows."""
-    trigger = """CREATE TRIGGER stay AFTER DELETE ON api_keys BEGIN
-        INSERT INTO api_keys (name, hash, created_at) VALUES ('back', old.hash, ''); END"""
-    files = backup_files | {"keys.db": edit_database(tmp_path, backup_files["keys.db"], trigger)}
-    backup = write_backup(tmp_path / "room.backup", files)
+    backup = write_backup(tmp_path / "room.backup", backup_files)
     told = invoke("restore", backup, with_model(tmp_path / "told"))
     assert "Key reader (whoever has it, made " in told.stdout
     as_json = invoke("restore", backup, with_model(tmp_path / "json"), "--json")
@@ -264,6 +314,49 @@ def test_a_true_backup_comes_back_and_its_keys_are_named(
     ring = KeyRing(tmp_path / "told")
     ring.revoke("reader")
     assert ring.list_keys() == []
+
+
+@requirement("room:restore")
+def test_the_keys_of_the_directory_stay_when_the_backup_has_none(
+    backup_files: Files, tmp_path: Path
+) -> None:
+    """Without a key the server would be open to everybody after the restore."""
+    home = with_model(tmp_path / "home")
+    KeyRing(home).add("operator")
+    without_keys = {name: content for name, content in backup_files.items() if name != "keys.db"}
+    kept = write_backup(tmp_path / "kept.backup", without_keys)
+    told = invoke("restore", kept, home, "--force")
+    assert "Key operator of this directory stays valid: the backup has no keys" in told.stdout
+    assert [key.name for key in KeyRing(home).list_keys()] == ["operator"]
+
+    others = write_backup(tmp_path / "others.backup", backup_files)
+    told = invoke("restore", others, home, "--force")
+    assert "Key operator of this directory is not valid any more" in told.stdout
+    assert [key.name for key in KeyRing(home).list_keys()] == ["reader"]
+
+
+@requirement("room:restore")
+def test_a_federal_file_has_only_the_triggers_that_we_make(tmp_path: Path) -> None:
+    """The file is put in place as it is, and its triggers would act on every later load."""
+    settings = load_settings({"data": tmp_path}, {})
+    path = get_database_path(tmp_path)
+    path.parent.mkdir()
+    with closing(connect(path)) as db:
+        ensure_schema(db, path)
+    assert BACKUP.restore(settings, tmp_path, False, lambda command, settings: {}) is None
+    with closing(connect(path)) as db:
+        db.execute("CREATE TRIGGER x AFTER INSERT ON bills BEGIN DELETE FROM bills; END")
+    with pytest.raises(BackupUnusable, match="a trigger 'x' that computes"):
+        BACKUP.restore(settings, tmp_path, False, lambda command, settings: {})
+
+
+@requirement("room:restore")
+def test_a_backup_larger_than_the_disk_is_refused_before_a_byte_is_written(tmp_path: Path) -> None:
+    entries = {"keys.db": {"bytes": 2**60, "sha256": ""}}
+    backup = write_backup(tmp_path / "evil.backup", {"keys.db": b"x"}, entries)
+    with pytest.raises(BackupUnusable, match="the disk has room for"):
+        unpack(backup, tmp_path / "unpacked", lambda manifest: None)
+    assert not (tmp_path / "unpacked").exists()
 
 
 @requirement("room:restore")

@@ -22,7 +22,7 @@ from readingroom.core.settings import (
 )
 from readingroom.protocol.backup import BaseBackup
 from readingroom.storage.archive import Manifest, unpack
-from readingroom.storage.errors import BackupUnusable, DataNotEmpty
+from readingroom.storage.errors import BackupUnusable, DataNotEmpty, StorageFailed
 from readingroom.storage.keys import KEYS_FILE, Key, KeyRing
 
 # Both are inside the data directory: on one file system, putting in place is a rename.
@@ -41,7 +41,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
 
     Nothing is put in place before all of FILE has been read and checked. With --force what was
     there is kept in the folder `.replaced` of the data directory. The keys in FILE come back too,
-    and are listed: whoever has one of them may call.
+    and are listed: whoever has one of them may call. If it has none, the keys that are here stay.
     """
     data_directory = settings.data
     base_backups = load_base_backups()
@@ -55,6 +55,8 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
             report = print_tenths("unpacking: {} of {} files")
             manifest = unpack(file, staging_folder, partial(_check_manifest, base_backups), report)
             keys = _restore_keys(staging_folder)
+            has_keys = (staging_folder / KEYS_FILE).exists()
+            old_keys = _list_old_keys(data_directory)
             counts = _restore_bases(manifest, base_backups, settings, force)
             _put_in_place(staging_folder, data_directory)
         finally:
@@ -64,9 +66,12 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
         "created_at": manifest.created_at,
         "bases": manifest.bases | counts,
         "keys": [asdict(key) for key in keys],
+        "keys_kept": [] if has_keys else [key.name for key in old_keys],
+        "keys_removed": [key.name for key in old_keys] if has_keys else [],
     }
     lines = [f"Restored {summarise(manifest)} to {data_directory}. Check it: readingroom doctor"]
     lines += [_describe_key(key) for key in keys]
+    lines += [_describe_old_key(key, has_keys) for key in old_keys]
     print_result(as_json, result, "\n".join(lines))
 
 
@@ -125,10 +130,24 @@ def _restore_keys(staging_folder: Path) -> list[Key]:
     return keys
 
 
+def _list_old_keys(data_directory: Path) -> list[Key]:
+    """Return the keys of the directory before the restore; none of a file that is damaged."""
+    try:
+        return KeyRing(data_directory).list_keys()
+    except StorageFailed:
+        return []
+
+
 def _describe_key(key: Key) -> str:
     rights = ", read-only" if key.read_only else ""
     holder = f"OAuth subject {key.subject!r}" if key.subject else "whoever has it"
     return f"Key {key.name} ({holder}, made {key.created_at}{rights}) is valid from now on"
+
+
+def _describe_old_key(key: Key, is_replaced: bool) -> str:
+    if is_replaced:
+        return f"Key {key.name} of this directory is not valid any more: the backup has others"
+    return f"Key {key.name} of this directory stays valid: the backup has no keys"
 
 
 def _restore_bases(
@@ -153,6 +172,9 @@ def _restore_bases(
 def _put_in_place(staging_folder: Path, data_directory: Path) -> None:
     """Rename only: what was there goes aside, what was restored takes its place."""
     replaceable_paths = _list_replaceable(data_directory)
+    if not (staging_folder / KEYS_FILE).exists():
+        # A server without keys is open: nobody asked for that by restoring documents.
+        replaceable_paths = [path for path in replaceable_paths if path.name != KEYS_FILE]
     if replaceable_paths:
         replaced_folder = data_directory / REPLACED_FOLDER / clock.now().strftime("%Y%m%dT%H%M%S%f")
         replaced_folder.mkdir(parents=True)

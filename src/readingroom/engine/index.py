@@ -23,7 +23,7 @@ from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import PROPOSALS, rank_proposals
 from readingroom.engine.lexical import LexicalDocument, LexicalHit, LexicalIndex
 from readingroom.engine.ranking import Passage, Relevance, rank_passages
-from readingroom.engine.vectors import VectorIndex
+from readingroom.engine.vectors import DIMENSIONS, VectorIndex
 from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import ChunkCollection, Chunks
 from readingroom.storage.errors import EmbeddingMismatch
@@ -302,7 +302,7 @@ class EmbeddedIndex(ChunkIndex):
     def fill(self, path: Path, validate: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are."""
         # Into the collection directly: both indexes are then built once, at the next search.
-        count = fill_chunks(path, self.collection, validate)
+        count = fill_chunks(path, self.collection, validate, DIMENSIONS)
         self.rebuild()
         return count
 

@@ -29,7 +29,7 @@ class RoomResources:
 
     async def resources(self, cursor: str | None) -> tuple[Sequence[ListedResource], str | None]:
         """Return one page of the resources, and the cursor of the next. Raise InvalidCursor."""
-        start = _parse_cursor(cursor) if cursor else 0
+        start = 0 if cursor is None else _parse_cursor(cursor)
         resources = [
             replace(resource, uri=SCHEME + resource.uri)
             for adapter in self._desk.adapters
@@ -77,6 +77,7 @@ class RoomResources:
 
 
 def _parse_cursor(cursor: str) -> int:
-    if len(cursor) > _MAX_CURSOR_DIGITS or not (cursor.isascii() and cursor.isdecimal()):
+    is_number = cursor.isascii() and cursor.isdecimal() and not cursor.startswith("0")
+    if len(cursor) > _MAX_CURSOR_DIGITS or not is_number or int(cursor) % _PAGE_SIZE:
         raise InvalidCursor("This cursor is not one that this list gave out; start without one")
     return int(cursor)

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -114,6 +115,7 @@ def unpack(
     with _open_archive(archive) as tar:
         manifest = _read_manifest(tar)
         check_manifest(manifest)
+        _check_room(manifest, target_folder)
         missing_entries = dict(manifest.files)
         while member := tar.next():
             file_entry = missing_entries.pop(member.name, None)
@@ -133,6 +135,16 @@ def unpack(
                 f"{archive} is damaged: {next(iter(missing_entries))} is missing from it"
             )
     return manifest
+
+
+def _check_room(manifest: Manifest, target_folder: Path) -> None:
+    """Raise `BackupUnusable` when the disk has no room for the files: they compress a lot."""
+    needed_bytes = sum(entry.bytes for entry in manifest.files.values())
+    free_bytes = shutil.disk_usage(target_folder.parent).free
+    if needed_bytes > free_bytes:
+        raise BackupUnusable(
+            f"The backup holds {needed_bytes} bytes, and the disk has room for {free_bytes}"
+        )
 
 
 @contextmanager
@@ -297,14 +309,16 @@ ValidateChunks = Callable[[Chunks], object]
 """Raises `ValueError`, `KeyError` or `TypeError` for chunks that the base never writes."""
 
 
-def check_chunks(path: Path, validate: ValidateChunks) -> None:
+def check_chunks(path: Path, validate: ValidateChunks, dimensions: int) -> None:
     """Raise `BackupUnusable` unless `fill_chunks` can read the file: before anything is changed."""
     with _translate_damage(path), closing(open_untrusted(path)) as db:
-        for _ in _read_batches(db, validate):
+        for _ in _read_batches(db, validate, dimensions):
             pass
 
 
-def fill_chunks(path: Path, collection: ChunkCollection, validate: ValidateChunks) -> int:
+def fill_chunks(
+    path: Path, collection: ChunkCollection, validate: ValidateChunks, dimensions: int
+) -> int:
     """Add the chunks that `dump_chunks` wrote, and return how many there are.
 
     Raise `BackupUnusable` for anything that it does not write.
@@ -314,7 +328,7 @@ def fill_chunks(path: Path, collection: ChunkCollection, validate: ValidateChunk
         if embedding is not None:
             # First: it refuses vectors that another model made than those already here.
             collection.claim_embedding(str(embedding))
-        for chunks in _read_batches(db, validate):
+        for chunks in _read_batches(db, validate, dimensions):
             collection.upsert(chunks)
     return collection.count()
 
@@ -329,10 +343,12 @@ def _translate_damage(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_batches(db: Database, validate: ValidateChunks) -> Iterator[Chunks]:
+def _read_batches(db: Database, validate: ValidateChunks, dimensions: int) -> Iterator[Chunks]:
     cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
     while rows := cursor.fetchmany(_ROWS_PER_BATCH):
         chunks = _decode_rows(rows)
+        if chunks.vectors.shape[1] != dimensions or not np.isfinite(chunks.vectors).all():
+            raise ValueError(f"a vector is not one of {dimensions} numbers")
         validate(chunks)
         yield chunks
 

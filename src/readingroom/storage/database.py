@@ -2,7 +2,7 @@
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ logger = logging.getLogger(__name__)
 _MAX_IDLE_CONNECTIONS = (
     8  # each with a cache of its own; more are opened for a rush, and closed after it
 )
+_MAX_UNTRUSTED_VALUE_BYTES = 16 * 2**20
 _NO_PRAGMAS: Mapping[str, str | int] = {}
 
 
@@ -117,9 +118,44 @@ def connect(
     return db
 
 
-def open_untrusted(path: Path) -> Database:
-    """Open a file that anybody may have made, such as one of a backup, for reading its rows."""
-    return connect(path, pragmas={"query_only": "ON", "trusted_schema": "OFF"})
+def open_untrusted(path: Path, known_statements: Container[str] = ()) -> Database:
+    """Open a file that anybody may have made, such as one of a backup, for reading its rows.
+
+    Raise `DatabaseError` for one that computes: with a view, a trigger, a virtual table or a
+    generated column, whose author decides how long reading or writing takes and what it does.
+    `known_statements` are the triggers that the file may have, by `normalise_sql`; with them it
+    may also have full-text indexes and generated columns.
+    """
+    db = connect(path, pragmas={"query_only": "ON"})
+    try:
+        if not known_statements:  # generated columns use functions that it forbids
+            db.execute("PRAGMA trusted_schema = OFF")
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_UNTRUSTED_VALUE_BYTES)
+        for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
+            if not _is_harmless(db, kind, name, normalise_sql(sql or ""), known_statements):
+                raise DatabaseError(f"it has a {kind} {str(name)[:60]!r} that computes")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def normalise_sql(statement: str) -> str:
+    """Return a statement with single spaces between its words."""
+    return " ".join(statement.split())
+
+
+def _is_harmless(
+    db: Database, kind: str, name: str, sql: str, known_statements: Container[str]
+) -> bool:
+    if kind == "index":
+        return True
+    if kind != "table":
+        return sql in known_statements
+    if sql.upper().startswith("CREATE VIRTUAL TABLE"):
+        return bool(known_statements) and " using fts5 " in sql.lower()
+    generated = "SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden != 0"
+    return bool(known_statements) or db.execute(generated, (name,)).fetchone() is None
 
 
 @contextmanager

@@ -151,8 +151,8 @@ class DocumentStore:
 
     async def check_dump(self, chunks_file: Path, registry_file: Path) -> None:
         """Raise `BackupUnusable` unless `fill` can read both files."""
-        await anyio.to_thread.run_sync(check_chunks, chunks_file, _validate_chunks)
-        await anyio.to_thread.run_sync(check_chunks, registry_file, _validate_entries)
+        await anyio.to_thread.run_sync(check_chunks, chunks_file, _validate_chunks, DIMENSIONS)
+        await anyio.to_thread.run_sync(check_chunks, registry_file, _validate_entries, DIMENSIONS)
 
     async def fill(self, chunks_file: Path, registry_file: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need.
@@ -163,7 +163,7 @@ class DocumentStore:
             self._index.fill, chunks_file, _validate_chunks
         )
         await anyio.to_thread.run_sync(
-            fill_chunks, registry_file, self._registry, _validate_entries
+            fill_chunks, registry_file, self._registry, _validate_entries, DIMENSIONS
         )
         return chunk_count
 

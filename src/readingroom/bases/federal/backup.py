@@ -6,15 +6,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
+from readingroom.bases.federal.schema.tables import SCHEMA_VERSION, list_statements
 from readingroom.bases.federal.store import get_database_path
 from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.backup import BaseBackup
 from readingroom.protocol.command import RunCommand
 from readingroom.storage.archive import copy_database
-from readingroom.storage.database import connect
-from readingroom.storage.errors import FolderInUse
+from readingroom.storage.database import DatabaseError, connect, normalise_sql, open_untrusted
+from readingroom.storage.errors import BackupUnusable, FolderInUse
 
 
 class FederalBackup(BaseBackup):
@@ -53,6 +53,12 @@ class FederalBackup(BaseBackup):
     def restore(
         self, staged_settings: RoomSettings, home_directory: Path, replace: bool, run: RunCommand
     ) -> dict[str, int] | None:
+        known_statements = frozenset(map(normalise_sql, list_statements()))
+        try:
+            # The file stays as it is, so its triggers must be ours.
+            open_untrusted(get_database_path(staged_settings.data), known_statements).close()
+        except DatabaseError as error:
+            raise BackupUnusable(f"federal.db of the backup cannot be used: {error}") from error
         return None
 
 

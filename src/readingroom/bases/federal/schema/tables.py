@@ -46,7 +46,7 @@ def ensure_schema(db: Database, path: Path) -> None:
         with db.transaction():
             # Another process may have created them while this one waited for the lock.
             if _read_version(db) == 0:
-                for statement in _list_statements():
+                for statement in list_statements():
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     _check_version(_read_version(db), path)
@@ -97,7 +97,7 @@ def _list_missing(db: Database) -> Iterator[str]:
             yield from statements
 
 
-def _list_statements() -> Iterator[str]:
+def list_statements() -> Iterator[str]:
     """Yield every statement that makes a new file."""
     for source in SOURCES:
         yield from _list_table_statements(source)
