@@ -42,7 +42,12 @@ def schema_of(path: Path) -> set[tuple[str, str, str]]:
     return {(kind, name, re.sub(r"\s+", " ", sql).strip()) for kind, name, sql in rows}
 
 
-ADDED_COLUMNS = {("bills", "stage"), ("bills", "outcome")}
+ADDED_COLUMNS = {
+    ("bills", "stage"),
+    ("bills", "outcome"),
+    ("saps", "position"),
+    ("saps", "president_number"),
+}
 ADDED_TABLES = {"bill_summaries", "coverage"}
 
 

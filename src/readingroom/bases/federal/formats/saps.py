@@ -3,11 +3,15 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile, load_yaml
+from readingroom.bases.federal.formats.parts.mentions import find_bills
 from readingroom.bases.federal.formats.parts.pdfs import PdfText
+from readingroom.bases.federal.formats.parts.positions import find_position
+from readingroom.bases.federal.schema.congress import SPOKEN
 from readingroom.bases.federal.schema.entries import (
     FileProblem,
     Link,
@@ -19,6 +23,7 @@ from readingroom.bases.federal.schema.entries import (
     hash_item,
 )
 from readingroom.bases.federal.schema.ids import make_bill_id, make_sap_id
+from readingroom.bases.federal.schema.presidents import BY_NUMBER
 from readingroom.bases.federal.schema.records import LinkKind, Sap
 
 # One official record has ten numbers run together as one; which they were is not for us to guess.
@@ -26,7 +31,9 @@ _BILL = re.compile(r"([a-z]+)(\d{1,5})", re.ASCII)
 _FILE = re.compile(rb"^\s+file: (\S.*?)\s*$", re.M)
 # PDFs are read in parallel; this bounds how many of them are in memory.
 _AT_ONCE = 64
-_PRESIDENT = re.compile(r"\d+-(\w+)\.yaml")
+_ADMINISTRATION = re.compile(r"(\d+)-(\w+)\.yaml", re.ASCII)
+# Before the number of a bill that a title names only to say what became of another.
+_OTHER_BILL = re.compile(r"\b(?:previously|formerly|amended by|amendments? to)\s+$", re.I)
 
 
 class Saps:
@@ -48,8 +55,7 @@ class Saps:
             yield name.decode().strip("'\"")
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
-        match = _PRESIDENT.fullmatch(PurePosixPath(file.name).name)
-        president = match[1] if match else None
+        administration = _parse_administration(file.name)
         repeats: Counter[str] = Counter()
         statements = load_yaml(file.data)
         yield from _find_missing_pdfs(file, statements)
@@ -68,7 +74,7 @@ class Saps:
                     statement["bills"],
                     repeats[id_without_number],
                 )
-                yield _build_entry(id, statement, president, pdf, provenance)
+                yield _build_entry(id, statement, administration, pdf, provenance)
 
     def _read_texts(self, file: RawFile, statements: list[dict[str, Any]]) -> list[PdfText]:
         """The words of the PDFs that the archive has here; older statements have none."""
@@ -78,6 +84,34 @@ class Saps:
         ]
         texts = iter(self._read_pdf_texts([data for data in pdfs if data]))
         return [next(texts) if data else PdfText("") for data in pdfs]
+
+
+@dataclass(frozen=True, slots=True)
+class Administration:
+    """Whose statements a file holds, as its name says: `41-Bush.yaml` is not `43-Bush.yaml`."""
+
+    president: str | None = None
+    number: int | None = None
+
+    @property
+    def president_name(self) -> str | None:
+        president = BY_NUMBER.get(self.number or 0)
+        return president.name if president else None
+
+
+def _parse_administration(file_name: str) -> Administration:
+    match = _ADMINISTRATION.fullmatch(PurePosixPath(file_name).name)
+    return Administration(match[2], int(match[1])) if match else Administration()
+
+
+def _find_titled_bills(title: str, congress: int) -> Iterator[str]:
+    """Yield the bills that a title names: the archive lists only the first of several."""
+    for link in find_bills(title, congress, LinkKind.STATEMENT, "document_title"):
+        kind, _, number = link.id.split(":")
+        spelt = re.compile(rf"{SPOKEN[kind].replace('.', r'[.]? ?')}{number}", re.I)
+        before = [title[: match.start()] for match in spelt.finditer(title)]
+        if not before or not all(map(_OTHER_BILL.search, before)):
+            yield link.id
 
 
 def _find_missing_pdfs(file: RawFile, statements: list[dict[str, Any]]) -> Iterator[FileProblem]:
@@ -92,17 +126,23 @@ def _find_missing_pdfs(file: RawFile, statements: list[dict[str, Any]]) -> Itera
 
 
 def _build_entry(
-    id: str, data: dict[str, Any], president: str | None, pdf: PdfText, provenance: Provenance
+    id: str,
+    data: dict[str, Any],
+    administration: Administration,
+    pdf: PdfText,
+    provenance: Provenance,
 ) -> ParsedRecord:
     body = pdf.text
     congress, issued = int(data["congress"]), str(data["date_issued"])
     title = " ".join(data["document_title"].split())
     url = (data.get("url") or data.get("fetched_from_url") or data["source"]).strip()
-    bills = [
+    listed = [
         make_bill_id(congress, match[1], match[2])
         for bill in data["bills"]
         if (match := _BILL.fullmatch(bill))
     ]
+    bills = list(dict.fromkeys((*listed, *_find_titled_bills(title, congress))))
+    stated = find_position(body)
     raw = hash_item([data, body])
     record = Sap(
         id=id,
@@ -110,7 +150,11 @@ def _build_entry(
         congress=congress,
         issued_at=issued,
         bills=bills,
-        president=president,
+        president=administration.president,
+        president_number=administration.number,
+        president_name=administration.president_name,
+        position=stated.position,
+        position_evidence=stated.evidence,
         rescinded=bool(data.get("rescinded")),
         characters=len(body),
         text_problem=pdf.problem,
@@ -131,8 +175,13 @@ def _build_entry(
         head=SearchHead(title, action="rescinded" if record.rescinded else ""),
         facets={
             "congress": [str(congress)],
-            "president": [president] if president else [],
+            "president": list(
+                dict.fromkeys(
+                    filter(None, (administration.president, administration.president_name))
+                )
+            ),
             "bill": bills,
+            "position": [stated.position],
         },
         text=Text("text", body, title, url, raw, dated=issued) if body else None,
     )

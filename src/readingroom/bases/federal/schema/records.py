@@ -10,6 +10,7 @@ from readingroom.protocol.tool import Answer
 
 Chamber = Literal["house", "senate", "joint"]
 BillStage = Literal["introduced", "reported", "passed_one", "passed_both", "vetoed", "law"]
+PolicyPosition = Literal["supports", "opposes", "veto_threat", "unknown"]
 BillOutcome = Literal["law", "vetoed", "adopted", "died", "pending"]
 
 
@@ -302,6 +303,14 @@ class Sap(Record):
     issued_at: str
     bills: list[str] = Field(default_factory=list, description="Bill ids.")
     president: str | None = None
+    president_number: int | None = Field(None, description="47 for the 47th: two may share a name.")
+    president_name: str | None = None
+    position: PolicyPosition = Field(
+        "unknown",
+        description="What it says of its bill; unknown where its text is not here, is mixed, or "
+        "speaks of parts of the bill.",
+    )
+    position_evidence: str | None = Field(None, description="The words that say so.")
     rescinded: bool = False
     characters: int = 0
     text_problem: str | None = Field(None, description="Why its PDF, which is here, has no text.")

@@ -27,6 +27,7 @@ from readingroom.bases.federal.schema.records import (
     Legislator,
     Membership,
     Office,
+    PolicyPosition,
     PresidentialDocument,
     Proceeding,
     Record,
@@ -45,7 +46,7 @@ class Shape(StrEnum):
     BODY = "body"
     """Long texts: by words and by meaning."""
     SHORT = "short"
-    """Short texts: by words only."""
+    """Short texts: by words, and by words and meaning together; not by meaning alone."""
     REGISTRY = "registry"
     """Names rather than texts: by name only."""
 
@@ -361,7 +362,12 @@ SOURCES = (
         "saps",
         Shape.SHORT,
         Sap,
-        (_CONGRESS, Column("president")),
+        (
+            _CONGRESS,
+            Column("president"),
+            Column("president_number", "INTEGER"),
+            Column("position", choices=get_args(PolicyPosition)),
+        ),
         ("sap",),
         complete_by="saps",
     ),

@@ -1,0 +1,92 @@
+"""What a Statement of Administration Policy says of its bill: for, against, or a threat of a veto.
+
+Made to be right rather than complete: where the words are mixed, or speak of a part of the bill
+only, the position is unknown.
+"""
+
+import re
+from dataclasses import dataclass
+
+from readingroom.bases.federal.schema.records import PolicyPosition
+
+_MAX_EVIDENCE = 300
+
+_NAME = r"(?:[A-Z][\w'’–-]*|[a-z]{2,4}|&|\([A-Z]+\)|“|”),?\s+"
+# A bill by its number, by its name, or as `this bill`; not a provision of it.
+_BILL = (
+    r"(?:(?:the\s+)?(?:House|Senate|final|swift|prompt|immediate|timely|Congressional|substitute)\s+)*"
+    r"(?:(?:the\s+)?(?:passage|enactment|adoption)\s+of\b"
+    r"|(?:H|S)\.\s?(?:R\.|J\.|Con\.|Res\.|\d)|HR\s?\d"
+    r"|(?:this|the|these)\s+(?:important\s+)?(?:bipartisan\s+)?"
+    r"(?:bills?|legislation|joint resolutions?|resolutions?)\b(?![’'])"
+    rf"|(?:the\s+)?(?:{_NAME}){{1,14}}?(?:Act|Resolution)\b(?!\s+of\s+the\s+bill))"
+)
+_SUPPORTS = re.compile(
+    rf"\bAdministration(?:\s+therefore|\s+also)?,?\s+(?:strongly\s+|fully\s+)?supports\s+{_BILL}"
+)
+_URGES = re.compile(
+    r"\bAdministration\s+(?:strongly\s+)?(?:urges|encourages)\s+(?:the\s+)?"
+    r"(?:House|Senate|Congress)\s+to\s+(?:swiftly\s+|quickly\s+)?pass\s+(?:this|the)\s+"
+    r"(?:bill|legislation)"
+)
+_OPPOSES = re.compile(
+    r"\bAdministration,?(?:\s+(?:therefore|however|also),?)?\s+(?:strongly\s+)?opposes\s+" + _BILL
+    + r"|\bbut\s+strongly\s+opposes\s+" + _BILL
+)  # fmt: skip
+_SIGNS = re.compile(
+    r"\brecommend(?:\s+that)?\s+(?:he|the\s+President)\s+sign\b"
+    r"|\b(?:he|the\s+President)\s+would\s+sign\s+(?:it|the\s+bill|this\s+bill)\b"
+)
+_VETOES = re.compile(
+    r"\b(?:he|the\s+President)\s+(?:would|will)\s+veto\b"
+    r"|\brecommend(?:\s+that)?\s+(?:he|the\s+President)\s+veto\b"
+    r"|\brecommend\s+a\s+veto\b"
+)
+# A veto of what the bill might yet become says little about the bill.
+_OF_A_CHANGE = re.compile(r"\b(?:amendment|amended|provisions?|included?s?)\b", re.I)
+_SENTENCE_START = re.compile(r"(?:^|[.!?*]\s+)(?=(?:If|Should|Were|For|Therefore|The)\b)")
+
+
+@dataclass(frozen=True, slots=True)
+class StatedPosition:
+    """The position of a statement, and the words that say so."""
+
+    position: PolicyPosition
+    evidence: str | None = None
+
+
+def find_position(text: str) -> StatedPosition:
+    """Return the position that the words of a statement take, `unknown` where they take none."""
+    words = " ".join(text.split())
+    supports = _SUPPORTS.search(words) or _URGES.search(words) or _SIGNS.search(words)
+    opposes = _OPPOSES.search(words)
+    veto = _VETOES.search(words)
+    if veto and _is_conditional(words, veto) and not opposes:
+        return StatedPosition("unknown")
+    if veto and not supports:
+        return StatedPosition("veto_threat", _quote(words, veto))
+    if supports and not opposes and not veto:
+        return StatedPosition("supports", _quote(words, supports))
+    if opposes and not supports:
+        return StatedPosition("opposes", _quote(words, opposes))
+    return StatedPosition("unknown")
+
+
+def _is_conditional(words: str, veto: re.Match[str]) -> bool:
+    """Whether a veto is announced for what the bill might be changed to."""
+    return bool(_OF_A_CHANGE.search(words[_find_start(words, veto) : veto.start()]))
+
+
+def _quote(words: str, match: re.Match[str]) -> str:
+    """Return the words that say so, from the beginning of their sentence."""
+    begin = _find_start(words, match)
+    quoted = words[begin : begin + _MAX_EVIDENCE]
+    if match.end() > begin + _MAX_EVIDENCE:
+        quoted = words[match.start() : match.start() + _MAX_EVIDENCE]
+    return quoted.partition("*")[0].partition("EXECUTIVE OFFICE")[0].strip()
+
+
+def _find_start(words: str, match: re.Match[str]) -> int:
+    before = words[: match.start() + 1]
+    starts = [start.end() for start in _SENTENCE_START.finditer(before)]
+    return starts[-1] if starts else match.start()
