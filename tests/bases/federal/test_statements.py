@@ -130,8 +130,9 @@ async def test_statements_have_vectors_and_are_counted_by_position(tmp_path: Pat
     )
     loaded(tmp_path, tmp_path / "45-Trump.yaml")
     async with asked(tmp_path) as ask:
-        found = await ask.answer("semantic_search", query="background checks", source=["saps"])
+        found = await ask.answer("search", query="background checks", source=["saps"])
         assert [hit["id"] for hit in found["results"]] == ["sap:116:2019-02-25:hr8"]
+        assert found["degraded"] is None
         counted = await ask.record("/saps", aggregate="count", group_by="position")
         assert [(each["key"], each["value"]) for each in counted["buckets"]] == [("unknown", 1)]
         listed = await ask.record("/saps", president_number=45)

@@ -92,10 +92,13 @@ def plan_search(question: Search, mode: Mode) -> Plan:
     short = [source for source in requested if source.shape is Shape.SHORT]
     if short and mode == "semantic":
         raise NotSearchableSemantically(
-            f"{', '.join(list_source_names(short))} has no vectors",
+            f"{', '.join(list_source_names(short))}: short texts are not searched by meaning "
+            "alone; use search or lexical_search",
             valid_sources=list_source_names(list_sources_of_shape(Shape.BODY)),
         )
-    bodies = tuple(source for source in sources if source.shape is Shape.BODY)
+    # Short texts have vectors too: beside others they would lose without them.
+    embedded = (Shape.BODY,) if mode == "semantic" else (Shape.BODY, Shape.SHORT)
+    bodies = tuple(source for source in sources if source.shape in embedded)
     filters = question.filters.model_dump(exclude_none=True) if question.filters else {}
     return Plan(
         query=question.query,
@@ -107,20 +110,6 @@ def plan_search(question: Search, mode: Mode) -> Plan:
         until=question.until,
         offset=question.offset,
         limit=question.limit,
-        degraded=_degrade_short(mode, short),
-    )
-
-
-def _degrade_short(mode: Mode, short: Sequence[Source]) -> Degraded | None:
-    """Return the notice that short texts are searched by words only, where one is due."""
-    if mode != "hybrid" or not short:
-        return None
-    names = list_source_names(short)
-    return Degraded(
-        requested_mode=mode,
-        used_mode="lexical",
-        sources=names,
-        reason=f"{', '.join(names)}: short texts, searched by words only",
     )
 
 

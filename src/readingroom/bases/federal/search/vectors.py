@@ -121,7 +121,7 @@ def _read_unembedded(db: Database, batch_size: int) -> Iterator[list[Row]]:
     last_chunk = -1
     while rows := db.execute(
         f"{_NEXT} {_UNEMBEDDED} AND c.chunk > ? ORDER BY c.chunk LIMIT ?",
-        (*_list_body_sources(), last_chunk, batch_size),
+        (*_list_embedded_sources(), last_chunk, batch_size),
     ).fetchall():
         yield rows
         last_chunk = rows[-1]["chunk"]
@@ -129,19 +129,20 @@ def _read_unembedded(db: Database, batch_size: int) -> Iterator[list[Row]]:
 
 def count_unembedded(db: Database) -> int:
     """Return how many chunks have no vector yet and should have one."""
-    (count,) = db.execute(f"SELECT count(*) {_UNEMBEDDED}", _list_body_sources()).fetchone()
+    (count,) = db.execute(f"SELECT count(*) {_UNEMBEDDED}", _list_embedded_sources()).fetchone()
     return int(count)
 
 
-_BODY_MARKS = ", ".join("?" * len(list_sources_of_shape(Shape.BODY)))
+_EMBEDDED = list_sources_of_shape(Shape.BODY, Shape.SHORT)
+_EMBEDDED_MARKS = ", ".join("?" * len(_EMBEDDED))
 _UNEMBEDDED = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
     LEFT JOIN vectors v USING (chunk)
-    WHERE v.chunk IS NULL AND d.source IN ({_BODY_MARKS})"""
+    WHERE v.chunk IS NULL AND d.source IN ({_EMBEDDED_MARKS})"""
 _NEXT = f"SELECT {PASSAGE_COLUMNS}"
 
 
-def _list_body_sources() -> tuple[str, ...]:
-    return tuple(list_source_names(list_sources_of_shape(Shape.BODY)))
+def _list_embedded_sources() -> tuple[str, ...]:
+    return tuple(list_source_names(_EMBEDDED))
 
 
 def _store(db: Database, rows: list[Row], matrix: Matrix, model: str) -> None:
