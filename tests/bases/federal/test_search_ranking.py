@@ -1,11 +1,14 @@
 """The order of a federal search: names first, then words and meaning in one ranking."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from readingroom.bases.federal import store
 from readingroom.bases.federal.models import SearchAnswer
+from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import asked, loaded
 from tests.support.federal.world import register_document
@@ -86,3 +89,16 @@ async def test_a_hit_says_what_its_score_is_made_of(tmp_path: Path) -> None:
         assert parts.rank_lexical == (None if mode == "semantic" else 1)
         assert answer.confidence_reason
     assert (await search(tmp_path, "zebra", "lexical")).confidence == "none"
+
+
+@requirement("federal:AC-07")
+async def test_a_record_that_an_older_version_loaded_can_be_fetched(tmp_path: Path) -> None:
+    """It lacks the fields that records have got since."""
+    write_rule(tmp_path / "files", "2025-00001", "Quiet hours", NOISE)
+    loaded(tmp_path, tmp_path / "files", embed=False)
+    with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
+        db.execute("UPDATE federal_register SET record = json_remove(record, '$.as_of')")
+    async with asked(tmp_path) as ask:
+        fetched = await ask.answer("fetch", id="2025-00001")
+    assert fetched["metadata"]["as_of"] is None
+    assert fetched["text"]

@@ -88,7 +88,7 @@ def fetch_record(db: Database, source: Source, id: str, offset: int) -> Fetched:
         title=record["title"],
         text=text[offset:end],
         url=record["url"],
-        metadata={"source": record["source"], **{name: record[name] for name in _METADATA}},
+        metadata={"source": record["source"], **{name: record.get(name) for name in _METADATA}},
         source=record["source"],
         citation=Citation.model_validate(record["citation"]),
         record=record,
