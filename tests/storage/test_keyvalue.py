@@ -4,12 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import pytest
+from valkey.exceptions import ValkeyError
 
 from readingroom.core.errors import InvalidSetting
+from readingroom.storage import keyvalue
 from readingroom.storage.errors import RegistryUnavailable, WrongRoom
 from readingroom.storage.keyvalue import (
     EmbeddedServer,
@@ -18,6 +21,7 @@ from readingroom.storage.keyvalue import (
     open_key_values,
 )
 from tests.requirements import requirement
+from tests.support.kit import HANG_SECONDS
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.anyio
@@ -114,6 +118,30 @@ async def test_a_killed_server_is_started_again_and_has_lost_nothing(
         assert await client.get("turn:0") == "acknowledged"
     assert caplog.text.count("started again") == 3
     await anyio.to_thread.run_sync(lambda: wait_until(lambda: servers_in(folder) == []))
+
+
+@requirement("policy:NFR-003")
+async def test_a_stopped_server_holds_no_call_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It accepts connections and answers nothing, as one that is swapped out does."""
+    monkeypatch.setattr(keyvalue, "_ANSWER_SECONDS", 1.0)
+    folder = tmp_path / "registry"
+    async with open_key_values(None, folder) as client:
+        await client.set("kept", "yes")
+        server = pid_of_server(folder)
+        os.kill(server, signal.SIGSTOP)
+        try:
+            for _ in range(2):  # on the connection that was open, and on a new one
+                with anyio.fail_after(HANG_SECONDS), pytest.raises(ValkeyError):
+                    await client.get("kept")
+        finally:
+            os.kill(server, signal.SIGCONT)
+        with anyio.fail_after(HANG_SECONDS):
+            while True:
+                with suppress(ValkeyError):
+                    assert await client.get("kept") == "yes"
+                    break
 
 
 @requirement("policy:NFR-003")

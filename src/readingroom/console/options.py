@@ -22,6 +22,7 @@ from readingroom.core.settings import (
     find_sample_directory,
     is_sample,
 )
+from readingroom.core.text import escape_controls
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import write_sample_state
 from readingroom.protocol.spec import BaseSpec
@@ -86,9 +87,9 @@ def exit_with_error(error: KnowledgeError, as_json: bool) -> NoReturn:
     """Print the error and exit: with 2 when a setting is wrong, else with 1."""
     if as_json:
         body = {"code": error.code, "message": error.message, "hint": dict(error.hint)}
-        click.echo(json.dumps({"error": body}), err=True)
+        print_text(json.dumps({"error": body}), err=True)
     else:
-        click.echo(f"Error: {error.message}", err=True)
+        print_text(f"Error: {error.message}", err=True)
     # 2 is what click exits with for a bad option, and a setting is often given as one.
     sys.exit(2 if isinstance(error, InvalidSetting) else 1)
 
@@ -137,7 +138,7 @@ def build_model(model_class: type[Model], **values: Any) -> Model:
 async def print_progress(done: float, total: float | None, message: str | None) -> None:
     """Print a step to standard error: standard output is for the result."""
     if message:
-        click.echo(message, err=True)
+        print_text(message, err=True)
 
 
 @contextmanager
@@ -155,7 +156,9 @@ def progress_bar(label: str, hidden: bool) -> Iterator[ReportProgressSync]:
                         label=label,
                         file=sys.stderr,
                         hidden=hidden,
-                        item_show_func=lambda item: str(item)[:60] if item else None,
+                        item_show_func=lambda item: (
+                            escape_controls(str(item)[:60]) if item else None
+                        ),
                     )
                 )
             # Click's bar counts steps and cannot go back; reports may repeat a number.
@@ -173,11 +176,16 @@ def print_tenths(sentence_template: str) -> ReportProgressSync:
         tenth = int(10 * done // total) if total else 10
         if tenth > last_tenth:
             last_tenth = tenth
-            click.echo(sentence_template.format(round(done), round(total or 0)), err=True)
+            print_text(sentence_template.format(round(done), round(total or 0)), err=True)
 
     return report
 
 
 def print_result(as_json: bool, body: object, text: str) -> None:
     """Print a result: its JSON for machines, text for people."""
-    click.echo(json.dumps(body, ensure_ascii=False) if as_json else text)
+    print_text(json.dumps(body, ensure_ascii=False) if as_json else text)
+
+
+def print_text(text: str, err: bool = False) -> None:
+    """Print what may quote anybody's words: none of them can command the terminal."""
+    click.echo(escape_controls(text), err=err)

@@ -45,6 +45,8 @@ _START_SECONDS = 30.0
 # A server that was killed is started again at once, one that did not start is not.
 _RESTART_PAUSE_SECONDS = 5.0
 _CONNECT_SECONDS = 5.0
+# A server that is stopped accepts connections and answers nothing.
+_ANSWER_SECONDS = 10.0
 
 # The shell lives as long as the server. `read` returns when the pipe closes, because this process
 # has ended in whatever way; then the server is told to end, which flushes its file.
@@ -180,10 +182,12 @@ class EmbeddedServer:
         pool = ConnectionPool(
             connection_class=_RestartingConnection,
             server=self,
-            # A command that met the server's end is sent once more, on a new connection.
-            retry=Retry(NoBackoff(), 1),
+            # A command that met the server's end is sent once more, on a new connection; one
+            # without an answer is not, for it may be carried out yet.
+            retry=Retry(NoBackoff(), 1, supported_errors=(ServerUnreachable,)),
             retry_on_error=[ServerUnreachable],
             decode_responses=True,
+            socket_timeout=_ANSWER_SECONDS,
             socket_connect_timeout=_CONNECT_SECONDS,
         )
         client = Valkey.from_pool(pool)
@@ -343,7 +347,10 @@ class _RestartingConnection(UnixDomainSocketConnection):
 async def _open_client(url: str) -> AsyncIterator[KeyValueClient]:
     try:
         client: KeyValueClient = Valkey.from_url(
-            url, decode_responses=True, socket_connect_timeout=_CONNECT_SECONDS
+            url,
+            decode_responses=True,
+            socket_timeout=_ANSWER_SECONDS,
+            socket_connect_timeout=_CONNECT_SECONDS,
         )
     except ValueError as error:
         raise InvalidSetting(f"REDIS_URL: {error}") from error

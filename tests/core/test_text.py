@@ -1,0 +1,41 @@
+"""Characters that would command a terminal are escaped before anything is printed."""
+
+import json
+import logging
+
+import pytest
+
+from readingroom.console.options import print_result
+from readingroom.core.text import escape_controls
+from readingroom.server.observe.logging import JsonLines
+from tests.requirements import requirement
+
+HOSTILE = "Plan\x1b[2J\x9b31m\x7f\r\x00\u202eend"
+
+
+@requirement("room:cli")
+def test_what_would_command_a_terminal_is_escaped() -> None:
+    escaped = escape_controls(HOSTILE)
+    assert escaped == "Plan\\u001b[2J\\u009b31m\\u007f\\u000d\\u0000\\u202eend"
+    assert escape_controls("Überbauung\n\tZürich – 10½ m²") == "Überbauung\n\tZürich – 10½ m²"
+
+
+@requirement("room:cli")
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_title_cannot_command_the_terminal(
+    as_json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_result(as_json, {"title": HOSTILE}, f"NPPF  {HOSTILE}")
+    printed = capsys.readouterr().out
+    assert printed.endswith("\n")
+    assert printed[:-1].isprintable()
+    if as_json:
+        assert json.loads(printed) == {"title": HOSTILE}
+
+
+@requirement("room:cli")
+def test_a_log_line_cannot_command_the_terminal() -> None:
+    record = logging.LogRecord("x", logging.INFO, "", 0, HOSTILE, None, None)
+    line = JsonLines().format(record)
+    assert line.isprintable()
+    assert json.loads(line)["message"] == HOSTILE
