@@ -102,7 +102,7 @@ def test_a_stream_on_the_processor_gives_the_vectors_of_each_batch_with_its_key(
 def test_a_card_that_is_not_there_is_named_and_auto_does_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
+    monkeypatch.setattr(card, "torch", None)  # as if it were not installed
     with pytest.raises(ModelUnavailable, match=r"readingroom\[gpu\]"):
         Embedder(tmp_path, device="cuda").embed_batch(["a text"])
     assert not card.has_card("auto")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from readingroom.engine.embedding.tokens import TokenizedTexts, WordTokenizer
 
@@ -88,8 +89,6 @@ def embed_stream(
 
 def make_word_tokenizer(tokenizer_file: Path, max_tokens: int) -> WordTokenizer:
     """Return the tokenizer of a file, which cuts texts to so many tokens."""
-    from tokenizers import Tokenizer
-
     tokenizer = Tokenizer.from_file(str(tokenizer_file))
     # The published file cuts at 128 tokens and pads to 128, which gives long texts other vectors.
     tokenizer.enable_truncation(max_tokens)

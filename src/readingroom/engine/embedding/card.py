@@ -6,6 +6,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import load_file
 
 from readingroom.engine.embedding.bulk import (
     BATCH_TEXTS,
@@ -15,6 +16,13 @@ from readingroom.engine.embedding.bulk import (
 )
 from readingroom.engine.embedding.weights import Weights
 from readingroom.engine.errors import ModelUnavailable
+
+try:
+    import torch
+
+    from readingroom.engine.embedding.packed import PackedEncoder
+except ImportError:  # the extra `gpu` is not installed
+    torch = None
 
 DeviceChoice = Literal["cpu", "cuda", "auto"]
 Key = TypeVar("Key")
@@ -27,19 +35,15 @@ def has_card(choice: DeviceChoice) -> bool:
     """
     if choice == "cpu":
         return False
-    try:
-        import torch
-    except ImportError as error:
-        if choice == "auto":
-            return False
-        raise ModelUnavailable(
-            "Embedding on a graphics card needs torch: pip install 'readingroom[gpu]'.",
-            command="pip install 'readingroom[gpu]'",
-        ) from error
-    if torch.cuda.is_available():
+    if torch is not None and torch.cuda.is_available():
         return True
     if choice == "auto":
         return False
+    if torch is None:
+        raise ModelUnavailable(
+            "Embedding on a graphics card needs torch: pip install 'readingroom[gpu]'.",
+            command="pip install 'readingroom[gpu]'",
+        )
     raise ModelUnavailable(
         "torch finds no CUDA device here. Look at `nvidia-smi`, or choose --device cpu."
     )
@@ -53,10 +57,6 @@ class Card:
     """
 
     def __init__(self, weights: Weights, max_tokens: int, device: str = "cuda") -> None:
-        from safetensors.numpy import load_file
-
-        from readingroom.engine.embedding.packed import PackedEncoder
-
         config = json.loads((weights.folder / "config.json").read_text("utf-8"))
         arrays = load_file(weights.folder / "model.safetensors")
         self._encoder = PackedEncoder(config, arrays, device)
