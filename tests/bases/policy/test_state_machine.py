@@ -204,6 +204,8 @@ class Model:
         return bool(getattr(self, change.kind)(change))
 
     def create(self, change: Change) -> bool:
+        if not self.give_way(change, "", closes_open=True):
+            return False
         closed = self.closed_by(change.start)
         if self.collides(change, self.entries.values(), closed):
             return False
@@ -213,6 +215,27 @@ class Model:
         self.entries[self.new_id(change.start)] = new
         if not change.waits:
             self.read(new)
+        return True
+
+    def give_way(self, change: Change, id: str, closes_open: bool) -> bool:
+        """Take away what failed on the wanted days, unless something else is in the way too."""
+        wanted = Entry(change.start, change.end, "", True).days()
+        trial = copy.deepcopy(self)
+        failed = [
+            name
+            for name, e in self.entries.items()
+            if e.failed
+            and name != id
+            and wanted & e.days()
+            and not (closes_open and e.recorded is None and e.start < change.start)
+        ]
+        for name in failed:
+            trial.delete(Change("delete", id=name))
+        but = trial.closed_by(change.start) if closes_open else [trial.entries[id]]
+        if failed and trial.collides(change, trial.entries.values(), but):
+            return False
+        for name in failed:
+            self.delete(Change("delete", id=name))
         return True
 
     def new_id(self, start: int) -> str:
@@ -249,6 +272,8 @@ class Model:
 
     def amend(self, change: Change) -> bool:
         entry = self.entries[change.id]
+        if not self.give_way(change, change.id, closes_open=False):
+            return False
         if self.collides(change, self.entries.values(), [entry]):
             return False
         entry.start, entry.recorded, entry.real = change.start, change.end, change.end

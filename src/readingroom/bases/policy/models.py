@@ -117,6 +117,10 @@ class ComparePolicyRevisions(Question):
     from_date: DayText = Field(description="The earlier day.")
     to_date: DayText = Field(description="The later day.")
     section_ref: SectionRef | None = Field(None, description="Only this section and those in it.")
+    limit: int = Field(default=100, ge=1, le=500, description="Changes on a page, at most.")
+    cursor: str | None = Field(
+        default=None, max_length=200, description="`next_cursor` of the page before, same days."
+    )
 
 
 class VerifyPolicyQuote(Question):
@@ -308,10 +312,31 @@ class SectionChange(Answer):
     """A section that changed."""
 
     section_ref: str
-    change: Literal["added", "removed", "changed"]
+    change: Literal["added", "removed", "changed", "moved"] = Field(
+        description="`moved`: the same words under another reference."
+    )
     from_page: int | None
     to_page: int | None
-    diff: list[DiffPart] = Field(description="Word by word; long unchanged runs are shortened.")
+    diff: list[DiffPart] = Field(
+        description="Word by word; long unchanged runs are shortened. Empty where no word changed."
+    )
+    kind: Literal["reworded", "moved", "added", "removed"] = Field(
+        default="reworded", description="`moved` sections may be reworded too: see `diff`."
+    )
+    from_section_ref: str | None = Field(default=None, description="Its reference before.")
+    to_section_ref: str | None = Field(default=None, description="Its reference after.")
+    section_title: str = Field(default="", description=SECTION_TITLE)
+
+
+class ChangeSummary(Answer):
+    """How many sections there are of each kind of change."""
+
+    reworded: int
+    moved: int = Field(description="Under another reference, with the same or changed words.")
+    moved_unchanged: int = Field(description="Of these, those with the same words.")
+    added: int
+    removed: int
+    unchanged: int
 
 
 class RevisionDiff(Answer):
@@ -323,7 +348,12 @@ class RevisionDiff(Answer):
     to_revision: NearestRevision
     sections_compared: int
     sections_unchanged: int
+    summary: ChangeSummary
+    changes_total: int = Field(description="On all pages.")
     changes: list[SectionChange]
+    next_cursor: str | None = Field(
+        default=None, description="Asks for the next page; null at the end."
+    )
 
 
 class QuotePlace(NearestRevision):

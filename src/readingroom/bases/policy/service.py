@@ -14,7 +14,7 @@ import anyio.to_thread
 from readingroom.bases.policy.chunks import references
 from readingroom.bases.policy.chunks.search import PolicySearch, to_nearest_revision
 from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
-from readingroom.bases.policy.compare import passages
+from readingroom.bases.policy.compare import diffs, likeness, passages, quotes
 from readingroom.bases.policy.errors import SectionNotFound
 from readingroom.bases.policy.ids import format_section_id
 from readingroom.bases.policy.ingest.ingestion import Ingestion
@@ -41,7 +41,6 @@ from readingroom.bases.policy.models import (
     RevisionList,
     SearchPolicy,
     SearchPolicyBatch,
-    SectionChange,
     SectionText,
     Snapshot,
     SnapshotEntry,
@@ -213,7 +212,12 @@ class PolicyService:
             source=question.source,
             revision_count=len(revisions),
             revisions=[
-                ListedRevision.model_validate(revision, from_attributes=True)
+                ListedRevision(
+                    **to_nearest_revision(revision, revisions).model_dump(exclude={"effective_to"}),
+                    effective_to=timeline.get_listed_end(revision, revisions),
+                    status=revision.status,
+                    chunk_count=revision.chunk_count,
+                )
                 for revision in revisions
             ],
         )
@@ -261,27 +265,12 @@ class PolicyService:
         # Both days from one reading of the registry: a change in between could make them disagree.
         before, after = first.require_revision(), first.resolve_day(second_day).require_revision()
         old, new = [
-            passages.group_by_section(
-                await self._get_section_chunks(revision, question.section_ref)
-            )
+            await self.store.get_chunks(revision.source, revision.revision_id)
             for revision in (before, after)
         ]
-        if question.section_ref and not old and not new:
-            chunks = await self._get_section_chunks(after, None)
-            raise _make_section_not_found(question.section_ref, after, chunks)
-        # In the order of the newer text, followed by the sections that it dropped.
-        refs = list(dict.fromkeys([*new, *old]))
-        # Word by word is slow on long sections, so it must not block the event loop.
-        changes = await anyio.to_thread.run_sync(
-            lambda: [change for ref in refs if (change := _compare_section(ref, old, new))]
-        )
-        return RevisionDiff(
-            source=question.source,
-            from_revision=to_nearest_revision(before, first.timeline),
-            to_revision=to_nearest_revision(after, first.timeline),
-            sections_compared=len(refs),
-            sections_unchanged=len(refs) - len(changes),
-            changes=changes,
+        # Pairing and diffs are slow on long texts, so they must not block the event loop.
+        return await anyio.to_thread.run_sync(
+            _compare_revisions, question, (before, old), (after, new), first.timeline
         )
 
     async def verify(self, question: VerifyPolicyQuote) -> QuoteCheck:
@@ -363,7 +352,7 @@ class PolicyService:
         places = []
         for revision in candidates:
             chunks = await self.store.get_chunks(revision.source, revision.revision_id)
-            position = await anyio.to_thread.run_sync(passages.locate_quote, quote, chunks)
+            position = await anyio.to_thread.run_sync(quotes.locate_quote, quote, chunks)
             if position:
                 places.append(_to_quote_place(position, revision, revisions))
         return places
@@ -377,7 +366,7 @@ class PolicyService:
         candidates: list[NearestPassage] = []
         for chunk in chunks.values():
             text, similarity = await anyio.to_thread.run_sync(
-                passages.find_closest, quote, chunk.text
+                quotes.find_closest, quote, chunk.text
             )
             candidates.append(
                 NearestPassage(
@@ -394,7 +383,7 @@ class PolicyService:
 
 
 def _to_quote_place(
-    position: passages.QuotePosition, revision: Revision, revisions: Sequence[Revision]
+    position: quotes.QuotePosition, revision: Revision, revisions: Sequence[Revision]
 ) -> QuotePlace:
     return QuotePlace(
         **to_nearest_revision(revision, revisions).model_dump(),
@@ -428,25 +417,33 @@ def cite_section(
     )
 
 
-def _compare_section(
-    ref: str, old_sections: dict[str, list[StoredChunk]], new_sections: dict[str, list[StoredChunk]]
-) -> SectionChange | None:
-    before, after = (
-        passages.join_section(sections_of_revision.get(ref, []))
-        for sections_of_revision in (old_sections, new_sections)
-    )
-    if ref in old_sections and ref in new_sections and passages.has_same_words(before, after):
-        return None
-    return SectionChange(
-        section_ref=ref,
-        change="changed"
-        if ref in old_sections and ref in new_sections
-        else "added"
-        if ref in new_sections
-        else "removed",
-        from_page=old_sections[ref][0].page_number if ref in old_sections else None,
-        to_page=new_sections[ref][0].page_number if ref in new_sections else None,
-        diff=passages.diff_words(before, after),
+def _compare_revisions(
+    question: ComparePolicyRevisions,
+    before: tuple[Revision, Sequence[StoredChunk]],
+    after: tuple[Revision, Sequence[StoredChunk]],
+    revisions: Sequence[Revision],
+) -> RevisionDiff:
+    """Return one page of what changed; raise `SectionNotFound` if neither side has the section."""
+    old, new = likeness.list_sections(before[1]), likeness.list_sections(after[1])
+    pairs = likeness.pair_sections(old, new)
+    if question.section_ref is not None:
+        chosen = {
+            ref
+            for _, chunks in (before, after)
+            if (
+                ref := references.find_section(
+                    question.section_ref, passages.list_references(chunks)
+                )
+            )
+        }
+        if not chosen:
+            raise _make_section_not_found(question.section_ref, after[0], after[1])
+        pairs = [pair for pair in pairs if pair.lies_in(chosen)]
+    return diffs.make_diff(
+        question,
+        pairs,
+        to_nearest_revision(before[0], revisions),
+        to_nearest_revision(after[0], revisions),
     )
 
 

@@ -88,7 +88,9 @@ class PolicyAdmin:
         resolution = await service.resolver.resolve_for_policy(source, service.today)
         return PolicyDetail(
             **resolution.policy.model_dump(),
-            revisions=[_to_detail(revision) for revision in resolution.timeline],
+            revisions=[
+                _to_detail(revision, resolution.timeline) for revision in resolution.timeline
+            ],
             current_revision=_summarise_current(resolution),
             revision_count=len(resolution.timeline),
         )
@@ -175,7 +177,8 @@ class PolicyAdmin:
 
     async def get_revision(self, source: str, revision_id: str) -> RevisionDetail:
         """Return a revision; raise `PolicyNotFound` or `RevisionNotFound`."""
-        return _to_detail(await self._find_revision(source, revision_id))
+        revision = await self._find_revision(source, revision_id)
+        return _to_detail(revision, await self._service.registry.get_revisions(source))
 
     async def get_progress(self, source: str, revision_id: str) -> RevisionProgress:
         """Return a revision's status and how far its ingestion has come."""
@@ -300,8 +303,11 @@ def _to_summary(revision: Revision) -> RevisionSummary:
     return RevisionSummary.model_validate(revision, from_attributes=True)
 
 
-def _to_detail(revision: Revision) -> RevisionDetail:
-    return RevisionDetail.model_validate(revision, from_attributes=True)
+def _to_detail(revision: Revision, revisions: Sequence[Revision]) -> RevisionDetail:
+    listed_end = timeline.get_listed_end(revision, revisions)
+    return RevisionDetail.model_validate(
+        revision.model_copy(update={"effective_to": listed_end}), from_attributes=True
+    )
 
 
 def _build_links(source: str, revision_id: str) -> Links:

@@ -1,10 +1,9 @@
-"""Texts of policies: put together from chunks, compared word by word, searched for quotations."""
+"""Texts of policies: put together from chunks, and compared word by word."""
 
 import difflib
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from readingroom.bases.policy.chunks.references import fold_ref
 from readingroom.bases.policy.chunks.store import StoredChunk
@@ -14,8 +13,6 @@ from readingroom.core.text import fold_dashes
 _PLAIN_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
 _WHITE_SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\S+\s*")
-# PDFs print a footnote's number right after the word, so the text has `homes12`.
-_FOOTNOTE_NUMBER = r"(?:(?<=[^\W\d_]{3})\d{1,3})?"
 _SHOWN_WORDS_PER_END = 12  # of a long unchanged run, at either end
 
 
@@ -40,7 +37,7 @@ def select_section(chunks: Iterable[StoredChunk], ref: str) -> list[StoredChunk]
 
 def join_chunks(chunks: Sequence[StoredChunk]) -> str:
     """Return the text of chunks in order: overlaps stand once, gaps become blank lines."""
-    return "".join(text for _, _, text in _list_own_texts(chunks))
+    return "".join(text for _, _, text in list_own_texts(chunks))
 
 
 def join_section(chunks: Sequence[StoredChunk]) -> str:
@@ -113,77 +110,13 @@ def has_same_words(first_text: str, second_text: str) -> bool:
     return first_text.split() == second_text.split()
 
 
-@dataclass(frozen=True, slots=True)
-class QuotePosition:
-    """Where a quotation begins."""
-
-    chunk: StoredChunk
-    page: int
-
-
-def locate_quote(quote: str, chunks: Sequence[StoredChunk]) -> QuotePosition | None:
-    """Return where the words stand, whatever their spacing, dashes, quotation marks and capitals.
-
-    The words may run across chunks. Returns None when they stand nowhere.
-    """
-    folded_quote = fold_text(quote)
-    own_texts = list(_list_own_texts(chunks))
-    folded_text = ""
-    folded_starts: list[int] = []
-    for _, _, text in own_texts:
-        # Stripped, the last word of a chunk would run into the first one of the next.
-        folded_text_of_chunk = fold_text(text, strip=False)
-        if folded_text.endswith(" ") or not folded_text:
-            folded_text_of_chunk = folded_text_of_chunk.lstrip(" ")
-        folded_starts.append(len(folded_text))
-        folded_text += folded_text_of_chunk
-    match = _compile_whole_words(folded_quote).search(folded_text) if folded_quote else None
-    if match is None:
-        return None
-    own_text_index = bisect_right(folded_starts, match.start()) - 1
-    chunk, offset, text = own_texts[own_text_index]
-    # Folding barely changes lengths, so the same share of the original text is on the right page.
-    share = (match.start() - folded_starts[own_text_index]) / max(1, len(fold_text(text)))
-    return QuotePosition(chunk, chunk.find_page(offset + round(share * len(text))))
-
-
-def _compile_whole_words(folded_quote: str) -> re.Pattern[str]:
-    """Return a pattern for the quotation at word boundaries only.
-
-    `safe` does not match in `unsafe`, `un-safe` or `safe-ish`, nor `000 homes` in `300,000 homes`.
-    A footnote number after the last word, without a space between, is allowed.
-    """
-    before = r"(?<!\w)(?<!\w[-'])(?<!\d[.,])" if folded_quote[0].isalnum() else ""
-    after = r"(?!\w)(?![-']\w)(?![.,]\d)" if folded_quote[-1].isalnum() else ""
-    return re.compile(f"{before}{re.escape(folded_quote)}{_FOOTNOTE_NUMBER}{after}")
-
-
-def find_closest(quote: str, text: str) -> tuple[str, float]:
-    """Return the stretch of a text most like a quotation, and their similarity from 0 to 1."""
-    words, quote_words = text.split(), fold_text(quote).split()
-    folded_words = [fold_text(word) for word in words]
-    window_size = min(len(quote_words), len(words))
-    best_ratio, best_start = 0.0, 0
-    matcher = difflib.SequenceMatcher(autojunk=False)
-    # The matcher caches what it knows of its second sequence, so the quotation goes there.
-    matcher.set_seq2(quote_words)
-    for window_start in range(len(words) - window_size + 1):
-        matcher.set_seq1(folded_words[window_start : window_start + window_size])
-        # Two cheap upper bounds first: the exact ratio is quadratic and run at every word.
-        if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
-            ratio = matcher.ratio()
-            if ratio > best_ratio:
-                best_ratio, best_start = ratio, window_start
-    return " ".join(words[best_start : best_start + window_size]), round(best_ratio, 3)
-
-
 def fold_text(text: str, strip: bool = True) -> str:
     """Return text with plain dashes and quotation marks, single blanks and no capitals."""
     folded_text = _WHITE_SPACE.sub(" ", fold_dashes(text).translate(_PLAIN_QUOTES)).casefold()
     return folded_text.strip() if strip else folded_text
 
 
-def _list_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int, str]]:
+def list_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int, str]]:
     """Yield each chunk with the part of its text that no chunk before it has, and its offset."""
     end: int | None = None
     for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):

@@ -8,7 +8,7 @@ completed or undone, depending on what the registry says.
 
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import date
 from pathlib import Path
@@ -77,20 +77,23 @@ class Ingestion:
         `RevisionOverlap` when it shares a day with another revision.
         """
         async with self._changes.begin_change(source):
-            existing_revisions = await self._registry.get_revisions(source)
-            revision_id = timeline.choose_revision_id(
-                source, first_day, [revision.revision_id for revision in existing_revisions]
-            )
             new_revision = Revision(
-                revision_id=revision_id,
+                revision_id="new",
                 source=source,
                 version_label=version_label,
                 effective_from=first_day,
                 effective_to=last_day,
-                file_path=str(self.get_file_path(source, revision_id)),
                 file_size_bytes=(await anyio.Path(spool).stat()).st_size,
                 notes=notes,
                 created_at=self._context.now(),
+            )
+            existing_revisions = await self._replace_failed(source, new_revision)
+            revision_id = timeline.choose_revision_id(
+                source, first_day, [revision.revision_id for revision in existing_revisions]
+            )
+            file_path = str(self.get_file_path(source, revision_id))
+            new_revision = new_revision.model_copy(
+                update={"revision_id": revision_id, "file_path": file_path}
             )
             async with self._changes.record_intent(
                 "create", source=source, revision_id=revision_id
@@ -170,28 +173,62 @@ class Ingestion:
                 f"{revision_id} is being ingested; wait until that has ended, then delete it"
             )
         async with self._changes.begin_change(source):
-            chunk_ids = await self._store.get_chunk_ids(source, revision_id)
-            async with self._changes.record_intent(
-                "delete", source=source, revision_id=revision_id
-            ):
-                # The registry first: no search resolves to the revision while its chunks disappear.
-                await self._registry.delete_revision(source, revision_id)
-                self._changes.on_step("delete:registry")
-                await self._store.delete(chunk_ids)
-                self._changes.on_step("delete:chunks")
-                await self._delete_file(source, revision_id)
-                self._changes.on_step("delete:file")
-                await self._update_metadata(source)
-                self._changes.on_step("delete:dates")
+            return await self._delete_revision(source, revision_id)
+
+    async def _replace_failed(self, source: str, wanted: Revision) -> list[Revision]:
+        """Delete the failed revisions on the days that another wants; returns those that remain.
+
+        Raises:
+            RevisionOverlap: one that did not fail is in the way; nothing is deleted then.
+        """
+        revisions = await self._registry.get_revisions(source)
+        remaining, failed_ids = timeline.make_way(revisions, wanted, closes_open=True)
+        if failed_ids:
+            timeline.add_revision(remaining, wanted)
+            await self._delete_failed(source, failed_ids)
+        return remaining
+
+    async def _delete_failed(self, source: str, revision_ids: Sequence[str]) -> None:
+        for revision_id in revision_ids:
+            if revision_id in self._progress_by_revision:
+                raise RevisionBusy(
+                    f"{revision_id} is being ingested again; wait until it has ended"
+                )
+        for revision_id in revision_ids:
+            await self._delete_revision(source, revision_id)
+
+    async def _delete_revision(self, source: str, revision_id: str) -> int:
+        chunk_ids = await self._store.get_chunk_ids(source, revision_id)
+        async with self._changes.record_intent("delete", source=source, revision_id=revision_id):
+            # The registry first: no search resolves to the revision while its chunks disappear.
+            await self._registry.delete_revision(source, revision_id)
+            self._changes.on_step("delete:registry")
+            await self._store.delete(chunk_ids)
+            self._changes.on_step("delete:chunks")
+            await self._delete_file(source, revision_id)
+            self._changes.on_step("delete:file")
+            await self._update_metadata(source)
+            self._changes.on_step("delete:dates")
         return len(chunk_ids)
 
     async def amend(self, source: str, revision_id: str, values: dict[str, Any]) -> None:
         """Change a revision's dates or label, in the registry and on its chunks."""
-        async with (
-            self._changes.begin_change(source),
-            # The intent names only the policy: finishing it means to write all its metadata again.
-            self._changes.record_intent("amend", source=source),
-        ):
+        async with self._changes.begin_change(source):
+            revisions = await self._registry.get_revisions(source)
+            amended_revision = timeline.find_revision(revisions, revision_id).model_copy(
+                update=values
+            )
+            remaining, failed_ids = timeline.make_way(
+                revisions, amended_revision, closes_open=False
+            )
+            if failed_ids:
+                timeline.amend_revision(remaining, revision_id, values)
+                await self._delete_failed(source, failed_ids)
+            await self._amend_dates(source, revision_id, values)
+
+    async def _amend_dates(self, source: str, revision_id: str, values: dict[str, Any]) -> None:
+        # The intent names only the policy: finishing it means to write all its metadata again.
+        async with self._changes.record_intent("amend", source=source):
             await self._registry.change_revisions(
                 source, lambda before: timeline.amend_revision(before, revision_id, values)
             )

@@ -399,17 +399,20 @@ def _make_compare_address(source: str, older: RevisionDetail, newer: RevisionDet
 
 
 def _summarise_diff(diff: RevisionDiff) -> str:
-    counts: dict[str, int] = {}
-    for change in diff.changes:
-        counts[change.change] = counts.get(change.change, 0) + 1
-    words = {"changed": "reworded", "added": "new", "removed": "gone"}
+    summary = diff.summary
+    counts = {
+        "reworded": summary.reworded,
+        "moved": summary.moved,
+        "new": summary.added,
+        "gone": summary.removed,
+    }
     parts = [f"{diff.sections_unchanged} unchanged"]
-    parts += [f"{count} {words.get(kind, kind)}" for kind, count in counts.items()]
+    parts += [f"{count} {words}" for words, count in counts.items() if count]
     return f"{diff.sections_compared} sections: {', '.join(parts)}."
 
 
 def _select_changes(changes: Sequence[SectionChange], kind: str) -> list[SectionChange]:
-    return [change for change in changes if not kind or change.change == kind]
+    return [change for change in changes if kind in ("", change.change, change.kind)]
 
 
 # --- addresses and questions ---

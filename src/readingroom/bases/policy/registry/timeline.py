@@ -44,6 +44,14 @@ def get_last_day(revision: Revision, revisions: Revisions) -> date | None:
     return day_before(successor.effective_from) if successor else None
 
 
+def get_listed_end(revision: Revision, revisions: Revisions) -> date | None:
+    """Return the last day that lists tell; one that a failed revision set is not told."""
+    closing_revision = _find_by_id(revisions, revision.closed_by)
+    if closing_revision is None or closing_revision.status != RevisionStatus.FAILED:
+        return revision.effective_to
+    return get_last_day(revision, revisions)
+
+
 def find_successor(revision: Revision, revisions: Revisions) -> Revision | None:
     """Return the next revision that counts, if there is one."""
     return _find_first_after(revision, [other for other in revisions if other.can_be_in_force])
@@ -64,6 +72,30 @@ def choose_revision_id(source: str, start: date, existing_ids: Iterable[str]) ->
 # --- changes ---
 
 
+def make_way(
+    revisions: Revisions, wanted: Revision, closes_open: bool
+) -> tuple[list[Revision], list[str]]:
+    """Return the revisions without failed ones on days that another wants, and the ids of those.
+
+    A revision that failed has no days that count, so it never stands in the way. With
+    `closes_open`, an open one that begins before the other is only ended by it.
+    """
+    remaining = [*revisions]
+    failed_ids = [
+        revision.revision_id
+        for revision in revisions
+        if revision.status == RevisionStatus.FAILED
+        and revision.revision_id != wanted.revision_id
+        and not (closes_open and _is_closed_by(revision, wanted))
+        and _overlaps(revision, wanted)
+    ]
+    for revision_id in failed_ids:
+        changed = {each.revision_id: each for each in delete_revision(remaining, revision_id)}
+        others = _exclude_revision(remaining, revision_id)
+        remaining = [changed.get(revision.revision_id, revision) for revision in others]
+    return remaining, failed_ids
+
+
 def add_revision(revisions: Revisions, new_revision: Revision) -> list[Revision]:
     """Add a revision and close an open one before it.
 
@@ -72,7 +104,7 @@ def add_revision(revisions: Revisions, new_revision: Revision) -> list[Revision]
     """
     changed = []
     for revision in revisions:
-        if revision.effective_to is None and revision.effective_from < new_revision.effective_from:
+        if _is_closed_by(revision, new_revision):
             end = day_before(new_revision.effective_from)
             changed.append(_update(revision, effective_to=end, closed_by=new_revision.revision_id))
         elif _overlaps(revision, new_revision):
@@ -192,6 +224,11 @@ def _close_before_next(revision: Revision, others: Revisions) -> Revision:
     return _update(revision, effective_to=end, closed_by=following.revision_id)
 
 
+def _is_closed_by(revision: Revision, new_revision: Revision) -> bool:
+    """Whether a revision is open, and begins before a new one, which then ends it."""
+    return revision.effective_to is None and (revision.effective_from < new_revision.effective_from)
+
+
 def _overlaps(revision: Revision, other: Revision) -> bool:
     return _begins_within(revision, other) or _begins_within(other, revision)
 
@@ -203,11 +240,22 @@ def _begins_within(revision: Revision, period: Revision) -> bool:
 
 
 def _make_overlap_error(existing_revision: Revision, new_revision: Revision) -> RevisionOverlap:
+    """Return an error that says which days collide, and what to do about it."""
+    source, existing_id = existing_revision.source, existing_revision.revision_id
     period = f"{existing_revision.effective_from} to {existing_revision.effective_to or 'now'}"
+    command = "readingroom policy"
+    if new_revision.effective_from < existing_revision.effective_from:
+        way_out = f"end this one by {day_before(existing_revision.effective_from)} (--to)"
+    elif new_revision.effective_from > existing_revision.effective_from:
+        last_day = day_before(new_revision.effective_from)
+        way_out = f"end that one first ({command} dates {source} {existing_id} --to {last_day})"
+    else:
+        way_out = f"give this one other days, or that one ({command} dates {source} {existing_id})"
     return RevisionOverlap(
-        f"{new_revision.version_label!r} would overlap with {existing_revision.revision_id} "
-        f"({period}, {existing_revision.status}); change the dates of one of them, or delete it",
-        overlaps=existing_revision.revision_id,
+        f"{new_revision.version_label!r} would overlap with {existing_id} ({period}, "
+        f"{existing_revision.status}): {way_out}, or delete that one ({command} delete {source} "
+        f"{existing_id})",
+        overlaps=existing_id,
     )
 
 

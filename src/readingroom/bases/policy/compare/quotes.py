@@ -1,0 +1,259 @@
+"""Looks for quotations in the text of a policy, by the conventions of those who quote.
+
+A quotation counts as found only where its words stand, all of them and in order. Left out may be
+what a quotation leaves out by custom: the mark of a footnote, the letter of a list item, a footnote
+at the end of a page, and whatever `…` stands for, which is never more than part of one section.
+"""
+
+import difflib
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from readingroom.bases.policy.chunks.store import StoredChunk
+from readingroom.bases.policy.compare.passages import fold_text, list_own_texts
+from readingroom.core.text import DASHES
+
+_ELLIPSIS = re.compile(
+    r"\s*(?:\[\s*(?:…|\.\s?\.\s?\.)\s*\]|\(\s*(?:…|\.\.\.)\s*\)|…|\.\s?\.\s?\.+)\s*"
+)
+_BRACKETED_LETTER = re.compile(r"\[(\w)\](?=\w)")
+_REMARK = re.compile(
+    r"\s*[\[(](?:sic|(?:my |our |original )?emphasis (?:added|mine|in original)|footnotes? omitted)"
+    r"[\])]",
+    re.IGNORECASE,
+)
+_BRACKETED_WORDS = re.compile(r"\[([^\[\]]{1,200})\]")
+_OUTER_QUOTES = re.compile(r"[“\"‘'](.*)[”\"’']", re.DOTALL)
+_LIST_MARKER = re.compile(r"\(?([a-z]|[ivx]{1,4}|\d{1,2})[.)]", re.IGNORECASE)
+_WORD_AND_MARKS = re.compile(r"(?P<word>.*?\w)(?P<marks>\W*)", re.DOTALL)
+
+# The number of a footnote, printed right after a word or after the full stop of its sentence.
+# Capitals before it are a code: in `HOU2` the number is no footnote.
+_FOOTNOTE_AFTER_WORD = r"(?:(?<=(?-i:[a-z]){3})\d{1,3})?"
+_FOOTNOTE_AFTER_MARKS = r"(?:(?<=[a-z][.,;:)’”\"'])\d{1,3}(?=\s|$))?"
+# A blank; at the beginning of a line, also the letter or number of a list item or a paragraph.
+_BETWEEN_WORDS = (
+    r"(?:\s*\n\s*(?:\(?(?:[a-z]|[ivx]{1,4}|\d{1,3})[.)]|[•▪◦·–-]|[\uf000-\uf0ff])\s+|\s+)"
+)
+_WORD_START = rf"(?<!\w)(?<!\w[{DASHES}'’])(?<!\d[.,])"
+_WORD_END = rf"(?!\w)(?![{DASHES}'’]\w)(?![.,]\d)"
+_CHARACTER_CLASSES = {
+    **dict.fromkeys("'‘’", "['‘’]"),
+    **dict.fromkeys('"“”', '["“”]'),
+    **dict.fromkeys(DASHES, f"[{DASHES}]"),
+}
+_FOOTNOTE_LINE = re.compile(r"\d{1,3}\s?[A-Z“‘(h]")
+_MAX_FOOTNOTE_LINES = 30
+_MAX_ELISION_CHARS = 1_500
+_MIN_SEGMENT_WORDS = 2
+"""Of each part of a quotation with `…`: single words stand in any order somewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotePosition:
+    """Where a quotation begins."""
+
+    chunk: StoredChunk
+    page: int
+
+
+def locate_quote(quote: str, chunks: Sequence[StoredChunk]) -> QuotePosition | None:
+    """Return where the words of a quotation stand, or None when they stand nowhere.
+
+    Spacing, capitals, dashes and quotation marks may differ; the words may run across chunks.
+    """
+    segments = _split_quote(quote)
+    if not segments:
+        return None
+    text = _JoinedText(chunks)
+    patterns = [_compile_segment(segment) for segment in segments]
+    for reading in text.list_readings():
+        start = _match_segments(patterns, reading.text, reading.section_ends)
+        if start is not None:
+            return text.get_position(reading.to_full_offset(start))
+    return None
+
+
+def _split_quote(quote: str) -> list[str]:
+    """Return the parts of a quotation between its ellipses, without what its author added."""
+    plain_quote = quote.strip()
+    if match := _OUTER_QUOTES.fullmatch(plain_quote):
+        plain_quote = match[1]
+    plain_quote = _REMARK.sub("", _BRACKETED_LETTER.sub(r"\1", plain_quote))
+    segments = [segment.strip() for segment in _ELLIPSIS.split(plain_quote)]
+    # Words in brackets are the author's, unless the text has them too.
+    segments = [_BRACKETED_WORDS.sub(r"\1", segment) for segment in segments if segment]
+    if len(segments) > 1 and any(
+        len(re.findall(r"\w+", segment)) < _MIN_SEGMENT_WORDS for segment in segments
+    ):
+        return []
+    return [segment for segment in segments if re.search(r"\w", segment)]
+
+
+def _compile_segment(segment: str) -> re.Pattern[str]:
+    """Return a pattern for words in a row.
+
+    `safe` does not match in `unsafe`, `un-safe` or `safe-ish`, nor `000 homes` in `300,000 homes`.
+    """
+    words = segment.split()
+    pieces = [_compile_word(word) for word in words]
+    before = _WORD_START if words[0][0].isalnum() else ""
+    after = _WORD_END if words[-1][-1].isalnum() else ""
+    return re.compile(before + _BETWEEN_WORDS.join(pieces) + after, re.IGNORECASE)
+
+
+def _compile_word(word: str) -> str:
+    if match := _LIST_MARKER.fullmatch(word):
+        return rf"\(?{re.escape(match[1])}[.)]?"
+    match = _WORD_AND_MARKS.fullmatch(word)
+    if match is None:
+        return _escape(word)
+    if not match["marks"]:
+        return _escape(match["word"]) + _FOOTNOTE_AFTER_WORD
+    return (
+        _escape(match["word"])
+        + _FOOTNOTE_AFTER_WORD
+        + _escape(match["marks"])
+        + _FOOTNOTE_AFTER_MARKS
+    )
+
+
+def _escape(text: str) -> str:
+    return "".join(_CHARACTER_CLASSES.get(char, re.escape(char)) for char in text)
+
+
+def _match_segments(
+    patterns: Sequence[re.Pattern[str]], text: str, section_ends: Sequence[int]
+) -> int | None:
+    """Return where the first segment begins, if the others follow it in the same section."""
+    for first in patterns[0].finditer(text):
+        section_end = section_ends[bisect_right(section_ends, first.start())]
+        end: int | None = first.end()
+        for pattern in patterns[1:]:
+            assert end is not None
+            limit = min(section_end, end + _MAX_ELISION_CHARS)
+            following = pattern.search(text, end, limit)
+            end = following.end() if following else None
+            if end is None:
+                break
+        if end is not None:
+            return first.start()
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A text as it is read: whole, or without the footnotes at the ends of pages."""
+
+    text: str
+    kept_starts: list[int]
+    """Where each kept stretch begins in this text."""
+    full_starts: list[int]
+    """Where it begins in the whole text."""
+    section_ends: list[int]
+
+    def to_full_offset(self, offset: int) -> int:
+        index = bisect_right(self.kept_starts, offset) - 1
+        return self.full_starts[index] + offset - self.kept_starts[index]
+
+
+class _JoinedText:
+    """The chunks of a revision as one text, in which each place knows its chunk and page."""
+
+    def __init__(self, chunks: Sequence[StoredChunk]) -> None:
+        self._chunks: list[StoredChunk] = []
+        self._starts: list[int] = []
+        self._offsets: list[int] = []
+        pieces: list[str] = []
+        length = 0
+        page_ends: list[int] = []
+        section_ends: list[int] = []
+        for chunk, offset, own_text in list_own_texts(chunks):
+            gap = len(own_text) - len(own_text.lstrip("\n ")) if pieces else 0
+            if self._chunks and self._chunks[-1].section_ref != chunk.section_ref:
+                section_ends.append(length)
+            if self._chunks and self._chunks[-1].pages[-1] < chunk.pages[0]:
+                page_ends.append(length)
+            page_ends += [
+                length + start - offset + gap for start in chunk.page_starts if start > offset
+            ]
+            self._chunks.append(chunk)
+            self._starts.append(length)
+            self._offsets.append(offset - gap)
+            pieces.append(own_text)
+            length += len(own_text)
+        self.text = "".join(pieces)
+        self._section_ends = [*section_ends, length, length + 1]
+        self._page_ends = page_ends
+
+    def list_readings(self) -> Iterator[_Reading]:
+        """Yield the whole text, then the text without footnotes at the ends of pages."""
+        yield _Reading(self.text, [0], [0], self._section_ends)
+        footnotes = [span for span in map(self._find_footnotes, self._page_ends) if span]
+        if footnotes:
+            yield self._leave_out(footnotes)
+
+    def get_position(self, offset: int) -> QuotePosition:
+        index = bisect_right(self._starts, offset) - 1
+        chunk = self._chunks[index]
+        place = self._offsets[index] + offset - self._starts[index]
+        return QuotePosition(chunk, chunk.find_page(max(place, chunk.start)))
+
+    def _find_footnotes(self, page_end: int) -> tuple[int, int] | None:
+        """Return the lines before the end of a page that begin with the numbers of footnotes."""
+        first: int | None = None
+        line_end = page_end
+        for _ in range(_MAX_FOOTNOTE_LINES):
+            line_start = self.text.rfind("\n", 0, max(line_end - 1, 0)) + 1
+            line = self.text[line_start:line_end].strip()
+            if _FOOTNOTE_LINE.match(line):
+                first = line_start
+            elif first is not None:
+                break
+            if line_start == 0:
+                break
+            line_end = line_start
+        return (first, page_end) if first is not None else None
+
+    def _leave_out(self, spans: Sequence[tuple[int, int]]) -> _Reading:
+        pieces: list[str] = []
+        kept_starts: list[int] = []
+        full_starts: list[int] = []
+        length, last_end = 0, 0
+        for start, end in [*spans, (len(self.text), len(self.text))]:
+            if start < last_end:
+                continue
+            kept_starts.append(length)
+            full_starts.append(last_end)
+            pieces.append(self.text[last_end:start])
+            length += start - last_end
+            last_end = end
+        # Sections end where they did, measured in what is kept.
+        section_ends = []
+        for section_end in self._section_ends:
+            index = bisect_right(full_starts, section_end) - 1
+            kept_end = kept_starts[index] + section_end - full_starts[index]
+            next_start = kept_starts[index + 1] if index + 1 < len(kept_starts) else kept_end
+            section_ends.append(min(kept_end, next_start) if next_start < kept_end else kept_end)
+        return _Reading("".join(pieces), kept_starts, full_starts, section_ends)
+
+
+def find_closest(quote: str, text: str) -> tuple[str, float]:
+    """Return the stretch of a text most like a quotation, and their similarity from 0 to 1."""
+    words, quote_words = text.split(), fold_text(quote).split()
+    folded_words = [fold_text(word) for word in words]
+    window_size = min(len(quote_words), len(words))
+    best_ratio, best_start = 0.0, 0
+    matcher = difflib.SequenceMatcher(autojunk=False)
+    # The matcher caches what it knows of its second sequence, so the quotation goes there.
+    matcher.set_seq2(quote_words)
+    for window_start in range(len(words) - window_size + 1):
+        matcher.set_seq1(folded_words[window_start : window_start + window_size])
+        # Two cheap upper bounds first: the exact ratio is quadratic and run at every word.
+        if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
+            ratio = matcher.ratio()
+            if ratio > best_ratio:
+                best_ratio, best_start = ratio, window_start
+    return " ".join(words[best_start : best_start + window_size]), round(best_ratio, 3)
