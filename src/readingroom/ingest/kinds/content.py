@@ -148,6 +148,8 @@ _MAX_DRAWING_WORDS = 350
 """Of a page; one with more words is a text with a figure."""
 _MIN_DRAWN_LINES = 40
 """Of a page with a title block; the borders of a table are fewer."""
+_MIN_IMAGE_RATIO = 0.5
+"""Of a page whose drawing is a picture, beside its title block."""
 _MIN_BARE_LINES = 1_500
 """Of a page without one."""
 _ROOM_NAMES = re.compile(
@@ -159,12 +161,16 @@ _MIN_ROOM_NAMES = 3
 
 def is_drawing_page(raw_page: RawPage) -> bool:
     """Whether a page is a drawing made of lines, with few words and most often a title block."""
+    if raw_page.drawn_line_count < _MIN_DRAWN_LINES and raw_page.image_ratio <= _MIN_IMAGE_RATIO:
+        return False
     text = fold_words(" ".join(line.text for line in raw_page.lines))
     if len(text.split()) > _MAX_DRAWING_WORDS:
         return False
     block_words = {match[0] for match in _TITLE_BLOCK_WORDS.finditer(text)}
     if len(block_words) >= _MIN_BLOCK_WORDS:
-        return raw_page.drawn_line_count >= _MIN_DRAWN_LINES or raw_page.image_ratio > 0.5
+        return (
+            raw_page.drawn_line_count >= _MIN_DRAWN_LINES or raw_page.image_ratio > _MIN_IMAGE_RATIO
+        )
     return raw_page.drawn_line_count >= _MIN_BARE_LINES
 
 
@@ -221,9 +227,7 @@ def _find_told_kind(text: str) -> str | None:
 def _find_kind_by_phrases(text: str) -> str | None:
     opening_text = " ".join(text[:_OPENING_CHARS].lower().split())
     scores = {
-        kind: sum(
-            1 for phrase in phrases if re.search(rf"\b{re.escape(phrase)}(?!\w)", opening_text)
-        )
+        kind: sum(1 for phrase in phrases if _has_phrase(opening_text, phrase))
         for kind, phrases in _TYPICAL_PHRASES.items()
     }
     best_kind = max(scores, key=lambda kind: scores[kind])
@@ -231,3 +235,9 @@ def _find_kind_by_phrases(text: str) -> str | None:
     second_score = max(score for kind, score in scores.items() if kind != best_kind)
     is_clear = scores[best_kind] >= max(_MIN_PHRASES, second_score + 1)
     return best_kind if is_clear and best_kind in TYPE_BY_KIND else None
+
+
+def _has_phrase(text: str, phrase: str) -> bool:
+    """Whether a phrase stands in a text as whole words."""
+    # Looked for as it is first: a pattern takes much longer, and most texts lack most phrases.
+    return phrase in text and re.search(rf"\b{re.escape(phrase)}(?!\w)", text) is not None

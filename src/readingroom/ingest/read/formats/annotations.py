@@ -87,13 +87,14 @@ def _open_annotation(
 
 
 def _read_text(page: pypdfium2.PdfPage, annotation: pdfium.FPDF_ANNOTATION) -> str:
-    if pdfium.FPDFAnnot_GetFlags(annotation) & pdfium.FPDF_ANNOT_FLAG_HIDDEN:
-        return ""
     subtype = pdfium.FPDFAnnot_GetSubtype(annotation)
-    if subtype == pdfium.FPDF_ANNOT_WIDGET:
-        return _read_answer(page, annotation)
+    # Links first: a page may have hundreds.
     if subtype in _WORDLESS_ANNOTATIONS:
         return ""
+    if pdfium.FPDFAnnot_GetFlags(annotation) & pdfium.FPDF_ANNOT_FLAG_HIDDEN:
+        return ""
+    if subtype == pdfium.FPDF_ANNOT_WIDGET:
+        return _read_answer(page, annotation)
     text = _read_string(
         lambda buffer, length: pdfium.FPDFAnnot_GetStringValue(
             annotation, b"Contents", buffer, length

@@ -204,20 +204,13 @@ def _read_graphics(page: pypdfium2.PdfPage) -> tuple[float, list[Box], int]:
 
 
 def _read_lines(page: pypdfium2.PdfPage) -> list[Line]:
-    has_annotations = pdfium.FPDFPage_GetAnnotCount(page) > 0
     width, height = page.get_size()
     # Two printed pages side by side: a row does not go on from one to the other.
     fold = width / 2 if width > height else None
-    pieces = _read_pieces(page, has_annotations, fold)
-    if has_annotations:
-        to_box = _make_box_transform(page)
-
-        def place_box(rectangle: pdfium.FS_RECTF) -> tuple[float, float, float]:
-            box = to_box(rectangle)
-            return box.left, box.bottom, box.size
-
-        for added_line in read_annotations(page, place_box):
-            insert_line(pieces, added_line)
+    added_lines = _read_added_lines(page)
+    pieces = _read_pieces(page, bool(added_lines), fold)
+    for added_line in added_lines:
+        insert_line(pieces, added_line)
     lines: list[Line] = []
     for piece in pieces:
         if lines and _is_same_row(lines[-1], piece, fold):
@@ -225,6 +218,19 @@ def _read_lines(page: pypdfium2.PdfPage) -> list[Line]:
         else:
             lines.append(piece)
     return lines
+
+
+def _read_added_lines(page: pypdfium2.PdfPage) -> list[Line]:
+    """Return answers in a form and notes; most pages have none, but many have links."""
+    if pdfium.FPDFPage_GetAnnotCount(page) <= 0:
+        return []
+    to_box = _make_box_transform(page)
+
+    def place_box(rectangle: pdfium.FS_RECTF) -> tuple[float, float, float]:
+        box = to_box(rectangle)
+        return box.left, box.bottom, box.size
+
+    return read_annotations(page, place_box)
 
 
 def _read_pieces(page: pypdfium2.PdfPage, split_at_gaps: bool, fold: float | None) -> list[Line]:
