@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from readingroom.ingest.kinds.titles import (
-    DRAWING_PATTERNS,
+    DRAWING_TITLES,
     OTHER,
     TITLE_PATTERNS,
     TYPE_BY_KIND,
@@ -133,9 +133,6 @@ _TELLING_PHRASES: tuple[tuple[str, str], ...] = (
         r"\b(?:declaration|certificate of ownership|description of)\b",
     ),
 )
-_TELLING_PATTERNS = tuple(
-    (kind, re.compile(pattern, re.DOTALL)) for kind, pattern in _TELLING_PHRASES
-)
 _TELLING_CHARS = 3_000
 """Of the opening in which these phrases are looked for."""
 
@@ -191,8 +188,8 @@ def _find_drawing_kind(lines: Sequence[Line]) -> str:
     """Return what is drawn: by the largest letters that say so, else by the names of rooms."""
     for line in sorted(lines, key=lambda line: -line.size):
         words = fold_words(line.text[:_MAX_TITLE_CHARS])
-        for kind, pattern in DRAWING_PATTERNS:
-            if pattern.search(words):
+        for kind, pattern in DRAWING_TITLES:
+            if re.search(pattern, words):
                 return kind
     text = fold_words(" ".join(line.text for line in lines))
     has_rooms = len({match[0] for match in _ROOM_NAMES.finditer(text)}) >= _MIN_ROOM_NAMES
@@ -221,7 +218,15 @@ def _find_titled_kind(lines: Sequence[Line]) -> str | None:
 
 def _find_told_kind(text: str) -> str | None:
     opening = " ".join(text[:_TELLING_CHARS].lower().split())
-    return next((kind for kind, pattern in _TELLING_PATTERNS if pattern.search(opening)), None)
+    # Compiled here: each file has a process of its own, and most name their kind in a title.
+    return next(
+        (
+            kind
+            for kind, pattern in _TELLING_PHRASES
+            if re.search(pattern, opening, flags=re.DOTALL)
+        ),
+        None,
+    )
 
 
 def _find_kind_by_phrases(text: str) -> str | None:

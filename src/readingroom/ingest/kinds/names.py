@@ -3,7 +3,7 @@
 import re
 from pathlib import PurePath
 
-from readingroom.ingest.kinds.titles import DRAWING_PATTERNS, TITLE_PATTERNS
+from readingroom.ingest.kinds.titles import DRAWING_TITLES, TITLE_PATTERNS
 
 # Patterns match whole words of the name, in which anything but letters and digits is a space.
 # The first type that matches wins, so the subject of a report comes before what it mentions.
@@ -152,10 +152,10 @@ def find_type_by_name(file_name: str) -> str | None:
 def find_kind_by_name(file_name: str) -> str | None:
     """Return the kind that a file's name tells, or None."""
     name_words = _split_name(file_name)
-    patterns = TITLE_PATTERNS
     if find_type_by_name(file_name) in DRAWING_TYPES:
-        patterns = DRAWING_PATTERNS
-    return next((kind for kind, pattern in patterns if pattern.search(name_words)), None)
+        drawing_kinds = (kind for kind, pattern in DRAWING_TITLES if re.search(pattern, name_words))
+        return next(drawing_kinds, None)
+    return next((kind for kind, pattern in TITLE_PATTERNS if pattern.search(name_words)), None)
 
 
 def is_rendering(file_name: str) -> bool:

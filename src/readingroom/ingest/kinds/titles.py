@@ -177,7 +177,7 @@ _TITLES: tuple[tuple[DocumentKind, str], ...] = (
 TITLE_PATTERNS = tuple((kind, re.compile(rf"\b(?:{pattern})\b")) for kind, pattern in _TITLES)
 
 # As the title block of a drawing, or the labels on it, call what is drawn.
-_DRAWING_TITLES: tuple[tuple[DocumentKind, str], ...] = (
+_DRAWING_WORDS: tuple[tuple[DocumentKind, str], ...] = (
     ("location_plan", r"location plan"),
     ("landscape_plan", r"(?:soft |hard )?landscap\w+|planting (?:plan|schedule)"),
     ("street_scene", r"street ?scenes?|street elevations?"),
@@ -195,10 +195,8 @@ _DRAWING_TITLES: tuple[tuple[DocumentKind, str], ...] = (
         r"(?:site|planning|proposed|development) layout|site plan|layout plan|master ?plan",
     ),
 )
-DRAWING_PATTERNS = tuple(
-    (kind, re.compile(rf"\b(?:{pattern})\b")) for kind, pattern in _DRAWING_TITLES
-)
-DRAWING_KINDS = frozenset(kind for kind, _ in _DRAWING_TITLES)
+DRAWING_TITLES = tuple((kind, rf"\b(?:{pattern})\b") for kind, pattern in _DRAWING_WORDS)
+"""Not compiled yet: few files are drawings, and each is read in a process of its own."""
 
 
 def fold_words(text: str) -> str:
