@@ -18,7 +18,7 @@ PARTS = {
         part: f"benchmarks.{part}.tables"
         for part in (
             *("server", "engine", "ingest", "policy", "documents", "guidance", "federal"),
-            *("load", "attacks", "newcomer", "routing", "redesign", "sandbox"),
+            *("load", "attacks", "newcomer", "routing", "redesign", "sandbox", "planning"),
         )
     },
     "federal-answers": "benchmarks.federal.answers",

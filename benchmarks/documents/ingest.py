@@ -42,7 +42,7 @@ def measure(files: int, pages: int) -> Table:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         inbox = room_with_model(data)
-        paths = _write_reports(inbox, files, pages)
+        paths = write_reports(inbox, files, pages)
         documents, extraction = anyio.run(_measure_extraction, paths)
         embedding = _measure_embedding(documents)
         with serving("documents", data=data) as server:
@@ -70,7 +70,7 @@ def measure(files: int, pages: int) -> Table:
     )
 
 
-def _write_reports(inbox: Path, files: int, pages: int) -> list[Path]:
+def write_reports(inbox: Path, files: int, pages: int) -> list[Path]:
     """Reports, none like another: each page has a text of its own."""
     paths = [inbox / f"Report {number}.pdf" for number in range(files)]
     for number, path in enumerate(paths):
@@ -121,17 +121,17 @@ def _measure_embedding(documents: Sequence[Document]) -> float:
 async def _measure_ingestion(server: Served, inbox: Path) -> tuple[float, float]:
     async with http(f"{server.url}/mcp", seconds=3600) as client:
         await client.call_tool("search_application_docs", {"query": "load the model"})
-        before, started = _read_processor_seconds(server), time.perf_counter()
+        before, started = read_processor_seconds(server), time.perf_counter()
         answer = await client.call_tool(
             "ingest_folder", {"path": str(inbox), "application_ref": REF}
         )
         seconds_taken = time.perf_counter() - started
         answer_body = body(answer)
         assert answer_body["ingested"] == answer_body["file_count"], answer_body
-        return seconds_taken, (_read_processor_seconds(server) - before) / seconds_taken
+        return seconds_taken, (read_processor_seconds(server) - before) / seconds_taken
 
 
-def _read_processor_seconds(server: Served) -> float:
+def read_processor_seconds(server: Served) -> float:
     """Seconds of the server and of its children that have ended."""
     stat = Path(f"/proc/{server.process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     return sum(map(int, stat[11:15])) / 100
