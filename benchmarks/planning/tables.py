@@ -1,4 +1,4 @@
-"""30 revisions of 80 pages and 120 documents: processor time, memory and disk of bringing them in."""
+"""30 revisions of 80 pages and 120 documents brought in: processor time, memory and disk."""
 
 import tempfile
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ _PARAGRAPHS_PER_PAGE = 12
 _REVISIONS_PER_POLICY = 3
 _MAX_PEAK_MB = 2048
 _NOTE = (
-    "{revisions} revisions of {pages} pages, {per_policy} of each policy, uploaded one after another; "
-    "{documents} documents of {document_pages} pages, by `ingest_folder`. Generated texts. Processor "
-    "seconds and peak resident memory are the server's, the seconds with those of its readers; the "
-    "contract of the policy base allows {max_peak_mb:,} MB."
+    "{revisions} revisions of {pages} pages, {per_policy} of each policy, uploaded one after "
+    "another; {documents} documents of {document_pages} pages, by `ingest_folder`. Generated "
+    "texts. Processor seconds and peak resident memory are the server's, the seconds with "
+    "those of its readers; the contract of the policy base allows {max_peak_mb:,} MB."
 )
 
 

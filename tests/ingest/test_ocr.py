@@ -140,6 +140,25 @@ def photograph() -> Image.Image:
     return Image.effect_mandelbrot((800, 1130), (-2, -1.5, 1, 1.5), 60).convert("RGB")
 
 
+SHORT_LETTER = (
+    "I object to the garage. It is too tall, it stands on the boundary, and it takes the light "
+    "from our kitchen."
+)
+
+
+@requirement("ingest:images:skip")
+async def test_a_picture_has_the_same_outcome_whether_it_is_a_pdf_or_an_image() -> None:
+    for picture, is_read in ((photograph(), False), (scan(SHORT_LETTER), True)):
+        in_pdf = await read(scanned_pdf(picture), "a.pdf")
+        as_image = await read(image_file(picture, "PNG"), "a.png")
+        assert isinstance(in_pdf, Document) == isinstance(as_image, Document) == is_read
+        if isinstance(in_pdf, Document) and isinstance(as_image, Document):
+            assert recall(in_pdf.text, SHORT_LETTER) > 0.9
+            assert recall(as_image.text, SHORT_LETTER) > 0.9
+        else:
+            assert in_pdf == as_image == SkippedFile(1.0, 1)
+
+
 @requirement("documents:ratio", "ingest:images:skip")
 async def test_a_scan_is_read_and_a_photograph_is_skipped() -> None:
     assert await read(scanned_pdf(photograph()), "photo.pdf") == SkippedFile(1.0, 1)

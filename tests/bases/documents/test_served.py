@@ -371,6 +371,11 @@ def test_a_file_is_uploaded_read_shown_and_removed(served: Served) -> None:
         text = client.get(f"/documents/{document}/text", params={"pages": "2"}).json()
         picture = client.get(f"/documents/{document}/pages/2.png", params={"dpi": 72})
         missing = client.get(f"/documents/{document}/pages/3.png")
+        webp = client.get(f"/documents/{document}/pages/2.webp", params={"dpi": 72})
+        passage = {"passage": "second page about elms"}
+        marks = client.get(f"/documents/{document}/pages/2/marks", params=passage).json()["marks"]
+        elsewhere = client.get(f"/documents/{document}/pages/1/marks", params=passage).json()
+        kept = sorted(path.name for path in (served.data / "documents" / "pages").glob("*/*"))
         gone = client.delete(f"/documents/{document}").json()
         after = client.get(f"/documents/{document}")
         uploads = [path.name for path in (served.data / "documents" / "uploads").iterdir()]
@@ -385,6 +390,13 @@ def test_a_file_is_uploaded_read_shown_and_removed(served: Served) -> None:
     with Image.open(io.BytesIO(picture.content)) as shown:
         assert (shown.format, shown.size) == ("PNG", (596, 842))
     assert code(missing) == (404, "page_not_found")
+    with Image.open(io.BytesIO(webp.content)) as shown:
+        assert (shown.format, shown.size) == ("WEBP", (596, 842))
+    (mark,) = marks
+    assert 0 < mark["left"] < mark["right"] < 1 and 0 < mark["top"] < mark["bottom"] < 1
+    assert elsewhere["marks"] == []
+    assert {"2@72.webp", "2.json", "1.json"} <= set(kept)
+    assert not any((served.data / "documents" / "pages").glob("*/2@72.webp"))
     assert gone["chunks_removed"] >= 1
     assert code(after) == (404, "document_not_found")
     assert uploads == []

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,22 @@ async def test_the_list_has_seven_fields_and_none_is_no_error(library: Desk) -> 
 
 
 # --- identity ---
+
+
+@requirement("documents:list")
+async def test_a_document_that_0_1_registered_is_still_listed_and_read(empty: Desk) -> None:
+    outcome: Any = await empty.ingest("Travel plan.pdf", plain("Buses run by day."))
+    registry = empty.service.store._registry
+    entry = registry.get([outcome.document_id])
+    for name in ("container_id", "kind"):  # what 0.1 did not write
+        del entry.metadatas[0][name]
+    registry.delete([outcome.document_id])
+    registry.upsert(replace(entry, vectors=np.zeros((1, 384), np.float32)))
+
+    (document,) = await listed(empty)
+
+    assert (document.document_kind, document.contained_in) == (document.document_type, None)
+    assert (await text(empty, outcome.document_id)).text == "Buses run by day."
 
 
 @requirement("documents:ingest:idempotent", "documents:ingest:hash")
