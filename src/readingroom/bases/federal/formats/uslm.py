@@ -3,12 +3,22 @@
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats import reports
+from readingroom.bases.federal.formats.parts.bill_preface import (
+    PrintedPreface,
+    find_short_titles,
+    parse_preface,
+)
+from readingroom.bases.federal.formats.parts.bill_stage import get_stage_of_version
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.formats.parts.people import parse_chamber
+from readingroom.bases.federal.formats.parts.people import (
+    build_committee_stub,
+    build_legislator_stub,
+    parse_chamber,
+)
 from readingroom.bases.federal.formats.parts.xml import extract_prose, get_text, parse
 from readingroom.bases.federal.schema.congress import (
     GPO,
@@ -30,7 +40,7 @@ from readingroom.bases.federal.schema.ids import (
     parse_federal_id,
     parse_report_citation,
 )
-from readingroom.bases.federal.schema.records import Bill, Law, LinkKind
+from readingroom.bases.federal.schema.records import Bill, Cosponsor, Law, LinkKind
 from readingroom.core.text import fold_dashes
 
 NAMESPACE = b"http://schemas.gpo.gov/xml/uslm"
@@ -50,7 +60,7 @@ _SPELT = re.compile(r"[A-Z][a-z]+\.? \d{1,2}, \d{4}")
 class BillTexts:
     """`BILLS-116hr1rh.xml`: one version of the text of a bill or resolution."""
 
-    format_id: ClassVar[str] = "uslm-bill/1"
+    format_id: ClassVar[str] = "uslm-bill/2"
     sources: ClassVar[tuple[str, ...]] = ("bills",)
     complete_for_columns: ClassVar[str | None] = None
 
@@ -59,7 +69,10 @@ class BillTexts:
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         root = parse(file.data)
-        yield _build_bill(root, _find_meta(root), provenance)
+        entry = _build_bill(root, _find_meta(root), provenance)
+        # Stubs first: rows of cosponsors and committees have foreign keys to them.
+        yield from _build_stubs(entry, provenance)
+        yield entry
 
 
 class Laws:
@@ -101,6 +114,13 @@ def _build_bill(element: Element, meta: Element, provenance: Provenance) -> Pars
     dated = _find_newest_date(element)
     page = build_bill_page_url(congress, kind, number)
     cite = f"{format_bill_number(congress, kind, number)}, {about}"
+    actions = [
+        (_read_date(date) if (date := action.find("date")) is not None else None, action)
+        for name in ("preface", "amendPreface")
+        for action in element.iterfind(f"{name}//action")
+    ]
+    preface = parse_preface(actions)
+    short_titles = find_short_titles(element)
     record = Bill(
         id=id,
         title=about,
@@ -108,18 +128,28 @@ def _build_bill(element: Element, meta: Element, provenance: Provenance) -> Pars
         type=kind,
         number=number,
         origin_chamber=parse_chamber(kind),
+        introduced_at=preface.introduced_at,
+        sponsors=preface.sponsors,
+        committees=preface.committees,
+        short_titles=short_titles,
+        cosponsor_count=len(preface.cosponsors),
+        stage=get_stage_of_version(version),
+        stage_at=dated,
         status_loaded=False,
         **build_citation_fields(provenance, url=page, org=GPO, cite=cite, published_at=dated),
     )
     return ParsedRecord(
         record,
         partial=True,
-        head=SearchHead(cite),
+        is_fallback=True,
+        head=SearchHead("\n".join((cite, *short_titles))),
         facets={
             "congress": [str(congress)],
             "type": [kind],
             "chamber": [parse_chamber(kind) or ""],
+            "member": [sponsor.bioguide_id for sponsor in preface.sponsors if sponsor.bioguide_id],
         },
+        children=_build_children(preface),
         text=Text(
             part=version,
             body=extract_body(element),
@@ -130,6 +160,29 @@ def _build_bill(element: Element, meta: Element, provenance: Provenance) -> Pars
             dated=dated,
         ),
     )
+
+
+def _build_children(preface: PrintedPreface) -> dict[str, list[tuple[Any, ...]]]:
+    rows: dict[str, list[tuple[Any, ...]]] = {
+        "bill_cosponsors": [
+            (position, cosponsor.bioguide_id, cosponsor.model_dump_json())
+            for position, cosponsor in enumerate(preface.cosponsors, start=1)
+        ],
+        "bill_committees": [(committee.id,) for committee in preface.committees],
+    }
+    return {table: table_rows for table, table_rows in rows.items() if table_rows}
+
+
+def _build_stubs(entry: ParsedRecord, provenance: Provenance) -> Iterator[ParsedRecord]:
+    """Yield stubs of the people and committees that the first page names."""
+    assert isinstance(entry.record, Bill)
+    cosponsor_rows = entry.children.get("bill_cosponsors", ())
+    cosponsors = (Cosponsor.model_validate_json(row[2]) for row in cosponsor_rows)
+    for person in (*entry.record.sponsors, *cosponsors):
+        if person.bioguide_id:
+            yield build_legislator_stub(person, provenance)
+    for committee in entry.record.committees:
+        yield build_committee_stub(committee.id, committee.name, committee.chamber, provenance)
 
 
 def _parse_identity(meta: Element) -> tuple[int, str, int, str]:

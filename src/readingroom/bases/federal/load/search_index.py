@@ -1,6 +1,7 @@
 """Writes what can be searched of a record: facets, passages, and the full-text index."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.batches import RowBatch
@@ -73,6 +74,21 @@ class SearchIndex:
             *((span.start, "", span.of(head.abstract), "", "") for span in rest),
         ]
         self._put_chunks(doc, "head", passages, self._read_chunks(doc, "head") if existing else {})
+
+    def add_to_head(self, record: Record, entry: ParsedRecord, titles: Sequence[str]) -> None:
+        """Write the head again with more titles; facets are added, and none is dropped."""
+        self._facets.write()
+        stored = self._db.execute(
+            "SELECT field, value FROM facets JOIN documents USING (doc) WHERE id = ?", (record.id,)
+        ).fetchall()
+        facets = {name: list(values) for name, values in entry.facets.items()}
+        for row in stored:
+            facets.setdefault(row["field"], []).append(row["value"])
+        assert entry.head is not None
+        lines = dict.fromkeys((*entry.head.title.split("\n"), *titles))
+        head = replace(entry.head, title="\n".join(lines))
+        row = self._db.execute("SELECT doc FROM documents WHERE id = ?", (record.id,)).fetchone()
+        self.put_head(record, head, replace(entry, facets=facets), row)
 
     def _refresh(self, doc: int, record: Record) -> None:
         """Update a record's date, and drop its facets: both may have changed."""

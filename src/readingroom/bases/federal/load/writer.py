@@ -12,8 +12,16 @@ from pydantic_core import from_json, to_json
 from readingroom.bases.federal.load import coverage
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.load.completeness import check_removals
+from readingroom.bases.federal.load.merging import merge_fields
 from readingroom.bases.federal.load.name_index import NameIndex
+from readingroom.bases.federal.load.revisions import (
+    format_writer_mark,
+    is_newer,
+    is_older,
+    is_same,
+)
 from readingroom.bases.federal.load.search_index import SearchIndex
+from readingroom.bases.federal.load.sponsors import name_sponsors
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord
@@ -186,7 +194,7 @@ class Writer:
             if not entry.partial:
                 written.records += 1
                 written.ids.setdefault(entry.record.source, set()).add(entry.record.id)
-                written.older = written.older or _is_newer(stored, entry, format_id)
+                written.older = written.older or is_newer(stored, entry, format_id)
             elif entry.is_mention:
                 self._mentioned.add(entry.record.id)
         return written
@@ -194,7 +202,9 @@ class Writer:
     def _put(self, entry: ParsedRecord, format_id: str, stored: Row | None) -> bool:
         """Store a parsed record; return whether it says anything new."""
         changed = self._put_record(entry, format_id, stored)
-        if entry.partial:
+        if entry.is_fallback and stored is not None:
+            changed = self._merge_fallback(entry, stored)
+        elif entry.partial:
             self._put_additions(entry, format_id, stored)
         if entry.text and self._search.put_text(entry.record, entry.text, format_id, stored):
             changed = True
@@ -314,6 +324,7 @@ class Writer:
         Each part finds what is still missing, so that the next load repairs one that was killed.
         """
         self._link_senators()
+        name_sponsors(self._db)
         self._link_offices()
         self._link_rulemakings()
 
@@ -366,7 +377,7 @@ class Writer:
 
     def _put_record(self, entry: ParsedRecord, format_id: str, stored: Row | None) -> bool:
         record = entry.record
-        if stored is not None and (entry.partial or _is_older(stored, entry, format_id)):
+        if stored is not None and (entry.partial or is_older(stored, entry, format_id)):
             if not entry.partial:
                 self._advance_date(record, stored)
             return False
@@ -377,7 +388,7 @@ class Writer:
                 ON CONFLICT (id) DO UPDATE SET record = excluded.record, loader = excluded.loader,
                     status = 'active', tombstone_at = NULL, tombstone_reason = NULL,
                     successor_id = NULL""",
-            (record.id, record_json, _format_writer_mark(entry, format_id)),
+            (record.id, record_json, format_writer_mark(entry, format_id)),
         )
         if not entry.partial:
             self._put_children(entry)
@@ -391,7 +402,7 @@ class Writer:
             self._put_links(entry, format_id, stored)
         if stored is not None and stored["status"] != "active":
             self._search.restore_body(record, stored)
-        return stored is None or not _is_same(stored, record_json)
+        return stored is None or not is_same(stored, record_json)
 
     def _advance_date(self, record: Record, stored: Row) -> None:
         """Give an unchanged record the date of a newer file that still says so."""
@@ -401,6 +412,29 @@ class Writer:
             self._db.execute(
                 f"UPDATE {record.source} SET record = ? WHERE id = ?", (record_json, record.id)
             )
+
+    def _merge_fallback(self, entry: ParsedRecord, stored: Row) -> bool:
+        """Add what a second text of a bill says, unless its own source is loaded."""
+        if stored["loader"] != "partial" or stored["status"] != "active":
+            return False
+        before = from_json(stored["record"])
+        after = merge_fields(before, from_json(entry.record.model_dump_json()))
+        for table, rows in entry.children.items():
+            (count,) = self._db.execute(
+                f"SELECT count(*) FROM {table} WHERE {PARENTS[table]} = ?", (entry.record.id,)
+            ).fetchone()
+            if len(rows) > count:
+                self._replace(table, entry.record.id, rows)
+        if after == before:
+            return False
+        self._db.execute(
+            f"UPDATE {entry.record.source} SET record = ? WHERE id = ?",
+            (to_json(after).decode(), entry.record.id),
+        )
+        if entry.head:
+            dated = entry.record.model_copy(update={"published_at": after["published_at"]})
+            self._search.add_to_head(dated, entry, after["short_titles"])
+        return True
 
     def _put_additions(self, entry: ParsedRecord, format_id: str, stored: Row | None) -> None:
         """Store the rows and links that a partial record adds."""
@@ -455,33 +489,3 @@ class Writer:
             self._links.write()
             self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
         self._links.rows += [(id, link.kind, link.id, who, link.evidence) for link in entry.links]
-
-
-def _is_same(stored: Row, record_json: str) -> bool:
-    """Whether a record is as stored, apart from when it was read and the date of its file."""
-    before, after = from_json(stored["record"]), from_json(record_json)
-    same = {"retrieved_at": None, "as_of": None}
-    return stored["status"] == "active" and bool(before | same == after | same)
-
-
-def _format_writer_mark(entry: ParsedRecord, format_id: str) -> str:
-    """Return what is stored of a record's writer: loader, version and the source's revision."""
-    return "partial" if entry.partial else f"{format_id}@{entry.revision or ''}"
-
-
-def _is_older(stored: Row, entry: ParsedRecord, format_id: str) -> bool:
-    """Whether the stored record is the same, or a newer revision."""
-    if stored["loader"] == "partial" or stored["status"] != "active":
-        return False
-    if (
-        stored["loader"] == _format_writer_mark(entry, format_id)
-        and stored["raw_sha256"] == entry.record.raw_sha256
-    ):
-        return True
-    return _is_newer(stored, entry, format_id)
-
-
-def _is_newer(stored: Row | None, entry: ParsedRecord, format_id: str) -> bool:
-    """Whether the stored record is a newer revision of the same source."""
-    writer, _, revision = (stored["loader"] if stored else "").partition("@")
-    return writer == format_id and revision > (entry.revision or "")

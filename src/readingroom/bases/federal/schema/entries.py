@@ -54,6 +54,9 @@ class ParsedRecord:
 
     record: Record
     partial: bool = False
+    is_fallback: bool = False
+    """Whether a partial record says what the record's own source says better: it is merged with
+    other such records, and left out where that source is loaded."""
     head: SearchHead | None = None
     text: Text | None = None
     facets: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -87,6 +87,7 @@ class Person(Answer):
     """A member of Congress as a record names one."""
 
     bioguide_id: str | None = None
+    lis_id: str | None = None
     name: str
     party: str | None = None
     state: str | None = None
@@ -220,7 +221,9 @@ class Bill(Record):
         default_factory=list, description="Every summary by CRS; `summary` is the newest."
     )
     status_loaded: bool = Field(
-        True, description="False when only its text is here, not its status: no sponsor, no action."
+        True,
+        description="False when only its text is here: no actions, and of sponsors, committees and "
+        "stage what the text says.",
     )
 
 
