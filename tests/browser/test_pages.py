@@ -28,12 +28,25 @@ PAGES = [
     "/read?id=text:kb",
     "/read?id=policy:nothing",
     "/applications/beside?ref=25/01178/REM&topic=cycle+parking",
+    "/policies?date=2025-03-15",
+    "/policies/NPPF",
+    "/policies/NPPF/rev_NPPF_2024_12",
+    "/policies/NPPF/compare?from=2024-03-01&to=2025-03-01&section=Para+116",
+    "/policies/check?source=NPPF&quote=Development+is+refused&date=2025-03-15",
+    "/applications",
+    "/applications/view?ref=25/01178/REM",
+    "/records",
+    "/records/bills?by=party",
+    "/records/view?id=hr:119:99001",
+    "/records/view?id=senate:119:2:9902",
+    "/records/view?id=E990004",
+    "/records/links?id=hr:119:99001",
     "/connect",
     "/mcp",
     "/docs",
 ]
 MAX_BYTES = 60_000
-MAX_REQUESTS = 5  # the page, its style, two scripts, the icon
+MAX_REQUESTS = 6  # the page, its style, two scripts, the icon, a picture
 
 
 @requirement("room:console")

@@ -15,7 +15,7 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 NODE_MODULES = Path(__file__).parents[1] / "node" / "node_modules"
 SCHEMES = ("light", "dark")
 WIDTHS = (1280, 360)
-WAIT_MS = 300_000.0
+WAIT_MS = 120_000.0
 """How long a page may take: many times what a busy machine needs."""
 
 

@@ -19,6 +19,7 @@ _BAR_HEIGHT = 18
 _AXIS_HEIGHT = 24
 _MAX_LABEL_CHARS = 36
 _MIN_BAR_WIDTH = 2.0
+_MAX_SLOT_WIDTH = 64.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ def draw_histogram(bins: Sequence[Bin], finding: str, headers: tuple[str, str]) 
     """Return upright bars from left to right; each is a link to what it counts."""
     height, floor = 150, 122
     highest = max((item.count for item in bins), default=0) or 1
-    slot = (_WIDTH - 40) / max(1, len(bins))
+    slot = min(_MAX_SLOT_WIDTH, (_WIDTH - 40) / max(1, len(bins)))
     label_step = max(1, math.ceil(52 / slot))
     shapes = [_line("axis", 34, floor, _WIDTH, floor), _text(_format(highest), 0, 20)]
     for number, item in enumerate(bins):

@@ -10,6 +10,7 @@ SPEC = BaseSpec(
     settings=FederalSettings,
     josh_auth=True,
     routes=LazyImport("readingroom.bases.federal.routes:make_routers"),
+    pages=LazyImport("readingroom.bases.federal.pages.records:make_pages"),
     adapter=LazyImport("readingroom.bases.federal.adapter:FederalAdapter"),
     cli=LazyImport("readingroom.bases.federal.cli:federal"),
     backup=LazyImport("readingroom.bases.federal.backup:BACKUP"),

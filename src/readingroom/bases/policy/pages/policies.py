@@ -1,6 +1,7 @@
 """The policy base's pages: all policies over time, one policy, its changes, a quotation checked."""
 
 import datetime as dt
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidArguments, KnowledgeError
+from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.pages import (
     BasePage,
     BasePages,
@@ -43,6 +45,8 @@ from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import Chart, GanttRow, TimeSpan, draw_gantt
 from readingroom.web.marks import show_marked_page
 from readingroom.web.templates import format_day, render_template
+
+logger = logging.getLogger(__name__)
 
 _render = partial(render_template, folder=Path(__file__).parent / "templates")
 AnyQuestion = TypeVar("AnyQuestion", bound=Question)
@@ -269,8 +273,11 @@ class PolicyPages:
         passage = request.get("quote") or record.text
         try:
             marks = await self._pictures.mark_passage(source, revision_id, pages[0], passage)
-        except KnowledgeError:  # the text can be read all the same
-            return ""
+        except FileNotFound:
+            return ""  # the text can be read all the same
+        except KnowledgeError as error:
+            logger.warning("A passage could not be marked: %s", error.message)
+            marks = ()
         address = f"/policies/{source}/{revision_id}/pages/{pages[0]}.webp"
         return show_marked_page(address, f"Page {pages[0]} of {source}", marks)
 

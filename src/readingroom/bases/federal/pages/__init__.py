@@ -1,0 +1,1 @@
+"""Pages for people about federal records: lists over time, bills, votes, members, links."""

@@ -1,0 +1,224 @@
+"""What people come for: a page with its passage marked, a quotation checked, files sent, roles."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from playwright.async_api import Browser
+
+from readingroom.storage.jobs.store import JobStore
+from readingroom.storage.keys import KeyRing
+from tests.requirements import requirement
+from tests.support.browser import open_page
+from tests.support.kit import HANG_SECONDS, Served, serving
+from tests.support.papers import paper
+from tests.support.processes import wait_until
+
+pytestmark = pytest.mark.anyio
+
+REFERENCE = "26/00001/FUL"
+HOSTILE = '"><img src=x onerror=alert(1)>'
+
+
+@pytest.fixture(scope="module")
+def own_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server whose data are the test's own, with no key."""
+    with serving(
+        data=tmp_path_factory.mktemp("own") / "data", env={"READINGROOM_RATE_LIMIT": "60000"}
+    ) as served:
+        yield served
+
+
+# --- the sample ---
+
+
+@requirement("room:console")
+async def test_a_policy_is_found_on_its_timeline_compared_and_read_on_its_page(
+    browser: Browser, sample_room: Served
+) -> None:
+    async with open_page(browser, sample_room.url) as watched:
+        page = watched.page
+        await watched.open("/policies?date=2025-03-15")
+        await page.get_by_role("link", name="National Planning Policy Framework").first.click()
+        await page.get_by_role("button", name="Compare").click()
+        await page.wait_for_url("**/compare?*")
+        assert await page.locator("ins").count() > 0
+        await watched.open("/read?id=policy:NPPF@rev_NPPF_2024_12%23Para%20116")
+        picture = page.locator(".sheet img")
+        assert await picture.count() == 1
+        assert await picture.evaluate("image => image.complete && image.naturalWidth > 0")
+        assert await page.locator(".sheet rect").count() >= 2
+        await page.get_by_role("link", name="Para 117").click()
+        await page.wait_for_url("**Para*117")
+        assert watched.messages == [] and watched.foreign == []
+
+
+@requirement("room:console")
+@pytest.mark.parametrize(
+    ("quotation", "day", "verdict"),
+    [
+        ("Development is refused on highway grounds only when", "2025-03-15", "Verified"),
+        ("Development is refused on highway grounds only when", "2024-03-15", "Wrong revision"),
+        ("Bicycles are forbidden everywhere", "2025-03-15", "Not found"),
+    ],
+)
+async def test_a_quotation_is_checked_for_a_day(
+    browser: Browser, sample_room: Served, quotation: str, day: str, verdict: str
+) -> None:
+    async with open_page(browser, sample_room.url) as watched:
+        page = watched.page
+        await watched.open("/policies/check")
+        await page.get_by_label("Policy", exact=True).select_option("NPPF")
+        await page.get_by_label("The words as they were quoted").fill(quotation)
+        await page.get_by_label("Cited for the day").fill(day)
+        await page.get_by_role("button", name="Check").click()
+        await page.locator("#verdict").wait_for()
+        assert verdict in await page.locator("#verdict").inner_text()
+        if verdict == "Verified":
+            await page.locator("table a").first.click()
+            await page.wait_for_url("**/read?*")
+            assert await page.locator(".sheet rect").count() >= 1
+            assert quotation in await page.locator("mark").first.inner_text()
+
+
+@requirement("room:console")
+async def test_a_search_says_what_it_did_not_ask_and_why(
+    browser: Browser, sample_room: Served
+) -> None:
+    async with open_page(browser, sample_room.url) as watched:
+        await watched.open("/search?q=cycle+parking&date=2005-01-01&base=policy")
+        unasked = watched.page.locator("h2:has-text('Not asked') + ul li")
+        assert await unasked.count() >= 6
+        assert "its first revision came later" in await unasked.first.inner_text()
+        await watched.open("/search?q=cycle+parking+for+homes&date=2025-03-15&base=policy")
+        assert await watched.page.locator(".scores").count() > 0
+
+
+@requirement("room:console")
+async def test_a_list_is_narrowed_by_a_bar_and_a_vote_sums_to_its_totals(
+    browser: Browser, sample_room: Served
+) -> None:
+    async with open_page(browser, sample_room.url) as watched:
+        page = watched.page
+        await watched.open("/records/bills")
+        await page.locator(".chart svg a").first.click()
+        await page.wait_for_url("**since=*")
+        assert await page.locator("h2:has-text('Records') + div tbody tr").count() > 0
+        await watched.open("/records/view?id=senate:119:2:9902")
+        facts = await page.locator("dl.facts dd").all_inner_texts()
+        assert facts[0] == facts[1]
+        await watched.open("/records/links?id=hr:119:99001")
+        rows = await page.locator("tbody tr").all()
+        assert len(rows) > 5
+        for row in rows:
+            assert (await row.locator("td").nth(2).inner_text()).strip()
+
+
+@requirement("room:console")
+def test_every_page_gives_the_same_as_json(sample_room: Served) -> None:
+    for path in (
+        "/policies",
+        "/policies/NPPF",
+        "/applications/view?ref=25/01178/REM",
+        "/search?q=cycle+parking",
+        "/records/bills",
+        "/records/view?id=hr:119:99001",
+    ):
+        page = sample_room.get(path, Accept="text/html").text
+        (address,) = re.findall(r'<a href="([^"]*)">As JSON</a>', page)
+        answer = sample_room.get(address.replace("&amp;", "&"))
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.json()["_meta"] == {"sample": True}
+
+
+# --- files ---
+
+
+@requirement("room:console", "room:jobs")
+@pytest.mark.parametrize("has_script", [True, False])
+async def test_files_are_sent_read_and_shown_with_the_outcome_of_each(
+    browser: Browser, own_room: Served, tmp_path: Path, has_script: bool
+) -> None:
+    good, hostile = (
+        tmp_path / "Planning_Statement.pdf",
+        tmp_path / f"{HOSTILE}.pdf".replace("/", ""),
+    )
+    unreadable = tmp_path / "broken.pdf"
+    words = "with script" if has_script else "without"
+    good.write_bytes(paper(f"Bicycles are parked under cover, {words}."))
+    hostile.write_bytes(paper(f"Oaks stand at the gate, {words}."))
+    unreadable.write_bytes(b"%PDF-1.4 nothing")
+    async with open_page(browser, own_room.url, java_script_enabled=has_script) as watched:
+        page = watched.page
+        await watched.open("/applications")
+        await page.get_by_label("Application", exact=True).fill(REFERENCE)
+        await page.get_by_label("Files").set_input_files([good, hostile, unreadable])
+        await page.get_by_role("button", name="Send").click()
+        await page.wait_for_url("**/jobs/*")
+        if has_script:
+            await page.get_by_text("Done.").wait_for()
+        else:
+            path = page.url.removeprefix(own_room.url)
+            wait_until(lambda: JobStore(own_room.data).get(path.rpartition("/")[2]).has_ended)
+            await watched.open(path)
+        outcomes = await page.locator("tbody tr").all_inner_texts()
+        assert [row.split("\t")[1] for row in outcomes] == ["read", "read", "failed"]
+        await page.get_by_role("link", name=f"Application {REFERENCE}").click()
+        await page.wait_for_url("**/applications/view?*")
+        assert HOSTILE.partition("/")[0][:10] in await page.locator("main").inner_text()
+        assert await page.locator("main img").count() == 0
+        if has_script:
+            assert await watched.list_violations() == []
+            assert watched.messages == []
+
+
+@requirement("room:jobs")
+def test_files_that_a_killed_server_had_taken_are_read_by_the_next(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    folder = data / "documents" / "queued" / "abc"
+    folder.mkdir(parents=True)
+    (folder / "0").write_bytes(paper("Bicycles are parked under cover."))
+    jobs = JobStore(data)
+    files = [{"name": "Statement.pdf", "stored_as": "0"}]
+    job = jobs.add(
+        "documents.upload",
+        "1 file",
+        {"application_ref": REFERENCE, "folder": str(folder), "files": files},
+    )
+    jobs.claim(["documents.upload"], "a process that was killed")
+    with serving("documents", data=data):
+        wait_until(lambda: jobs.get(job.id).has_ended, seconds=300)
+    done = jobs.get(job.id)
+    assert (done.state, done.attempts) == ("done", 2)
+    assert done.outcome["rows"][0][:2] == ["Statement.pdf", "read"]
+    assert not folder.exists()
+
+
+# --- roles ---
+
+
+@requirement("room:sign-in")
+def test_what_a_role_may_not_do_is_neither_shown_nor_done(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    keys = KeyRing(data)
+    secrets = {"reader": keys.add("ann", read_only=True), "editor": keys.add("ben")}
+    with serving("documents", data=data) as served:
+        for role, secret in secrets.items():
+            with httpx2.Client(
+                base_url=served.url,
+                headers={"Accept": "text/html", "Origin": served.url},
+                timeout=HANG_SECONDS,
+                trust_env=False,
+            ) as client:
+                client.post("/sign-in", data={"key": secret})
+                page = client.get("/applications").text
+                may_edit = role == "editor"
+                assert ("Add documents" in page) is may_edit
+                (token,) = re.findall(r'name="form_token" value="([^"]+)"', page)[:1]
+                form = {"form_token": token, "ref": REFERENCE, "status": "decided"}
+                response = client.post("/applications/change", data=form)
+                assert response.status_code == (303 if may_edit else 403)
+                unsigned = client.post("/applications/change", data={**form, "form_token": "x.y"})
+                assert unsigned.status_code == 403
