@@ -18,20 +18,20 @@ from tests.support.kit import HANG_SECONDS, Served
 pytestmark = pytest.mark.anyio
 
 ASSETS = Path(__file__).parents[2] / "src" / "readingroom" / "web" / "assets"
-NPPF_116 = "/read?id=policy:NPPF@rev_NPPF_2024_12%23Para%20116"
+NPPF_CHAPTER = "/read?id=policy:NPPF@rev_NPPF_2024_12%23Chapter%209"
 PAGES = [
     "/",
     "/search",
     "/search?q=cycle+parking+for+new+homes&date=2025-04-14",
     "/search?q=zxqv+nothing+here&base=text",
-    NPPF_116,
+    NPPF_CHAPTER,
     "/read?id=text:kb",
     "/read?id=policy:nothing",
     "/applications/beside?ref=25/01178/REM&topic=cycle+parking",
     "/policies?date=2025-03-15",
     "/policies/NPPF",
     "/policies/NPPF/rev_NPPF_2024_12",
-    "/policies/NPPF/compare?from=2024-03-01&to=2025-03-01&section=Para+116",
+    "/policies/NPPF/compare?from=2024-03-01&to=2025-03-01&section=Chapter+9",
     "/policies/check?source=NPPF&quote=Development+is+refused&date=2025-03-15",
     "/applications",
     "/applications/view?ref=25/01178/REM",
@@ -116,14 +116,14 @@ async def test_a_record_prints_its_citation_without_menu_or_forms(
     browser: Browser, sample_room: Served
 ) -> None:
     async with open_page(browser, sample_room.url) as watched:
-        await watched.open(NPPF_116)
+        await watched.open(NPPF_CHAPTER)
         await watched.page.emulate_media(media="print")
         for hidden in ("body > header", "body > footer", "nav"):
             for element in await watched.page.locator(hidden).all():
                 assert not await element.is_visible(), hidden
         citation = watched.page.locator(".print-citation")
         assert await citation.is_visible()
-        assert "Para 116" in await citation.inner_text()
+        assert "Chapter 9" in await citation.inner_text()
         pdf = await watched.page.pdf(format="A4")
         assert pdf.startswith(b"%PDF")
 
