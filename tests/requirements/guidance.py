@@ -20,6 +20,11 @@ GUIDANCE = (
         "content is handed on untouched, and enrichment is labelled.",
     ),
     Requirement(
+        "guidance:offline",
+        "An offline copy is synchronized within the budget, resumed, and answers with its age "
+        "while GOV.UK fails.",
+    ),
+    Requirement(
         "guidance:fidelity",
         "Canonical URL, identifiers and public_updated_at are those "
         "of GOV.UK, null where it has none.",

@@ -35,6 +35,7 @@ class Upstream:
         """As new, on the same socket."""
         self.emulator.items = sample_items()
         self.emulator.fault = None
+        self.emulator.lists_total = self.emulator.lists_withdrawn = True
         self.emulator.seen.clear()
         return self
 

@@ -78,6 +78,10 @@ class Emulator:
     items: dict[str, Item]
     fault: Fault | None = None
     max_age: int = 300
+    lists_total: bool = True
+    """Whether a search says how many results there are in all."""
+    lists_withdrawn: bool = True
+    """Whether a search finds pages that were withdrawn."""
     seen: MutableSequence[SeenRequest] = field(default_factory=list)
 
     def app(self) -> ASGIApp:
@@ -143,7 +147,12 @@ class Emulator:
         problem = _find_problem(params.multi_items())
         if problem:
             return JSONResponse({"error": problem}, 422)
-        items = [item for item in self.items.values() if _matches(item, params.multi_items())]
+        items = [
+            item
+            for item in self.items.values()
+            if _matches(item, params.multi_items())
+            and (self.lists_withdrawn or not item.get("withdrawn_notice"))
+        ]
         ordered = _sort(items, params.get("q", ""), params.get("order"))
         start, count = int(params.get("start", 0)), int(params.get("count", 10))
         fields = params.getlist("fields")
@@ -151,7 +160,7 @@ class Emulator:
             request,
             {
                 "results": [_make_result(item, fields) for item in ordered[start : start + count]],
-                "total": len(ordered),
+                **({"total": len(ordered)} if self.lists_total else {}),
                 "start": start,
                 "aggregates": {},
                 "suggested_queries": [],

@@ -56,6 +56,7 @@ class GuidanceAdapter(SearchAdapter):
             page=1,
             page_size=request.limit,
             order="relevance",
+            mode="auto",
         )
         answer = await self._service.search(question, make_call_context(call))
         return [
@@ -64,9 +65,9 @@ class GuidanceAdapter(SearchAdapter):
                 title=hit.title,
                 url=hit.url,
                 source=_SOURCE,
-                snippet=hit.summary,
+                snippet=hit.passage or hit.summary,
                 # GOV.UK gives no score, only an order.
-                score=1 / rank,
+                score=1 / rank if hit.score is None else hit.score,
                 published_at=hit.public_updated_at,
                 citation=Citation(citation_string=f"Charity Commission, {hit.title}", url=hit.url),
                 base=self.base,

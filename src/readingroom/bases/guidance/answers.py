@@ -27,6 +27,7 @@ from readingroom.bases.guidance.pages.sections import (
 )
 from readingroom.core.errors import KnowledgeError
 from readingroom.net.cache import CachedReply
+from readingroom.net.errors import UpstreamError
 
 
 def make_page_answer(
@@ -121,10 +122,16 @@ def make_cache_state(cached_reply: CachedReply) -> CacheState:
 
 
 def make_warnings(cached_reply: CachedReply) -> list[Warned]:
-    if cached_reply.failure is None:
+    """Return the warning of a stale reply; nothing for any other."""
+    return make_stale_warnings(cached_reply.failure, cached_reply.age)
+
+
+def make_stale_warnings(failure: UpstreamError | None, age_seconds: float) -> list[Warned]:
+    """Return the warning of an answer that is given because GOV.UK failed."""
+    if failure is None:
         return []
-    message = f"{describe_error_kind(StaleCacheServed).description}: {cached_reply.failure.message}"
-    age = round(cached_reply.age, 3)
+    message = f"{describe_error_kind(StaleCacheServed).description}: {failure.message}"
+    age = round(age_seconds, 3)
     return [Warned(code=StaleCacheServed.code.upper(), message=message, age_s=age)]
 
 

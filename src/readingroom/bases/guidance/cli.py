@@ -1,5 +1,6 @@
 """`readingroom guidance`: read Charity Commission guidance from the shell."""
 
+from dataclasses import asdict
 from typing import Any
 
 import anyio
@@ -7,11 +8,23 @@ import click
 
 from readingroom.bases.guidance import SPEC
 from readingroom.bases.guidance.models import GuidanceAnswer
+from readingroom.bases.guidance.offline.library import GuidanceLibrary
+from readingroom.bases.guidance.offline.sync import GuidanceSync, SyncSummary
 from readingroom.bases.guidance.settings import GuidanceSettings
-from readingroom.console.options import add_common_options, print_result
+from readingroom.console.options import (
+    add_common_options,
+    add_embedding_options,
+    print_progress,
+    print_result,
+)
 from readingroom.console.sample import apply_sample_settings
+from readingroom.core import clock
 from readingroom.core.ids import make_request_id
-from readingroom.core.progress import no_progress
+from readingroom.core.progress import ReportProgress, no_progress
+from readingroom.engine.embedding.shared import embedder_for
+from readingroom.net.limiter import SlidingWindow
+from readingroom.net.metrics import UpstreamMetrics
+from readingroom.net.upstream import UpstreamClient
 from readingroom.protocol.sample import mark_citations
 from readingroom.protocol.tool import ToolCall
 
@@ -37,13 +50,81 @@ def get(path: str, settings: GuidanceSettings, as_json: bool) -> None:
 @guidance.command()
 @click.argument("query")
 @click.option("--newest", is_flag=True, help="The latest first, not the best match.")
+@click.option(
+    "--mode",
+    type=click.Choice(["live", "offline", "auto"]),
+    default="live",
+    help="Ask GOV.UK, or the offline copy, or the copy where there is one [live].",
+)
 @add_common_options
-def search(query: str, newest: bool, settings: GuidanceSettings, as_json: bool) -> None:
+def search(query: str, newest: bool, mode: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Print the pages that match QUERY, best first."""
     order = "newest" if newest else "relevance"
-    answer = _call_tool("search_guidance", settings, query=query, order=order)
+    answer = _call_tool("search_guidance", settings, query=query, order=order, mode=mode)
     lines = [f"{hit.path or hit.url}\n    {hit.title}" for hit in answer.results]
     _print(as_json, answer, "\n".join([*lines, f"{len(lines)} of {answer.total}"]))
+
+
+@guidance.command()
+@click.option(
+    "--all", "check_all", is_flag=True, help="Ask for every page, not for listed changes."
+)
+@add_embedding_options
+def sync(check_all: bool, settings: GuidanceSettings, as_json: bool) -> None:
+    """Bring the offline copy of the Commission's guidance up to date.
+
+    Fetches what has changed, at most RATE_LIMIT_PER_SECOND requests a second. One that was
+    interrupted goes on where it stopped. Running servers use the copy at once.
+    """
+    with apply_sample_settings(settings, [SPEC]) as chosen:
+        summary = anyio.run(_synchronize, chosen, check_all, print_progress)
+    lines = [
+        f"{summary.fetched} pages fetched, {summary.unchanged} unchanged, "
+        f"{summary.removed} removed",
+        f"{summary.embedded} passages embedded",
+    ]
+    if summary.no_vectors:
+        lines.append(f"Searched by words alone: {summary.no_vectors}")
+    print_result(as_json, asdict(summary), "\n".join(lines))
+
+
+async def _synchronize(
+    settings: GuidanceSettings, check_all: bool, report: ReportProgress
+) -> SyncSummary:
+    library = GuidanceLibrary(settings.data / "guidance")
+    client = UpstreamClient(
+        settings.govuk_base_url,
+        SlidingWindow(settings.rate_limit_per_second),
+        UpstreamMetrics(),
+        timeout=settings.govuk_timeout_seconds,
+    )
+    try:
+        return await GuidanceSync(library, client, embedder_for(settings), report).run(check_all)
+    finally:
+        await client.close()
+        library.close()
+
+
+@guidance.command()
+@add_common_options
+def status(settings: GuidanceSettings, as_json: bool) -> None:
+    """Say what the offline copy holds, and how old it is."""
+    copy = GuidanceLibrary(settings.data / "guidance").status()
+    if not copy.pages:
+        text = "There is no offline copy yet: `readingroom guidance sync` makes it."
+    else:
+        text = (
+            f"{copy.pages} pages ({copy.withdrawn} withdrawn), {copy.passages} passages, "
+            f"{copy.embedded} embedded, {copy.pending} pages still to fetch\n"
+            f"Last complete sync: {_format_moment(copy.synced_at)}"
+        )
+    print_result(as_json, asdict(copy), text)
+
+
+def _format_moment(unix_seconds: float | None) -> str:
+    if unix_seconds is None:
+        return "never"
+    return clock.from_timestamp(unix_seconds).isoformat(sep=" ", timespec="minutes")
 
 
 @guidance.command()

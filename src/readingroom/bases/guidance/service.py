@@ -1,12 +1,9 @@
 """What the guidance base can do, with no word of MCP or HTTP in it."""
 
 from collections.abc import Mapping
-from datetime import date
-from typing import Annotated, Any
+from typing import Any
 
 import anyio.to_thread
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import to_json
 
 from readingroom.bases.guidance.answers import (
     describe_error_kind,
@@ -16,6 +13,7 @@ from readingroom.bases.guidance.answers import (
     make_passage_at,
     make_passage_of,
     make_source_fields,
+    make_stale_warnings,
     make_warnings,
 )
 from readingroom.bases.guidance.errors import (
@@ -31,7 +29,7 @@ from readingroom.bases.guidance.models import (
     GetContentByPath,
     GetSourceMetadata,
     GuidanceQuoteCheck,
-    Hit,
+    OfflineCopy,
     PageContent,
     PageText,
     PassagesInPage,
@@ -42,8 +40,8 @@ from readingroom.bases.guidance.models import (
     SearchResults,
     SourceMetadata,
     VerifyGuidanceQuote,
-    make_guidance_id,
 )
+from readingroom.bases.guidance.offline.answers import OfflineGuidance, make_offline_cache_state
 from readingroom.bases.guidance.pages.addresses import (
     PageAddress,
     names_publication,
@@ -56,12 +54,22 @@ from readingroom.bases.guidance.pages.sections import (
     list_sections,
     search_blocks,
 )
-from readingroom.bases.guidance.pages.values import is_plain_path, make_website_url
+from readingroom.bases.guidance.search import (
+    group_by_name,
+    group_params,
+    make_scope_params,
+    parse_hits,
+    translate_filters,
+)
 from readingroom.bases.guidance.store import GovukStore
 from readingroom.core import clock
 from readingroom.core.errors import InvalidArguments
 from readingroom.net.cache import CachedReply
-from readingroom.net.errors import UpstreamParameterError, UpstreamRateLimited
+from readingroom.net.errors import (
+    UpstreamError,
+    UpstreamRateLimited,
+    UpstreamUnavailable,
+)
 from readingroom.net.limiter import Limiter
 from readingroom.net.upstream import CallContext, QueryParams
 
@@ -69,40 +77,16 @@ from readingroom.net.upstream import CallContext, QueryParams
 MAX_RATE_WAIT_SECONDS = 1.0
 """Seconds that a call over its client's rate may wait before it is refused."""
 
-# Without this list GOV.UK's search sends many fields that nobody here reads.
-_SEARCH_FIELDS = (
-    "content_id",
-    "content_store_document_type",
-    "description",
-    "link",
-    "public_timestamp",
-    "title",
-)
-
-# The form of GOV.UK's own slugs: nothing else can match, or break out of a parameter.
-_Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$")]
-_Slugs = _Slug | Annotated[list[_Slug], Field(min_length=1, max_length=20)]
-
-
-class _Filters(BaseModel):
-    """The filters that a search accepts; any other is rejected by name."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    organisation: _Slugs = ORGANISATION
-    organisations: _Slugs = ORGANISATION
-    format: _Slugs | None = None
-    document_type: _Slugs | None = None
-    public_timestamp_from: date | None = None
-    public_timestamp_to: date | None = None
-
 
 class GuidanceService:
     """Charity Commission guidance: its pages, searches over them, and their metadata."""
 
-    def __init__(self, store: GovukStore, limiter: Limiter) -> None:
+    def __init__(
+        self, store: GovukStore, limiter: Limiter, offline: OfflineGuidance | None = None
+    ) -> None:
         self._store = store
         self._limiter = limiter
+        self.offline = offline
 
     async def read_page(
         self, question: GetContentByPath, context: CallContext
@@ -119,10 +103,10 @@ class GuidanceService:
         """Return the page with this content id; raise `NotFoundOrRedirected` if there is none."""
         await self._check_rate(context)
         # The Content API knows paths only, so the search has to find the path of the id.
-        params = [("filter_content_id", question.content_id), *_make_scope_params(10, 0)]
+        params = [("filter_content_id", question.content_id), *make_scope_params(10, 0)]
         response, _ = await self._store.search(params, context)
         # Translations share an id; theirs is the original's path and a suffix.
-        path = min((hit.path for hit in _parse_hits(response) if hit.path), key=len, default=None)
+        path = min((hit.path for hit in parse_hits(response) if hit.path), key=len, default=None)
         if path:
             page, cached_reply = await self._get_page(path, context)
             # The search index may lag behind, and still name a path that the page has left.
@@ -169,11 +153,23 @@ class GuidanceService:
     async def search(self, question: SearchGuidance, context: CallContext) -> SearchResults:
         await self._check_rate(context)
         query = _clean_query(question.query)
-        filters = _translate_filters(question.filters)
+        filters = translate_filters(question.filters)
+        if question.mode == "offline" or (question.mode == "auto" and await self._has_copy()):
+            return await self._search_offline(question, query, filters)
+        try:
+            return await self._search_live(question, query, filters, context)
+        except (UpstreamUnavailable, UpstreamRateLimited) as failure:
+            if not await self._has_copy():
+                raise
+            return await self._search_offline(question, query, filters, failure)
+
+    async def _search_live(
+        self, question: SearchGuidance, query: str, filters: QueryParams, context: CallContext
+    ) -> SearchResults:
         params = [
             ("q", query),
             *filters,
-            *_make_scope_params(question.page_size, _find_start(question)),
+            *make_scope_params(question.page_size, _find_start(question)),
         ]
         if question.order == "newest":
             params.append(("order", "-public_timestamp"))
@@ -181,8 +177,40 @@ class GuidanceService:
         return SearchResults(
             **_make_paging_fields(response, cached_reply, question),
             query=query,
-            searched={"organisation": ORGANISATION, **_group_by_name(filters)},
-            results=_parse_hits(response),
+            searched={"organisation": ORGANISATION, **group_by_name(filters)},
+            results=parse_hits(response),
+        )
+
+    async def _search_offline(
+        self,
+        question: SearchGuidance,
+        query: str,
+        filters: QueryParams,
+        failure: UpstreamError | None = None,
+    ) -> SearchResults:
+        if self.offline is None or not self.offline.library.exists:
+            raise UpstreamUnavailable(
+                "There is no offline copy of the guidance yet: `readingroom guidance sync` makes it"
+            )
+        hits, total, copy = await anyio.to_thread.run_sync(
+            self.offline.search,
+            query,
+            group_params(filters),
+            _find_start(question),
+            question.page_size,
+            question.order == "newest",
+        )
+        return SearchResults(
+            **_make_offline_fields(copy, total, question, failure),
+            query=query,
+            searched={"organisation": ORGANISATION, **group_by_name(filters)},
+            results=hits,
+        )
+
+    async def _has_copy(self) -> bool:
+        """Whether there is an offline copy, young enough to answer in place of GOV.UK."""
+        return self.offline is not None and await anyio.to_thread.run_sync(
+            self.offline.can_replace_govuk
         )
 
     async def search_page(self, question: SearchInPage, context: CallContext) -> PassagesInPage:
@@ -241,13 +269,23 @@ class GuidanceService:
         params = [
             ("filter_public_timestamp", f"from:{question.since}"),
             ("order", "-public_timestamp"),
-            *_make_scope_params(question.page_size, _find_start(question)),
+            *make_scope_params(question.page_size, _find_start(question)),
         ]
-        response, cached_reply = await self._store.search(params, context)
+        try:
+            response, cached_reply = await self._store.search(params, context)
+        except (UpstreamUnavailable, UpstreamRateLimited) as failure:
+            if self.offline is None or not await self._has_copy():
+                raise
+            return await anyio.to_thread.run_sync(_list_offline, self.offline, question, failure)
+        hits = parse_hits(response)
+        if self.offline:
+            hits = await anyio.to_thread.run_sync(
+                self.offline.add_change_notes, hits, question.since
+            )
         return Changes(
             **_make_paging_fields(response, cached_reply, question),
             since=question.since,
-            changes=_parse_hits(response),
+            changes=hits,
         )
 
     async def list_error_kinds(self, context: CallContext) -> ErrorTaxonomy:
@@ -274,11 +312,11 @@ class GuidanceService:
         address = parse_address(text)
         if address.cc_number is None:
             return address
-        params = [("q", address.cc_number), *_make_scope_params(50, 0)]
+        params = [("q", address.cc_number), *make_scope_params(50, 0)]
         response, _ = await self._store.search(params, context)
         paths = [
             hit.path
-            for hit in _parse_hits(response)
+            for hit in parse_hits(response)
             if hit.path and names_publication(address.cc_number, hit.title, hit.path)
         ]
         if not paths:
@@ -291,7 +329,17 @@ class GuidanceService:
         return PageAddress(min(paths, key=len))
 
     async def _get_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
-        page, cached_reply = await self._store.read_page(path, context)
+        try:
+            page, cached_reply = await self._store.read_page(path, context)
+        except (UpstreamUnavailable, UpstreamRateLimited) as failure:
+            copy = (
+                await anyio.to_thread.run_sync(self.offline.read_stale, path, failure)
+                if self.offline
+                else None
+            )
+            if copy is None:
+                raise
+            page, cached_reply = copy
         _check_scope(page)
         return page, cached_reply
 
@@ -319,7 +367,7 @@ def _make_paging_fields(
 ) -> dict[str, Any]:
     total = response.get("total")
     # GOV.UK's answers are read with suspicion: a missing field must not fail the call.
-    total = total if isinstance(total, int) else len(_parse_hits(response))
+    total = total if isinstance(total, int) else len(parse_hits(response))
     has_more = _find_start(question) + question.page_size < total
     return {
         "total": total,
@@ -331,94 +379,39 @@ def _make_paging_fields(
     }
 
 
-def _make_scope_params(result_count: int, start: int) -> list[tuple[str, str]]:
-    """Return the parameters of every search, whatever the caller wants."""
-    return [
-        ("filter_organisations", ORGANISATION),
-        ("count", str(result_count)),
-        ("start", str(start)),
-        *(("fields", name) for name in _SEARCH_FIELDS),
-    ]
+def _list_offline(
+    offline: OfflineGuidance, question: RecentChanges, failure: UpstreamError
+) -> Changes:
+    hits, copy = offline.list_changes(question)
+    start = _find_start(question)
+    return Changes(
+        **_make_offline_fields(copy, len(hits), question, failure),
+        since=question.since,
+        changes=hits[start : start + question.page_size],
+    )
+
+
+def _make_offline_fields(
+    copy: OfflineCopy,
+    total: int,
+    question: SearchGuidance | RecentChanges,
+    failure: UpstreamError | None,
+) -> dict[str, Any]:
+    """Return the fields of a list that the offline copy gives."""
+    has_more = _find_start(question) + question.page_size < total
+    return {
+        "total": total,
+        "page": question.page,
+        "page_size": question.page_size,
+        "next_page": question.page + 1 if has_more else None,
+        "cache": make_offline_cache_state(copy, failure),
+        "offline": copy,
+        "warnings": make_stale_warnings(failure, copy.age_s),
+    }
 
 
 def _find_start(question: SearchGuidance | RecentChanges) -> int:
     return (question.page - 1) * question.page_size
-
-
-def _translate_filters(given_filters: Mapping[str, Any]) -> QueryParams:
-    """Return the caller's filters as GOV.UK names them; raise `UpstreamParameterError`."""
-    try:
-        # By way of JSON: strict mode takes a date from a JSON string, not from a Python one.
-        filters = _Filters.model_validate_json(to_json(given_filters))
-    except ValidationError as error:
-        problems = InvalidArguments.from_validation_error(error).errors
-        names = "; ".join(f"{problem['field']}: {problem['message']}" for problem in problems)
-        raise UpstreamParameterError(
-            f"These filters cannot be used: {names}", known_filters=sorted(_Filters.model_fields)
-        ) from error
-    for organisations in (filters.organisation, filters.organisations):
-        if set(_as_list(organisations)) != {ORGANISATION}:
-            raise UpstreamParameterError(
-                f"Only guidance of {ORGANISATION} can be searched in this base",
-                organisation=ORGANISATION,
-            )
-    return [
-        *(("filter_format", name) for name in _as_list(filters.format)),
-        *(("filter_content_store_document_type", name) for name in _as_list(filters.document_type)),
-        *_format_period(filters.public_timestamp_from, filters.public_timestamp_to),
-    ]
-
-
-def _as_list(names: str | list[str] | None) -> list[str]:
-    if names is None:
-        return []
-    return [names] if isinstance(names, str) else names
-
-
-def _format_period(first_day: date | None, last_day: date | None) -> QueryParams:
-    bounds = [f"{end}:{day}" for end, day in (("from", first_day), ("to", last_day)) if day]
-    return [("filter_public_timestamp", ",".join(bounds))] if bounds else []
-
-
-def _group_by_name(params: QueryParams) -> dict[str, list[str]]:
-    values: dict[str, list[str]] = {}
-    for name, value in params:
-        values.setdefault(name.removeprefix("filter_"), []).append(value)
-    return values
-
-
-def _parse_hits(response: Mapping[str, Any]) -> list[Hit]:
-    results = response.get("results")
-    hits = (
-        _parse_hit(search_result)
-        for search_result in results or []
-        if isinstance(search_result, Mapping)
-    )
-    return [hit for hit in hits if hit is not None]
-
-
-def _parse_hit(search_result: Mapping[str, Any]) -> Hit | None:
-    """Return a search result as a hit; None where it has no title or no link to cite."""
-    title, link = _get_text(search_result, "title"), _get_text(search_result, "link")
-    url = make_website_url(link) if link else None
-    if not title or not link or not url:
-        return None
-    # The search also returns pages of other sites, which only have an address.
-    path = link if is_plain_path(link) else None
-    return Hit(
-        title=title,
-        url=url,
-        summary=_get_text(search_result, "description") or "",
-        public_updated_at=_get_text(search_result, "public_timestamp"),
-        path=path,
-        id=make_guidance_id(path) if path else None,
-        document_type=_get_text(search_result, "content_store_document_type"),
-    )
-
-
-def _get_text(search_result: Mapping[str, Any], name: str) -> str | None:
-    value = search_result.get(name)
-    return value if isinstance(value, str) and value else None
 
 
 def _format_timestamp(unix_seconds: float) -> str:

@@ -41,6 +41,13 @@ class GuidanceSettings(RoomSettings):
         ge=0,
         le=30 * 86_400,
     )
+    guidance_offline_max_days: float = setting(
+        30.0,
+        "GUIDANCE_OFFLINE_MAX_DAYS",
+        "How old the offline copy of the guidance may be to answer while GOV.UK fails; 0: never.",
+        ge=0,
+        le=3650,
+    )
     rate_limit_per_second: int = setting(
         10,
         "RATE_LIMIT_PER_SECOND",

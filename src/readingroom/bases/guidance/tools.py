@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 
+import anyio.to_thread
+
 from readingroom.bases.guidance.models import (
     ATTRIBUTION,
     DISCLAIMER,
@@ -26,10 +28,13 @@ from readingroom.bases.guidance.models import (
     SourceMetadata,
     VerifyGuidanceQuote,
 )
+from readingroom.bases.guidance.offline.answers import OfflineGuidance
+from readingroom.bases.guidance.offline.library import GuidanceLibrary
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.bases.guidance.store import CacheLifetimes, GovukStore
 from readingroom.core.settings import reveal_secret
+from readingroom.engine.embedding.shared import embedder_for
 from readingroom.net.cache import Cache, CacheBackend, MemoryCacheBackend
 from readingroom.net.limiter import Limiter, SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
@@ -57,6 +62,16 @@ def open_base(settings: GuidanceSettings) -> KnowledgeBase:
         stale_seconds=settings.cache_stale_seconds,
         per_second=settings.rate_limit_per_second,
         redis_url=reveal_secret(settings.redis_url),
+        offline=open_offline(settings),
+    )
+
+
+def open_offline(settings: GuidanceSettings) -> OfflineGuidance:
+    """Return the offline copy of these settings; nothing is read or made before it is used."""
+    return OfflineGuidance(
+        GuidanceLibrary(settings.data / "guidance"),
+        embedder_for(settings),
+        settings.guidance_offline_max_days,
     )
 
 
@@ -68,6 +83,7 @@ def open_guidance(
     stale_seconds: float = 86_400.0,
     per_second: int = 10,
     redis_url: str | None = None,
+    offline: OfflineGuidance | None = None,
 ) -> KnowledgeBase:
     """Open the guidance base on a host; no request is sent before the first call."""
     redis = None
@@ -85,7 +101,7 @@ def open_guidance(
     store = GovukStore(
         base_url, client, Cache(backend, stale_seconds), metrics, lifetimes or CacheLifetimes()
     )
-    service = GuidanceService(store, limiter)
+    service = GuidanceService(store, limiter, offline)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
@@ -95,6 +111,8 @@ def open_guidance(
             await client.close()
             if redis:
                 await redis.close()
+            if offline:
+                await anyio.to_thread.run_sync(offline.close)
 
     return KnowledgeBase(
         name="guidance",
@@ -145,14 +163,15 @@ def _searching_tools(service: GuidanceService) -> Iterable[Tool]:
         registering, closing, trustees and their pay and liability, reserves, fundraising, accounts,
         audit and examination, the annual return, serious incidents, safeguarding, campaigning,
         conflicts of interest? Searches its guidance on GOV.UK by words, best match first; gives
-        titles, summaries, dates and paths. To read a page use `get_content_by_path`.
+        titles, summaries, dates and paths; with `mode` offline or auto, passages of the offline
+        copy. To read a page use `get_content_by_path`.
         """
         return await service.search(question, make_call_context(call))
 
     async def recent_changes(question: RecentChanges, call: ToolCall) -> Changes:
         """List what is new for charities from the Charity Commission, the regulator. Which guidance
         pages on GOV.UK were published, updated or revised lately, since a day, this week or month?
-        Gives the latest first; it says that a page changed, not what changed in it.
+        Gives the latest first, with the note on the change where the offline copy has the page.
         """
         return await service.list_changes(question, make_call_context(call))
 

@@ -1,0 +1,1 @@
+"""The offline copy of the Commission's guidance: pages, passages, and how they get here."""

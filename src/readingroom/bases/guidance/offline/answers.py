@@ -1,0 +1,161 @@
+"""Answers from the offline copy, in the shapes of those from GOV.UK, each with its age."""
+
+from datetime import date
+from typing import Any
+
+from readingroom.bases.guidance.models import (
+    CacheState,
+    Hit,
+    OfflineCopy,
+    PageSection,
+    RecentChanges,
+    make_guidance_id,
+)
+from readingroom.bases.guidance.offline.index import FoundPassage, OfflineIndex
+from readingroom.bases.guidance.offline.library import GuidanceLibrary, StoredPage
+from readingroom.bases.guidance.pages.page import GovukPage
+from readingroom.bases.guidance.pages.values import read_text
+from readingroom.core import clock
+from readingroom.engine.embedding.embedder import Embedder
+from readingroom.net.cache import CachedReply, CacheEntry, Reply
+from readingroom.net.errors import UpstreamError, UpstreamUnavailable
+
+_MAX_RANKED_PAGES = 200
+_SECONDS_A_DAY = 86_400
+
+
+class OfflineGuidance:
+    """The offline copy of the guidance, searched and read; it may not exist yet."""
+
+    def __init__(self, library: GuidanceLibrary, embedder: Embedder, max_days: float) -> None:
+        self.library = library
+        self._index = OfflineIndex(library, embedder)
+        self._max_days = max_days
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether a sync was ever completed, so that the copy is whole."""
+        return self.library.exists and self.library.status().synced_at is not None
+
+    def close(self) -> None:
+        self._index.close()
+        self.library.close()
+
+    def search(
+        self, query: str, filters: dict[str, Any], start: int, count: int, newest: bool
+    ) -> tuple[list[Hit], int, OfflineCopy]:
+        """Return the best pages with their best passage, how many were ranked, and the copy."""
+        passages, degraded = self._index.search(query, _MAX_RANKED_PAGES)
+        hits = []
+        for passage in passages:
+            stored = self.library.read_page(passage.path)
+            page = stored.parse() if stored else None
+            if page and _passes_filters(page, filters):
+                hits.append(_make_hit(page, passage))
+        if newest:
+            hits.sort(key=lambda hit: hit.public_updated_at or "", reverse=True)
+        return hits[start : start + count], len(hits), self._describe_copy(degraded)
+
+    def list_changes(self, question: RecentChanges) -> tuple[list[Hit], OfflineCopy]:
+        """Return the pages that changed since a day, the latest first, with what was changed."""
+        hits = []
+        for stored in self.library.iterate_pages():
+            page = stored.parse()
+            changed_on = (page.public_updated_at or "")[:10]
+            if changed_on >= question.since.isoformat():
+                hits.append(_make_hit(page, None))
+        hits.sort(key=lambda hit: hit.public_updated_at or "", reverse=True)
+        return hits, self._describe_copy(None)
+
+    def add_change_notes(self, hits: list[Hit], since: date) -> list[Hit]:
+        """Return GOV.UK's own hits with the notes that the copy has on changes since a day."""
+        if not self.is_synced:
+            return hits
+        noted = []
+        for hit in hits:
+            stored = self.library.read_page(hit.path) if hit.path else None
+            note = _find_note(stored.parse(), since) if stored else None
+            noted.append(hit.model_copy(update={"change_note": note}) if note else hit)
+        return noted
+
+    def read_stale(self, path: str, failure: UpstreamError) -> tuple[GovukPage, CachedReply] | None:
+        """Return a page to answer with while GOV.UK fails; None where it is missing or too old."""
+        stored = self.library.read_page(path) if self.library.exists else None
+        if stored is None:
+            return None
+        age = max(0.0, clock.unix_seconds() - stored.checked_at)
+        if age > self._max_days * _SECONDS_A_DAY:
+            return None
+        return stored.parse(), _make_cached_reply(stored, age, failure)
+
+    def can_replace_govuk(self) -> bool:
+        """Whether the copy is young enough to answer a search while GOV.UK fails."""
+        if not self.is_synced:
+            return False
+        return self._describe_copy(None).age_s <= self._max_days * _SECONDS_A_DAY
+
+    def _describe_copy(self, degraded: str | None) -> OfflineCopy:
+        status = self.library.status()
+        if status.synced_at is None:
+            raise UpstreamUnavailable(
+                "There is no offline copy of the guidance yet: `readingroom guidance sync` makes it"
+            )
+        return OfflineCopy(
+            synced_at=clock.from_timestamp(status.synced_at).isoformat(timespec="seconds"),
+            age_s=round(max(0.0, clock.unix_seconds() - status.synced_at), 3),
+            pages=status.pages,
+            degraded=degraded,
+        )
+
+
+def make_offline_cache_state(offline: OfflineCopy, failure: UpstreamError | None) -> CacheState:
+    """Return where an answer of the copy came from, in the words of one from the cache."""
+    return CacheState(hit=True, age_s=offline.age_s, ttl_s=0.0, stale=failure is not None)
+
+
+def _make_hit(page: GovukPage, passage: FoundPassage | None) -> Hit:
+    section = None
+    if passage and passage.heading:
+        section = PageSection(heading=passage.heading, anchor=passage.anchor or None)
+    anchor = f"#{passage.anchor}" if passage and passage.anchor else ""
+    return Hit(
+        title=page.title or page.path,
+        url=page.url + anchor,
+        summary=read_text(page.content.get("description")) or "",
+        public_updated_at=page.public_updated_at,
+        path=page.path,
+        id=make_guidance_id(page.path),
+        document_type=page.identifiers.document_type,
+        passage=page.text[passage.start : passage.end] if passage else None,
+        section=section,
+        score=round(passage.score, 4) if passage else None,
+        withdrawn=page.withdrawn_notice is not None,
+        change_note=page.change_notes[0].note if page.change_notes else None,
+    )
+
+
+def _find_note(page: GovukPage, since: date) -> str | None:
+    notes = (note for note in page.change_notes if note.changed_at[:10] >= since.isoformat())
+    return next((note.note for note in notes), None)
+
+
+def _passes_filters(page: GovukPage, filters: dict[str, Any]) -> bool:
+    """Whether a page passes filters that are named as GOV.UK's search names them."""
+    day = (page.public_updated_at or "")[:10]
+    values = {
+        "filter_format": page.identifiers.schema_name,
+        "filter_content_store_document_type": page.identifiers.document_type,
+    }
+    for name, wanted in filters.items():
+        if name == "filter_public_timestamp":
+            ends = dict(end.split(":", 1) for end in wanted[0].split(","))
+            if not ends.get("from", "") <= day <= ends.get("to", "9999"):
+                return False
+        elif values.get(name) not in wanted:
+            return False
+    return True
+
+
+def _make_cached_reply(stored: StoredPage, age: float, failure: UpstreamError) -> CachedReply:
+    entry = CacheEntry(Reply(200, stored.body, stored.etag), stored.checked_at, 0.0)
+    return CachedReply(entry, hit=True, age=age, failure=failure)

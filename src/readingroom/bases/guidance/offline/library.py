@@ -1,0 +1,438 @@
+"""The offline copy on disk: pages as GOV.UK gave them, their passages and vectors, in one file."""
+
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic_core import from_json
+
+from readingroom.bases.guidance.offline.passages import cut_passages
+from readingroom.bases.guidance.pages.page import GovukPage
+from readingroom.core.filters import Filter, In, Metadata, flatten
+from readingroom.storage.chunks import ChunkCollection, Chunks
+from readingroom.storage.database import ConnectionPool, Database, connect
+from readingroom.storage.errors import EmbeddingMismatch, StorageFailed
+
+LIBRARY_FILE = "pages.db"
+_SCHEMA_VERSION = "1"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS pages (
+    path TEXT PRIMARY KEY,
+    content BLOB NOT NULL,
+    etag TEXT,
+    listed_timestamp TEXT,
+    parent TEXT,
+    withdrawn INTEGER NOT NULL,
+    fetched_at REAL NOT NULL,
+    checked_at REAL NOT NULL,
+    seen_in_sync INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS passages (
+    id TEXT PRIMARY KEY,
+    path TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    stop INTEGER NOT NULL,
+    heading TEXT NOT NULL,
+    anchor TEXT NOT NULL,
+    searched_text TEXT NOT NULL,
+    vector BLOB
+);
+CREATE INDEX IF NOT EXISTS passages_by_path ON passages (path);
+CREATE TABLE IF NOT EXISTS pending (
+    path TEXT PRIMARY KEY,
+    listed_timestamp TEXT,
+    parent TEXT
+);
+CREATE TABLE IF NOT EXISTS state (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A page of the offline copy, and when GOV.UK last said that it is current."""
+
+    path: str
+    body: bytes
+    etag: str | None
+    listed_timestamp: str | None
+    is_withdrawn: bool
+    fetched_at: float
+    checked_at: float
+
+    def parse(self) -> GovukPage:
+        """Return the page itself."""
+        return GovukPage(from_json(self.body), self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPage:
+    """A page that a sync has still to fetch."""
+
+    path: str
+    listed_timestamp: str | None
+    parent: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryStatus:
+    """How much the offline copy holds, and how old it is."""
+
+    pages: int
+    withdrawn: int
+    passages: int
+    embedded: int
+    pending: int
+    synced_at: float | None
+    """When the last complete sync ended; None before the first."""
+
+
+class GuidanceLibrary:
+    """The offline copy in a folder. Several processes may read it while one writes.
+
+    Every change is one transaction, so a process that is killed leaves whole pages alone.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / LIBRARY_FILE
+        self._connections = ConnectionPool(self._connect)
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever synchronized; reading creates nothing."""
+        return self._path.exists()
+
+    def create(self) -> None:
+        """Make the file where there is none."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self.open_database() as db:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.executescript(_SCHEMA)
+            db.execute("INSERT OR IGNORE INTO state VALUES ('version', ?)", (_SCHEMA_VERSION,))
+
+    def close(self) -> None:
+        """Close the connections; nothing may be reading."""
+        self._connections.close()
+
+    # --- pages ---
+
+    def read_page(self, path: str) -> StoredPage | None:
+        """Return a page, or None where the copy has none at this path."""
+        with self.open_database() as db:
+            row = db.execute(
+                "SELECT path, content, etag, listed_timestamp, withdrawn, fetched_at, checked_at "
+                "FROM pages WHERE path = ?",
+                (path,),
+            ).fetchone()
+        return _make_stored_page(row) if row else None
+
+    def iterate_pages(self) -> Iterator[StoredPage]:
+        """Yield every page, by path."""
+        with self.open_database() as db:
+            for row in db.execute(
+                "SELECT path, content, etag, listed_timestamp, withdrawn, fetched_at, checked_at "
+                "FROM pages ORDER BY path"
+            ):
+                yield _make_stored_page(row)
+
+    def put_page(
+        self, page: GovukPage, body: bytes, etag: str | None, pending: PendingPage, now: float
+    ) -> None:
+        """Store a page with its passages in place of what was there, as one change.
+
+        Its HTML documents are pending from now on, unless they are listed by themselves.
+        """
+        passages = cut_passages(page)
+        sync = self.sync_number
+        with self._write() as db:
+            db.execute("DELETE FROM passages WHERE path = ?", (pending.path,))
+            db.execute(
+                "INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    pending.path,
+                    zlib.compress(body),
+                    etag,
+                    pending.listed_timestamp,
+                    pending.parent,
+                    page.withdrawn_notice is not None,
+                    now,
+                    now,
+                    sync,
+                ),
+            )
+            db.executemany(
+                "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
+                [
+                    (
+                        f"{pending.path}#{number}",
+                        pending.path,
+                        passage.start,
+                        passage.end,
+                        passage.heading,
+                        passage.anchor,
+                        passage.searched_text,
+                    )
+                    for number, passage in enumerate(passages)
+                ],
+            )
+            db.execute("DELETE FROM pending WHERE path = ?", (pending.path,))
+            for document in page.documents:
+                if document.path and document.path.startswith(f"{pending.path}/"):
+                    db.execute(
+                        "INSERT OR IGNORE INTO pending SELECT ?, NULL, ? WHERE NOT EXISTS "
+                        "(SELECT 1 FROM pages WHERE path = ? AND seen_in_sync = ?)",
+                        (document.path, pending.path, document.path, sync),
+                    )
+
+    def confirm_page(self, pending: PendingPage, now: float) -> None:
+        """Record that a page has not changed."""
+        with self._write() as db:
+            db.execute(
+                "UPDATE pages SET checked_at = ?, seen_in_sync = ?, "
+                "listed_timestamp = COALESCE(?, listed_timestamp) WHERE path = ?",
+                (now, self.sync_number, pending.listed_timestamp, pending.path),
+            )
+            db.execute("DELETE FROM pending WHERE path = ?", (pending.path,))
+
+    def remove_page(self, path: str) -> None:
+        """Remove a page that GOV.UK no longer has, or that is not the Commission's."""
+        with self._write() as db:
+            db.execute("DELETE FROM passages WHERE path = ?", (path,))
+            db.execute("DELETE FROM pages WHERE path = ?", (path,))
+            db.execute("DELETE FROM pending WHERE path = ?", (path,))
+
+    # --- a sync's own state ---
+
+    @property
+    def sync_number(self) -> int:
+        """The number of the sync that is under way, or of the last one."""
+        return int(self.read_state("sync") or 0)
+
+    @property
+    def listed_count(self) -> int | None:
+        """How many results a sync under way has listed; None when the list is complete."""
+        value = self.read_state("listed")
+        return int(value) if value else None
+
+    def begin_sync(self) -> bool:
+        """Begin a sync, or go on with one that was interrupted. Return whether one was."""
+        with self._write() as db:
+            if _read_state(db, "under_way"):
+                return True
+            _write_state(db, "sync", int(_read_state(db, "sync") or 0) + 1)
+            _write_state(db, "listed", "0")
+            _write_state(db, "under_way", "1")
+        return False
+
+    def add_listed(self, listed: Sequence[tuple[str, str | None]], listed_count: int) -> None:
+        """Record a page of the list: which pages there are, and which of them have changed."""
+        with self._write() as db:
+            sync = int(_read_state(db, "sync") or 0)
+            for path, timestamp in listed:
+                cursor = db.execute(
+                    "UPDATE pages SET seen_in_sync = ?, checked_at = checked_at "
+                    "WHERE path = ? AND listed_timestamp IS ?",
+                    (sync, path, timestamp),
+                )
+                if not cursor.rowcount:
+                    db.execute(
+                        "INSERT OR REPLACE INTO pending VALUES (?, ?, NULL)", (path, timestamp)
+                    )
+            _write_state(db, "listed", str(listed_count))
+
+    def complete_list(self) -> None:
+        """Record that the list is complete: pages that are no longer on it are to be checked."""
+        with self._write() as db:
+            sync = int(_read_state(db, "sync") or 0)
+            # A document of a listed publication is on no list; it is checked when that changes.
+            # One that was withdrawn left the list then.
+            db.execute(
+                "INSERT OR IGNORE INTO pending SELECT path, listed_timestamp, parent FROM pages "
+                "WHERE seen_in_sync < ? AND NOT withdrawn AND (parent IS NULL OR parent NOT IN "
+                "(SELECT path FROM pages WHERE seen_in_sync = ?)) ",
+                (sync, sync),
+            )
+            db.execute("DELETE FROM state WHERE key = 'listed'")
+
+    def check_everything(self) -> None:
+        """Make every stored page pending: each is asked for, if it has changed."""
+        with self._write() as db:
+            db.execute(
+                "INSERT OR IGNORE INTO pending SELECT path, listed_timestamp, parent FROM pages"
+            )
+
+    def list_pending(self, limit: int) -> list[PendingPage]:
+        """Return pages that have still to be fetched."""
+        with self.open_database() as db:
+            rows = db.execute(
+                "SELECT path, listed_timestamp, parent FROM pending ORDER BY path LIMIT ?", (limit,)
+            ).fetchall()
+        return [PendingPage(*row) for row in rows]
+
+    def finish_sync(self, now: float) -> None:
+        """Record that a sync is complete."""
+        with self._write() as db:
+            # All pages were confirmed: on the list with the timestamp they had, or asked for.
+            db.execute("UPDATE pages SET checked_at = ? WHERE seen_in_sync > 0", (now,))
+            db.execute("DELETE FROM state WHERE key = 'under_way'")
+            _write_state(db, "synced_at", repr(now))
+
+    def status(self) -> LibraryStatus:
+        """Return what the copy holds; all zero where there is none."""
+        if not self.exists:
+            return LibraryStatus(0, 0, 0, 0, 0, None)
+        with self.open_database() as db:
+            pages, withdrawn = db.execute(
+                "SELECT COUNT(*), COALESCE(SUM(withdrawn), 0) FROM pages"
+            ).fetchone()
+            passages, embedded = db.execute(
+                "SELECT COUNT(*), COUNT(vector) FROM passages"
+            ).fetchone()
+            (pending,) = db.execute("SELECT COUNT(*) FROM pending").fetchone()
+            synced_at = _read_state(db, "synced_at")
+        return LibraryStatus(
+            pages, withdrawn, passages, embedded, pending, float(synced_at) if synced_at else None
+        )
+
+    def count_passages(self) -> dict[str, int]:
+        """Return how many passages each page has."""
+        with self.open_database() as db:
+            return dict(db.execute("SELECT path, COUNT(*) FROM passages GROUP BY path").fetchall())
+
+    # --- vectors ---
+
+    def list_unembedded(self, limit: int) -> list[tuple[str, str]]:
+        """Return ids and texts of passages that have no vector yet."""
+        with self.open_database() as db:
+            rows = db.execute(
+                "SELECT id, searched_text FROM passages WHERE vector IS NULL LIMIT ?", (limit,)
+            )
+            return [(id, text) for id, text in rows]
+
+    def put_vectors(self, ids: Sequence[str], vectors: np.ndarray, embedding: str) -> None:
+        """Store vectors; those of another model go, since the two must not be mixed."""
+        with self._write() as db:
+            if _read_state(db, "embedding") != embedding:
+                db.execute("UPDATE passages SET vector = NULL")
+                _write_state(db, "embedding", embedding)
+            db.executemany(
+                "UPDATE passages SET vector = ? WHERE id = ?",
+                [
+                    (np.asarray(vector, "<f4").tobytes(), id)
+                    for id, vector in zip(ids, vectors, strict=True)
+                ],
+            )
+
+    def read_state(self, key: str) -> str | None:
+        with self.open_database() as db:
+            return _read_state(db, key)
+
+    @contextmanager
+    def open_database(self) -> Iterator[Database]:
+        try:
+            with self._connections.connection() as db:
+                yield db
+        except sqlite3.Error as error:
+            raise StorageFailed(
+                f"The offline copy of the guidance cannot be used: {error}"
+            ) from error
+
+    @contextmanager
+    def _write(self) -> Iterator[Database]:
+        """Enclose one change, which every reader sees by the number of the generation."""
+        with self.open_database() as db, db.transaction():
+            _write_state(db, "generation", int(_read_state(db, "generation") or 0) + 1)
+            yield db
+
+    def _connect(self) -> Database:
+        return connect(self._path, any_thread=True)
+
+
+class PassageCollection(ChunkCollection):
+    """The passages of a library as the engine's index reads them; a sync alone writes them."""
+
+    def __init__(self, library: GuidanceLibrary) -> None:
+        self._library = library
+
+    def get(
+        self,
+        ids: Sequence[str] | None = None,
+        where: Filter | None = None,
+        vectors: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Chunks:
+        """Return passages by id, by path or all; with vectors, only those that have one."""
+        conditions: list[str] = ["vector IS NOT NULL"] if vectors else []
+        values: list[str | int] = []
+        if ids is not None:
+            conditions.append(f"id IN ({','.join('?' * len(ids))})")
+            values += ids
+        for condition in flatten(where):
+            assert isinstance(condition, In)
+            conditions.append(f"{condition.field} IN ({','.join('?' * len(condition.values))})")
+            values += map(str, condition.values)
+        where_clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        with self._library.open_database() as db:
+            rows = db.execute(
+                "SELECT id, searched_text, path, start, stop, heading, anchor, vector "
+                f"FROM passages {where_clause} ORDER BY id LIMIT ? OFFSET ?",
+                (*values, -1 if limit is None else limit, offset),
+            ).fetchall()
+        metadatas: list[Metadata] = [
+            {"path": row[2], "start": row[3], "stop": row[4], "heading": row[5], "anchor": row[6]}
+            for row in rows
+        ]
+        matrix = np.empty((0, 0), "f4")
+        if vectors and rows:
+            matrix = np.stack([np.frombuffer(row[7], "<f4") for row in rows])
+        return Chunks([row[0] for row in rows], [row[1] for row in rows], metadatas, matrix)
+
+    def count(self) -> int:
+        """Return how many passages there are."""
+        return self._library.status().passages
+
+    @property
+    def generation(self) -> int:
+        """A number that every change of the library raises."""
+        return int(self._library.read_state("generation") or 0)
+
+    @property
+    def embedding(self) -> str | None:
+        """Identity of the model that made the vectors; None before the first vector."""
+        return self._library.read_state("embedding")
+
+    def claim_embedding(self, embedding: str) -> None:
+        """Raise `EmbeddingMismatch` when another model made the vectors."""
+        if self.embedding not in (None, embedding):
+            raise EmbeddingMismatch(
+                f"The vectors of the guidance were made by {self.embedding}, and {embedding} is "
+                "what runs now: `readingroom guidance sync` makes them anew.",
+                held=self.embedding,
+                running=embedding,
+            )
+
+
+def _make_stored_page(row: tuple[object, ...]) -> StoredPage:
+    path, content, etag, listed_timestamp, withdrawn, fetched_at, checked_at = row
+    return StoredPage(
+        str(path),
+        zlib.decompress(content),  # type: ignore[arg-type]
+        etag,  # type: ignore[arg-type]
+        listed_timestamp,  # type: ignore[arg-type]
+        bool(withdrawn),
+        fetched_at,  # type: ignore[arg-type]
+        checked_at,  # type: ignore[arg-type]
+    )
+
+
+def _read_state(db: Database, key: str) -> str | None:
+    row = db.execute("SELECT value FROM state WHERE key = ?", (key,)).fetchone()
+    return row[0] if row else None
+
+
+def _write_state(db: Database, key: str, value: object) -> None:
+    db.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (key, str(value)))

@@ -1,0 +1,141 @@
+"""Searches of GOV.UK: parameters made from a caller's filters, and results read from the answer."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import to_json
+
+from readingroom.bases.guidance.models import Hit, make_guidance_id
+from readingroom.bases.guidance.pages.page import ORGANISATION
+from readingroom.bases.guidance.pages.values import is_plain_path, make_website_url
+from readingroom.core.errors import InvalidArguments
+from readingroom.net.errors import UpstreamParameterError
+from readingroom.net.upstream import QueryParams
+
+# Without this list GOV.UK's search sends many fields that nobody here reads.
+_SEARCH_FIELDS = (
+    "content_id",
+    "content_store_document_type",
+    "description",
+    "link",
+    "public_timestamp",
+    "title",
+)
+
+# The form of GOV.UK's own slugs: nothing else can match, or break out of a parameter.
+_Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$")]
+_Slugs = _Slug | Annotated[list[_Slug], Field(min_length=1, max_length=20)]
+
+
+class _Filters(BaseModel):
+    """The filters that a search accepts; any other is rejected by name."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    organisation: _Slugs = ORGANISATION
+    organisations: _Slugs = ORGANISATION
+    format: _Slugs | None = None
+    document_type: _Slugs | None = None
+    public_timestamp_from: date | None = None
+    public_timestamp_to: date | None = None
+
+
+def make_scope_params(result_count: int, start: int) -> list[tuple[str, str]]:
+    """Return the parameters of every search, whatever the caller wants."""
+    return [
+        ("filter_organisations", ORGANISATION),
+        ("count", str(result_count)),
+        ("start", str(start)),
+        *(("fields", name) for name in _SEARCH_FIELDS),
+    ]
+
+
+def translate_filters(given_filters: Mapping[str, Any]) -> QueryParams:
+    """Return the caller's filters as GOV.UK names them; raise `UpstreamParameterError`."""
+    try:
+        # By way of JSON: strict mode takes a date from a JSON string, not from a Python one.
+        filters = _Filters.model_validate_json(to_json(given_filters))
+    except ValidationError as error:
+        problems = InvalidArguments.from_validation_error(error).errors
+        names = "; ".join(f"{problem['field']}: {problem['message']}" for problem in problems)
+        raise UpstreamParameterError(
+            f"These filters cannot be used: {names}", known_filters=sorted(_Filters.model_fields)
+        ) from error
+    for organisations in (filters.organisation, filters.organisations):
+        if set(_as_list(organisations)) != {ORGANISATION}:
+            raise UpstreamParameterError(
+                f"Only guidance of {ORGANISATION} can be searched in this base",
+                organisation=ORGANISATION,
+            )
+    return [
+        *(("filter_format", name) for name in _as_list(filters.format)),
+        *(("filter_content_store_document_type", name) for name in _as_list(filters.document_type)),
+        *_format_period(filters.public_timestamp_from, filters.public_timestamp_to),
+    ]
+
+
+def _as_list(names: str | list[str] | None) -> list[str]:
+    if names is None:
+        return []
+    return [names] if isinstance(names, str) else names
+
+
+def _format_period(first_day: date | None, last_day: date | None) -> QueryParams:
+    bounds = [f"{end}:{day}" for end, day in (("from", first_day), ("to", last_day)) if day]
+    return [("filter_public_timestamp", ",".join(bounds))] if bounds else []
+
+
+def group_params(params: QueryParams) -> dict[str, list[str]]:
+    """Return the values of each parameter, by name."""
+    values: dict[str, list[str]] = {}
+    for name, value in params:
+        values.setdefault(name, []).append(value)
+    return values
+
+
+def group_by_name(params: QueryParams) -> dict[str, list[str]]:
+    """Return the values of each filter, by the name that callers know."""
+    groups = group_params(params).items()
+    return {name.removeprefix("filter_"): values for name, values in groups}
+
+
+def parse_hits(response: Mapping[str, Any]) -> list[Hit]:
+    """Return the results that can be cited."""
+    results = response.get("results")
+    hits = (
+        _parse_hit(search_result)
+        for search_result in results or []
+        if isinstance(search_result, Mapping)
+    )
+    return [hit for hit in hits if hit is not None]
+
+
+def _parse_hit(search_result: Mapping[str, Any]) -> Hit | None:
+    """Return a search result as a hit; None where it has no title or no link to cite."""
+    title, link = _get_text(search_result, "title"), _get_text(search_result, "link")
+    url = make_website_url(link) if link else None
+    if not title or not link or not url:
+        return None
+    # The search also returns pages of other sites, which only have an address.
+    path = link if is_plain_path(link) else None
+    return Hit(
+        title=title,
+        url=url,
+        summary=_get_text(search_result, "description") or "",
+        public_updated_at=_get_text(search_result, "public_timestamp"),
+        path=path,
+        id=make_guidance_id(path) if path else None,
+        document_type=_get_text(search_result, "content_store_document_type"),
+        passage=None,
+        section=None,
+        score=None,
+        withdrawn=None,
+        change_note=None,
+    )
+
+
+def _get_text(search_result: Mapping[str, Any], name: str) -> str | None:
+    value = search_result.get(name)
+    return value if isinstance(value, str) and value else None

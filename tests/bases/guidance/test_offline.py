@@ -1,0 +1,363 @@
+"""The offline copy: fetched politely and once, resumed after a kill, asked when GOV.UK is down."""
+
+import collections
+import copy
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from readingroom.bases.guidance.offline.answers import OfflineGuidance
+from readingroom.bases.guidance.offline.index import OfflineIndex
+from readingroom.bases.guidance.offline.library import GuidanceLibrary, PendingPage
+from readingroom.bases.guidance.offline.sync import LIST_SIZE, GuidanceSync, SyncSummary
+from readingroom.bases.guidance.pages.page import GovukPage
+from readingroom.core.progress import no_progress
+from readingroom.demo.govuk import Item, sample_items
+from readingroom.net.limiter import SlidingWindow
+from readingroom.net.metrics import UpstreamMetrics
+from readingroom.net.upstream import UpstreamClient
+from tests.conftest import SHARED
+from tests.requirements import requirement
+from tests.support.govuk import RETURN, Clock, Upstream, asking, emulating, nobody
+from tests.support.kit import body
+from tests.support.model import EMBEDDER, WordEmbedder
+from tests.support.questions import read_questions
+
+pytestmark = pytest.mark.anyio
+
+EMULATED: Any = WordEmbedder()
+
+
+def make_items(count: int) -> dict[str, Item]:
+    """Return pages varied from the sample's, each of another day."""
+    readable = [
+        item
+        for item in sample_items().values()
+        if item["schema_name"] in ("detailed_guide", "answer", "news_article")
+        and not item.get("withdrawn_notice")
+        and item["links"]["organisations"][0]["base_path"].endswith("/charity-commission")
+    ]
+    items = {}
+    for number in range(count):
+        item = copy.deepcopy(readable[number % len(readable)])
+        item["base_path"] = f"/guidance/page-{number}"
+        item["title"] = f"{item['title']}, part {number}"
+        item["public_updated_at"] = f"20{10 + number // 300}-{1 + number % 12:02}-01T00:00:00Z"
+        item["details"]["change_history"] = [
+            {"public_timestamp": item["public_updated_at"], "note": f"Change number {number}."}
+        ]
+        items[item["base_path"]] = item
+    return items
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    with emulating(make_items(LIST_SIZE + 30)) as running:
+        running.emulator.lists_total = running.emulator.lists_withdrawn = False
+        yield running
+
+
+async def synchronize(
+    url: str, folder: Path, clock: Clock | None = None, check_all: bool = False
+) -> SyncSummary:
+    clock = clock or Clock()
+    client = UpstreamClient(
+        url,
+        SlidingWindow(10, clock=clock, sleep=clock.sleep),
+        UpstreamMetrics(),
+        now=clock,
+        sleep=clock.sleep,
+    )
+    library = GuidanceLibrary(folder)
+    try:
+        return await GuidanceSync(library, client, EMULATED, no_progress, clock.sleep).run(
+            check_all
+        )
+    finally:
+        await client.close()
+        library.close()
+
+
+def content_requests(upstream: Upstream) -> collections.Counter[str]:
+    paths = [path.removeprefix("/api/content") for path in upstream.paths()]
+    return collections.Counter(path for path in paths if not path.startswith("/api/"))
+
+
+@requirement("guidance:offline")
+async def test_every_page_is_fetched_once_and_within_the_budget(
+    upstream: Upstream, tmp_path: Path
+) -> None:
+    await check_first_sync(upstream, tmp_path)
+
+
+@pytest.mark.full
+@requirement("guidance:offline")
+async def test_a_thousand_pages_are_fetched_once_and_within_the_budget(tmp_path: Path) -> None:
+    with emulating(make_items(1000)) as upstream:
+        upstream.emulator.lists_total = upstream.emulator.lists_withdrawn = False
+        await check_first_sync(upstream, tmp_path)
+        await check_second_sync(upstream, tmp_path)
+
+
+@requirement("guidance:offline")
+async def test_the_second_sync_fetches_changed_pages_only(
+    upstream: Upstream, tmp_path: Path
+) -> None:
+    await synchronize(upstream.url, tmp_path)
+    await check_second_sync(upstream, tmp_path)
+
+
+async def check_first_sync(upstream: Upstream, folder: Path) -> None:
+    """The first sync, with every twentieth request refused; its times are those of our clock."""
+    clock = Clock()
+    sent_at: list[float] = []
+
+    async def refuse_some(request: Request, response: Response) -> Response:
+        sent_at.append(clock.now)
+        if len(sent_at) % 20 == 0:
+            return JSONResponse({}, 429, {"Retry-After": "2"})
+        return response
+
+    upstream.emulator.fault = refuse_some
+    summary = await synchronize(upstream.url, folder, clock)
+    upstream.emulator.fault = None
+
+    paths = set(upstream.emulator.items)
+    assert summary.fetched == len(paths)
+    requests = content_requests(upstream)
+    assert set(requests) == paths
+    refused = len(sent_at) // 20
+    assert sum(requests.values()) <= len(paths) + refused
+    assert all(
+        later - earlier >= 1.0 for earlier, later in zip(sent_at, sent_at[10:], strict=False)
+    )
+    status = GuidanceLibrary(folder).status()
+    assert status.pages == len(paths)
+    assert status.pending == 0
+    assert status.embedded == status.passages > len(paths)
+    assert status.synced_at is not None
+
+
+async def check_second_sync(upstream: Upstream, folder: Path) -> None:
+    items = upstream.emulator.items
+    changed, withdrawn, gone, new = (
+        "/guidance/page-3",
+        "/guidance/page-5",
+        "/guidance/page-7",
+        "/new",
+    )
+    items[changed]["public_updated_at"] = "2026-01-01T00:00:00Z"
+    items[changed]["details"]["body"] = "<p>Trustees must now wear hats.</p>"
+    items[withdrawn]["withdrawn_notice"] = {"explanation": "<p>Old.</p>", "withdrawn_at": "2026"}
+    del items[gone]
+    items[new] = {**copy.deepcopy(items[changed]), "base_path": new}
+    upstream.emulator.seen.clear()
+
+    summary = await synchronize(upstream.url, folder)
+
+    assert set(content_requests(upstream)) == {changed, withdrawn, gone, new}
+    assert set(content_requests(upstream).values()) == {1}
+    assert (summary.fetched, summary.removed) == (3, 1)
+    library = GuidanceLibrary(folder)
+    stored = library.read_page(withdrawn)
+    assert stored
+    assert stored.is_withdrawn
+    assert library.read_page(gone) is None
+    upstream.emulator.seen.clear()
+    assert (await synchronize(upstream.url, folder)).fetched == 0
+    assert content_requests(upstream) == {}
+
+
+async def test_asked_for_everything_it_asks_conditionally(
+    upstream: Upstream, tmp_path: Path
+) -> None:
+    await synchronize(upstream.url, tmp_path)
+    upstream.emulator.items["/guidance/page-9"]["title"] = "Changed without a new date"
+    upstream.emulator.seen.clear()
+    summary = await synchronize(upstream.url, tmp_path, check_all=True)
+    assert summary.fetched == 1
+    assert summary.unchanged == len(upstream.emulator.items) - 1
+    requests = [seen for seen in upstream.emulator.seen if seen.path.startswith("/api/content")]
+    assert all(seen.headers.get("if-none-match") for seen in requests)
+
+
+@requirement("guidance:offline")
+async def test_a_sync_that_is_killed_goes_on_where_it_stopped(
+    upstream: Upstream, tmp_path: Path
+) -> None:
+    """The process is killed while GOV.UK keeps it waiting; no page that it had is fetched again."""
+    has_arrived, may_answer = threading.Event(), threading.Event()
+    answered = 0
+
+    async def hang_at_the_fortieth(request: Request, response: Response) -> Response:
+        nonlocal answered
+        answered += request.url.path.startswith("/api/content")
+        if answered == 40 and not may_answer.is_set():
+            has_arrived.set()
+            await anyio.to_thread.run_sync(may_answer.wait)
+        return response
+
+    upstream.emulator.fault = hang_at_the_fortieth
+    environment = {
+        "GOVUK_BASE_URL": upstream.url,
+        "READINGROOM_DATA": str(tmp_path),
+        "EMBEDDING_MODEL_DIR": str(tmp_path / "no-model"),
+        "RATE_LIMIT_PER_SECOND": "1000",
+        "READINGROOM_GOVUK_TIMEOUT_SECONDS": "120",
+        "PATH": "/usr/bin:/bin",
+    }
+    command = [sys.executable, "-m", "readingroom", "guidance", "sync", "--json"]
+
+    def run_until_killed() -> None:
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
+            assert has_arrived.wait(120)
+            process.kill()
+
+    try:
+        await anyio.to_thread.run_sync(run_until_killed)
+    finally:
+        may_answer.set()
+    stored = GuidanceLibrary(tmp_path / "guidance").status().pages
+    assert stored == 39
+
+    summary = await synchronize(upstream.url, tmp_path / "guidance")
+
+    assert summary.resumed
+    assert summary.fetched == len(upstream.emulator.items) - stored
+    # The one that was under way is asked for again, and no other.
+    assert sum(content_requests(upstream).values()) == len(upstream.emulator.items) + 1
+    listings = [seen for seen in upstream.emulator.seen if seen.path == "/api/search.json"]
+    assert len(listings) == 2
+
+
+@pytest.fixture
+async def copied(tmp_path: Path) -> OfflineGuidance:
+    """The sample's pages as an offline copy."""
+    with emulating() as upstream:
+        await synchronize(upstream.url, tmp_path)
+    return OfflineGuidance(GuidanceLibrary(tmp_path), EMULATED, max_days=30)
+
+
+async def call(url: str, offline: OfflineGuidance | None, tool: str, **arguments: Any) -> Any:
+    async with asking(url, offline=offline, timeout=2.0) as client:
+        return body(await client.call_tool(tool, arguments))
+
+
+@requirement("guidance:offline")
+@pytest.mark.parametrize("mode", ["live", "auto", "offline"])
+async def test_when_govuk_is_down_a_search_gives_passages_with_their_age(
+    copied: OfflineGuidance, mode: str
+) -> None:
+    with nobody() as url:
+        found = await call(
+            url, copied, "search_guidance", query="annual return deadline", mode=mode
+        )
+    best = found["results"][0]
+    assert best["path"] == RETURN
+    assert best["passage"]
+    assert 0 <= best["score"] <= 1
+    assert found["offline"]["pages"] > 20
+    assert found["cache"]["age_s"] == found["offline"]["age_s"] >= 0
+    codes = [warning["code"] for warning in found["warnings"]]
+    assert codes == (["STALE_CACHE_SERVED"] if mode == "live" else [])
+
+
+@requirement("guidance:offline")
+async def test_when_govuk_is_down_a_page_is_read_from_the_copy_and_marked(
+    copied: OfflineGuidance,
+) -> None:
+    with nobody() as url:
+        page = await call(url, copied, "get_content_by_path", path=RETURN)
+    assert page["content"] == sample_items()[RETURN]
+    assert page["cache"]["stale"] is True
+    assert [warning["code"] for warning in page["warnings"]] == ["STALE_CACHE_SERVED"]
+
+
+async def test_a_copy_that_is_too_old_does_not_answer(tmp_path: Path) -> None:
+    with emulating() as upstream:
+        await synchronize(upstream.url, tmp_path)
+    offline = OfflineGuidance(GuidanceLibrary(tmp_path), EMULATED, max_days=0)
+    with nobody() as url:
+        error = (await call(url, offline, "get_content_by_path", path=RETURN))["error"]
+    assert error["code"] == "UPSTREAM_UNAVAILABLE"
+
+
+async def test_without_a_copy_offline_says_how_to_make_one_and_makes_nothing(
+    tmp_path: Path,
+) -> None:
+    offline = OfflineGuidance(GuidanceLibrary(tmp_path / "guidance"), EMULATED, max_days=30)
+    with nobody() as url:
+        told = await call(url, offline, "search_guidance", query="reserves", mode="offline")
+    assert "readingroom guidance sync" in told["error"]["message"]
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_what_changed_since_a_day_comes_with_its_note(
+    upstream: Upstream, tmp_path: Path
+) -> None:
+    await synchronize(upstream.url, tmp_path)
+    offline = OfflineGuidance(GuidanceLibrary(tmp_path), EMULATED, max_days=30)
+    live = await call(upstream.url, offline, "recent_changes", since="2010-12-01", page_size=100)
+    assert live["offline"] is None
+    assert live["changes"][0]["change_note"].startswith("Change number ")
+    with nobody() as url:
+        down = await call(url, offline, "recent_changes", since="2010-12-01", page_size=100)
+    assert {hit["path"] for hit in down["changes"]} == {hit["path"] for hit in live["changes"]}
+    assert down["offline"]["age_s"] >= 0
+    assert down["changes"][0]["change_note"].startswith("Change number ")
+
+
+async def test_a_reader_sees_what_another_process_has_synchronized(tmp_path: Path) -> None:
+    items = make_items(5)
+    with emulating(items) as upstream:
+        await synchronize(upstream.url, tmp_path)
+        index = OfflineIndex(GuidanceLibrary(tmp_path), EMULATED)
+        assert not any(passage.path == "/new" for passage in index.search("hats", 10)[0])
+        new = copy.deepcopy(items["/guidance/page-1"])
+        new |= {"base_path": "/new", "title": "Hats", "details": {"body": "<p>Wear hats.</p>"}}
+        upstream.emulator.items["/new"] = new
+        await synchronize(upstream.url, tmp_path)
+        (first, *_), _ = index.search("hats", 10)
+    assert first.path == "/new"
+    index.close()
+
+
+@pytest.mark.data
+@pytest.mark.full
+@requirement("guidance:offline")
+def test_the_right_page_is_found_first_for_four_questions_in_five(tmp_path: Path) -> None:
+    library = GuidanceLibrary(tmp_path)
+    library.create()
+    paths = {}
+    for file in sorted((SHARED / "guidance" / "examples").glob("*/frontend/*.json")):
+        raw = file.read_bytes()
+        page = GovukPage(json.loads(raw))
+        paths[str(file.relative_to(SHARED))] = page.path
+        if page.content["schema_name"] not in ("redirect", "gone"):
+            library.put_page(page, raw, None, PendingPage(page.path, None, None), 0.0)
+    while passages := library.list_unembedded(64):
+        vectors = EMBEDDER.embed_batch([text for _, text in passages])
+        library.put_vectors([id for id, _ in passages], vectors, EMBEDDER.identity)
+    index = OfflineIndex(library, EMBEDDER)
+    asked = found_first = 0
+    for question in read_questions("guidance"):
+        right = {paths[document] for document, _ in question.answers if document in paths}
+        if question.kind == "answerable" and right:
+            passages_found, _ = index.search(question.question, 10)
+            asked += 1
+            found_first += bool(passages_found) and passages_found[0].path in right
+    index.close()
+    assert asked >= 80
+    assert found_first / asked >= 0.80
