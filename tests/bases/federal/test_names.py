@@ -352,9 +352,10 @@ async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registri
         (schema,) = [one["inputSchema"] for one in listed if one["name"] == "resolve_entity"]
         live = ask.base.service.store.read_now(store.list_stored_sources)
         assert schema["properties"]["entity_type"]["enum"] == [
-            one.path for one in live if one.shape is Shape.REGISTRY
+            *(source.path for source in live if source.has_names),
+            "agencies",
         ]
-        for wrong in ("bills", "saps", "nonsense"):
+        for wrong in ("amendments", "saps", "nonsense"):
             told = await ask.rpc(
                 "tools/call",
                 {"name": "resolve_entity", "arguments": {"query": "x", "entity_type": wrong}},
@@ -375,7 +376,7 @@ async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registri
             assert (await ask.record(f"/{source.path}", q="nobody at all"))["results"] == []
             dashed = {"query": "nobody at all", "entity_type": source.path.replace("-", "_")}
             assert (await ask.answer("resolve_entity", **dashed))["source"] == source.name
-        assert (await ask.get("/bills", q="rail")).status_code == 422
+        assert (await ask.get("/amendments", q="rail")).status_code == 422
 
 
 @requirement("federal:D")

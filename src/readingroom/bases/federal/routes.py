@@ -48,7 +48,6 @@ from readingroom.bases.federal.schema.sources import (
     MEMBER_VOTES,
     SOURCES,
     RecordTable,
-    Shape,
     Source,
 )
 from readingroom.bases.federal.schema.values import AnyType, HouseOrSenate, Party, RecordOf, State
@@ -265,6 +264,7 @@ def router(service: FederalService) -> APIRouter:
         _add_links(routes, service, source)
     _add_search(routes, service)
     _add_member_votes(routes, service)
+    _add_agencies(routes, service)
     for source in SOURCES:
         _add_list(routes, service, source)
     return routes
@@ -304,7 +304,7 @@ def _add_changes(routes: APIRouter, service: FederalService) -> None:
 
 
 def _add_list(routes: APIRouter, service: FederalService, source: Source) -> None:
-    registry = source.shape is Shape.REGISTRY
+    registry = source.has_names
     question_model = create_model(
         f"List{source.record.__name__}",
         __base__=(
@@ -329,6 +329,17 @@ def _add_list(routes: APIRouter, service: FederalService, source: Source) -> Non
         operation_id=f"list_{source.name}",
         summary=f"List {source.path}, newest first",
     )
+
+
+def _add_agencies(routes: APIRouter, service: FederalService) -> None:
+    @routes.get("/agencies", tags=["federal-register"])
+    async def agencies(
+        q: Annotated[NonBlankText, Query(min_length=1, max_length=300)],
+        limit: Limit = MOST_LIKELY,
+        cursor: Cursor = None,
+    ) -> Resolved:
+        """The agencies that a name may mean, as loaded documents name them."""
+        return await service.resolve_agency(q, limit, cursor)
 
 
 def _add_member_votes(routes: APIRouter, service: FederalService) -> None:

@@ -29,7 +29,7 @@ from readingroom.bases.federal.models import (
     SearchAnswer,
     WitnessPage,
 )
-from readingroom.bases.federal.names import resolver
+from readingroom.bases.federal.names import agencies, resolver
 from readingroom.bases.federal.names.citations import find_cited_id
 from readingroom.bases.federal.names.filter_values import (
     describe_reading,
@@ -383,6 +383,28 @@ class FederalService:
                 loaded_up_to=loaded_up_to,
                 filters_read=describe_reading(row_filter.filters, stored_filter.filters),
                 **lists.build_next_page_fields("names", (end,) if end < len(matches) else None),
+            )
+
+        return await self.store.read(read)
+
+    async def resolve_agency(self, query: str, limit: int, cursor: str | None) -> Resolved:
+        """Return the agencies that a name may mean, as loaded documents name them."""
+        (start,) = cursors.decode(agencies.AGENCIES, cursor, int) or (0,)
+        end = start + limit
+
+        def read(db: Database) -> Resolved:
+            with db.snapshot():
+                matches = agencies.resolve_agency(db, query)
+                progress = store.read_progress(db, BY_NAME["federal_register"])
+            return Resolved(
+                results=[match.to_record() for match in matches[start:end]],
+                total=len(matches),
+                query=query,
+                source=agencies.AGENCIES,
+                loaded_up_to=progress.loaded_up_to,
+                **lists.build_next_page_fields(
+                    agencies.AGENCIES, (end,) if end < len(matches) else None
+                ),
             )
 
         return await self.store.read(read)

@@ -26,6 +26,7 @@ from readingroom.bases.federal.models import (
     Search,
     SearchAnswer,
 )
+from readingroom.bases.federal.names.agencies import AGENCIES
 from readingroom.bases.federal.query.aggregate_models import (
     Buckets,
     Count,
@@ -49,7 +50,6 @@ from readingroom.bases.federal.query.dossier_models import (
 from readingroom.bases.federal.schema.records import Bill, Committee, Legislator
 from readingroom.bases.federal.schema.sources import (
     RecordTable,
-    Shape,
     Source,
     find_registry,
     find_table,
@@ -251,12 +251,15 @@ def _resolution(service: FederalService) -> Tool:
         """Find out who or what is meant by a name, and its official id or code, when all you have
         is a name that is partial, a nickname, noisy or misspelt. Which senator, congressman or
         congresswoman is that, what is the bioguide id of a member by this name (Sen. Markey from
-        Mass, AOC)? What is the code of this committee or subcommittee (House Ag, Ways & Means)? Can
-        you identify a hearing, docket, topic, staffer, lobbying client or firm called something
-        like this, whose number you do not remember? Typos, initials, swapped words, states and
-        chambers are understood. Returns full records, the likeliest first, each with a score and
-        why. For what documents say on a subject use `search`.
+        Mass, AOC) or in this post (Speaker, chair of Ways and Means)? What is the code of this
+        committee or subcommittee (House Ag, Ways & Means)? Can you identify a bill by its popular
+        name, an agency, hearing, docket, topic, staffer, lobbying client or firm called something
+        like this? Typos, initials, swapped words, states and chambers are understood. Returns full
+        records, the likeliest first, each with a score and why. For what documents say on a subject
+        use `search`.
         """
+        if question.entity_type.strip().lower() in (AGENCIES, "agency"):
+            return await service.resolve_agency(question.query, question.limit, question.cursor)
         source = find_registry(question.entity_type)
         row_filter = parse_filters(source.table, question.filters)
         return await service.resolve(
@@ -265,7 +268,8 @@ def _resolution(service: FederalService) -> Tool:
 
     def choices() -> dict[str, list[str]]:
         live = service.store.read_now(store.list_stored_sources)
-        return {"entity_type": [source.path for source in live if source.shape is Shape.REGISTRY]}
+        named = [source.path for source in live if source.has_names]
+        return {"entity_type": [*named, AGENCIES]}
 
     return make_tool(resolve_entity, title="Resolve a name", choices=choices)
 

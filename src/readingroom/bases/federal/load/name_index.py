@@ -7,6 +7,15 @@ from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.records import Record
 from readingroom.storage.database import Database
 
+_MAX_TITLES = 12
+"""An omnibus bill has hundreds of short titles, most of them of its parts."""
+
+
+def list_titles(record: Record) -> list[str]:
+    """Return the names of a bill: its title and its first short titles."""
+    short_titles: Sequence[str] = getattr(record, "short_titles", ())
+    return [record.title, *short_titles[:_MAX_TITLES]]
+
 
 class NameIndex:
     """The table of names and its trigram index, written in the transaction of its caller."""

@@ -13,7 +13,7 @@ from readingroom.bases.federal.load import coverage
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.load.completeness import check_removals
 from readingroom.bases.federal.load.merging import merge_fields
-from readingroom.bases.federal.load.name_index import NameIndex
+from readingroom.bases.federal.load.name_index import NameIndex, list_titles
 from readingroom.bases.federal.load.revisions import (
     format_writer_mark,
     is_newer,
@@ -392,11 +392,11 @@ class Writer:
         )
         if not entry.partial:
             self._put_children(entry)
-        if BY_NAME[record.source].shape is Shape.REGISTRY:
+        if BY_NAME[record.source].has_names:
             if stored is not None:
                 self._names.forget(record.id)
-            self._names.put_all(record, entry.names)
-        elif entry.head:
+            self._names.put_all(record, entry.names or list_titles(record))
+        if entry.head and BY_NAME[record.source].shape is not Shape.REGISTRY:
             self._search.put_head(record, entry.head, entry, stored)
         if not entry.partial:
             self._put_links(entry, format_id, stored)

@@ -12,6 +12,11 @@ from typing import Any, NoReturn
 
 from readingroom.bases.federal.filters import RowFilter, build_row_filter
 from readingroom.bases.federal.names import resolver
+from readingroom.bases.federal.names.agencies import (
+    fold_agency,
+    list_initials,
+    match_abbreviation,
+)
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.ids import parse_federal_id
@@ -295,11 +300,11 @@ def _is_only_current(likely: Sequence[resolver.EntityMatch]) -> bool:
 def _match_text(db: Database, name: str, text: str, stored: Sequence[str]) -> tuple[str, ...]:
     """Return the stored values that a text means; raise InvalidArguments if there is none."""
     meant = _expand_alias(db, name, text)
-    fold_value = _fold_agency if name == "agency" else _fold_value
+    fold_value = fold_agency if name == "agency" else _fold_value
     folded = fold_value(meant)
     if equal := tuple(value for value in stored if fold_value(value) == folded):
         return equal
-    if name == "agency" and (matching := _match_abbreviation(meant, stored)):
+    if name == "agency" and (matching := match_abbreviation(meant, stored)):
         return matching
     containing = _find_containing(meant, stored)
     is_one_value = len({fold_value(value) for value in containing}) == 1
@@ -333,35 +338,6 @@ def _fold_value(text: str) -> str:
     return "".join(word for word in fold.fold_all_words(text) if word != "and")
 
 
-_AGENCY_KINDS = frozenset(
-    ("and", "bureau", "department", "dept", "for", "of", "office", "the", "us")
-)
-
-
-def _fold_agency(text: str) -> str:
-    """Return what tells agencies apart: `Labor Department` is the Department of Labor."""
-    words = fold.fold_all_words(text)
-    return " ".join(sorted(set(words) - _AGENCY_KINDS) or words)
-
-
-def _match_abbreviation(text: str, stored: Iterable[str]) -> tuple[str, ...]:
-    """Return the values whose initials the letters of a text are: `DOT`, `HHS`, `FERC`."""
-    letters = text.replace(".", "").lower()
-    if not (letters.isalpha() and 2 <= len(letters) <= 6):
-        return ()
-    matching = [value for value in stored if letters in _list_initials(value)]
-    return tuple(matching) if len({_fold_agency(value) for value in matching}) == 1 else ()
-
-
-def _list_initials(name: str) -> set[str]:
-    words = fold.fold_all_words(name)
-    small = fold.load_vocabulary().stopwords
-    strong = [word for word in words if word not in small]
-    with_of = [word for word in words if word not in ("the", "and", "for")]
-    without_kind = [word for word in strong if word != "department"]
-    return {"".join(word[0] for word in chosen) for chosen in (strong, with_of, without_kind)}
-
-
 def _find_containing(text: str, stored: Iterable[str]) -> list[str]:
     """Return the values that have all words of a text, or whose words are all in it."""
     said = set(fold.words(text))
@@ -382,7 +358,7 @@ def _list_nearest(text: str, stored: Sequence[str], containing: Sequence[str]) -
 
     def count_shared(value: str) -> tuple[bool, float]:
         own = set(fold.trigrams(_fold_value(value)))
-        letters = {piece for initials in _list_initials(value) for piece in fold.trigrams(initials)}
+        letters = {piece for initials in list_initials(value) for piece in fold.trigrams(initials)}
         closest = max(own, letters, key=lambda each: len(pieces & each) / (len(each) or 1))
         return value in containing, len(pieces & closest) / (len(pieces) + len(closest))
 

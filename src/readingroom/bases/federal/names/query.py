@@ -11,6 +11,7 @@ from readingroom.bases.federal.schema.fold import load_vocabulary
 from readingroom.bases.federal.schema.ids import BILL_TYPES
 
 _BEFORE_PLACES = ("of", "from")
+_POSSESSIVE = re.compile(r"['\u2019]s\b")
 _FISCAL_YEAR = re.compile(r"fy(\d{2}|\d{4})")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _BILL = re.compile(rf"({'|'.join(BILL_TYPES)})(\d+)")
@@ -39,9 +40,10 @@ class NameQuery:
     def parse(cls, text: str, registry: str) -> "NameQuery":
         """Return the query for a text, without stopwords unless it has no other words."""
         kinds = load_vocabulary().kinds.get(registry, frozenset())
+        plain = _POSSESSIVE.sub("", text)
         words = tuple(
             replace(word, is_record_kind=word.text in kinds)
-            for word in _add_meanings(tuple(_split_compounds(fold.fold_all_words(text))))
+            for word in _add_meanings(tuple(_split_compounds(fold.fold_all_words(plain))))
         )
         content = tuple(word for word in words if word.text not in load_vocabulary().stopwords)
         return cls(content or words)

@@ -9,6 +9,7 @@ from pydantic_core import from_json
 
 from readingroom.bases.federal.filters import RowFilter
 from readingroom.bases.federal.names.context import NameContext, get_context_fields
+from readingroom.bases.federal.names.posts import find_holders
 from readingroom.bases.federal.names.query import NameQuery
 from readingroom.bases.federal.names.scoring import (
     COMMITTEE_INITIALS,
@@ -82,6 +83,7 @@ def resolve(db: Database, source: Source, text: str, row_filter: RowFilter) -> l
             _match_candidates(db, source, query, candidates, row_filter),
             _match_popular_names(db, source, query, row_filter),
             _match_without_name(db, source, query, row_filter),
+            _match_posts(db, source, text, row_filter),
         ),
     )
     fields = get_context_fields(source.name)
@@ -236,13 +238,32 @@ def _match_without_name(
 ) -> Iterator[EntityMatch]:
     """Those who are meant when there is no name at all: `senators from Mass`, `CA-11`."""
     meanings = _find_meanings(source, query)
-    if "state" not in meanings or not all(word.meaning for word in query.words):
+    if "state" not in meanings or not all(
+        word.meaning or word.is_record_kind for word in query.words
+    ):
         return
     for id, record in _read_records(
         db, source, ("status = 'active'",), _add_filters(row_filter, meanings)
     ):
         scores, reasons = explain_words(query, query.no_matches, query.no_matches, [record])
         yield EntityMatch(id, round(combine_scores(query, scores, 1.0), 4), reasons, record)
+
+
+def _match_posts(
+    db: Database, source: Source, text: str, row_filter: RowFilter
+) -> Iterator[EntityMatch]:
+    """Those who hold or held a post: `Speaker of the House`, `chair of Ways and Means`."""
+    if source.name != "legislators":
+        return
+
+    def find_committee(name: str) -> str | None:
+        registry = BY_NAME["committees"]
+        matches = resolve(db, registry, name, RowFilter(registry.table.where, (), {}))
+        return matches[0].id if matches else None
+
+    for id, score, reason, record in find_holders(db, text, find_committee):
+        if next(_read_records(db, source, ("id = ?", id), row_filter), None):
+            yield EntityMatch(id, score, [reason], record)
 
 
 def _find_meanings(source: Source, query: NameQuery) -> dict[str, str]:

@@ -151,6 +151,11 @@ class Source:
     plan: AggregationPlan = field(default_factory=AggregationPlan)
 
     @property
+    def has_names(self) -> bool:
+        """Whether its records are found by name: registries, and bills by their short titles."""
+        return self.shape is Shape.REGISTRY or self.name == "bills"
+
+    @property
     def table(self) -> RecordTable:
         """The table of the source, to filter and count its rows."""
         filters = tuple(column.name for column in self.columns if not column.measure)
@@ -560,9 +565,9 @@ def is_source_name(name: str) -> bool:
 def find_registry(name: str) -> Source:
     """Return a registry by its name or an alias; raise InvalidArguments if it is not one."""
     source = _find(name)
-    if source is not None and source.shape is Shape.REGISTRY:
+    if source is not None and source.has_names:
         return source
-    valid = ", ".join(registry.path for registry in list_sources_of_shape(Shape.REGISTRY))
+    valid = ", ".join(named.path for named in SOURCES if named.has_names)
     problem = (
         f"{source.name} is searched with search, not by name"
         if source

@@ -1,0 +1,101 @@
+"""Who holds a post: leaders of the chambers, chairs and ranking members of committees."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic_core import from_json
+
+from readingroom.bases.federal.schema import fold
+from readingroom.bases.federal.schema.congress import format_ordinal
+from readingroom.storage.database import Database
+
+FindCommittee = Callable[[str], str | None]
+"""Returns the id of the committee that a text names, or None."""
+
+_CHAMBERS = frozenset(("house", "senate"))
+_SIDES = frozenset(("majority", "minority"))
+_FILLERS = frozenset(("current", "former", "member", "now", "present", "us", "united", "states"))
+_PARTIES = {"D": ("democratic",), "R": ("republican",)}
+_PAST_SCORE = 0.75
+_ROLES = {
+    **dict.fromkeys(("chair", "chairman", "chairwoman", "chairperson", "chairs"), "Chair"),
+    "ranking": "Ranking",
+}
+
+
+def find_holders(
+    db: Database, text: str, find_committee: FindCommittee
+) -> Iterator[tuple[str, float, str, dict[str, Any]]]:
+    """Yield who holds or held the post that a text names: id, score, reason and record."""
+    words = _list_words(text)
+    years = {word for word in words if word.isdecimal() and len(word) == 4}
+    said = frozenset(words) - years - _FILLERS
+    yield from _find_leaders(db, said, years)
+    role = next((_ROLES[word] for word in words if word in _ROLES), None)
+    if role:
+        vice = "Vice " if "vice" in said else ""
+        rest = " ".join(word for word in words if word not in {*_ROLES, *_FILLERS, "vice"})
+        committee = find_committee(rest) if rest else None
+        if committee:
+            yield from _find_chairs(db, committee, vice + role)
+
+
+def _list_words(text: str) -> list[str]:
+    codes = fold.load_vocabulary().parties
+    long_names = {"D": "democratic", "R": "republican"}
+    return [
+        long_names.get(codes.get(word, ""), word) if len(word) > 1 else word
+        for word in fold.words(text)
+    ]
+
+
+def _find_leaders(
+    db: Database, said: frozenset[str], years: set[str]
+) -> Iterator[tuple[str, float, str, dict[str, Any]]]:
+    rows = db.execute(
+        """SELECT id, record FROM legislators
+           WHERE status = 'active' AND record ->> 'leadership' <> '[]'"""
+    )
+    for row in rows if said else ():
+        record = from_json(row["record"])
+        for post in reversed(record["leadership"]):
+            if not _is_named(said, post["title"], record):
+                continue
+            start, end = post.get("start") or "", post.get("end")
+            is_meant = any(start[:4] <= year <= (end or "9999")[:4] for year in years)
+            if years and not is_meant:
+                continue
+            score = 1.0 if is_meant or (not years and end is None) else _PAST_SCORE
+            reason = f"{post['title']}, {start or '?'} to {end or 'now'}"
+            yield row["id"], score, reason, record
+            break
+
+
+def _is_named(said: frozenset[str], title: str, record: Mapping[str, Any]) -> bool:
+    """Return whether the words are a title, whose chamber or side may go without saying."""
+    words = frozenset(fold.words(title))
+    party = frozenset(_PARTIES.get(record.get("party") or "", ()))
+    unsaid, unexplained = words - said, said - words
+    allowed = _CHAMBERS | (_SIDES if unexplained & party else frozenset())
+    return unexplained <= party and unsaid <= allowed and bool(said & words - _CHAMBERS)
+
+
+def _find_chairs(
+    db: Database, committee_id: str, role: str
+) -> Iterator[tuple[str, float, str, dict[str, Any]]]:
+    """Yield the members with this role in the newest roster of a committee."""
+    rows: Sequence[Any] = db.execute(
+        """SELECT l.id, l.record, m.congress, m.record ->> 'role' AS role,
+                  c.record ->> 'title' AS committee
+           FROM committee_memberships m JOIN legislators l ON l.id = m.bioguide_id
+                JOIN committees c ON c.id = m.committee_id
+           WHERE m.committee_id = ? AND m.status = 'active' AND m.record ->> 'role' LIKE ?
+             AND m.congress = (SELECT max(congress) FROM committee_memberships
+                               WHERE committee_id = ? AND status = 'active')
+           ORDER BY m.rank""",
+        (committee_id, f"{role}%", committee_id),
+    ).fetchall()
+    for row in rows:
+        congress = format_ordinal(row["congress"])
+        reason = f"{row['role']}, {row['committee']}, {congress} Congress"
+        yield row["id"], 1.0, reason, from_json(row["record"])

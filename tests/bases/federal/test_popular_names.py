@@ -1,0 +1,144 @@
+"""Names that everybody uses: bills, posts and agencies, measured over the official files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.federal.base import asked
+
+pytestmark = [pytest.mark.anyio, pytest.mark.data]
+
+BILLS = {
+    "Inflation Reduction Act": "hr:117:5376",
+    "Build Back Better": "hr:117:5376",
+    "Build Back Better Act": "hr:117:5376",
+    "For the People Act": "hr:117:1",
+    "NDAA FY22": "hr:117:4350",
+    "2022 NDAA": "hr:117:4350",
+    "National Defense Authorization Act 2022": "hr:117:4350",
+    "PROMESA": "hr:114:5278",
+    "Puerto Rico Oversight Act": "hr:114:5278",
+    "SCRUB Act": "hr:114:1155",
+    "Bipartisan Budget Act": "hr:114:1314",
+    "WRDA 2016": "s:114:2848",
+    "Water Resources Development Act": "s:114:2848",
+    "TRUST Act": "hr:116:4907",
+    "Hearing Protection Act": "hr:115:367",
+    "Consolidated Appropriations Act 2022": "hr:117:2471",
+    "US Innovation and Competition Act": "s:117:1260",
+    "USICA": "s:117:1260",
+    "Adoptive Family Relief Act": "s:114:1300",
+    "Eugene Goodman gold medal": "s:117:35",
+    "Sports Medicine Licensure Clarity": "hr:115:302",
+    "Improving Rural Call Quality": "hr:114:2566",
+    "Women Veterans health services act": "s:114:469",
+    "Interior appropriations 2016": "hr:114:2822",
+    "construction reform act": "hr:114:3106",
+    "Inflation Reducton Act": "hr:117:5376",
+    "IRA": "hr:117:5376",
+    "rural health workforce act": "s:116:2902",
+    "breastfeeding mothers jury duty": "hr:116:5183",
+    "SAFE Banking Act": "hr:117:4350",
+    "VAWA reauthorization 2022": "hr:117:2471",
+    "TAA reauthorization": "hr:114:1314",
+}
+POSTS = {
+    "Speaker of the House": "J000299",
+    "Speaker": "J000299",
+    "House Speaker": "J000299",
+    "Senate majority leader": "T000250",
+    "Senate minority leader": "S000148",
+    "House minority leader": "J000294",
+    "House majority leader": "S001176",
+    "House majority whip": "E000294",
+    "Senate minority whip": "D000563",
+    "president pro tempore": "G000386",
+    "chair of Ways and Means": "S001195",
+    "ranking member of Ways and Means": "N000015",
+    "chair of the Senate Judiciary Committee": "G000386",
+    "chairman of House Agriculture": "T000467",
+    "ranking member House Ag": "C001119",
+    "chair of Senate Finance": "C000880",
+    "House Republican Conference Chair": "M001136",
+    "House Democratic leader": "J000294",
+    "Texas 21st district": "R000614",
+    "representative of Texas's 21st congressional district": "R000614",
+    "TX-21": "R000614",
+    "chair of Senate Banking": "S001184",
+    "Speaker of the House in 2022": "P000197",
+    "chair of HPSCI": "C001087",
+    "Majority Leader of the Senate": "T000250",
+}
+AGENCIES = {
+    "EPA": "environmental-protection-agency",
+    "FDA": "food-and-drug-administration",
+    "HHS": "department-of-health-and-human-services",
+    "Health and Human Services": "department-of-health-and-human-services",
+    "DOT": "department-of-transportation",
+    "Transportation Department": "department-of-transportation",
+    "Coast Guard": "coast-guard",
+    "USCG": "coast-guard",
+    "SEC": "securities-and-exchange-commission",
+    "FCC": "federal-communications-commission",
+    "FERC": "federal-energy-regulatory-commission",
+    "FAA": "federal-aviation-administration",
+    "CFPB": "bureau-of-consumer-financial-protection",
+    "Consumer Financial Protection Bureau": "bureau-of-consumer-financial-protection",
+    "USDA": "department-of-agriculture",
+    "Agriculture Department": "department-of-agriculture",
+    "DHS": "department-of-homeland-security",
+    "Homeland Security": "department-of-homeland-security",
+    "DOJ": "department-of-justice",
+    "Justice Department": "department-of-justice",
+    "Dept. of Energy": "department-of-energy",
+    "DOE": "department-of-energy",
+    "CMS": "centers-for-medicare-medicaid-services",
+    "Centers for Medicare and Medicaid": "centers-for-medicare-medicaid-services",
+    "CDC": "centers-for-disease-control-and-prevention",
+    "Commerce": "department-of-commerce",
+    "Interior": "department-of-the-interior",
+    "Fish & Wildlife": "fish-and-wildlife-service",
+    "FWS": "fish-and-wildlife-service",
+    "FDIC": "federal-deposit-insurance-corporation",
+    "Enviromental Protection Agency": "environmental-protection-agency",
+    "food and drug": "food-and-drug-administration",
+    "DOL": "department-of-labor",
+    "Labor": "department-of-labor",
+    "Education Department": "department-of-education",
+    "APHIS": "animal-and-plant-health-inspection-service",
+    "BIS": "bureau-of-industry-and-security",
+    "BOEM": "bureau-of-ocean-energy-management",
+    "CPSC": "consumer-product-safety-commission",
+    "ATF": "bureau-of-alcohol-tobacco-firearms-and-explosives-department-of-justice",
+}
+
+
+async def find_ranks(data: Path, entity_type: str, wanted: Mapping[str, str]) -> dict[str, int]:
+    """Return the place of each wanted record among the answers, from 1; 99 if it is not there."""
+    ranks = {}
+    async with asked(data) as ask:
+        for query, id in wanted.items():
+            answer = await ask.answer("resolve_entity", query=query, entity_type=entity_type)
+            ids = [record["id"] for record in answer["results"]]
+            ranks[query] = ids.index(id) + 1 if id in ids else 99
+    return ranks
+
+
+def share_of(ranks: Mapping[str, int], at_most: int) -> float:
+    return sum(rank <= at_most for rank in ranks.values()) / len(ranks)
+
+
+async def test_bills_are_found_by_their_popular_names(official: Path) -> None:
+    ranks = await find_ranks(official, "bills", BILLS)
+    assert share_of(ranks, 3) >= 0.9, ranks
+
+
+async def test_posts_are_found(official: Path) -> None:
+    ranks = await find_ranks(official, "legislators", POSTS)
+    assert share_of(ranks, 1) == 1.0, ranks
+
+
+async def test_agencies_are_found_by_name_and_abbreviation(official: Path) -> None:
+    ranks = await find_ranks(official, "agencies", AGENCIES)
+    assert share_of(ranks, 1) >= 0.95, ranks
