@@ -105,6 +105,10 @@ ENGINE = (
         "After any writes, failures and restarts both indexes agree with the store.",
     ),
     Requirement("engine:index:concurrent", "Readers and a writer share an index."),
+    Requirement(
+        "engine:own-models",
+        "An encoder and a cross-encoder can be named; their vectors meet no others.",
+    ),
     Requirement("engine:hybrid", "Words and meaning rank together under one filter."),
     Requirement("engine:confidence", "A score has one meaning, and an answer says how sure it is."),
     Requirement("engine:fusion", "Rankings fuse to one deterministic order, ties by id."),

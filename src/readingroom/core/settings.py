@@ -114,6 +114,18 @@ class RoomSettings(BaseModel):
         "A folder with the embedding model (model.safetensors, tokenizer.json, config.json); "
         "by default the installed weights package, else what `readingroom model install` fetched.",
     )
+    embedder: Path | None = setting(
+        None,
+        "READINGROOM_EMBEDDER",
+        "A folder with another encoder (model.onnx, tokenizer.json); an index keeps the one it was "
+        "built with, and is built anew for another.",
+    )
+    reranker: Path | None = setting(
+        None,
+        "READINGROOM_RERANKER",
+        "A folder with a cross-encoder (model.onnx, tokenizer.json) that reads the first results "
+        "of a search over all bases once more.",
+    )
     models_dir: Path | None = setting(
         None,
         "READINGROOM_MODELS_DIR",

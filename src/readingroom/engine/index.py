@@ -193,6 +193,9 @@ class EmbeddedIndex(ChunkIndex):
             self.collection.claim_embedding(self.embedder.identity)
             with self._change() as words:
                 self.collection.upsert(chunks)
+                if self._vectors is not None and not len(self._vectors):
+                    # Nothing said yet how long vectors are; the next search fills it anew.
+                    self._vectors = None
                 if self._vectors is not None:
                     self._vectors.upsert(chunks.ids, chunks.vectors, chunks.metadatas)
                 if words is not None:
@@ -241,7 +244,7 @@ class EmbeddedIndex(ChunkIndex):
         # By one side alone the others cannot come first, so they need not be read.
         depth = max(PROPOSALS, k) if order == "hybrid" else k
         by_meaning, by_words = [], []
-        if vector is not None and order != "lexical":
+        if vector is not None and order != "lexical" and len(self.vectors()):
             by_meaning = [hit.id for hit in self.vectors().search(vector, depth, where)]
         if order != "semantic":
             by_words = [hit.id for hit in self.search_words(query, depth, where)]

@@ -27,21 +27,22 @@ _K1, _B = 1.2, 0.75
 class RankingWeights:
     """How much each part counts beside the cosine, which counts 1.
 
-    Chosen on the public questions that `benchmarks/engine/quality.py` measures.
+    Chosen on the public questions, where `benchmarks/engine/quality.py` measures what such a choice
+    is worth.
     """
 
-    words: float = 0.3
+    words: float = 0.35
     """For the BM25 score as a share of the best one's."""
     coverage: float = 0.0
     """For the share of the question's words that a passage has."""
     feedback: float = 0.4
     """How far the question's vector is moved, towards the mean of `feedback_passages`."""
-    feedback_passages: int = 3
+    feedback_passages: int = 4
     expansion: float = 0.8
     """The share of the added words; a question with many words of its own gets less of it."""
     expansion_length: float = 5.0
     expansion_passages: int = 6
-    expansion_stems: int = 20
+    expansion_stems: int = 30
     unembedded: float = 0.3
     """What the cosine of a passage without a vector is taken to be, if it has none of the words."""
     unembedded_words: float = 0.4

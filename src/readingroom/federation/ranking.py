@@ -4,6 +4,7 @@ All hits are compared with the question in one pool, so that a word that every b
 little. Bases with vectors know how near their passages are; those of the others are embedded here.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice, repeat
@@ -11,10 +12,13 @@ from itertools import chain, islice, repeat
 from readingroom.core.scores import ScoreParts
 from readingroom.engine.confidence import NOTHING_CLOSE, score_relevances
 from readingroom.engine.embedding.embedder import Embedder
+from readingroom.engine.embedding.reranker import MAX_TEXTS, Reranker
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.ranking import Passage, RankingWeights, Relevance, rank_passages
 from readingroom.engine.stems import shared_stemmer
 from readingroom.protocol.search import DeskHit
+
+logger = logging.getLogger(__name__)
 
 _MAX_EMBEDDED = 20  # hits of a base without vectors that are compared by meaning
 _EMBEDDED_CHARS = 1_000  # characters of each that are embedded
@@ -49,7 +53,10 @@ _NAMED_SCORE = 0.95
 
 
 def rank_hits(
-    query: str, rankings_by_base: Sequence[Sequence[DeskHit]], embedder: Embedder
+    query: str,
+    rankings_by_base: Sequence[Sequence[DeskHit]],
+    embedder: Embedder,
+    reranker: Reranker | None = None,
 ) -> list[DeskHit]:
     """Return the hits of all bases in one order.
 
@@ -65,6 +72,8 @@ def rank_hits(
     ]
     named = [hit for hit in ranked if _is_named(query, hit)]
     others = [hit for hit in ranked if not _is_named(query, hit)]
+    if reranker is not None:
+        others = _read_again(query, others, reranker)
     ordered = _fold_same_texts([*map(_raise_score, named), *others])
     return _raise_first_hits(_spread_documents(ordered))
 
@@ -136,6 +145,29 @@ def _set_score(hit: DeskHit, relevance: Relevance, score: float) -> DeskHit:
     # A base gives so high a score only to what is called by its name.
     score = hit.score if hit.parts and hit.score >= _NAMED_SCORE else score
     return hit.model_copy(update={"score": round(score, 6), "parts": parts})
+
+
+def _read_again(query: str, ranked: Sequence[DeskHit], reranker: Reranker) -> list[DeskHit]:
+    """Return the hits with the first ones in the order of the reranker, and with its scores.
+
+    Without its model they stay as they are.
+    """
+    first, rest = ranked[:MAX_TEXTS], ranked[MAX_TEXTS:]
+    try:
+        scores = reranker.score_texts(query, [_get_text(hit) for hit in first])
+    except ModelUnavailable as error:
+        logger.warning("the first results are not read again: %s", error.message)
+        return list(ranked)
+    again = [
+        hit.model_copy(update={"score": round(score, 6)})
+        for hit, score in zip(first, scores, strict=True)
+    ]
+    again.sort(key=lambda hit: (-hit.score, hit.id))
+    lowest = again[-1].score if again else 1.0
+    return [
+        *again,
+        *(hit.model_copy(update={"score": min(hit.score, lowest)}) for hit in rest),
+    ]
 
 
 def _raise_score(hit: DeskHit) -> DeskHit:

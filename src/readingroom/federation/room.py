@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from readingroom.bases import BASES, open_bases
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.embedding.shared import embedder_for
+from readingroom.engine.embedding.shared import embedder_for, reranker_for
 from readingroom.federation import NAME
 from readingroom.federation.tools import open_desk
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
@@ -31,7 +31,9 @@ def make_desk(
     absent: Mapping[str, str] = {},
 ) -> KnowledgeBase:
     """Return the desk over bases; `address` is where this process answers, if it does."""
-    return open_desk(bases, embedder_for(settings), address, absent)
+    return open_desk(
+        bases, embedder_for(settings), address, absent, reranker=reranker_for(settings)
+    )
 
 
 def open_room(settings: RoomSettings) -> KnowledgeBase:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from readingroom.core.errors import RecordNotFound, UnknownSource, UnrecognizedId
 from readingroom.engine.confidence import judge
 from readingroom.engine.embedding.embedder import Embedder
+from readingroom.engine.embedding.reranker import Reranker
 from readingroom.federation.errors import ValidationDateUnknown
 from readingroom.federation.fan_out import FanOut, GatheredAnswers
 from readingroom.federation.models import (
@@ -40,6 +41,7 @@ class DeskService:
         embedder: Embedder,
         fan_out: FanOut,
         absent: Mapping[str, str] = {},
+        reranker: Reranker | None = None,
     ) -> None:
         """`id_prefixes` maps the first word of an id to its base; `""` stands for all others.
 
@@ -48,6 +50,7 @@ class DeskService:
         self._adapters = adapters
         self._id_prefixes = id_prefixes
         self._embedder = embedder
+        self._reranker = reranker
         self._fan_out = fan_out
         self._absence_notes = [
             Note(base=base, code=FolderInUse.code, message=reason)
@@ -71,7 +74,11 @@ class DeskService:
         gathered = await self._search_bases(bases, request, call)
         # In a thread: embedding passages takes tens of milliseconds.
         hits = await anyio.to_thread.run_sync(
-            rank_hits, question.query, list(gathered.answers.values()), self._embedder
+            rank_hits,
+            question.query,
+            list(gathered.answers.values()),
+            self._embedder,
+            self._reranker,
         )
         nearest = hits[0].citation.citation_string if hits else ""
         confidence = judge([hit.score for hit in hits], nearest)

@@ -5,6 +5,7 @@ from functools import partial
 
 from readingroom.bases import BASES
 from readingroom.engine.embedding.embedder import Embedder
+from readingroom.engine.embedding.reranker import Reranker
 from readingroom.federation import NAME
 from readingroom.federation.fan_out import FanOut
 from readingroom.federation.models import (
@@ -34,6 +35,7 @@ def open_desk(
     address: str,
     absent: Mapping[str, str] = {},
     specs: Mapping[str, BaseSpec] = BASES,
+    reranker: Reranker | None = None,
 ) -> KnowledgeBase:
     """Return the desk over open bases.
 
@@ -46,6 +48,7 @@ def open_desk(
         embedder,
         FanOut(),
         absent,
+        reranker,
     )
     return KnowledgeBase(
         name=NAME,

@@ -40,6 +40,7 @@ class HashedWords:
     """Stands in for the model: texts that share words are near each other. Nothing to install."""
 
     identity = "hashed-words/1"
+    dimensions = 384
 
     def load(self) -> None:
         """There is nothing to load."""

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from readingroom.core.lru import LRUCache
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.embedding.machine import count_cores, return_memory
+from readingroom.engine.embedding.own_model import OwnModel, load_encoder
+from readingroom.engine.embedding.session import load_tokenizer, open_session
 from readingroom.engine.embedding.weights import Weights, find_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.errors import describe_cause
@@ -51,9 +53,10 @@ log = logging.getLogger(__name__)
 class Embedder:
     """One model, loaded at the first text and shared by all threads.
 
-    `models` is where graphs are kept; `directory` names weights of the operator's own. Vectors of
-    different `identity` must never meet in one index. `device` is for many texts at once; a
-    question is always embedded on the processor, which has its vector before a card would.
+    `models` is where graphs are kept; `directory` names weights of the operator's own, and
+    `own_model` a folder with any other encoder as an ONNX file. Vectors of different `identity`
+    must never meet in one index. `device` is for many texts at once; a question is always embedded
+    on the processor, which has its vector before a card would.
     """
 
     def __init__(
@@ -63,14 +66,17 @@ class Embedder:
         precision: "Precision" = "float32",
         threads: int | None = None,
         device: "DeviceChoice" = "cpu",
+        own_model: Path | None = None,
     ) -> None:
         self._models = models
         self._directory = directory
         self._precision: Precision = precision
         self._threads = threads
-        self._device: DeviceChoice = device
+        # A model of the operator's own may be of any kind, so it is run as it comes.
+        self._device: DeviceChoice = "cpu" if own_model else device
+        self._own_model = own_model
         self._card: Card | None = None
-        self._model: _Model | None = None
+        self._model: _Model | OwnModel | None = None
         self._load_lock = threading.Lock()
         # One ingest at a time; searches pass it by and share the processor with it.
         self._batch_lock = threading.Lock()
@@ -80,6 +86,11 @@ class Embedder:
     def identity(self) -> str:
         """What the vectors depend on: model, weights and precision, in one string."""
         return self._get_model().identity
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a vector has."""
+        return self._get_model().dimensions
 
     def load(self) -> None:
         """Load the model now rather than with the first text, for example while a server starts.
@@ -174,7 +185,7 @@ class Embedder:
                 self._device = "cpu"
         return self._card
 
-    def _get_model(self) -> "_Model":
+    def _get_model(self) -> "_Model | OwnModel":
         # Checked again inside the lock: another thread may have loaded it meanwhile.
         if self._model is None:
             with self._load_lock:
@@ -182,7 +193,9 @@ class Embedder:
                     self._model = self._load_model()
         return self._model
 
-    def _load_model(self) -> "_Model":
+    def _load_model(self) -> "_Model | OwnModel":
+        if self._own_model is not None:
+            return load_encoder(self._own_model, self._threads or count_cores())
         try:
             return _load_model(
                 find_weights(self._models, self._directory),
@@ -242,29 +255,13 @@ class _Model:
 
 
 def _load_model(weights: Weights, models: Path, precision: "Precision", threads: int) -> _Model:
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(weights.folder / "tokenizer.json"))
     # The published file cuts at 128 tokens and pads to 128, which gives long texts other vectors.
-    tokenizer.enable_truncation(_MAX_TOKENS)
-    tokenizer.no_padding()
+    tokenizer = load_tokenizer(weights.folder / "tokenizer.json", _MAX_TOKENS)
     return _Model(
         f"{weights.name}@{weights.digest[:12]}/{precision}",
-        _open_session(_find_graph(weights, models, precision), threads),
+        open_session(_find_graph(weights, models, precision), threads),
         tokenizer,
     )
-
-
-def _open_session(graph: Path, threads: int) -> "onnxruntime.InferenceSession":
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    # The arena keeps the largest batch it ever saw; waiting threads would spin on a shared core.
-    options.enable_cpu_mem_arena = False
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 def _find_graph(weights: Weights, models: Path, precision: "Precision") -> Path:

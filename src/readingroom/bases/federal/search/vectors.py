@@ -58,9 +58,9 @@ class FederalVectors:
         with self._updating:
             current = read_generation(db)
             (stored,) = db.execute("SELECT count(*) FROM vectors").fetchone()
-            if not self._seen:
+            if not self._seen and stored:
                 # Reserve room for all at once: an array that grows is copied, and is there twice.
-                self._index = VectorIndex(_FIELDS, reserve=stored)
+                self._index = VectorIndex(_FIELDS, self.embedder.dimensions, stored)
             # The identity of the model takes seconds to read, so it is not read without vectors.
             for rows in _read_new_rows(db, self._seen, self.embedder.identity) if stored else ():
                 self._add(db, rows)

@@ -1,0 +1,122 @@
+"""Models of the operator's own: an encoder and a cross-encoder as ONNX files in a folder.
+
+The folder has `model.onnx` and `tokenizer.json`, as sentence-transformers and optimum export them.
+"""
+
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readingroom.engine.embedding.session import load_tokenizer, open_session
+from readingroom.engine.errors import ModelUnavailable
+from readingroom.storage.files import hash_file
+
+if TYPE_CHECKING:
+    import onnxruntime
+    from tokenizers import Encoding, Tokenizer
+
+GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
+_MAX_TOKENS = 512
+_BATCH_TEXTS = 8
+_INPUTS = {
+    "input_ids": attrgetter("ids"),
+    "attention_mask": attrgetter("attention_mask"),
+    "token_type_ids": attrgetter("type_ids"),
+}
+"""What a graph may be given of a text; it is given those that it has."""
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class OwnModel:
+    """A graph that reads tokens, its tokenizer, and what tells it from every other model."""
+
+    identity: str
+    session: "onnxruntime.InferenceSession"
+    tokenizer: "Tokenizer"
+    dimensions: int = 0
+
+    def compute_vectors(self, texts: list[str]) -> Floats:
+        """Return a vector of unit length for each text.
+
+        Where the graph gives a vector for each token, that is their mean.
+        """
+        vectors = []
+        for start in range(0, len(texts), _BATCH_TEXTS):
+            encodings = self.tokenizer.encode_batch(texts[start : start + _BATCH_TEXTS])
+            output, mask = self._run(encodings)
+            if output.ndim == 3:
+                output = (output * mask[:, :, np.newaxis]).sum(axis=1)
+            vectors.append(output)
+        matrix: Floats = np.concatenate(vectors).astype(np.float32)
+        matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
+        return matrix
+
+    def compute_scores(self, query: str, texts: list[str]) -> list[float]:
+        """Return the probability that each text answers the query, as a cross-encoder sees it."""
+        scores: list[float] = []
+        for start in range(0, len(texts), _BATCH_TEXTS):
+            pairs = [(query, text) for text in texts[start : start + _BATCH_TEXTS]]
+            output, _ = self._run(self.tokenizer.encode_batch(pairs))
+            # Two outputs are "does not" and "does"; one is how surely it does.
+            logits = output[:, -1] - (output[:, 0] if output.shape[1] == 2 else 0)
+            scores += (1 / (1 + np.exp(-logits))).tolist()
+        return scores
+
+    def _run(self, encodings: "list[Encoding]") -> tuple[Floats, Floats]:
+        """Return what the graph makes of texts, and which of their tokens are real."""
+        length = max(len(encoding.ids) for encoding in encodings)
+        arrays = {}
+        for name, read in _INPUTS.items():
+            arrays[name] = np.zeros((len(encodings), length), np.int64)
+            for row, encoding in enumerate(encodings):
+                arrays[name][row, : len(encoding.ids)] = read(encoding)
+        wanted = {graph_input.name for graph_input in self.session.get_inputs()}
+        output = self.session.run(None, {name: arrays[name] for name in wanted & arrays.keys()})[0]
+        return output, arrays["attention_mask"].astype(np.float32)
+
+
+def load_encoder(folder: Path, threads: int) -> OwnModel:
+    """Return the encoder in a folder; raise `ModelUnavailable` when it holds none."""
+    model = _load(folder, threads, "READINGROOM_EMBEDDER")
+    try:
+        dimensions = model.compute_vectors(["probe"]).shape[1]
+    except Exception as error:  # whatever the runtime raises for a graph of another kind
+        raise ModelUnavailable(
+            f"READINGROOM_EMBEDDER is {folder.name}, but its {GRAPH} embeds no text: {error}"
+        ) from error
+    return OwnModel(model.identity, model.session, model.tokenizer, dimensions)
+
+
+def load_reranker(folder: Path, threads: int) -> OwnModel:
+    """Return the cross-encoder in a folder; raise `ModelUnavailable` when it holds none."""
+    model = _load(folder, threads, "READINGROOM_RERANKER")
+    try:
+        model.compute_scores("probe", ["probe"])
+    except Exception as error:  # whatever the runtime raises for a graph of another kind
+        raise ModelUnavailable(
+            f"READINGROOM_RERANKER is {folder.name}, but its {GRAPH} compares no texts: {error}"
+        ) from error
+    return model
+
+
+def _load(folder: Path, threads: int, setting_name: str) -> OwnModel:
+    for file_name in (GRAPH, TOKENIZER):
+        if not (folder / file_name).is_file():
+            raise ModelUnavailable(f"{setting_name} is {folder.name}, but it has no {file_name}.")
+    try:
+        tokenizer = load_tokenizer(folder / TOKENIZER)
+        session: Any = open_session(folder / GRAPH, threads)
+    except Exception as error:  # both libraries raise their own kinds for a damaged file
+        raise ModelUnavailable(
+            f"{setting_name} is {folder.name}, but it cannot be read: {error}"
+        ) from error
+    if tokenizer.truncation is None:
+        tokenizer.enable_truncation(_MAX_TOKENS)
+    digest = hash_file(folder / GRAPH)
+    return OwnModel(f"{folder.name}@{digest[:12]}/onnx", session, tokenizer)

@@ -1,0 +1,32 @@
+"""Opens the files of a model: its ONNX graph, to be run on the processor, and its tokenizer."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+
+def open_session(graph: Path, threads: int) -> "onnxruntime.InferenceSession":
+    """Return a session of onnxruntime that takes no more memory and cores than it needs."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    # The arena keeps the largest batch it ever saw; waiting threads would spin on a shared core.
+    options.enable_cpu_mem_arena = False
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def load_tokenizer(path: Path, max_tokens: int | None = None) -> "Tokenizer":
+    """Return a tokenizer that pads nothing, and cuts texts at `max_tokens` if that is given."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_padding()
+    if max_tokens is not None:
+        tokenizer.enable_truncation(max_tokens)
+    return tokenizer
