@@ -134,9 +134,9 @@ def _is_pdf_with_pages(content: bytes, file_name: str) -> bool:
 def _recognize_words(picture: Image, options: ReadOptions) -> tuple[PageWord, ...]:
     if not options.enable_ocr:
         return ()
-    from readingroom.ingest.read import ocr
-
-    return ocr.recognize_text(picture, options.max_pixels).words
+    recognize_text = import_reference("readingroom.ingest.read.ocr:recognize_text")
+    words: tuple[PageWord, ...] = recognize_text(picture, options.max_pixels).words
+    return words
 
 
 def assemble_document(

@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from readingroom.core.imports import import_reference
 from readingroom.ingest.confine.process import confine_process
 from readingroom.ingest.document import ContainedEntry, Document, Refusal
 from readingroom.ingest.read.job import Job
@@ -81,8 +82,9 @@ def _run_job(job: Job, output: IO[str]) -> dict[str, Any]:
 
 def _unpack(content: bytes, file_name: str) -> list[dict[str, str]]:
     """Write the files inside a file to the scratch folder; return their names there and here."""
-    from readingroom.ingest.read.contained import list_contained_files
-
+    list_contained_files = import_reference(
+        "readingroom.ingest.read.contained:list_contained_files"
+    )
     unpacked_files = []
     for index, contained_file in enumerate(list_contained_files(content, file_name)):
         # Never under a name that the file itself chose.
