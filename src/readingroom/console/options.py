@@ -124,7 +124,13 @@ def run_command(
     report: ReportProgress | None = None,
 ) -> dict[str, Any]:
     """Return a command's result, from here or from the process that owns the folder."""
-    return anyio.run(dispatch, command, spec, settings, report or print_progress)
+    try:
+        return anyio.run(dispatch, command, spec, settings, report or print_progress)
+    except BaseExceptionGroup as group:
+        # Ctrl-C ends every task of the command; the shell is told in one line, not in a traceback.
+        if group.subgroup(KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def build_model(model_class: type[Model], **values: Any) -> Model:

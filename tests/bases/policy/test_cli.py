@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from readingroom.bases.policy.models import SearchPolicy
+from readingroom.console import options
 from tests.requirements import requirement
 from tests.support.kit import invoke, run, serving
 from tests.support.model import with_model
@@ -95,6 +97,57 @@ def test_one_bad_file_of_an_import_is_told_and_heals_when_it_is_mended(tmp_path:
     assert again["already_there"] == ["BULK", "BULK Second"]
     shown = told(data, "policy", "show", "BULK")
     assert [one["status"] for one in shown["revisions"]] == ["active", "superseded"]
+
+
+@requirement("policy:rest")
+def test_the_shell_lists_compares_checks_and_changes_what_is_there(data: Path) -> None:
+    def say(*args: str, returncode: int = 0) -> str:
+        ended = invoke(*args, "--data", str(data))
+        assert ended.returncode == returncode, ended.stderr
+        return ended.stdout + ended.stderr
+
+    assert "Para 2, p. 1" in say("policy", "sections", "NPPF")
+    assert "September 2023" in say("policy", "section", "NPPF", "Para 2", "--on", "2024-01-01")
+    compared = say("policy", "compare", "NPPF", "2024-01-01", "2025-01-01", "-n", "2")
+    assert compared.startswith("September 2023 → December 2024: ")
+    quote = " ".join(say("policy", "section", "NPPF", "Para 2").split("\n\n", 1)[1].split()[3:9])
+    assert say("policy", "verify", "NPPF", quote, "--on", "2025-01-01").startswith("verified\n")
+    wrong = say("policy", "verify", "NPPF", "no such words", "--on", "2025-01-01", returncode=1)
+    assert wrong.startswith("not_found")
+    assert "date_before_first_revision" in say("policy", "snapshot", "1999-01-01")
+    missing = say("policy", "section", "NPPF", "Para 999", returncode=1)
+    assert "the nearest are Para" in missing
+
+
+@requirement("policy:rest")
+def test_the_shell_changes_reads_again_and_deletes_a_revision(tmp_path: Path) -> None:
+    data = with_model(tmp_path / "room")
+    at = ("--data", str(data))
+    source = ("policy", "revise", "PLAN", str(tmp_path / "a.pdf"))
+    (tmp_path / "a.pdf").write_bytes(brief("First"))
+    assert invoke("policy", "add", "PLAN", "--title", "P", "--category", "local_plan", *at)
+    assert invoke(*source, "--label", "One", "--from", "2020-01-01", *at).returncode == 0
+    overlap = invoke(*source, "--label", "Zero", "--from", "2019-01-01", *at)
+    assert "end this one by 2019-12-31 (--to)" in overlap.stderr
+    changed = invoke("policy", "dates", "PLAN", "rev_PLAN_2020_01", "--from", "2020-02-01", *at)
+    assert changed.stdout.startswith("rev_PLAN_2020_01: 2020-02-01 – ")
+    again = invoke("policy", "reindex", "PLAN", "rev_PLAN_2020_01", *at)
+    assert "chunks" in again.stdout and again.returncode == 0
+    assert invoke(*source, "--label", "Two", "--from", "2021-01-01", *at).returncode == 0
+    deleted = invoke("policy", "delete", "PLAN", "rev_PLAN_2020_01", *at)
+    assert deleted.stdout.startswith("Deleted rev_PLAN_2020_01")
+
+
+@requirement("policy:rest")
+def test_ctrl_c_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async def interrupt(*args: object) -> None:
+        async with anyio.create_task_group():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(options, "dispatch", interrupt)
+    ended = invoke("policy", "list", "--data", str(tmp_path))
+
+    assert (ended.returncode, ended.stderr.strip()) == (1, "Aborted!")
 
 
 @requirement("policy:NFR-002", "policy:doctor")

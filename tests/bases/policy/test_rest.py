@@ -168,6 +168,12 @@ def test_the_openapi_page_names_every_route(served: Served) -> None:
     assert {path: sorted(of) for path, of in paths.items() if path.startswith("/api/v1")} == {
         "/api/v1/policies": ["get", "post"],
         "/api/v1/policies/effective": ["get"],
+        "/api/v1/policies/search": ["get"],
+        "/api/v1/policies/{source}/compare": ["get"],
+        "/api/v1/policies/{source}/section": ["get"],
+        "/api/v1/policies/{source}/sections": ["get"],
+        "/api/v1/policies/{source}/verify": ["get"],
+        "/api/v1/policies/{source}/revisions/{revision_id}/pages/{page}.webp": ["get"],
         "/api/v1/policies/{source}": ["get", "patch"],
         "/api/v1/policies/{source}/revisions": ["post"],
         "/api/v1/policies/{source}/revisions/{revision_id}": ["delete", "get", "patch"],
@@ -282,3 +288,25 @@ def test_read_only_has_no_route_that_writes(tmp_path: Path) -> None:
     with serving("policy", "--read-only", data=tmp_path / "data") as served:
         assert post(served, "/policies", json=POLICY).status_code == 405
         assert get(served, "/policies").json() == {"policies": [], "total": 0}
+
+
+@requirement("policy:rest")
+def test_what_the_tools_read_is_read_over_rest_too(served: Served) -> None:
+    found = get(served, "/policies/search?query=paragraph%201&effective_date=2025-01-01").json()
+    assert found["results"][0]["exact_reference"] is True
+    sections = get(served, "/policies/NPPF/sections?date=2024-01-01").json()
+    assert sections["version_label"] == "September 2023"
+    assert sections["sections"][0]["section_title"]
+    section = get(served, "/policies/NPPF/section?ref=Para%201").json()
+    assert section["section_ref"] == "Para 1"
+    days = "from_date=2024-01-01&to_date=2025-01-01"
+    assert get(served, f"/policies/NPPF/compare?{days}").json()["summary"]["reworded"] >= 1
+    words = section["text"].split(maxsplit=1)[1][:40].rsplit(maxsplit=1)[0]
+    asked = httpx2.QueryParams({"quote": words, "date": "2025-01-01"})
+    assert get(served, f"/policies/NPPF/verify?{asked}").json()["verdict"] == "verified"
+    assert get(served, "/policies/NPPF/section?ref=Para%20999").status_code == 404
+    pages = f"/policies/NPPF/revisions/{section['revision_id']}/pages"
+    picture = get(served, f"{pages}/1.webp?dpi=50")
+    assert (picture.status_code, picture.content[8:12]) == (200, b"WEBP")
+    assert get(served, "/policies/NPPF/revisions/rev_none/pages/1.webp").status_code == 404
+    assert get(served, "/policies/NPPF/verify?quote=x&date=today").status_code == 422

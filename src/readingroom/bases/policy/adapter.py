@@ -10,6 +10,7 @@ from readingroom.bases.policy.models import (
     GetPolicySection,
     ListedRevision,
     ListPolicyRevisions,
+    ListPolicySections,
     PolicyHit,
     SearchPolicy,
 )
@@ -144,8 +145,12 @@ class PolicyAdapter(SearchAdapter):
             )
         revision = revisions[revision_id]
         until_text = f"to {revision.effective_to}" if revision.effective_to else "and still"
-        sections = await self._service.list_sections(source, revision_id)
-        lines = (f"{ref}, p. {page}" for ref, page in sections.items())
+        question = ListPolicySections(source=source, revision_id=revision_id)
+        sections = (await self._service.list_section_titles(question)).sections
+        lines = (
+            f"{name_section(section.section_ref, section.section_title)}, p. {section.page_number}"
+            for section in sections
+        )
         heading = f"{source} ({revision.version_label}), in force from {revision.effective_from}"
         return "\n".join([f"{heading} {until_text}", "", *lines])
 

@@ -1,6 +1,7 @@
 """`readingroom policy`: register policies and revisions, and look at what is in force."""
 
 import sys
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any, get_args
@@ -14,19 +15,34 @@ from readingroom.bases.policy.admin_models import (
     ImportedRevision,
     NewPolicy,
     NewRevision,
+    RevisionPatch,
 )
 from readingroom.bases.policy.commands import (
     AddPolicy,
+    ChangeRevision,
+    CompareRevisions,
+    DeleteRevision,
     EffectiveOn,
     ImportPolicies,
     ListPolicies,
+    ListSections,
     ReadSection,
+    ReindexRevision,
     RevisePolicy,
     SearchPolicies,
     ShowPolicy,
+    TakeSnapshot,
+    VerifyQuote,
 )
-from readingroom.bases.policy.models import GetPolicySection, SearchPolicy
-from readingroom.bases.policy.registry.records import PolicyCategory
+from readingroom.bases.policy.models import (
+    ComparePolicyRevisions,
+    GetPolicySection,
+    ListPolicySections,
+    PolicySnapshot,
+    SearchPolicy,
+    VerifyPolicyQuote,
+)
+from readingroom.bases.policy.registry.records import PolicyCategory, name_section
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
@@ -61,6 +77,13 @@ class _PolicyList(Body):
     """The list itself."""
 
     policies: list[_ListedPolicy]
+
+
+def _add_revision_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that choose a revision: by its id, or by a day."""
+    by_day = click.option("--on", "date", help="The revision in force on this day.")
+    by_id = click.option("--revision", "revision_id", help="A revision; by default today's.")
+    return by_id(by_day(command))
 
 
 @click.group()
@@ -172,17 +195,136 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
 @policy.command()
 @click.argument("source")
 @click.argument("section_ref")
-@click.option("--revision", "revision_id", help="A revision; by default the one in force today.")
+@_add_revision_options
 @add_common_options
 def section(
-    source: str, section_ref: str, revision_id: str | None, settings: RoomSettings, as_json: bool
+    source: str, section_ref: str, settings: RoomSettings, as_json: bool, **chosen: str | None
 ) -> None:
     """Read one section of SOURCE, such as "Para 116"."""
-    question = build_model(
-        GetPolicySection, source=source, section_ref=section_ref, revision_id=revision_id
-    )
+    question = build_model(GetPolicySection, source=source, section_ref=section_ref, **chosen)
     answer = run_command(ReadSection(question=question), SPEC, settings)
     print_result(as_json, answer, f"{answer['citation']}\n\n{answer['text']}")
+
+
+@policy.command()
+@click.argument("source")
+@_add_revision_options
+@add_common_options
+def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str | None) -> None:
+    """List the sections of SOURCE with their titles and pages."""
+    question = build_model(ListPolicySections, source=source, **chosen)
+    answer = run_command(ListSections(question=question), SPEC, settings)
+    lines = [
+        f"{name_section(section['section_ref'], section['section_title'])}, "
+        f"p. {section['page_number']}"
+        for section in answer["sections"]
+    ]
+    heading = f"{source} ({answer['version_label']}), {answer['section_count']} sections"
+    print_result(as_json, answer, "\n".join([heading, *lines]))
+
+
+@policy.command()
+@click.argument("source")
+@click.argument("from_date")
+@click.argument("to_date")
+@click.option("--section", "section_ref", help="Only this section and those in it.")
+@click.option("-n", "--limit", default=20, show_default=True, help="How many changes.")
+@click.option("--cursor", help="The page after this one.")
+@add_common_options
+def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
+    """Show what changed in SOURCE between FROM_DATE and TO_DATE."""
+    question = build_model(ComparePolicyRevisions, source=source, **values)
+    answer = run_command(CompareRevisions(question=question), SPEC, settings)
+    summary = ", ".join(
+        f"{count} {kind.replace('_', ' but ')}" for kind, count in answer["summary"].items()
+    )
+    lines = [
+        f"{answer['from_revision']['version_label']} → {answer['to_revision']['version_label']}: "
+        f"{summary}"
+    ]
+    lines += [_format_change(change) for change in answer["changes"]]
+    if answer["next_cursor"]:
+        lines.append(f"More: --cursor {answer['next_cursor']}")
+    print_result(as_json, answer, "\n\n".join(lines))
+
+
+@policy.command()
+@click.argument("source")
+@click.argument("quote")
+@click.option("--on", "date", required=True, help="The day it is cited for, YYYY-MM-DD.")
+@add_common_options
+def verify(source: str, quote: str, date: str, settings: RoomSettings, as_json: bool) -> None:
+    """Check whether SOURCE says QUOTE on a day. Ends with 1 when it does not."""
+    question = build_model(VerifyPolicyQuote, source=source, quote=quote, date=date)
+    answer = run_command(VerifyQuote(question=question), SPEC, settings)
+    lines = [answer["verdict"], *(place["citation"] for place in answer["found"])]
+    if answer["nearest"]:
+        lines.append(f"The nearest words: {answer['nearest']['text']}")
+    print_result(as_json, answer, "\n".join(lines))
+    sys.exit(0 if answer["verdict"] == "verified" else 1)
+
+
+@policy.command()
+@click.argument("day")
+@add_common_options
+def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
+    """Show every policy with its revision in force on DAY, or why it has none."""
+    question = build_model(PolicySnapshot, date=day)
+    answer = run_command(TakeSnapshot(question=question), SPEC, settings)
+    lines = [
+        f"{entry['source']:<24} {_format_label(entry['revision']) if entry['revision'] else ''}"
+        f"{entry['reason'] or ''}"
+        for entry in answer["policies"]
+    ]
+    print_result(as_json, answer, "\n".join(lines) or "There are no policies.")
+
+
+@policy.command()
+@click.argument("source")
+@click.argument("revision_id")
+@click.option("--from", "start", help="First day in force, YYYY-MM-DD.")
+@click.option("--to", "end", help='Last day in force; "open" for a revision that still is.')
+@click.option("--label", "version_label", help="Its label.")
+@click.option("--notes")
+@add_common_options
+def dates(
+    source: str, revision_id: str, settings: RoomSettings, as_json: bool, **values: str | None
+) -> None:
+    """Change the days, the label or the notes of a revision."""
+    start, end = values.pop("start"), values.pop("end")
+    changed: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+    if start is not None:
+        changed["effective_from"] = parse_day(start)
+    if end is not None:
+        changed["effective_to"] = None if end == "open" else parse_day(end)
+    patch = build_model(RevisionPatch, **changed)
+    command = ChangeRevision(source=source, revision_id=revision_id, patch=patch)
+    answer = run_command(command, SPEC, settings)
+    period = f"{answer['effective_from']} – {answer['effective_to'] or ''}"
+    print_result(as_json, answer, f"{revision_id}: {period} {answer['version_label']}")
+
+
+@policy.command()
+@click.argument("source")
+@click.argument("revision_id")
+@add_common_options
+def delete(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
+    """Delete a revision of SOURCE, its text and its file."""
+    command = build_model(DeleteRevision, source=source, revision_id=revision_id)
+    answer = run_command(command, SPEC, settings)
+    print_result(as_json, answer, f"Deleted {revision_id}, {answer['chunks_removed']} chunks.")
+
+
+@policy.command()
+@click.argument("source")
+@click.argument("revision_id")
+@add_common_options
+def reindex(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
+    """Read the file of a revision again and wait until it can be searched."""
+    command = build_model(ReindexRevision, source=source, revision_id=revision_id)
+    answer = run_command(command, SPEC, settings)
+    summary = f"{revision_id}: {answer['chunks_created']} chunks, {answer['page_count']} pages"
+    print_result(as_json, answer, summary)
 
 
 @policy.command("import")
@@ -232,6 +374,15 @@ def prepare_import(file: Path, settings: RoomSettings) -> tuple[ImportPolicies, 
         new_policy = NewPolicy.model_validate(listed_policy.model_dump(exclude={"revisions"}))
         policies.append(ImportedPolicy(policy=new_policy, revisions=revisions))
     return ImportPolicies(policies=policies), failures
+
+
+def _format_change(change: dict[str, Any]) -> str:
+    """Return a change for people: what happened to which section, and the words."""
+    marks = {"delete": "[-{}-]", "insert": "{{+{}+}}", "equal": "{}"}
+    refs = [change["from_section_ref"], change["to_section_ref"]]
+    name = " → ".join(dict.fromkeys(filter(None, refs)))
+    words = " ".join(marks[part["op"]].format(part["text"]) for part in change["diff"])
+    return f"{name}: {change['kind']}\n  {words}".rstrip()
 
 
 def _new_revision(label: str, start: str, end: str | None, notes: str | None) -> NewRevision:

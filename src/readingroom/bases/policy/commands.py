@@ -17,15 +17,26 @@ from readingroom.bases.policy.admin_models import (
     PolicyDetail,
     PolicyDiagnosis,
     PolicyIndex,
+    RevisionDeleted,
+    RevisionDetail,
+    RevisionPatch,
 )
 from readingroom.bases.policy.backup import BACKUP_FILES, restore_backup, write_backup
 from readingroom.bases.policy.doctor import PolicyDoctor
 from readingroom.bases.policy.models import (
+    ComparePolicyRevisions,
     GetPolicySection,
     IngestedRevision,
+    ListPolicySections,
     PolicyHits,
+    PolicySnapshot,
+    QuoteCheck,
+    RevisionDiff,
     SearchPolicy,
+    SectionList,
     SectionText,
+    Snapshot,
+    VerifyPolicyQuote,
 )
 from readingroom.bases.policy.registry.records import SourceSlug
 from readingroom.bases.policy.service import PolicyService
@@ -114,6 +125,80 @@ class ReadSection(_PolicyCommand):
         return await service.get_section(self.question)
 
 
+class ListSections(_PolicyCommand):
+    """List the sections of a revision."""
+
+    name: ClassVar[str] = "policy.sections"
+    question: ListPolicySections
+
+    async def run(self, service: PolicyService, report: ReportProgress) -> SectionList:
+        return await service.list_section_titles(self.question)
+
+
+class CompareRevisions(_PolicyCommand):
+    """Compare two revisions."""
+
+    name: ClassVar[str] = "policy.compare"
+    question: ComparePolicyRevisions
+
+    async def run(self, service: PolicyService, report: ReportProgress) -> RevisionDiff:
+        return await service.compare(self.question)
+
+
+class VerifyQuote(_PolicyCommand):
+    """Check a quotation."""
+
+    name: ClassVar[str] = "policy.verify"
+    question: VerifyPolicyQuote
+
+    async def run(self, service: PolicyService, report: ReportProgress) -> QuoteCheck:
+        return await service.verify(self.question)
+
+
+class TakeSnapshot(_PolicyCommand):
+    """Return every policy with its revision in force on a day."""
+
+    name: ClassVar[str] = "policy.snapshot"
+    question: PolicySnapshot
+
+    async def run(self, service: PolicyService, report: ReportProgress) -> Snapshot:
+        return await service.get_snapshot(self.question)
+
+
+class ChangeRevision(_PolicyCommand):
+    """Change the days, the label or the notes of a revision."""
+
+    name: ClassVar[str] = "policy.dates"
+    source: SourceSlug
+    revision_id: str
+    patch: RevisionPatch
+
+    async def run(self, service: PolicyService, report: ReportProgress) -> RevisionDetail:
+        return await PolicyAdmin(service).amend_revision(self.source, self.revision_id, self.patch)
+
+
+class DeleteRevision(_PolicyCommand):
+    """Delete a revision with its chunks and its file."""
+
+    name: ClassVar[str] = "policy.delete"
+    source: SourceSlug
+    revision_id: str
+
+    async def run(self, service: PolicyService, report: ReportProgress) -> RevisionDeleted:
+        return await PolicyAdmin(service).delete_revision(self.source, self.revision_id)
+
+
+class ReindexRevision(_PolicyCommand):
+    """Ingest the file of a revision again and wait until it can be searched."""
+
+    name: ClassVar[str] = "policy.reindex"
+    source: SourceSlug
+    revision_id: str
+
+    async def run(self, service: PolicyService, report: ReportProgress) -> IngestedRevision:
+        return await PolicyAdmin(service).reindex_and_wait(self.source, self.revision_id, report)
+
+
 class ImportPolicies(_PolicyCommand):
     """Import policies and revisions in bulk; run again, it adds only what is still missing."""
 
@@ -162,6 +247,13 @@ COMMANDS: tuple[type[Command], ...] = (
     EffectiveOn,
     SearchPolicies,
     ReadSection,
+    ListSections,
+    CompareRevisions,
+    VerifyQuote,
+    TakeSnapshot,
+    ChangeRevision,
+    DeleteRevision,
+    ReindexRevision,
     ImportPolicies,
     CheckPolicies,
     BackUpPolicies,

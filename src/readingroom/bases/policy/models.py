@@ -80,6 +80,21 @@ class GetPolicySection(Question):
     revision_id: RevisionId | None = Field(
         None, description="A revision; by default the one in force today."
     )
+    date: DayText | None = Field(
+        default=None, description="The revision in force on this day; not with `revision_id`."
+    )
+
+
+class ListPolicySections(Question):
+    """The sections of one revision of a policy."""
+
+    source: SourceSlug
+    revision_id: RevisionId | None = Field(
+        None, description="A revision; by default the one in force today."
+    )
+    date: DayText | None = Field(
+        default=None, description="The revision in force on this day; not with `revision_id`."
+    )
 
 
 class ListPolicyDocuments(Question):
@@ -244,6 +259,27 @@ class SectionText(Answer):
     printed_pages: list[str] = Field(
         default=[], description="The numbers printed on these pages, where they are known."
     )
+
+
+class ListedSection(Answer):
+    """A section by its reference."""
+
+    section_ref: str
+    section_title: str
+    passage_kind: PassageKind = Field(description=PASSAGE_KIND)
+    page_number: int
+    printed_page: str | None = Field(description=PRINTED_PAGE)
+
+
+class SectionList(Answer):
+    """The sections of a revision, in reading order."""
+
+    status: Literal["success"] = "success"
+    source: str
+    revision_id: str
+    version_label: str
+    section_count: int
+    sections: list[ListedSection]
 
 
 class ListedPolicy(Answer):

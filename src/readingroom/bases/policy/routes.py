@@ -1,10 +1,10 @@
 """The policy base over REST: create, change and list policies and revisions."""
 
 import uuid
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import anyio
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import ValidationError
 
 from readingroom.bases.policy.admin.service import PolicyAdmin
@@ -24,14 +24,31 @@ from readingroom.bases.policy.admin_models import (
 )
 from readingroom.bases.policy.errors import InvalidEffectiveDate
 from readingroom.bases.policy.ingest.ingestion import MAX_FILE_BYTES
+from readingroom.bases.policy.models import (
+    ComparePolicyRevisions,
+    GetPolicySection,
+    ListPolicySections,
+    PolicyHits,
+    QuoteCheck,
+    RevisionDiff,
+    SearchPolicy,
+    SectionList,
+    SectionText,
+    VerifyPolicyQuote,
+)
+from readingroom.bases.policy.pages.pictures import PolicyPictures
 from readingroom.bases.policy.registry.records import PolicyCategory
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate, InvalidRequest
+from readingroom.core.modes import Mode
 from readingroom.ingest.errors import UnsupportedFileType
 from readingroom.protocol.rest import API_PREFIX, ERROR_RESPONSES
+from readingroom.protocol.tool import Question
 from readingroom.web.parameters import StrictQueryRoute
 from readingroom.web.uploads import describe_upload_form, receive_upload
+
+_Question = TypeVar("_Question", bound=Question)
 
 _UPLOAD_FORM = describe_upload_form(
     "The PDF.",
@@ -54,14 +71,14 @@ def make_policy_router(service: PolicyService, read_only: bool) -> APIRouter:
         prefix=API_PREFIX, tags=["policy"], responses=ERROR_RESPONSES, route_class=StrictQueryRoute
     )
     admin = PolicyAdmin(service)
-    _add_reading_routes(router, admin)
+    _add_reading_routes(router, admin, service)
     if not read_only:
         _add_policy_writing_routes(router, admin)
         _add_revision_writing_routes(router, admin, service)
     return router
 
 
-def _add_reading_routes(router: APIRouter, admin: PolicyAdmin) -> None:
+def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicyService) -> None:
     @router.get("/policies")
     async def list_policies(
         category: PolicyCategory | None = None,
@@ -79,6 +96,75 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin) -> None:
             raise InvalidEffectiveDate(error.message) from error
         return await admin.list_effective(day)
 
+    @router.get("/policies/search")
+    async def search_policies(
+        query: Annotated[str, Query(min_length=1, max_length=2000)],
+        source: Annotated[list[str] | None, Query(max_length=100)] = None,
+        effective_date: str | None = None,
+        mode: Mode = "hybrid",
+        n_results: Annotated[int, Query(ge=1, le=100)] = 10,
+        cursor: Annotated[str | None, Query(max_length=200)] = None,
+    ) -> PolicyHits:
+        """Passages of policies on a topic, each with its citation."""
+        question = _validate(
+            SearchPolicy,
+            query=query,
+            sources=source,
+            effective_date=effective_date,
+            mode=mode,
+            n_results=n_results,
+            cursor=cursor,
+        )
+        return await service.search(question)
+
+    @router.get("/policies/{source}/sections")
+    async def list_sections(
+        source: str, revision_id: str | None = None, date: str | None = None
+    ) -> SectionList:
+        """The sections of a revision with their titles and pages."""
+        question = _validate(ListPolicySections, source=source, revision_id=revision_id, date=date)
+        return await service.list_section_titles(question)
+
+    @router.get("/policies/{source}/section")
+    async def get_section(
+        source: str, ref: str, revision_id: str | None = None, date: str | None = None
+    ) -> SectionText:
+        """The whole text of a section."""
+        question = _validate(
+            GetPolicySection, source=source, section_ref=ref, revision_id=revision_id, date=date
+        )
+        return await service.get_section(question)
+
+    @router.get("/policies/{source}/compare")
+    async def compare_revisions(
+        source: str,
+        from_date: str,
+        to_date: str,
+        section_ref: str | None = None,
+        limit: Annotated[int, Query(ge=1, le=500)] = 100,
+        cursor: Annotated[str | None, Query(max_length=200)] = None,
+    ) -> RevisionDiff:
+        """What changed between two days."""
+        question = _validate(
+            ComparePolicyRevisions,
+            source=source,
+            from_date=from_date,
+            to_date=to_date,
+            section_ref=section_ref,
+            limit=limit,
+            cursor=cursor,
+        )
+        return await service.compare(question)
+
+    @router.get("/policies/{source}/verify")
+    async def verify_quote(
+        source: str, quote: Annotated[str, Query(max_length=4000)], date: str
+    ) -> QuoteCheck:
+        """Whether a policy says these words on a day."""
+        return await service.verify(
+            _validate(VerifyPolicyQuote, source=source, quote=quote, date=date)
+        )
+
     @router.get("/policies/{source}")
     async def get_policy(source: str) -> PolicyDetail:
         """A policy with its revisions, newest first."""
@@ -93,6 +179,25 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin) -> None:
     async def get_revision_status(source: str, revision_id: str) -> RevisionProgress:
         """A revision's status and how much of its ingestion is done."""
         return await admin.get_progress(source, revision_id)
+
+    pictures = PolicyPictures(service)
+
+    @router.get(
+        "/policies/{source}/revisions/{revision_id}/pages/{page}.webp",
+        response_class=Response,
+        responses={200: {"content": {"image/webp": {}}, "description": "The page."}},
+    )
+    async def get_page_picture(
+        source: str,
+        revision_id: str,
+        page: Annotated[int, Path(ge=1, le=100_000)],
+        dpi: Annotated[int, Query(ge=36, le=300)] = 110,
+    ) -> Response:
+        """A page of a revision as a picture without loss."""
+        # The names become a path of a file, so only those of a registered revision are used.
+        revision = await admin.get_revision(source, revision_id)
+        webp = await pictures.draw_page(revision.source, revision.revision_id, page, dpi)
+        return Response(webp, media_type="image/webp")
 
 
 def _add_policy_writing_routes(router: APIRouter, admin: PolicyAdmin) -> None:
@@ -142,6 +247,14 @@ def _add_revision_writing_routes(
     async def reindex_revision(source: str, revision_id: str) -> ReindexAccepted:
         """Ingest a revision's file again, also when it had failed or is stuck."""
         return await admin.reindex(source, revision_id)
+
+
+def _validate(question_class: type[_Question], **values: Any) -> _Question:
+    """Return the question that a request asks; raise `InvalidRequest`."""
+    try:
+        return question_class.model_validate(values)
+    except ValidationError as error:
+        raise InvalidRequest.from_validation_error(error) from error
 
 
 def _parse_revision(fields: dict[str, str]) -> NewRevision:

@@ -27,6 +27,7 @@ from readingroom.bases.policy.models import (
     ListedPolicy,
     ListedRevision,
     ListPolicyRevisions,
+    ListPolicySections,
     NearestPassage,
     PolicyHit,
     PolicyHits,
@@ -41,6 +42,7 @@ from readingroom.bases.policy.models import (
     RevisionList,
     SearchPolicy,
     SearchPolicyBatch,
+    SectionList,
     SectionText,
     Snapshot,
     SnapshotEntry,
@@ -48,7 +50,7 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Revision, format_citation
-from readingroom.bases.policy.registry.resolver import EffectiveDateResolver
+from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, Resolution
 from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress
@@ -162,14 +164,11 @@ class PolicyService:
             SectionNotFound: the revision has no such section; the error names similar ones.
         """
         today = await self.resolver.resolve_for_policy(question.source, self.today)
-        if question.revision_id is not None:
-            revision = timeline.find_revision(today.timeline, question.revision_id)
-        else:
-            revision = today.require_revision()
+        revision = _choose_revision(today, question.revision_id, question.date)
         chunks = await self.store.get_chunks(question.source, revision.revision_id)
         ref = references.find_section(question.section_ref, passages.list_references(chunks))
         if ref is None:
-            raise _make_section_not_found(question.section_ref, revision, chunks)
+            raise await self._make_section_error(question.section_ref, revision, today, chunks)
         section = passages.select_section(chunks, ref)
         pages = sorted({page for chunk in section for page in chunk.pages})
         return SectionText(
@@ -229,6 +228,20 @@ class PolicyService:
             for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
                 pages.setdefault(ref, chunk.page_number)
         return pages
+
+    async def list_section_titles(self, question: ListPolicySections) -> SectionList:
+        """Return every section of a revision with its title and page; raises as `get_section`."""
+        today = await self.resolver.resolve_for_policy(question.source, self.today)
+        revision = _choose_revision(today, question.revision_id, question.date)
+        chunks = await self.store.get_chunks(question.source, revision.revision_id)
+        sections = passages.list_sections(chunks)
+        return SectionList(
+            source=question.source,
+            revision_id=revision.revision_id,
+            version_label=revision.version_label,
+            section_count=len(sections),
+            sections=sections,
+        )
 
     async def get_snapshot(self, question: PolicySnapshot) -> Snapshot:
         """Return every policy with its revision in force on one day."""
@@ -339,12 +352,19 @@ class PolicyService:
 
     # --- parts ---
 
-    async def _get_section_chunks(self, revision: Revision, ref: str | None) -> list[StoredChunk]:
-        chunks = await self.store.get_chunks(revision.source, revision.revision_id)
-        if ref is None:
-            return chunks
-        section = references.find_section(ref, passages.list_references(chunks))
-        return passages.select_section(chunks, section) if section else []
+    async def _make_section_error(
+        self, ref: str, revision: Revision, today: Resolution, chunks: Sequence[StoredChunk]
+    ) -> SectionNotFound:
+        """Return an error that names similar sections, and the revisions that have this one."""
+        forms = references.list_forms(ref)
+        revisions_with_section = [
+            other
+            for other in today.timeline
+            if other.can_be_in_force
+            and other != revision
+            and set(forms) & (await self.store.get_sections(other.source, other.revision_id)).keys()
+        ]
+        return _make_section_not_found(ref, revision, chunks, revisions_with_section)
 
     async def _find_quote(
         self, quote: str, candidates: Sequence[Revision], revisions: Sequence[Revision]
@@ -447,13 +467,28 @@ def _compare_revisions(
     )
 
 
+def _choose_revision(today: Resolution, revision_id: str | None, day: str | None) -> Revision:
+    """Return the revision that is named, or that of a day, or today's. Raise `RevisionNotFound`."""
+    if revision_id is not None:
+        return timeline.find_revision(today.timeline, revision_id)
+    return (today.resolve_day(parse_day(day)) if day else today).require_revision()
+
+
 def _make_section_not_found(
-    ref: str, revision: Revision, chunks: Sequence[StoredChunk]
+    ref: str,
+    revision: Revision,
+    chunks: Sequence[StoredChunk],
+    other_revisions: Sequence[Revision] = (),
 ) -> SectionNotFound:
+    labels = ", ".join(other.version_label for other in other_revisions)
+    similar_refs = _find_similar_refs(ref, chunks)
     return SectionNotFound(
-        f"Section '{ref}' not found in policy '{revision.source}'",
+        f"Section '{ref}' not found in policy '{revision.source}'"
+        + (f" ({revision.version_label}); it exists in the revision of {labels}" if labels else "")
+        + (f"; the nearest are {', '.join(similar_refs)}" if similar_refs else ""),
         revision_id=revision.revision_id,
-        nearest=_find_similar_refs(ref, chunks),
+        nearest=similar_refs,
+        found_in=[other.revision_id for other in other_revisions],
     )
 
 

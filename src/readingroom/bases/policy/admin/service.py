@@ -243,6 +243,19 @@ class PolicyAdmin:
             links=_build_links(source, revision_id),
         )
 
+    async def reindex_and_wait(
+        self, source: str, revision_id: str, report: ReportProgress
+    ) -> IngestedRevision:
+        """Ingest a revision's own file again, and wait until it can be searched.
+
+        Raises:
+            PolicyNotFound, RevisionNotFound: there is no such revision.
+            FileNotFound: its file is gone.
+        """
+        revision = await self._find_revision(source, revision_id)
+        await self._service.ingestion.reopen(revision)
+        return await self._ingest(await self._find_revision(source, revision_id), report)
+
     # --- parts ---
 
     async def _resolve_today(self) -> dict[str, Resolution]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from readingroom.bases.policy.chunks.references import fold_ref
 from readingroom.bases.policy.chunks.store import StoredChunk
-from readingroom.bases.policy.models import DiffPart
+from readingroom.bases.policy.models import DiffPart, ListedSection
 from readingroom.core.text import fold_dashes
 
 _PLAIN_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
@@ -54,6 +54,24 @@ def _cut_headings_above(chunks: Sequence[StoredChunk]) -> Iterator[StoredChunk]:
         else:
             yield chunk
         last_index = chunk.chunk_index
+
+
+def list_sections(chunks: Sequence[StoredChunk]) -> list[ListedSection]:
+    """Return the sections in reading order, each with the page that it begins on."""
+    sections: dict[str, ListedSection] = {}
+    for chunk in chunks:
+        # Of a section without a text of its own only the reference is known.
+        for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
+            is_own = ref == chunk.section_ref
+            if ref not in sections or (is_own and not sections[ref].section_title):
+                sections[ref] = ListedSection(
+                    section_ref=ref,
+                    section_title=chunk.section_title if is_own else "",
+                    passage_kind=chunk.passage_kind,
+                    page_number=sections[ref].page_number if ref in sections else chunk.page_number,
+                    printed_page=chunk.printed_pages[0] if chunk.printed_pages else None,
+                )
+    return [*sections.values()]
 
 
 def find_title(section: Sequence[StoredChunk], ref: str) -> str:

@@ -215,12 +215,8 @@ class Ingestion:
         """Change a revision's dates or label, in the registry and on its chunks."""
         async with self._changes.begin_change(source):
             revisions = await self._registry.get_revisions(source)
-            amended_revision = timeline.find_revision(revisions, revision_id).model_copy(
-                update=values
-            )
-            remaining, failed_ids = timeline.make_way(
-                revisions, amended_revision, closes_open=False
-            )
+            amended = timeline.find_revision(revisions, revision_id).model_copy(update=values)
+            remaining, failed_ids = timeline.make_way(revisions, amended, closes_open=False)
             if failed_ids:
                 timeline.amend_revision(remaining, revision_id, values)
                 await self._delete_failed(source, failed_ids)
@@ -393,9 +389,8 @@ class Ingestion:
         source, revision_id = revision.source, revision.revision_id
         policy = await self._registry.get_policy(source)
         revisions = await self._registry.get_revisions(source)
-        current_revision = timeline.find_revision(
-            revisions, revision_id
-        )  # it may have been deleted meanwhile
+        # It may have been deleted meanwhile.
+        current_revision = timeline.find_revision(revisions, revision_id)
         last_day = timeline.get_last_day(current_revision, revisions)
         chunks = build_chunks(document, vectors, policy, current_revision, last_day)
         # Percentages are shares of the usual time: reading 40, embedding 55, storing the rest.
