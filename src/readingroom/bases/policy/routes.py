@@ -7,6 +7,7 @@ import anyio
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import ValidationError
 
+from readingroom.bases.policy.admin.pictures import PolicyPictures
 from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.admin_models import (
     EffectivePolicies,
@@ -36,7 +37,6 @@ from readingroom.bases.policy.models import (
     SectionText,
     VerifyPolicyQuote,
 )
-from readingroom.bases.policy.pages.pictures import PolicyPictures
 from readingroom.bases.policy.registry.records import PolicyCategory
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
+from readingroom.bases.policy.admin.pictures import PolicyPictures
 from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.admin_models import PolicyDetail, RevisionDetail
 from readingroom.bases.policy.ids import format_section_id
@@ -22,7 +23,6 @@ from readingroom.bases.policy.models import (
     SectionChange,
     VerifyPolicyQuote,
 )
-from readingroom.bases.policy.pages.pictures import PolicyPictures
 from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
