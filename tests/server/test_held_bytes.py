@@ -20,6 +20,7 @@ from tests.requirements import requirement
 from tests.server.test_auth import INITIALIZE
 from tests.server.test_sessions import open_unread_stream
 from tests.support.kit import HANG_SECONDS, MODERN, POST, Served, app_of, in_process, rpc, serving
+from tests.support.processes import wait_until
 from tests.support.specimen import specimen
 
 MB = 2**20
@@ -76,12 +77,13 @@ def test_unread_sessions_of_one_caller_hold_a_bounded_number_of_answers(
         ]
         for endpoint in endpoints:
             web.post(text_room.url + endpoint, json=INITIALIZE)
-        refused = 0
-        for _ in range(32):
-            for endpoint in endpoints:
-                answer = web.post(text_room.url + endpoint, json=call)
-                refused += answer.status_code == 429 and "too_many" in answer.text
-    assert refused > 32
+        calls_before = len(text_room.calls())
+        accepted = sum(
+            web.post(text_room.url + endpoint, json=call).status_code == 202
+            for _ in range(32)
+            for endpoint in endpoints
+        )
+        wait_until(lambda: len(text_room.calls()) - calls_before >= accepted)
     growth = _peak_memory(text_room) - before
     assert growth < 700 * MB
 
@@ -152,6 +154,34 @@ async def test_a_long_progress_token_is_refused(tmp_path: Path) -> None:
         refused = await web.post("/mcp", json=call, headers=headers)
     assert refused.status_code == 400
     assert "progressToken: at most 256 characters" in refused.json()["error"]["message"]
+
+
+@requirement("room:limits")
+async def test_forms_of_pages_are_bounded_too(tmp_path: Path) -> None:
+    kind = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
+    app = app_of(specimen(folder=tmp_path), data=tmp_path, max_body_bytes=MB)
+    async with in_process(app) as web:
+        large = await web.post("/sign-in", content=b"key=" + b"x" * MB, headers=kind)
+        crowded = await web.post("/sign-in", content=b"a&" * 3000, headers=kind)
+        other = await web.post(
+            "/sign-in", content=b"key=x", headers={**kind, "Content-Type": "text/plain"}
+        )
+        wrong = await web.post("/sign-in", content=b"key=x", headers=kind)
+    assert [large.status_code, crowded.status_code, other.status_code] == [413, 400, 415]
+    assert wrong.status_code == 401
+
+
+@requirement("room:limits")
+def test_one_caller_cannot_have_every_connection(tmp_path: Path) -> None:
+    """Requests that wait, here streams, hold a connection each; there are 32 in all here."""
+    with serving("text", data=tmp_path / "data", max_descriptors=64) as served, ExitStack() as held:
+        for _ in range(16):
+            held.enter_context(open_unread_stream(served.url, "127.0.0.2"))
+        refused = _ask(served, "127.0.0.2")
+        other = _ask(served, "127.0.0.3")
+    assert refused.status_code == 429
+    assert refused.json()["error"]["code"] == "too_many_open_requests"
+    assert other.status_code == 200
 
 
 @contextmanager

@@ -21,12 +21,13 @@ from readingroom.protocol.command import ADMIN_PREFIX, Command
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth.browsers import Browsers
 from readingroom.server.auth.policies import AuthPolicies
+from readingroom.server.connections import count_requests_per_caller
 from readingroom.server.faces import Face
 from readingroom.server.http.admin import AdminEndpoint, AdminKey
-from readingroom.server.http.bodies import BodyLimitMiddleware, make_upload_test
+from readingroom.server.http.bodies import BodyLimitMiddleware, is_no_form, make_upload_test
 from readingroom.server.http.errors import ErrorMiddleware, handle_http_exception
 from readingroom.server.http.held_bytes import HeldBytes
-from readingroom.server.http.limits import RateLimiter
+from readingroom.server.http.limits import OpenRequests, RateLimiter
 from readingroom.server.http.samples import SampleMiddleware
 from readingroom.server.http.security import AllowedNames, SecurityMiddleware, list_allowed_names
 from readingroom.server.mcp.handlers import Recorder, build_mcp_server
@@ -110,9 +111,16 @@ def build_app(
                 allowed_names=allowed_names,
                 policies=policies,
                 limiter=RateLimiter(settings.rate_limit),
+                open_requests=OpenRequests(count_requests_per_caller()),
                 admin_key=admin_key,
                 browsers=browsers,
                 is_page=is_page,
+            ),
+            Middleware(
+                BodyLimitMiddleware,
+                max_bytes=settings.max_body_bytes,
+                held_bytes=held_bytes,
+                is_exempt=is_no_form,
             ),
         ],
         exception_handlers={HTTPException: handle_http_exception},

@@ -80,6 +80,13 @@ def choose_limits(descriptor_limit: int) -> ConnectionLimits:
     return ConnectionLimits(max_connections=min(available, _MAX_CONNECTIONS))
 
 
+def count_requests_per_caller() -> int:
+    """Return how many connections one caller may have with requests that wait for an answer."""
+    soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    descriptor_limit = _MAX_DESCRIPTORS if soft_limit == resource.RLIM_INFINITY else soft_limit
+    return max(16, choose_limits(descriptor_limit).max_connections // 4)
+
+
 class ConnectionGuard:
     """Knows the open connections of a process and closes those that keep us waiting."""
 

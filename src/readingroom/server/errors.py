@@ -82,6 +82,13 @@ class TooManyBytes(KnowledgeError):
     http_status = 429
 
 
+class TooManyOpenRequests(KnowledgeError):
+    """This caller waits for too many answers at once; some must come first."""
+
+    code = "too_many_open_requests"
+    http_status = 429
+
+
 class RateLimited(KnowledgeError):
     """This caller is over READINGROOM_RATE_LIMIT; `Retry-After` says when to come back."""
 

@@ -3,7 +3,7 @@
 Programs send one file in the field `file`; the forms of our own pages send many.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from readingroom.core.seats import Seats
 
 _FORM_OVERHEAD_BYTES = 64 * 1024  # for the other fields and the boundaries around the file
 _MAX_FIELDS = 20
+_MAX_PAGE_FIELDS = 2000
 _MAX_PAGE_FILES = 200
 """Files in one form of a page: the documents of a large application."""
 _MAX_SILENT_SECONDS = 60.0
@@ -94,10 +95,12 @@ async def receive_form(
     and `HTTPException` for what is no form.
     """
     content_type = request.headers.get("content-type", "").lower()
-    if not content_type.startswith("multipart/form-data"):
+    if content_type.startswith("application/x-www-form-urlencoded"):
         limited = Request(request.scope, _limit_body(request, max_field_bytes))
-        form = await FormParser(request.headers, limited.stream()).parse()
+        form = await FormParser(request.headers, _limit_fields(limited.stream())).parse()
         return PageForm({name: value for name, value in form.items() if isinstance(value, str)}, [])
+    if not content_type.startswith("multipart/form-data"):
+        raise HTTPException(415, "This page takes forms, and nothing else")
     paths: list[Path] = []
     with ExitStack() as spools:
 
@@ -116,6 +119,16 @@ async def receive_form(
                 path.unlink(missing_ok=True)
             raise
     return _collect_form(form, paths)
+
+
+async def _limit_fields(blocks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """Yield the blocks of a form. Raise HTTPException when it has more fields than any page."""
+    field_count = 0
+    async for block in blocks:
+        field_count += block.count(b"&") + block.count(b";")
+        if field_count > _MAX_PAGE_FIELDS:
+            raise HTTPException(400, "The form has too many fields")
+        yield block
 
 
 def _collect_form(form: FormData, paths: Sequence[Path]) -> PageForm:

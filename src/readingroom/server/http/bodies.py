@@ -10,14 +10,15 @@ from readingroom.server.errors import RequestTooLarge
 from readingroom.server.http.held_bytes import MIN_CHARGE_BYTES, Charge, HeldBytes
 
 _UPLOAD_TYPE = "multipart/form-data"
+_FORM_TYPE = b"application/x-www-form-urlencoded"
 
 
 class BodyLimitMiddleware:
     """ASGI middleware: reads a body of at most `max_bytes` and passes it on whole.
 
     Until the request is answered the body counts as held by its caller, from the moment that it
-    is announced. Its size is in `scope["state"]["body_bytes"]`. Requests for which `is_upload`
-    holds pass as they are: `web/uploads.py` counts their bytes as they arrive.
+    is announced. Its size is in `scope["state"]["body_bytes"]`. Requests for which `is_exempt`
+    holds pass as they are, such as uploads: `web/uploads.py` counts their bytes as they arrive.
     """
 
     def __init__(
@@ -25,15 +26,15 @@ class BodyLimitMiddleware:
         app: ASGIApp,
         max_bytes: int,
         held_bytes: HeldBytes,
-        is_upload: Callable[[Scope], bool] = lambda scope: False,
+        is_exempt: Callable[[Scope], bool] = lambda scope: False,
     ) -> None:
         self._app = app
         self._max_bytes = max_bytes
         self._held_bytes = held_bytes
-        self._is_upload = is_upload
+        self._is_exempt = is_exempt
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _has_body(scope) or self._is_upload(scope):
+        if scope["type"] != "http" or not _has_body(scope) or self._is_exempt(scope):
             await self._app(scope, receive, send)
             return
         declared_size = dict(scope["headers"]).get(b"content-length", b"")
@@ -79,6 +80,11 @@ def make_upload_test(routes: Iterable[BaseRoute]) -> Callable[[Scope], bool]:
         )
 
     return is_upload
+
+
+def is_no_form(scope: Scope) -> bool:
+    """Whether a request is anything but a form without files, as the pages have them."""
+    return not dict(scope["headers"]).get(b"content-type", b"").lower().startswith(_FORM_TYPE)
 
 
 def _takes_uploads(route: BaseRoute) -> bool:

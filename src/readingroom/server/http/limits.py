@@ -1,11 +1,13 @@
-"""Rate limits: each caller has a bucket of requests that refills as time passes."""
+"""Limits of requests: how many a caller may send in a minute, and have open at once."""
 
 import math
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from readingroom.server.errors import RateLimited
+from readingroom.server.errors import RateLimited, TooManyOpenRequests
 
 _MAX_CALLERS = 10_000
 
@@ -79,3 +81,31 @@ class RateLimiter:
         )
         for caller in callers_by_remaining[: _MAX_CALLERS // 10]:
             del self._remaining_by_caller[caller]
+
+
+class OpenRequests:
+    """Counts the requests of each caller that have no answer yet, event streams among them.
+
+    Each of them holds a connection, and some wait for minutes: one caller must not have them all.
+    """
+
+    def __init__(self, max_per_caller: int) -> None:
+        self._max_per_caller = max_per_caller
+        self._counts: Counter[str] = Counter()
+
+    @contextmanager
+    def count(self, caller: str) -> Iterator[None]:
+        """Count a request while this is entered. Raise TooManyOpenRequests."""
+        if self._counts[caller] >= self._max_per_caller:
+            raise TooManyOpenRequests(
+                f"{self._max_per_caller} requests of this caller have no answer yet; wait for "
+                "some of them before you send more",
+                retry_after=1,
+            )
+        self._counts[caller] += 1
+        try:
+            yield
+        finally:
+            self._counts[caller] -= 1
+            if not self._counts[caller]:
+                del self._counts[caller]

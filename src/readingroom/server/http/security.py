@@ -16,7 +16,7 @@ from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.errors import ForbiddenOrigin, IssuerUnreachable, Misdirected, Unauthorized
 from readingroom.server.http.admin import AdminKey
 from readingroom.server.http.errors import SIGN_IN_PATH
-from readingroom.server.http.limits import RateLimiter
+from readingroom.server.http.limits import OpenRequests, RateLimiter
 from readingroom.server.pages.frame import accepts_html
 from readingroom.server.settings import ServerSettings
 from readingroom.web.assets import ASSET_PREFIX
@@ -58,6 +58,7 @@ class SecurityMiddleware:
         allowed_names: AllowedNames,
         policies: AuthPolicies,
         limiter: RateLimiter,
+        open_requests: OpenRequests,
         admin_key: AdminKey | None,
         browsers: Browsers,
         is_page: Callable[[Scope], bool],
@@ -66,6 +67,7 @@ class SecurityMiddleware:
         self._allowed_names = allowed_names
         self._policies = policies
         self._limiter = limiter
+        self._open_requests = open_requests
         self._admin_key = admin_key
         self._browsers = browsers
         self._is_page = is_page
@@ -74,11 +76,15 @@ class SecurityMiddleware:
         if scope["type"] != "http" or _is_open(scope):
             return await self._app(scope, receive, send)
         self._check_names(scope)
+        if self._is_operator(scope):
+            await self._app(scope, receive, send)
+            return
         await self._check_caller(scope)
         # A GET may be an event stream, which stays open for hours; a call ends by itself.
         if scope["method"] == "GET" and "user" in scope:
             receive = self._make_checked_receive(scope, receive)
-        await self._app(scope, receive, send)
+        with self._open_requests.count(identify_caller(scope)):
+            await self._app(scope, receive, send)
 
     def _check_names(self, scope: Scope) -> None:
         """Raise Misdirected or ForbiddenOrigin, before anything is counted."""
@@ -116,11 +122,17 @@ class SecurityMiddleware:
             scope, origin
         )
 
+    def _is_operator(self, scope: Scope) -> bool:
+        """Whether a command of the operator is sent by who has its key.
+
+        It is not counted: whoever shares the address could lock the shell out.
+        """
+        key = self._admin_key
+        return key is not None and key.protects(scope["path"]) and key.is_shown(scope)
+
     async def _check_caller(self, scope: Scope) -> None:
         if self._admin_key and self._admin_key.protects(scope["path"]):
-            # The operator is not counted: whoever shares the address could lock the shell out.
-            if not self._admin_key.is_shown(scope):
-                self._count_request(scope)
+            self._count_request(scope)  # the route itself refuses the key
             return
         try:
             user = await self._authenticate(scope)
