@@ -52,13 +52,15 @@ class GetBillText(Question):
     version: str | None = Field(
         None, max_length=10, description="A version's code, such as `ih` or `enr`; else the newest."
     )
-    offset: Offset = Field(0, description="Where to go on: `next_offset` of the last answer.")
+    offset: Offset = Field(0, description="`next_offset` of the last answer.")
+    section: ShortText | None = Field(None, description="Such as `501`; `outline` lists them.")
+    compare_with: ShortText | None = Field(None, description="An older version's code.")
 
 
 class ListCosponsors(Question):
     bill_id: Id = Field(description="Such as `hr:119:1`.")
     limit: Limit = 50
-    cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+    cursor: str | None = Field(None, max_length=500, description="`next_cursor`.")
 
 
 class GetLegislator(Question):
@@ -69,23 +71,24 @@ class ListMemberVotes(Question):
     bioguide: Id = Field(description="The bioguide id, such as `S000033`.")
     congress: Congress | None = None
     limit: Limit = 50
-    cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+    cursor: str | None = Field(None, max_length=500, description="`next_cursor`.")
 
 
 class GetCommittee(Question):
-    id: Id = Field(description="Such as `HSAG`, or `HSAG15` for a subcommittee.")
+    id: Id = Field(description="Such as `HSAG`, `HSAG15`.")
 
 
 class ListCommitteeMembers(Question):
-    id: Id = Field(description="Such as `HSAG`, or `HSAG15` for a subcommittee.")
+    id: Id = Field(description="Such as `HSAG`, `HSAG15`.")
     congress: Congress | None = Field(None, description="Else the newest one loaded.")
     limit: Limit = 200
-    cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+    cursor: str | None = Field(None, max_length=500, description="`next_cursor`.")
 
 
 class Fetch(Question):
     id: Id = Field(description="Any id that a search or another record gave, such as `hr:119:1`.")
-    offset: Offset = Field(0, description="Where to go on: `next_offset` of the last answer.")
+    offset: Offset = Field(0, description="`next_offset` of the last answer.")
+    section: ShortText | None = None
 
 
 class Search(Question):
@@ -126,7 +129,7 @@ class ResolveEntity(Question):
         None, description='Fields of the registry, such as {"state": "MA", "current": true}.'
     )
     limit: Limit = MOST_LIKELY
-    cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+    cursor: str | None = Field(None, max_length=500, description="`next_cursor`.")
 
 
 class ChangesQuestion(Question):
@@ -158,7 +161,7 @@ class ListRecords(Question):
     id: Id | None = Field(None, description="With `part`: list what belongs to it.")
     part: RecordPart | None = None
     limit: Limit = 20
-    cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+    cursor: str | None = Field(None, max_length=500, description="`next_cursor`.")
 
 
 # --- answers ---
@@ -320,6 +323,10 @@ class BillText(Answer):
     total_chars: int
     next_offset: int | None = None
     more_url: str | None = None
+    section: str | None = Field(default=None, description="The section that `text` is, if one.")
+    compared_with: str | None = Field(
+        default=None, description="The version that `text` tells the differences to."
+    )
     versions: list[str] = Field(description="The versions whose text is here, newest first.")
     url: str
     citation: Citation

@@ -283,9 +283,11 @@ def _add_fetch(routes: APIRouter, service: FederalService) -> None:
     async def fetch(
         id: Annotated[str, Query(min_length=1, max_length=200)],
         offset: Offset = 0,
+        section: Annotated[ShortText | None, Query()] = None,
     ) -> Fetched:
         """Any record by its id, as the tool `fetch` gives it."""
-        return await service.fetch(id, offset)
+        with _report_parameters():
+            return await service.fetch(id, offset, section)
 
 
 def _add_changes(routes: APIRouter, service: FederalService) -> None:
@@ -454,9 +456,12 @@ def _add_bill_lists(routes: APIRouter, service: FederalService) -> None:
         id: RecordId,
         version: Annotated[str | None, Query(max_length=10)] = None,
         offset: Offset = 0,
+        section: Annotated[ShortText | None, Query()] = None,
+        compare_with: Annotated[str | None, Query(max_length=10)] = None,
     ) -> BillText:
-        """The text of a bill, in its newest version or a named one."""
-        return await service.read_bill_text(id, version, offset)
+        """The text of a bill, in its newest version or a named one; a section, or what changed."""
+        with _report_parameters():
+            return await service.read_bill_text(id, version, offset, section, compare_with)
 
 
 def _add_people_lists(routes: APIRouter, service: FederalService) -> None:

@@ -314,12 +314,24 @@ class FederalService:
 
     # --- texts ---
 
-    async def read_bill_text(self, bill_id: str, version: str | None, offset: int) -> BillText:
-        """Return a version of a bill's text, or the newest, from an offset on."""
-        id = await self._find_id(BY_NAME["bills"], bill_id)
-        return await self.store.read(lambda db: texts.read_bill_text(db, id, version, offset))
+    async def read_bill_text(
+        self,
+        bill_id: str,
+        version: str | None,
+        offset: int,
+        section: str | None = None,
+        compare_with: str | None = None,
+    ) -> BillText:
+        """Return a version of a bill's text, or the newest, from an offset on.
 
-    async def fetch(self, id: str, offset: int = 0) -> Fetched:
+        With `section` one section of it or its outline, with `compare_with` what differs.
+        """
+        id = await self._find_id(BY_NAME["bills"], bill_id)
+        return await self.store.read(
+            lambda db: texts.read_bill_text(db, id, version, offset, section, compare_with)
+        )
+
+    async def fetch(self, id: str, offset: int = 0, section: str | None = None) -> Fetched:
         """Return any record by its id, with as much of its text as one answer contains.
 
         An address that an answer printed (`more_url`) is taken too: its `text` is that page.
@@ -330,7 +342,9 @@ class FederalService:
         source = BY_NAME.get(parsed.source)
         if source is None:
             raise RecordNotFound(f"No record {parsed.id} has been loaded", source=parsed.source)
-        return await self.store.read(lambda db: texts.fetch_record(db, source, parsed.id, offset))
+        return await self.store.read(
+            lambda db: texts.fetch_record(db, source, parsed.id, offset, section)
+        )
 
     async def _fetch_address(self, address: str) -> Fetched:
         """Return what an address of this server has: a record, or a page of a list as lines."""
@@ -339,9 +353,15 @@ class FederalService:
         names = split.path.removeprefix("/v1/").strip("/").split("/")
         offset = int(params.get("offset", "0")) if params.get("offset", "0").isdecimal() else 0
         if names == ["fetch"] and "id" in params:
-            return await self.fetch(params["id"], offset)
+            return await self.fetch(params["id"], offset, params.get("section"))
         if len(names) == 3 and names[2] == "body":
-            text = await self.read_bill_text(unquote(names[1]), params.get("version"), offset)
+            text = await self.read_bill_text(
+                unquote(names[1]),
+                params.get("version"),
+                offset,
+                params.get("section"),
+                params.get("compare_with"),
+            )
             return texts.render_bill_text(text)
         question = record_lists.parse_list_address(address)
         if question is None:

@@ -124,10 +124,16 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         """Read the actual wording of one bill whose number you know (`hr:119:1`, H.R. 1 of the
         119th Congress): what does the bill say, in full or in one section, title or definition?
         Gives the legal text to read or quote, as introduced, engrossed or enrolled, else the newest
-        version. Long texts come in pieces: go on with `offset` = `next_offset`. It does not search
-        inside the text.
+        version, or what changed between two. Long texts come in pieces: go on with `offset` =
+        `next_offset`. It does not search inside the text.
         """
-        return await service.read_bill_text(question.bill_id, question.version, question.offset)
+        return await service.read_bill_text(
+            question.bill_id,
+            question.version,
+            question.offset,
+            question.section,
+            question.compare_with,
+        )
 
     async def list_cosponsors(question: ListCosponsors, call: ToolCall) -> CosponsorPage:
         """List who cosponsored one bill whose number you know (`hr:119:1`, H.R. 1 of the 119th
@@ -194,7 +200,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         `crec:CREC-2011-03-02-pt1-PgS1234`). Returns the whole record and its text, to show, read or
         cite. It does not search: unknown ids are refused with the list of valid forms.
         """
-        return await service.fetch(question.id, question.offset)
+        return await service.fetch(question.id, question.offset, question.section)
 
     async def list_records(question: ListRecords, call: ToolCall) -> RecordList:
         """List records by filter, newest first, page by page: bills that a member sponsored or a

@@ -14,9 +14,7 @@ Top = Annotated[int, Field(ge=1, le=1000)]
 
 class Count(Question):
     resource: ShortText = Field(description="What to count.")
-    group_by: ShortText | None = Field(
-        None, description="A field: one count for each of its values."
-    )
+    group_by: ShortText | None = Field(None, description="One count for each value.")
     filters: Filtered | None = Field(
         None, description='Such as {"congress": 119, "party": "D", "since": "2025-01-01"}.'
     )
@@ -26,23 +24,19 @@ class Count(Question):
 class Sum(Question):
     resource: ShortText = Field(description="What to sum over.")
     sum_field: ShortText = Field(description="The number to add up.")
-    group_by: ShortText | None = Field(None, description="A field: one sum for each of its values.")
-    filters: Filtered | None = Field(None, description='Such as {"year": 2025}.')
-    top: Top = Field(20, description="How many groups, the largest first.")
+    group_by: ShortText | None = Field(None, description="One sum for each value.")
+    filters: Filtered | None = None
+    top: Top = 20
 
 
 class TimeSeries(Question):
     resource: ShortText = Field(description="What to count over time.")
     time_field: ShortText = Field(description="The date that counts.")
     interval: Interval
-    group_by: ShortText | None = Field(
-        None, description="A field: one series for each of its values."
-    )
-    filters: Filtered | None = Field(None, description='Such as {"since": "2018-01-01"}.')
-    sum_field: ShortText | None = Field(
-        None, description="Add this number up, instead of counting."
-    )
-    top: Top = Field(20, description="How many groups, the largest first.")
+    group_by: ShortText | None = Field(None, description="One series for each value.")
+    filters: Filtered | None = None
+    sum_field: ShortText | None = Field(None, description="Add this up instead.")
+    top: Top = 20
 
 
 # --- answers ---

@@ -19,7 +19,7 @@ class GetLegislatorDossier(Question):
 
 
 class GetCommitteeDossier(Question):
-    committee_id: Id = Field(description="Such as `HSAG`, or `HSAG15` for a subcommittee.")
+    committee_id: Id = Field(description="Such as `HSAG`, `HSAG15`.")
     congress: Congress | None = Field(None, description="Only what falls into this Congress.")
 
 

@@ -1,12 +1,19 @@
 """Records and their texts as answers: bills by version, any record by its id."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from pydantic_core import from_json
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.models import BillText, RecordList
 from readingroom.bases.federal.query.links import count_links
+from readingroom.bases.federal.query.sections import (
+    OUTLINE,
+    compare_versions,
+    find_section,
+    format_outline,
+)
 from readingroom.bases.federal.query.votes import describe_roll_call, tally_by_party
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.core.errors import RecordNotFound
@@ -40,32 +47,50 @@ def read_record_json(db: Database, source: Source, id: str) -> str:
             raise missing from None  # name the id that was requested
 
 
-def read_bill_text(db: Database, id: str, version: str | None, offset: int) -> BillText:
-    """Return a version of a bill's text, or the newest; raise RecordNotFound if none is loaded."""
+def read_bill_text(
+    db: Database,
+    id: str,
+    version: str | None,
+    offset: int,
+    section: str | None = None,
+    compare_with: str | None = None,
+) -> BillText:
+    """Return a version of a bill's text, or the newest; one section, or what differs from another.
+
+    Raise RecordNotFound if no such text is loaded, InvalidArguments if there is no such section.
+    """
     bill = store.read_record(db, BY_NAME["bills"], id)
     versions = store.list_texts(db, id)
     part = version.lower() if version else next(iter(versions), None)
-    text = store.read_text(db, id, part) if part else None
-    if text is None:
-        raise RecordNotFound(
-            f"No text of {id}{f' in version {version!r}' if version else ''} is loaded",
-            versions=versions,
-            url=bill["url"],
-        )
+    text = _read_version(db, bill, part, version, versions)
+    body, older = text.body, None
+    if compare_with:
+        older = _read_version(db, bill, compare_with.lower(), compare_with, versions)
+        body = _compare(older.body, body, section)
+    elif section:
+        body = choose_section(body, section)
     end = offset + MAX_TEXT_CHARS
-    next_offset = end if end < len(text.body) else None
-    more_url = f"/v1/bills/{id}/body?version={text.part}&offset={next_offset}"
+    next_offset = end if end < len(body) else None
+    params = {
+        "version": text.part,
+        "section": section,
+        "compare_with": older.part if older else None,
+        "offset": next_offset,
+    }
+    query = urlencode({name: value for name, value in params.items() if value is not None})
     return BillText(
         bill_id=id,
         version=text.part,
         stage=text.stage,
         dated=text.dated,
         title=text.title,
-        text=text.body[offset:end],
+        text=body[offset:end],
         offset=offset,
-        total_chars=len(text.body),
+        total_chars=len(body),
         next_offset=next_offset,
-        more_url=more_url if next_offset else None,
+        more_url=f"/v1/bills/{id}/body?{query}" if next_offset else None,
+        section=section,
+        compared_with=older.part if older else None,
         versions=versions,
         url=text.url,
         citation=Citation.model_validate(bill["citation"]),
@@ -73,13 +98,46 @@ def read_bill_text(db: Database, id: str, version: str | None, offset: int) -> B
     )
 
 
-def fetch_record(db: Database, source: Source, id: str, offset: int) -> Fetched:
-    """Return a record with as much of its text as one answer contains."""
+def _read_version(
+    db: Database, bill: dict[str, Any], part: str | None, version: str | None, versions: list[str]
+) -> store.StoredText:
+    text = store.read_text(db, bill["id"], part) if part else None
+    if text is None:
+        loaded = f": loaded are {', '.join(versions)}" if versions else ""
+        raise RecordNotFound(
+            f"No text of {bill['id']}{f' in version {version!r}' if version else ''} is loaded"
+            f"{loaded}",
+            versions=versions,
+            url=bill["url"],
+        )
+    return text
+
+
+def _compare(older: str, newer: str, section: str | None) -> str:
+    if section and section.lower() != OUTLINE:
+        older, newer = choose_section(older, section), choose_section(newer, section)
+    return compare_versions(older, newer)
+
+
+def choose_section(body: str, section: str) -> str:
+    """Return one section of a text, or the list of its sections for `outline`."""
+    if section.strip().lower() == OUTLINE:
+        return format_outline(body)
+    found = find_section(body, section)
+    return body[found.start : found.end].rstrip()
+
+
+def fetch_record(
+    db: Database, source: Source, id: str, offset: int, section: str | None = None
+) -> Fetched:
+    """Return a record with as much of its text, or of a section of it, as one answer contains."""
     record = from_json(read_record_json(db, source, id))
     id = record["id"]
     parts = store.list_texts(db, id)
     stored = store.read_text(db, id, parts[0]) if parts else None
     text = stored.body if stored else _describe_any(db, record)
+    if section:
+        text = choose_section(text, section)
     links = count_links(db, id)
     end = offset + MAX_TEXT_CHARS
     next_offset = end if end < len(text) else None
@@ -95,10 +153,16 @@ def fetch_record(db: Database, source: Source, id: str, offset: int) -> Fetched:
         offset=offset,
         total_chars=len(text),
         next_offset=next_offset,
-        more_url=f"/v1/fetch?id={id}&offset={next_offset}" if next_offset else None,
+        more_url=_build_fetch_url(id, section, next_offset) if next_offset else None,
         links=links,
         links_url=f"/v1/{BY_NAME[record['source']].path}/{id}/links" if links else None,
     )
+
+
+def _build_fetch_url(id: str, section: str | None, offset: int) -> str:
+    params = {"id": id, "section": section, "offset": offset}
+    named = {name: value for name, value in params.items() if value is not None}
+    return f"/v1/fetch?{urlencode(named, safe=':')}"
 
 
 def _describe_any(db: Database, record: dict[str, Any]) -> str:
