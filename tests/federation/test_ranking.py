@@ -90,6 +90,15 @@ def test_what_is_called_by_its_title_comes_first() -> None:
 
 
 @requirement("room:desk-order")
+def test_the_section_that_a_reference_names_comes_first() -> None:
+    named = hit("policy", "116", "Refusal on highway grounds.", 0.1).model_copy(
+        update={"exact_reference": True}
+    )
+    hits = [hit("policy", "b", ANSWER, 0.9), named]
+    assert order([hits], Meanings())[0] == "policy:116"
+
+
+@requirement("room:desk-order")
 def test_a_text_that_two_revisions_have_comes_once() -> None:
     policy = [
         hit("policy", "new", ANSWER, 0.8),

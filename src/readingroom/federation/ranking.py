@@ -175,8 +175,8 @@ def _raise_score(hit: DeskHit) -> DeskHit:
 
 
 def _is_named(query: str, hit: DeskHit) -> bool:
-    """Return whether the query is the hit's title or citation, or says no more than they do."""
-    if hit.score >= _NAMED_SCORE:
+    """Return whether the query names the hit: by a reference, or by its title or citation."""
+    if hit.exact_reference or hit.score >= _NAMED_SCORE:
         return True
     words = set(shared_stemmer().split(query))
     if len(words) < 2:
