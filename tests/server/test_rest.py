@@ -1,10 +1,15 @@
 """The REST surface of a base: documented, in the same process, its errors in one envelope."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
 import pytest
+from fastapi import FastAPI
 
+from readingroom.server.http.rest import build_rest_app
 from tests.support.kit import app_of, in_process
 from tests.support.specimen import SECRET, specimen
 
@@ -59,3 +64,24 @@ async def test_what_a_base_starts_runs_as_long_as_it_is_served(tmp_path: Path) -
     async with in_process(app_of(base, data=tmp_path)):
         assert base.service.is_open
     assert not base.service.is_open
+
+
+def test_the_description_is_built_once_however_many_ask_at_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two threads that built it at once disturbed each other: some got a 500."""
+    builders: list[int] = []
+    overlaps: list[int] = []
+
+    def build(self: FastAPI) -> dict[str, str]:
+        builders.append(threading.get_ident())
+        overlaps.append(len(builders))
+        time.sleep(0.02)
+        builders.remove(threading.get_ident())
+        return {}
+
+    monkeypatch.setattr(FastAPI, "openapi", build)
+    app = build_rest_app([])
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda _: app.openapi(), range(8)))
+    assert set(overlaps) == {1}

@@ -1,6 +1,8 @@
 """The REST surface of the bases that have one: one FastAPI app, one OpenAPI page, one envelope."""
 
+import threading
 from collections.abc import Sequence
+from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -19,9 +21,22 @@ from readingroom.server.pages.rest_docs import make_operations_page
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
+class _RestApp(FastAPI):
+    """FastAPI, but its description is built once, however many threads ask for it at first.
+
+    It takes seconds, and two threads that build it disturb each other.
+    """
+
+    _description_lock = threading.Lock()
+
+    def openapi(self) -> dict[str, Any]:
+        with self._description_lock:
+            return super().openapi()
+
+
 def build_rest_app(routers: Sequence[APIRouter]) -> FastAPI:
     """Return one app with the routers of every base, documented at /docs and /openapi.json."""
-    app = FastAPI(
+    app = _RestApp(
         title="Reading Room",
         description="What agents reach over MCP, for programs. To connect an agent: [/mcp](/mcp).",
         version=__version__,
