@@ -46,6 +46,8 @@ def test_an_optional_parameter_a_value_and_a_column_are_additions() -> None:
     assert is_widened("stored / t", old_table, new_table)
     assert not is_widened("stored / t", new_table, old_table)
     assert not is_widened("stored / t", old_table, new_table.replace("id TEXT", "id INTEGER"))
+    assert is_widened("stored / chroma / policy / policy_docs", ["a"], ["a", "b"])
+    assert not is_widened("stored / chroma / policy / policy_docs", ["a", "b"], ["a", "c"])
     assert is_widened("openapi / parameters", parameters, optional)
     assert not is_widened("openapi / parameters", parameters, required)
     assert not is_widened("openapi / parameters", required, optional)

@@ -73,7 +73,7 @@ _INSTRUCTIONS = (
     "Statements of Administration Policy, members, committees, votes. When the question names an "
     "identifier (H.R. 1, a bioguide id, a committee), use the typed tools: get_bill, "
     "get_legislator, list_committee_members. A name without an id (Sen. Markey, House Ag) goes to "
-    "resolve_entity first. Use search for questions in words, then fetch(id) for the whole record. "
+    "resolve_entity first. Questions in words: search, then fetch(id). "
     "How many, how much and how it changed: count, sum, time_series. Everything about one bill, "
     "member, committee or law in one call: the dossiers. Cite `citation.citation_string` with its "
     "`url`; `as_of` says how recent a record is, `loaded_up_to` up to when a source is complete."
