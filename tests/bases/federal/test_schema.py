@@ -47,6 +47,7 @@ ADDED_COLUMNS = {
     ("bills", "outcome"),
     ("saps", "position"),
     ("saps", "president_number"),
+    ("member_votes", "standard_position"),
 }
 ADDED_TABLES = {"bill_summaries", "coverage"}
 

@@ -1,6 +1,7 @@
 """Reads roll call votes: the XML of the House Clerk and that of the Senate's LIS."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
@@ -22,12 +23,32 @@ from readingroom.bases.federal.schema.ids import (
     make_vote_id,
     parse_federal_id,
 )
-from readingroom.bases.federal.schema.records import Chamber, LinkKind, Person, RollCall, VoteTotals
+from readingroom.bases.federal.schema.records import (
+    Chamber,
+    LinkKind,
+    PartyTotals,
+    Person,
+    RollCall,
+    VoteTotals,
+)
 from readingroom.core.errors import UnrecognizedId
 
 Row = tuple[Person, str, str | None]
 """Who voted, how, and the LIS id where that is all the file has."""
 
+PARTIES = {
+    "Democratic": "D",
+    "Democrat": "D",
+    "Republican": "R",
+    "Independent": "I",
+    "Libertarian": "L",
+}
+_TOTAL_OF_POSITION = {
+    **dict.fromkeys(("yea", "aye", "guilty"), "yea"),
+    **dict.fromkeys(("nay", "no", "not guilty"), "nay"),
+    "present": "present",
+    "not voting": "not_voting",
+}
 _AMENDMENT = re.compile(r"S\.?\s?Amdt\.?\s?(?:No\.?\s?)?(\d+)", re.I | re.ASCII)
 _BIOGUIDE = re.compile(r"[A-Z]\d{6}", re.ASCII)
 
@@ -35,7 +56,7 @@ _BIOGUIDE = re.compile(r"[A-Z]\d{6}", re.ASCII)
 class HouseVotes:
     """`roll037.xml` of clerk.house.gov."""
 
-    format_id: ClassVar[str] = "house-vote/4"
+    format_id: ClassVar[str] = "house-vote/5"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for_columns: ClassVar[str | None] = None
 
@@ -53,7 +74,7 @@ class HouseVotes:
 class SenateVotes:
     """`vote_108_2_00213.xml` of senate.gov."""
 
-    format_id: ClassVar[str] = "senate-vote/3"
+    format_id: ClassVar[str] = "senate-vote/4"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for_columns: ClassVar[str | None] = None
 
@@ -96,6 +117,7 @@ def _parse_house_vote(
         links=[Link(LinkKind.VOTE, bill, f"legis-num: {bill_number}") for bill in bills],
         amendment=get_text(meta, "amendment-author"),
         totals=_read_totals(meta.find("vote-totals/totals-by-vote"), "-total"),
+        party_totals=list(_read_party_totals(meta)) or _count_by_party(rows),
     )
 
 
@@ -147,6 +169,7 @@ def _parse_senate_vote(element: Element, provenance: Provenance) -> Iterator[Par
             present=_read_number(element, "count/present"),
             not_voting=_read_number(element, "count/absent"),
         ),
+        party_totals=_count_by_party(rows),
     )
 
 
@@ -254,6 +277,24 @@ def _read_totals(totals: Element | None, ending: str) -> VoteTotals:
         present=_read_number(totals, f"present{ending}"),
         not_voting=_read_number(totals, f"not-voting{ending}"),
     )
+
+
+def _read_party_totals(meta: Element) -> Iterator[PartyTotals]:
+    """The Clerk prints how each party voted."""
+    for totals in meta.iterfind("vote-totals/totals-by-party"):
+        party = get_text(totals, "party") or ""
+        counts = _read_totals(totals, "-total")
+        yield PartyTotals(party=PARTIES.get(party, party), **counts.model_dump())
+
+
+def _count_by_party(rows: Sequence[Row]) -> list[PartyTotals]:
+    """The Senate prints no totals of parties: they are counted from its members."""
+    counts: dict[str, Counter[str]] = {}
+    for person, position, _ in rows:
+        field = _TOTAL_OF_POSITION.get(position.lower().partition(",")[0])
+        if person.party and field:
+            counts.setdefault(person.party, Counter())[field] += 1
+    return [PartyTotals(party=party, **counts[party]) for party in sorted(counts)]
 
 
 def _read_number(element: Element, path: str) -> int:

@@ -168,6 +168,7 @@ def _build_member_vote(row: Row, roll_call: dict[str, Any]) -> MemberVote:
         party=row["party"],
         state=row["state"],
         position=row["position"],
+        standard_position=row["standard_position"],
         **about,
     )
 

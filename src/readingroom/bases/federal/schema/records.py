@@ -509,6 +509,12 @@ class VoteTotals(Answer):
     not_voting: int = 0
 
 
+class PartyTotals(VoteTotals):
+    """How the members of one party voted."""
+
+    party: str = Field(description="D, R, I, or as printed.")
+
+
 class RollCall(Record):
     """A recorded vote of one chamber; `/members` lists how each member voted."""
 
@@ -526,6 +532,10 @@ class RollCall(Record):
     bills: list[str] = Field(default_factory=list)
     amendment: str | None = None
     totals: VoteTotals
+    party_totals: list[PartyTotals] = Field(
+        default_factory=list,
+        description="As the file prints them, or counted from its members where it prints none.",
+    )
     recorded: int = Field(0, description="How many members' votes are here.")
 
 
@@ -642,6 +652,9 @@ class MemberVote(Answer):
     party: str | None = None
     state: str | None = None
     position: str
+    standard_position: str | None = Field(
+        None, description="yea, nay, present or not_voting, whatever the chamber prints."
+    )
     voted_at: str | None = None
     question: str | None = None
     result: str | None = None

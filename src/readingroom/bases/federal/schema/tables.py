@@ -92,6 +92,9 @@ def _list_missing(db: Database) -> Iterator[str]:
                 # Those of 0.1.0 end in the column they are named after, so its lists were sorted.
                 yield f"DROP INDEX IF EXISTS {index}"
                 yield _create_index(source, index, key)
+    voting = {row[1] for row in db.execute("PRAGMA table_xinfo(member_votes)")}
+    if voting and "standard_position" not in voting:
+        yield f"ALTER TABLE member_votes ADD COLUMN {_STANDARD_POSITION}"
     for table, statements in _ADDED_TABLES.items():
         if not db.execute(f"PRAGMA table_info({table})").fetchall():
             yield from statements
@@ -187,6 +190,15 @@ CREATE TABLE coverage (
     known_by TEXT
 )"""
 
+# What the chambers print in their own words; the word in `position` stays as it is.
+_STANDARD_POSITION = """standard_position TEXT GENERATED ALWAYS AS (
+        CASE lower(position)
+            WHEN 'yea' THEN 'yea' WHEN 'aye' THEN 'yea' WHEN 'guilty' THEN 'yea'
+            WHEN 'nay' THEN 'nay' WHEN 'no' THEN 'nay' WHEN 'not guilty' THEN 'nay'
+            WHEN 'not voting' THEN 'not_voting'
+            ELSE CASE WHEN lower(position) LIKE 'present%' THEN 'present' END
+        END) VIRTUAL"""
+
 _ADDED_TABLES = {"bill_summaries": (_BILL_SUMMARIES,), "coverage": (_COVERAGE, *_MOVE_DATES)}
 """Tables that files of 0.1.0 lack, beside those of sources, with the statements that add them."""
 
@@ -228,8 +240,9 @@ CREATE TABLE member_votes (
     party TEXT,
     state TEXT,
     position TEXT NOT NULL,
+    {standard_position},
     PRIMARY KEY (vote_id, ordinal)
-) WITHOUT ROWID""",
+) WITHOUT ROWID""".replace("{standard_position}", _STANDARD_POSITION),
     """
 CREATE INDEX member_votes_person
     ON member_votes (bioguide_id, congress, sorted_at DESC, vote_id)""",
