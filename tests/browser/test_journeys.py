@@ -59,8 +59,8 @@ async def test_a_policy_is_found_on_its_timeline_compared_and_read_on_its_page(
 @pytest.mark.parametrize(
     ("quotation", "day", "verdict"),
     [
-        ("Development is refused on highway grounds only when", "2025-03-15", "Verified"),
-        ("Development is refused on highway grounds only when", "2024-03-15", "Wrong revision"),
+        ("it would make a road unsafe to an unacceptable degree", "2025-03-15", "Verified"),
+        ("it would make a road unsafe to an unacceptable degree", "2024-03-15", "Wrong revision"),
         ("Bicycles are forbidden everywhere", "2025-03-15", "Not found"),
     ],
 )
@@ -167,7 +167,7 @@ async def test_files_are_sent_read_and_shown_with_the_outcome_of_each(
         assert [row.split("\t")[1] for row in outcomes] == ["read", "read", "failed"]
         await page.get_by_role("link", name=f"Application {REFERENCE}").click()
         await page.wait_for_url("**/applications/view?*")
-        assert HOSTILE.partition("/")[0][:10] in await page.locator("main").inner_text()
+        assert "<img src=x" in await page.locator("main").inner_text()
         assert await page.locator("main img").count() == 0
         if has_script:
             assert await watched.list_violations() == []

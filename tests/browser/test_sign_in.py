@@ -172,3 +172,73 @@ def test_a_session_ends_when_it_is_idle_or_old(tmp_path: Path) -> None:
     now += MAX_IDLE_SECONDS + 1
     assert sessions.find(idle.session_id) is None
     assert idle.session_id.encode() not in (tmp_path / "sessions.db").read_bytes()
+
+
+@requirement("room:sign-in")
+async def test_the_first_key_signs_its_browser_in_and_closes_the_server_to_others(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with serving("text", data=tmp_path / "data") as served:
+        async with (
+            open_page(browser, served.url) as maker,
+            open_page(browser, served.url) as other,
+        ):
+            await other.open("/connect")
+            await maker.open("/operations/keys")
+            assert await maker.list_violations() == []
+            await maker.page.get_by_label("Whose it is").fill("ann")
+            await maker.page.get_by_role("button", name="Make it").click()
+            secret = maker.page.get_by_text("rr_")
+            await secret.wait_for()
+            assert await maker.list_violations() == []
+            headers = {"Authorization": f"Bearer {await secret.inner_text()}"}
+            assert served.get("/metrics", **headers).status_code == 200
+            assert await maker.open("/operations") == 200
+            assert await maker.list_violations() == []
+            await other.open("/connect")
+            assert "/sign-in" in other.page.url
+            # A second key, then the first is revoked by its own holder.
+            await maker.open("/operations/keys")
+            await maker.page.get_by_label("Whose it is").fill("ben")
+            await maker.page.get_by_label("Role").select_option("reader")
+            await maker.page.get_by_role("button", name="Make it").click()
+            await maker.page.get_by_text("The key of ben").wait_for()
+            await maker.page.get_by_role("button", name="Revoke ann").click()
+            await maker.page.wait_for_url("**/sign-in?*")
+    assert [(key.name, key.read_only) for key in KeyRing(served.data).list_keys()] == [
+        ("ben", True)
+    ]
+
+
+@requirement("room:sign-in")
+def test_only_an_operator_sees_operations_and_makes_keys(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    keys = KeyRing(data)
+    secrets = {"editor": keys.add("ben"), "operator": keys.add("cleo", operator=True)}
+    with serving("text", data=data) as served:
+        for role, secret in secrets.items():
+            is_operator = role == "operator"
+            with sign_in(served, secret) as client:
+                assert ("/operations" in client.get("/connect").text) is is_operator
+                for path in ("/operations", "/operations/keys"):
+                    assert client.get(path).status_code == (200 if is_operator else 403)
+                form = {"name": f"by-{role}", "role": "operator", "form_token": "x.y"}
+                response = client.post(
+                    "/operations/keys/add", data=form, headers={"Origin": served.url}
+                )
+                assert response.status_code == 403
+    assert {key.name for key in keys.list_keys()} == {"ben", "cleo"}
+
+
+@requirement("room:metrics")
+def test_pages_and_rest_are_counted_by_their_routes(room: Served) -> None:
+    room.get("/policies", Accept="text/html")
+    room.get("/api/v1/policies")
+    room.get("/policies/NOTHING", Accept="text/html")
+    metrics = room.get("/metrics").text
+    for route, status in (
+        ("GET /policies", 200),
+        ("GET /api/v1/policies", 200),
+        ("GET /policies/{source}", 404),
+    ):
+        assert f'readingroom_http_requests_total{{route="{route}",status="{status}"}}' in metrics

@@ -33,9 +33,11 @@ from readingroom.server.http.security import AllowedNames, SecurityMiddleware, l
 from readingroom.server.mcp.handlers import Recorder, build_mcp_server
 from readingroom.server.mcp.sessions import SessionLimits
 from readingroom.server.mcp.transports import Sse, StreamableHttp
+from readingroom.server.observe.history import CallHistory
 from readingroom.server.observe.logging import log_call
 from readingroom.server.observe.metrics import CONTENT_TYPE, Metrics
 from readingroom.server.observe.readiness import Readiness
+from readingroom.server.observe.requests import RequestCounter
 from readingroom.server.pages.landing import LandingPages
 from readingroom.server.pages.manifest import build_manifest_routes
 from readingroom.server.pages.site import build_site, make_page_test
@@ -72,7 +74,8 @@ def build_app(
         held_bytes=held_bytes,
     )
     browsers = Browsers(policies.key_auth, settings)
-    site = build_site(bases, browsers, settings)
+    history = CallHistory()
+    site = build_site(bases, browsers, settings, policies.key_auth, history)
     landing_pages = LandingPages(faces, settings, policies, site.menu)
     page_routes = [
         *site.routes,
@@ -81,7 +84,7 @@ def build_app(
         Route("/llms.txt", landing_pages.show_llms),
     ]
     is_page = make_page_test([*page_routes, Route("/docs", landing_pages.show_index)])
-    recorders = [log_call, metrics.count]
+    recorders = [log_call, metrics.count, history.add_call]
     endpoints = [
         _McpEndpoint(face, session_limits, landing_pages, recorders, settings.sample)
         for face in faces
@@ -104,6 +107,7 @@ def build_app(
         middleware=[
             # Before the credentials: a browser asks for leave (OPTIONS) before it sends a key.
             Middleware(_OriginOnlyCors, **_build_cors_options(allowed_names)),
+            Middleware(RequestCounter, metrics=metrics, history=history),
             # Around the security checks, so that a refusal has a request id and our envelope too.
             Middleware(ErrorMiddleware, frame=site.frame, is_page=is_page),
             Middleware(

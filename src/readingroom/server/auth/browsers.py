@@ -96,18 +96,22 @@ class Browsers:
             samesite="lax",
         )
 
-    def make_form_token(self, scope: Scope, session: BrowserSession | None = None) -> str:
+    def remember(self, scope: Scope, session: BrowserSession) -> None:
+        """Let the rest of this request belong to a session that has just begun."""
+        scope["state"][_SESSION_STATE] = session
+
+    def make_form_token(self, scope: Scope) -> str:
         """Return what the forms of one page carry; another each time, so that compressing a page
         reveals nothing of it.
         """
         nonce = secrets.token_hex(16)
-        return f"{nonce}.{self._sign(scope, nonce, session)}"
+        return f"{nonce}.{self._sign(scope, nonce)}"
 
     def check_form(self, scope: Scope, form: Mapping[str, str]) -> None:
         """Raise ForbiddenOrigin or FormExpired unless a form came from one of our own pages."""
         self.check_same_origin(scope)
         nonce, _, signature = form.get(TOKEN_FIELD, "").partition(".")
-        expected = self._sign(scope, nonce, None)
+        expected = self._sign(scope, nonce)
         if not hmac.compare_digest(signature.encode(), expected.encode()):
             raise FormExpired("This form is too old, or you have signed in anew; load it again")
 
@@ -130,8 +134,8 @@ class Browsers:
             (self._settings.public_url or "").lower(),
         )
 
-    def _sign(self, scope: Scope, nonce: str, new_session: BrowserSession | None) -> str:
-        session = new_session or scope["state"].get(_SESSION_STATE)
+    def _sign(self, scope: Scope, nonce: str) -> str:
+        session: BrowserSession | None = scope["state"].get(_SESSION_STATE)
         secret = session.session_id if session else self._open_secret
         return hmac.new(secret.encode(), nonce.encode(), sha256).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Prometheus metrics: calls, errors and latency per tool."""
+"""Prometheus metrics: calls, errors and latency per tool, and per route of REST and pages."""
 
 from collections.abc import Iterable
 
@@ -40,12 +40,31 @@ class Metrics:
             registry=self._registry,
         )
 
+        self._request_counter = Counter(
+            "readingroom_http_requests",
+            "Requests for REST and pages by status.",
+            ["route", "status"],
+            registry=self._registry,
+        )
+        self._request_seconds = Histogram(
+            "readingroom_http_request_seconds",
+            "Time until a request for REST or a page began to be answered.",
+            ["route"],
+            buckets=_SECONDS_BUCKETS,
+            registry=self._registry,
+        )
+
     def count(self, record: CallRecord) -> None:
         """Add one tool call."""
         self._call_counter.labels(record.tool_name, record.result_status).inc()
         self._call_seconds.labels(record.tool_name).observe(record.duration_ms / 1000)
         if record.error_code:
             self._error_counter.labels(record.tool_name, record.error_code).inc()
+
+    def count_request(self, route: str, status: int, seconds: float) -> None:
+        """Add one request for REST or a page, by its route."""
+        self._request_counter.labels(route, str(status)).inc()
+        self._request_seconds.labels(route).observe(seconds)
 
     def render(self) -> bytes:
         """Return every metric in the text format of Prometheus."""

@@ -25,6 +25,7 @@ from readingroom.protocol.pages import (
 from readingroom.protocol.sample import mark_document
 from readingroom.server.errors import RoleRequired, Unauthorized
 from readingroom.server.mcp.calls import make_call_from_scope
+from readingroom.server.observe.requests import ROUTE_STATE
 from readingroom.server.pages.frame import JSON_PARAMETER, PageFrame
 from readingroom.server.settings import ServerSettings
 from readingroom.web.uploads import receive_form
@@ -49,6 +50,7 @@ def make_page_routes(
 async def _answer(
     page: BasePage, frame: PageFrame, settings: ServerSettings, request: Request
 ) -> Response:
+    request.scope["state"][ROUTE_STATE] = page.path
     visitor = frame.browsers.identify_visitor(request.scope)
     if visitor is None:
         raise Unauthorized("Sign in to open this page")

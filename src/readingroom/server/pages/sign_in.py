@@ -41,7 +41,7 @@ class SignInPages:
     async def sign_in(self, request: Request) -> Response:
         """Take the key, and send the browser to where it wanted to go."""
         self._browsers.check_same_origin(request.scope)
-        form = await _receive_fields(request)
+        form = await receive_fields(request)
         target = read_local_target(form.get("next", ""))
         try:
             session = self._browsers.sign_in(form.get("key", ""))
@@ -54,7 +54,7 @@ class SignInPages:
 
     async def sign_out(self, request: Request) -> Response:
         """End the session of this browser."""
-        self._browsers.check_form(request.scope, await _receive_fields(request))
+        self._browsers.check_form(request.scope, await receive_fields(request))
         response = RedirectResponse(SIGN_IN_PATH, 303)
         self._browsers.sign_out(request.scope, response)
         return response
@@ -81,7 +81,8 @@ def read_local_target(address: str) -> str:
     return address if is_local and "\\" not in address else "/"
 
 
-async def _receive_fields(request: Request) -> dict[str, str]:
+async def receive_fields(request: Request) -> dict[str, str]:
+    """Return the fields of a small form without files."""
     form = await receive_form(request, _refuse_file, 0, _MAX_FORM_BYTES)
     return form.fields
 

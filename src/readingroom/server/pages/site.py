@@ -10,10 +10,14 @@ from starlette.types import Scope
 
 from readingroom.protocol.pages import BasePage
 from readingroom.protocol.spec import KnowledgeBase
+from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.browsers import Browsers
+from readingroom.server.observe.history import CallHistory
 from readingroom.server.pages.dispatch import make_page_routes
 from readingroom.server.pages.frame import MenuEntry, PageFrame
 from readingroom.server.pages.jobs import make_job_pages
+from readingroom.server.pages.keys import KeyPages
+from readingroom.server.pages.operations import OperationsPages
 from readingroom.server.pages.sign_in import SignInPages
 from readingroom.server.settings import ServerSettings
 from readingroom.storage.jobs.runner import JobRunner
@@ -34,18 +38,25 @@ class Site:
 
 
 def build_site(
-    bases: Sequence[KnowledgeBase], browsers: Browsers, settings: ServerSettings
+    bases: Sequence[KnowledgeBase],
+    browsers: Browsers,
+    settings: ServerSettings,
+    key_auth: KeyAuth,
+    history: CallHistory,
 ) -> Site:
     """Return the pages of all bases, those to sign in, and the runner of the jobs they begin."""
     jobs = JobStore(settings.data)
     base_pages = [base.pages(jobs) for base in bases]
-    pages = [page for part in base_pages for page in part.pages] + make_job_pages(jobs)
+    operations = OperationsPages(bases, settings, jobs, history)
+    pages = [page for part in base_pages for page in part.pages]
+    pages += [*make_job_pages(jobs), *operations.make_pages()]
     menu = _make_menu(pages)
     frame = PageFrame(browsers, menu, settings.sample)
     handlers = {kind: handler for part in base_pages for kind, handler in part.job_handlers.items()}
     routes: list[BaseRoute] = [
         Route(f"{ASSET_PREFIX}{{digest}}/{{file_name}}", _show_asset),
         *SignInPages(frame).make_routes(),
+        *KeyPages(frame, key_auth).make_routes(),
         *make_page_routes(pages, frame, settings),
     ]
     return Site(routes, frame, menu, JobRunner(jobs, handlers))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from pydantic import ValidationError
 
@@ -182,6 +182,7 @@ class PolicyPages:
             "from_date": request.get("from"),
             "to_date": request.get("to"),
             "section_ref": request.get("section") or None,
+            "cursor": request.get("cursor") or None,
         }
         question = _validate(ComparePolicyRevisions, arguments)
         diff = await self._service.compare(question)
@@ -192,6 +193,7 @@ class PolicyPages:
             shown=request.get("only"),
             changes=_select_changes(diff.changes, request.get("only")),
             make_section_address=partial(_make_section_address, source),
+            next_address=_make_next_address(request, diff.next_cursor),
             from_date=question.from_date,
             to_date=question.to_date,
         )
@@ -403,6 +405,16 @@ def _link_changes(policy: PolicyDetail, revision_id: str) -> list[PageLink]:
 def _make_compare_address(source: str, older: RevisionDetail, newer: RevisionDetail) -> str:
     days = f"from={older.effective_from}&to={newer.effective_from}"
     return f"/policies/{source}/compare?{days}"
+
+
+def _make_next_address(request: PageRequest, cursor: str | None) -> str | None:
+    """Return the address of the next page of changes."""
+    if cursor is None:
+        return None
+    names = ("from", "to", "section", "only")
+    values = {name: request.get(name) for name in names} | {"cursor": cursor}
+    chosen = {name: value for name, value in values.items() if value}
+    return f"/policies/{quote(request.get('source'), safe='')}/compare?{urlencode(chosen)}"
 
 
 def _summarise_diff(diff: RevisionDiff) -> str:

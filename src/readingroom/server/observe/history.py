@@ -1,0 +1,113 @@
+"""What happened in the last hour, kept in memory: calls by minute, their times, the last errors."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from readingroom.core import clock
+from readingroom.server.observe.logging import CallRecord
+
+MINUTES = 60
+_MAX_NAMES = 300
+"""Tools and routes that are followed; more would be made up by callers."""
+_TIMES_KEPT = 500
+"""Of each tool or route, to tell how long most calls take."""
+_ERRORS_KEPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RecentError:
+    """A call that failed."""
+
+    at: float
+    name: str
+    code: str
+    request_id: str
+
+
+@dataclass(slots=True)
+class _Calls:
+    """The calls of one tool or route."""
+
+    by_minute: dict[int, int] = field(default_factory=dict)
+    errors: deque[float] = field(default_factory=lambda: deque(maxlen=_TIMES_KEPT))
+    milliseconds: deque[tuple[float, float]] = field(
+        default_factory=lambda: deque(maxlen=_TIMES_KEPT)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CallSummary:
+    """The last hour of one tool or route."""
+
+    name: str
+    by_minute: Sequence[int]
+    total: int
+    errors: int
+    median_ms: float
+    p95_ms: float
+
+
+class CallHistory:
+    """The last hour of a process, for whoever runs it."""
+
+    def __init__(self, now: Callable[[], float] = clock.unix_seconds) -> None:
+        self._now = now
+        self.started_at = now()
+        self._calls: dict[str, _Calls] = {}
+        self._errors: deque[RecentError] = deque(maxlen=_ERRORS_KEPT)
+
+    def add_call(self, record: CallRecord) -> None:
+        """Note a tool call."""
+        self.add(record.tool_name, record.duration_ms, record.error_code, record.request_id)
+
+    def add(self, name: str, duration_ms: float, error_code: str | None, request_id: str) -> None:
+        """Note a call of a tool or a route."""
+        calls = self._calls.get(name)
+        if calls is None:
+            if len(self._calls) >= _MAX_NAMES:
+                return
+            calls = self._calls[name] = _Calls()
+        now = self._now()
+        minute = int(now // 60)
+        calls.by_minute[minute] = calls.by_minute.get(minute, 0) + 1
+        for old_minute in [key for key in calls.by_minute if key <= minute - MINUTES]:
+            del calls.by_minute[old_minute]
+        calls.milliseconds.append((now, duration_ms))
+        if error_code is not None:
+            calls.errors.append(now)
+            self._errors.append(RecentError(now, name, error_code, request_id))
+
+    def summarise(self) -> list[CallSummary]:
+        """Return what was called in the last hour, the busiest first."""
+        now = self._now()
+        minute = int(now // 60)
+        summaries = []
+        for name, calls in self._calls.items():
+            by_minute = [calls.by_minute.get(minute - MINUTES + 1 + n, 0) for n in range(MINUTES)]
+            if not any(by_minute):
+                continue
+            times = sorted(ms for at, ms in calls.milliseconds if now - at < 60 * MINUTES)
+            errors = sum(1 for at in calls.errors if now - at < 60 * MINUTES)
+            summaries.append(
+                CallSummary(
+                    name,
+                    by_minute,
+                    sum(by_minute),
+                    errors,
+                    _find_percentile(times, 0.5),
+                    _find_percentile(times, 0.95),
+                )
+            )
+        return sorted(summaries, key=lambda summary: -summary.total)
+
+    def list_errors(self) -> list[RecentError]:
+        """Return the last errors, newest first."""
+        return list(reversed(self._errors))
+
+
+def _find_percentile(ordered: Sequence[float], share: float) -> float:
+    if not ordered:
+        return 0.0
+    return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)]

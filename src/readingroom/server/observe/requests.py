@@ -1,0 +1,52 @@
+"""Counts requests for REST and pages beside the tool calls: how many, how long, which failed."""
+
+import time
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from readingroom.server.observe.history import CallHistory
+from readingroom.server.observe.metrics import Metrics
+
+ROUTE_STATE = "route_path"
+"""Where a page notes the path of its route, which FastAPI's routes have in the scope anyway."""
+
+
+class RequestCounter:
+    """ASGI middleware: counts each request by its route, not by its address, of which callers may
+    make up any number. Tool calls are counted by the tools.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        history: CallHistory,
+        timer: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._history = history
+        self._timer = timer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        started = self._timer()
+
+        async def send_counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._count(scope, message["status"], self._timer() - started)
+            await send(message)
+
+        await self._app(scope, receive, send_counted)
+
+    def _count(self, scope: Scope, status: int, seconds: float) -> None:
+        state = scope.get("state", {})
+        route_path = state.get(ROUTE_STATE) or getattr(scope.get("route"), "path", None)
+        if route_path is None:
+            return
+        name = f"{scope['method']} {route_path}"
+        self._metrics.count_request(name, status, seconds)
+        error_code = str(status) if status >= 500 else None
+        self._history.add(name, seconds * 1000, error_code, state.get("request_id", ""))
