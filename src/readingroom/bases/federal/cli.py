@@ -210,19 +210,31 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     ignored = [dict(row) for row in reader.read_now(lambda db: list(loading.list_ignored(db)))]
     reader.close()
     lines = [
-        f"{'source':<26} {'records':>9} {'chunks':>9} {'embedded':>9}  {'complete to':<11} newest"
+        f"{'source':<26} {'records':>9} {'chunks':>9} {'embedded':>9} {'%':>4}  "
+        f"{'complete to':<11} newest"
     ]
     lines += [
-        f"{row['source']:<26} {row['records']:>9,} {row['chunks']:>9,} {row['embedded']:>9,}  "
+        f"{row['source']:<26} {row['records']:>9,} {row['chunks']:>9,} {row['embedded']:>9,} "
+        f"{_format_percent(row['embedded_percent']):>4}  "
         f"{row['loaded_up_to'] or 'unknown':<11} {row['newest_record_at'] or '-'}"
         for row in rows
     ]
+    partly = [row["source"] for row in rows if row["embedded"] < row["chunks"]]
+    if partly:
+        lines.append(
+            f"Not embedded whole: {', '.join(partly)}. What has no vector is found by its words "
+            "alone; `readingroom federal embed` goes on where it stopped."
+        )
     lines += [f"failed: {failure['file']}: {failure['error']}" for failure in failed]
     lines += [f"incomplete: {row['file']}: {row['error']}" for row in incomplete]
     lines += [f"ignored: {row['file']}: {row['error']}" for row in ignored[:_MAX_NAMED]]
     lines += _count_unnamed(len(ignored), "files that were ignored (all of them: --json)")
     body = {"sources": rows, "failed": failed, "incomplete": incomplete, "ignored": ignored}
     print_result(as_json, body, "\n".join(lines))
+
+
+def _format_percent(percent: int | None) -> str:
+    return "-" if percent is None else str(percent)
 
 
 def _print_summary(summary: Summary, only: Source | None, as_json: bool) -> None:

@@ -340,6 +340,9 @@ class Degraded(Answer):
     used_mode: Mode
     sources: list[str]
     reason: str
+    embedded_percent: dict[str, int] | None = Field(
+        default=None, description="Of each source that is not embedded whole, how much of it is."
+    )
 
 
 class Searched(Answer):

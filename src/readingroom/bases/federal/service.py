@@ -1,7 +1,7 @@
 """What the federal base can do, independent of MCP and HTTP."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -18,6 +18,7 @@ from readingroom.bases.federal.models import (
     ChangePage,
     ChangesQuestion,
     CosponsorPage,
+    Degraded,
     LinkPage,
     ListRecords,
     MembershipPage,
@@ -55,6 +56,7 @@ from readingroom.bases.federal.query.dossier_models import (
 from readingroom.bases.federal.schema.ids import FederalId, parse_federal_id
 from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator, LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, Source, find_source
+from readingroom.bases.federal.search.coverage import EmbeddingCoverage
 from readingroom.bases.federal.search.passages import Passages
 from readingroom.bases.federal.search.search import Plan, SearchResult, plan_search, run_search
 from readingroom.bases.federal.search.vectors import FederalVectors
@@ -75,6 +77,7 @@ class FederalService:
         self.store = FederalStore(path)
         self.vectors = FederalVectors(embedder)
         self.passages = Passages()
+        self.coverage = EmbeddingCoverage()
 
     async def warm_up(self) -> None:
         """Load what the first search waits for; raise `ModelUnavailable` without a model."""
@@ -513,6 +516,10 @@ class FederalService:
                 return run_search(db, plan, self.vectors, self.passages)
 
         final_plan, result = await self.store.read(read)
+        degraded = final_plan.degraded
+        if mode != "lexical":
+            names = [searched.source for searched in result.searched]
+            degraded = await self._tell_coverage(mode, degraded, names)
         # Who does not say how many wants an answer that can be read; the rest is a page away.
         wants_all = "limit" in question.model_fields_set
         hits = result.hits if wants_all else list(cards.fit_answer(result.hits))
@@ -525,9 +532,31 @@ class FederalService:
             searched=result.searched,
             confidence=result.confidence.level,
             confidence_reason=result.confidence.reason,
-            degraded=final_plan.degraded,
+            degraded=degraded,
             next_offset=end if hits and end < result.total else None,
             filters_read=filters_read,
+        )
+
+    async def _tell_coverage(
+        self, mode: Mode, degraded: Degraded | None, sources: Sequence[str]
+    ) -> Degraded | None:
+        """Return why a search is not what was asked for, with how much of each source is embedded.
+
+        What is partly embedded is searched by both, but by meaning only in part.
+        """
+        percents = await self.store.read(self.coverage.read)
+        partly = {name: percents[name] for name in sources if percents.get(name, 100) < 100}
+        if not partly:
+            return degraded
+        if degraded is not None:
+            return degraded.model_copy(update={"embedded_percent": partly})
+        told = ", ".join(f"{name} {percent} %" for name, percent in partly.items())
+        return Degraded(
+            requested_mode=mode,
+            used_mode=mode,
+            sources=list(partly),
+            reason=f"embedded so far: {told}; what is not is found by its words alone",
+            embedded_percent=partly,
         )
 
     async def _resolve_search_filters(

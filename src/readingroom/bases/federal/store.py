@@ -383,13 +383,24 @@ def list_stored_tables(db: Database) -> tuple[RecordTable, ...]:
 
 
 def read_status(db: Database) -> list[dict[str, Any]]:
-    """Return, for each source, its records, chunks and vectors, and the date it is loaded up to."""
+    """Return, for each source, its records, chunks and vectors, and the date it is loaded up to.
+
+    A percentage is rounded down: 100 only when every chunk has its vector.
+    """
     rows = db.execute(
         """SELECT d.source, count(*) AS chunks, count(v.chunk) AS embedded
            FROM chunks c JOIN documents d USING (doc) LEFT JOIN vectors v USING (chunk)
            GROUP BY d.source"""
     ).fetchall()
-    counts = {row["source"]: {"chunks": row["chunks"], "embedded": row["embedded"]} for row in rows}
+    counts = {
+        row["source"]: {
+            "chunks": row["chunks"],
+            "embedded": row["embedded"],
+            "embedded_percent": row["embedded"] * 100 // row["chunks"],
+        }
+        for row in rows
+    }
+    nothing = {"chunks": 0, "embedded": 0, "embedded_percent": None}
     return [
         {
             "source": progress.source,
@@ -397,7 +408,7 @@ def read_status(db: Database) -> list[dict[str, Any]]:
             "loaded_up_to": progress.loaded_up_to,
             "complete_from": progress.complete_from,
             "newest_record_at": progress.newest_record_at,
-            **counts.get(progress.source, {"chunks": 0, "embedded": 0}),
+            **counts.get(progress.source, nothing),
         }
         for progress in list_progress(db)
     ]

@@ -27,7 +27,7 @@ from readingroom.storage.database import Database
 
 FilterValue = str | int | bool | tuple[str, ...]
 
-_REFERENCES = {
+REFERENCES = {
     **dict.fromkeys(("bill", "bill_id"), "bills"),
     **dict.fromkeys(("bioguide_id", "cosponsor", "member", "speaker", "sponsor"), "legislators"),
     **dict.fromkeys(("committee", "committee_id"), "committees"),
@@ -93,8 +93,8 @@ def _resolve_search_value(db: Database, name: str, value: Any, filters: Mapping[
         _check_congress(value)
     if not isinstance(value, str):
         return value
-    if name in _REFERENCES:
-        return _resolve_reference(db, BY_NAME[_REFERENCES[name]], name, value, filters)
+    if name in REFERENCES:
+        return _resolve_reference(db, BY_NAME[REFERENCES[name]], name, value, filters)
     stored = _FacetValues(db, name)
     if stored.has(value) or not stored.list_some(1):
         return value
@@ -109,8 +109,8 @@ def _resolve_value(
     if not isinstance(value, str) or name in ("since", "until"):
         unchanged: FilterValue = value
         return unchanged
-    if name in _REFERENCES:
-        return _resolve_reference(db, BY_NAME[_REFERENCES[name]], name, value, filters)
+    if name in REFERENCES:
+        return _resolve_reference(db, BY_NAME[REFERENCES[name]], name, value, filters)
     if equivalents := _find_equivalents(name, value):
         return equivalents
     facet = next((facet for facet in table.plan.facets if facet.name == name), None)

@@ -70,6 +70,9 @@ class Total(Aggregated):
 class Bucket(Answer):
     key: Key = Field(description="Null for what has no value in this field.")
     value: Value
+    label: str | None = Field(
+        default=None, description="What the record is called whose id the key is."
+    )
 
 
 class Buckets(Aggregated):

@@ -12,7 +12,11 @@ from typing import Any, TypeVar
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
 from readingroom.bases.federal.filters import RowFilter
-from readingroom.bases.federal.names.filter_values import describe_reading, resolve_filters
+from readingroom.bases.federal.names.filter_values import (
+    REFERENCES,
+    describe_reading,
+    resolve_filters,
+)
 from readingroom.bases.federal.query.aggregate_models import (
     Bucket,
     Buckets,
@@ -34,6 +38,7 @@ from readingroom.bases.federal.query.intervals import (
     parse_first_day,
     start_of,
 )
+from readingroom.bases.federal.query.links import read_titles
 from readingroom.bases.federal.schema.sources import BY_NAME, Facet, Measure, RecordTable
 from readingroom.core.errors import InvalidArguments
 from readingroom.storage.database import Database, StatementStopped
@@ -260,15 +265,27 @@ class Aggregator:
         ).fetchall()
         total = rows[0]["groups"] if rows else 0
         read_key = _make_key_reader(request)
+        labels = self._read_labels(request, [row["key"] for row in rows])
         return Buckets(
             buckets=[
-                Bucket(key=read_key(row["key"]), value=query.to_number(row["value"]))
+                Bucket(
+                    key=read_key(row["key"]),
+                    value=query.to_number(row["value"]),
+                    label=labels.get(row["key"]),
+                )
                 for row in rows
             ],
             total_buckets=total,
             truncated=total > len(rows),
             **self._build_common_fields(request, query),
         )
+
+    def _read_labels(self, request: Aggregation, keys: Sequence[Any]) -> dict[Any, str]:
+        """Return the titles of the records whose ids the keys are; none for other keys."""
+        if request.group_by not in REFERENCES:
+            return {}
+        titles = read_titles(self._db, (key for key in keys if isinstance(key, str)))
+        return {id: title["title"] for id, title in titles.items()}
 
     # --- time ---
 
