@@ -264,20 +264,32 @@ async def test_a_blank_page_is_not_given_to_tesseract(monkeypatch: pytest.Monkey
     blank = Image.new("L", (1200, 1600), 255)
     speckled = blank.copy()
     speckled.putpixel((600, 800), 0)
-    frames = [blank, speckled, Image.new("L", (1200, 1600), 128), scan("A few more words."), blank]
+    frames = [
+        blank,
+        speckled,
+        Image.new("L", (1200, 1600), 128),
+        scan("A few more words stand here."),
+        blank,
+    ]
     tiff = image_file(frames[0], "TIFF", save_all=True, append_images=frames[1:])
 
     document = read_file(tiff, "pages.tiff", ReadOptions(), lambda *progress: None)
 
     assert isinstance(document, Document)
-    assert [page.text for page in document.pages] == ["", "", "", "A few more words.", ""]
+    assert [page.text for page in document.pages] == [
+        "",
+        "",
+        "",
+        "A few more words stand here.",
+        "",
+    ]
     assert len(seen) == 1
 
 
 @requirement("ingest:ocr:blank")
 def test_faint_words_are_not_blank() -> None:
-    faint = scan("A few more words.").point(lambda shade: 255 - (255 - shade) // 60)
+    faint = scan("A few more words stand here.").point(lambda shade: 255 - (255 - shade) // 60)
 
     assert [line.text for line in ocr.recognize_text(faint, 40_000_000).lines] == [
-        "A few more words."
+        "A few more words stand here."
     ]

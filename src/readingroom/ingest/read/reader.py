@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 PROBE_PAGES = 2
-MIN_LEGIBLE_WORDS = 3
+MIN_LEGIBLE_WORDS = 5
 """A file of pictures is read when OCR is sure of this many words on the probed pages."""
 
 # Imported when they are needed: every file has a process of its own, which else would import all.
