@@ -14,6 +14,7 @@ import pytest
 
 from readingroom import __version__
 from readingroom.cli import main
+from readingroom.commands.ask import _format_answer
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.support.kit import invoke, run, serving
@@ -86,6 +87,43 @@ def test_exit_codes_tell_success_failure_and_misuse(
     result = run(*args, env={"READINGROOM_DATA": str(tmp_path)})
     assert result.returncode == code
     assert "Traceback" not in result.stderr
+
+
+@requirement("room:cli")
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (("ask", "reserves", "--limit", "0"), "--limit"),
+        (("ask", "reserves", "--on", "soon"), "--on"),
+        (("ask", ""), "QUESTION"),
+        (("guidance", "search", "  "), "QUERY"),
+        (("policy", "search", "x", "--limit", "0"), "--limit"),
+    ],
+)
+def test_a_wrong_value_ends_with_2_and_names_what_was_typed(
+    args: tuple[str, ...], named: str, tmp_path: Path
+) -> None:
+    result = invoke(*args, "--data", str(tmp_path / "data"))
+    assert result.returncode == 2
+    assert named in result.stderr
+    as_json = invoke(*args, "--data", str(tmp_path / "data"), "--json")
+    assert as_json.returncode == 2
+    assert json.loads(as_json.stderr)["error"]["code"] == "invalid_arguments"
+    assert not (tmp_path / "data").exists()
+
+
+def test_what_must_be_repeated_with_an_answer_is_printed_once() -> None:
+    hit = {
+        "snippet": "Keep some money.",
+        "base": "guidance",
+        "id": "guidance:/x",
+        "url": "https://www.gov.uk/x",
+        "in_force": None,
+        "citation": {"citation_string": "Charity Commission, Reserves"},
+        "attribution": "Source: GOV.UK. This is guidance, not legal advice.",
+    }
+    answer = {"results": [hit, hit], "confidence": "strong", "notes": []}
+    assert _format_answer(answer).count(hit["attribution"]) == 1
 
 
 def test_the_version_is_the_packages() -> None:

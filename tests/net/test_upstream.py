@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import socket
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -26,6 +27,7 @@ from readingroom.net.errors import UpstreamError, UpstreamRateLimited, UpstreamU
 from readingroom.net.http import RetryPolicy
 from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
+from readingroom.net.shared import RedisCacheBackend, RedisConnection
 from readingroom.net.upstream import MAX_BODY_BYTES, CallContext, Request, UpstreamClient
 from tests.requirements import requirement
 from tests.support.govuk import PLENTY, Clock
@@ -583,3 +585,66 @@ async def test_only_get_is_ever_sent_and_the_correlation_id_goes_with_it() -> No
 
 def test_a_meter_has_its_collectors_to_show() -> None:
     assert len(UpstreamMetrics().collectors) == 4
+
+
+def answer_by_path(failing: str) -> tuple[Handler, list[str]]:
+    """Gives 500 for paths that begin like this, else a page; lists what was asked."""
+    asked: list[str] = []
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.url.path)
+        return httpx2.Response(500) if request.url.path.startswith(failing) else GOOD
+
+    return handler, asked
+
+
+@requirement("guidance:breaker")
+async def test_one_page_that_keeps_failing_closes_no_other() -> None:
+    clock = Clock()
+    handler, asked = answer_by_path("/api/content/bad")
+    client = client_of(handler, clock)
+    bad, good = (Request("content", f"/api/content/{name}") for name in ("bad", "good"))
+    for _ in range(3):
+        with pytest.raises(UpstreamUnavailable):
+            await client.get(bad, CONTEXT)
+    assert asked.count("/api/content/bad") == 5
+    with pytest.raises(UpstreamUnavailable, match="this page") as refused:
+        await client.get(bad, CONTEXT)
+    assert refused.value.hint["retry_after"] > 0
+    assert await client.get(good, CONTEXT)
+    assert asked.count("/api/content/bad") == 5
+
+
+@requirement("guidance:breaker")
+async def test_a_host_whose_pages_fail_one_after_the_other_is_left_alone() -> None:
+    handler, asked = answer_by_path("/api/content/bad")
+    client = client_of(handler, Clock())
+    for number in range(5):
+        with pytest.raises(UpstreamUnavailable):
+            await client.get(Request("content", f"/api/content/bad{number}"), CONTEXT)
+    count = len(asked)
+    with pytest.raises(UpstreamUnavailable, match="no request is sent"):
+        await client.get(Request("content", "/api/content/good"), CONTEXT)
+    assert len(asked) == count
+
+
+@requirement("guidance:backoff")
+@pytest.mark.parametrize("retry_after", ["0", "Mon, 01 Jan 2001 00:00:00 GMT"])
+async def test_a_host_cannot_switch_the_backoff_off(retry_after: str) -> None:
+    clock = Clock()
+    refusal = httpx2.Response(429, headers={"Retry-After": retry_after})
+    client = client_of(answers(refusal, refusal, GOOD)[0], clock)
+    assert await client.get(ASKED, CONTEXT)
+    assert clock.slept == [0.2, 0.4]
+
+
+async def test_while_redis_fails_what_this_process_had_is_the_last_resort() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else can
+        redis = RedisConnection(f"redis://127.0.0.1:{held.getsockname()[1]}/0")
+        backend = RedisCacheBackend(redis)
+        entry = CacheEntry(Reply(200, b"{}"), 0.0, 60.0)
+        assert await backend.get("page") is None
+        await backend.put("page", entry, 60.0)
+        assert await backend.get("page") == entry
+        await redis.close()

@@ -1,6 +1,7 @@
 """`readingroom ask`: a question over every base, answered with cited passages."""
 
 import shutil
+import sys
 import textwrap
 from typing import Any
 
@@ -37,13 +38,15 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
       readingroom ask "cycle parking" --demo          asks the sample
 
     Nothing is made up: what is printed stands in a source, and `readingroom ask --json` names the
-    id that fetches it.
+    id that fetches it. Ends with 1 when nothing here is close to the question.
     """
     values["source"] = list(values["source"]) or None
     command = Ask(search=build_model(DeskSearch, query=question, **values))
     with apply_sample_settings(settings, BASES.values()) as chosen:
         answer = run_command(command, ROOM, chosen, no_progress)
     print_result(as_json, answer, _format_answer(answer))
+    if not answer["results"] or answer["confidence"] == "none":
+        sys.exit(1)
 
 
 def _format_answer(answer: dict[str, Any]) -> str:
@@ -55,7 +58,9 @@ def _format_answer(answer: dict[str, Any]) -> str:
     if hits and answer["confidence"] in ("weak", "none"):
         passages.insert(0, answer["confidence_reason"])
     notes = [f"({note['base']}: {note['message']})" for note in answer["notes"]]
-    return "\n\n".join([*passages, *notes])
+    # What must be repeated with the words, once however many hits demand it.
+    attributions = dict.fromkeys(hit["attribution"] for hit in hits if hit.get("attribution"))
+    return "\n\n".join([*passages, *notes, *attributions])
 
 
 def _format_hit(number: int, hit: dict[str, Any], width: int) -> str:

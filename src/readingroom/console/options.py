@@ -84,14 +84,39 @@ device_option = click.option(
 
 
 def exit_with_error(error: KnowledgeError, as_json: bool) -> NoReturn:
-    """Print the error and exit: with 2 when a setting is wrong, else with 1."""
+    """Print the error and exit: with 2 when a setting or a value is wrong, else with 1."""
+    if isinstance(error, InvalidArguments):
+        error = _name_options(error)
     if as_json:
         body = {"code": error.code, "message": error.message, "hint": dict(error.hint)}
         print_text(json.dumps({"error": body}), err=True)
     else:
         print_text(f"Error: {error.message}", err=True)
     # 2 is what click exits with for a bad option, and a setting is often given as one.
-    sys.exit(2 if isinstance(error, InvalidSetting) else 1)
+    sys.exit(2 if isinstance(error, InvalidSetting | InvalidArguments) else 1)
+
+
+def _name_options(error: InvalidArguments) -> InvalidArguments:
+    """Return the error with the options and arguments of the command in place of their fields."""
+    context = click.get_current_context(silent=True)
+    parameters = context.command.params if context else []
+    labels = {parameter.name: _describe_parameter(parameter) for parameter in parameters}
+    # The text that a command searches for is its first argument, whatever it is called.
+    arguments = (parameter for parameter in parameters if isinstance(parameter, click.Argument))
+    labels.setdefault("query", next(map(_describe_parameter, arguments), "query"))
+    return InvalidArguments(
+        [
+            {**problem, "field": labels.get(problem["field"].rpartition(".")[2], problem["field"])}
+            for problem in error.errors
+        ]
+    )
+
+
+def _describe_parameter(parameter: click.Parameter) -> str:
+    """Return an option as it is typed (`--limit`), an argument as the help shows it (`QUERY`)."""
+    if isinstance(parameter, click.Option):
+        return max(parameter.opts, key=len)
+    return parameter.human_readable_name
 
 
 def find_sample_folder(named_path: str | None, make: bool) -> Path:

@@ -72,7 +72,11 @@ class RoomResources:
             "" if offset is None else f"\n\n[cut: fetch {id} with offset {offset} for the rest]"
         )
         citation = record.citation
-        head = f"{citation.citation_string}\n{citation.url}\n{QUOTED_MATTER}"
+        # What its base demands to be repeated with the text, where it does.
+        legal = [record.record.get(name) for name in ("attribution", "disclaimer")]
+        head = "\n".join(
+            filter(None, [citation.citation_string, citation.url, *legal, QUOTED_MATTER])
+        )
         return f"{head}\n\n{''.join(texts)}{cut_notice}"
 
 

@@ -81,7 +81,8 @@ class RetryPolicy:
         Raise the error itself when there is no attempt left, or no time for one in the
         `remaining` seconds.
         """
-        wait = self.compute_backoff(attempt) if error.retry_after is None else error.retry_after
+        # The longer of the two: `Retry-After: 0`, or a date that is past, must not end the backoff.
+        wait = max(self.compute_backoff(attempt), error.retry_after or 0.0)
         # A host may ask for hours; the policy says how long we are prepared to wait.
         wait = min(wait, self.max_wait)
         if attempt + 1 >= self.attempts or wait >= remaining:

@@ -17,7 +17,7 @@ from valkey.exceptions import ValkeyError
 
 from readingroom.core.errors import InvalidSetting
 from readingroom.net.breaker import BreakerState, CircuitBreaker
-from readingroom.net.cache import CacheEntry, Reply
+from readingroom.net.cache import CacheEntry, MemoryCacheBackend, Reply
 from readingroom.net.limiter import SlidingWindow
 
 logger = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ return {1, turn - now}
 """
 
 Result = TypeVar("Result")
+_REDIS_FAILED: Any = object()
 
 
 class RedisConnection:
@@ -61,17 +62,21 @@ class RedisConnection:
         self._breaker = breaker or CircuitBreaker(threshold=2, pause_seconds=5.0)
         self._slots = anyio.Semaphore(_MAX_CONNECTIONS)
 
-    async def run(self, command: Callable[[], Awaitable[Result]]) -> Result | None:
-        """Return what Redis answers to a command; None while it fails."""
+    async def run(
+        self, command: Callable[[], Awaitable[Result]], failed: Result | None = None
+    ) -> Result | None:
+        """Return what Redis answers to a command; `failed` while it fails."""
         async with self._slots:
-            return await self._run(command) if self._breaker.allow() else None
+            return await self._run(command, failed) if self._breaker.allow() else failed
 
-    async def _run(self, command: Callable[[], Awaitable[Result]]) -> Result | None:
+    async def _run(
+        self, command: Callable[[], Awaitable[Result]], failed: Result | None
+    ) -> Result | None:
         try:
             answer = await command()
         except (ValkeyError, OSError) as error:
             self._record_failure(error)
-            return None
+            return failed
         except BaseException:
             self._breaker.record_cancelled()
             raise
@@ -90,18 +95,25 @@ class RedisConnection:
 
 
 class RedisCacheBackend:
-    """Cache backend that every process on the same Redis shares."""
+    """Cache backend that every process on the same Redis shares.
+
+    What this process has put or got is kept in memory too, as a last resort while Redis fails.
+    """
 
     def __init__(self, redis: RedisConnection) -> None:
         self._redis = redis
+        self._own_entries = MemoryCacheBackend()
 
     async def get(self, key: str) -> CacheEntry | None:
         encoded_entry = await self._redis.run(
-            lambda: self._redis.client.get(_make_redis_key("entry", key))
+            lambda: self._redis.client.get(_make_redis_key("entry", key)), failed=_REDIS_FAILED
         )
+        if encoded_entry is _REDIS_FAILED:
+            return await self._own_entries.get(key)
         return _decode_entry(encoded_entry) if encoded_entry else None
 
     async def put(self, key: str, entry: CacheEntry, seconds: float) -> None:
+        await self._own_entries.put(key, entry, seconds)
         milliseconds = max(1, int(seconds * 1000))
         await self._redis.run(
             lambda: self._redis.client.set(

@@ -17,6 +17,7 @@ import anyio
 import httpx2
 from pydantic_core import from_json
 
+from readingroom.core.lru import LRUCache
 from readingroom.net.breaker import BreakerState, CircuitBreaker
 from readingroom.net.cache import Reply
 from readingroom.net.errors import (
@@ -42,6 +43,7 @@ logger = logging.getLogger("readingroom.net")
 MAX_BODY_BYTES = 5 * 1024 * 1024
 FAIL_FAST_SECONDS = 2.0
 PREVIEW_BYTES = 4096
+_MAX_FAILING_PAGES = 1000  # beyond this the page unseen for longest is forgotten
 
 # Statuses that the next attempt would get again. Redirects are for the caller to follow.
 _DEFINITIVE_STATUSES = {200, 301, 302, 303, 307, 308, 404, 410}
@@ -117,6 +119,10 @@ class UpstreamClient:
             attempts=4, first_wait=0.2, max_wait=MAX_RETRY_AFTER_SECONDS, jitter=jitter
         )
         self._resume_at = 0.0
+        # A page that fails is no host that fails: each has its own breaker, and the host's counts
+        # different pages.
+        self._page_breakers: LRUCache[str, CircuitBreaker] = LRUCache(_MAX_FAILING_PAGES)
+        self._failing_paths: set[str] = set()
         metrics.watch_breaker(lambda: self.breaker.state is not BreakerState.CLOSED)
 
     async def close(self) -> None:
@@ -144,9 +150,9 @@ class UpstreamClient:
         async def attempt() -> Reply | None:
             # Checked before and after the wait: nobody queues for a host that is not asked, and
             # only who sends a request takes the breaker's probe.
-            self._raise_unless_allowed(self.breaker.would_allow)
+            self._raise_unless_allowed(self.breaker.would_allow, request.path)
             await self._wait_for_budget(deadline)
-            self._raise_unless_allowed(self.breaker.allow)
+            self._raise_unless_allowed(self.breaker.allow, request.path)
             return await self._send_attempt(request, url, context, deadline)
 
         try:
@@ -168,8 +174,14 @@ class UpstreamClient:
             raise InvalidPath("The path would lead away from the page that it names")
         return url.copy_with(query=urlencode(request.params).encode()) if request.params else url
 
-    def _raise_unless_allowed(self, is_allowed: Callable[[], bool]) -> None:
-        """Raise while the host wants to be left alone, or keeps failing."""
+    def _raise_unless_allowed(self, is_allowed: Callable[[], bool], path: str) -> None:
+        """Raise while the host wants to be left alone, or it or this page keeps failing."""
+        page_breaker = self._page_breakers.get(path)
+        if page_breaker and not page_breaker.would_allow():
+            raise UpstreamUnavailable(
+                "GOV.UK keeps failing for this page, so it is not asked for it for a while",
+                retry_after=round(page_breaker.wait_seconds, 1),
+            )
         pause_seconds = self._resume_at - self._now()
         if pause_seconds > 0:
             raise UpstreamRateLimited(
@@ -218,7 +230,7 @@ class UpstreamClient:
             outcome = failure.code
             raise
         finally:
-            self._update_breaker(outcome)
+            self._update_breakers(outcome, request.path)
             self._record_attempt(
                 request, context, outcome, body_bytes, time.perf_counter() - started
             )
@@ -267,14 +279,30 @@ class UpstreamClient:
             raise error
         raise _FailedAttempt(str(status), error, wait)
 
-    def _update_breaker(self, outcome: str) -> None:
+    def _update_breakers(self, outcome: str, path: str) -> None:
         # A 429 is the answer of a host at work, not of one that fails.
-        if outcome in ("timeout", "unreachable", "malformed") or outcome.startswith("5"):
+        if outcome in ("timeout", "unreachable"):
             self.breaker.record_failure()
+        elif outcome == "malformed" or outcome.startswith("5"):
+            self._record_page_failure(path)
         elif outcome == "cancelled":
             self.breaker.record_cancelled()
         else:
+            self._failing_paths.clear()
+            self._page_breakers.discard(path)
             self.breaker.record_success()
+
+    def _record_page_failure(self, path: str) -> None:
+        """Count a failure for the page, and for the host if this page is not counted already."""
+        page_breaker = self._page_breakers.get(path)
+        if page_breaker is None:
+            page_breaker = CircuitBreaker(clock=self._now)
+            self._page_breakers.put(path, page_breaker)
+        page_breaker.record_failure()
+        is_probe = self.breaker.state is BreakerState.HALF_OPEN
+        if path not in self._failing_paths or is_probe:
+            self._failing_paths.add(path)
+            self.breaker.record_failure()
 
     def _record_attempt(
         self, request: Request, context: CallContext, outcome: str, body_bytes: int, seconds: float

@@ -614,6 +614,21 @@ async def test_a_client_over_its_rate_waits_a_second_and_is_then_refused(
 
 
 @requirement("guidance:limit")
+async def test_what_is_in_the_cache_counts_for_nobodys_limit(upstream: Upstream) -> None:
+    async with asking(upstream.url, per_second=2) as client:
+        answers: list[dict[str, Any]] = []
+
+        async def read() -> None:
+            answers.append(body(await client.call_tool("get_source_metadata", {"path": RETURN})))
+
+        async with anyio.create_task_group() as burst:
+            for _ in range(50):
+                burst.start_soon(read)
+    assert all("error" not in answer for answer in answers)
+    assert len(upstream.emulator.seen) == 1
+
+
+@requirement("guidance:limit")
 async def test_no_second_sees_more_than_ten_requests_upstream(upstream: Upstream) -> None:
     """The budget is the server's, however many clients of its own it has."""
     paths = [path for path, item in upstream.emulator.items.items() if item["title"]][:25]

@@ -61,7 +61,7 @@ from readingroom.bases.guidance.search import (
     parse_hits,
     translate_filters,
 )
-from readingroom.bases.guidance.store import GovukStore
+from readingroom.bases.guidance.store import GovukStore, check_rate
 from readingroom.core import clock
 from readingroom.core.errors import InvalidArguments
 from readingroom.net.cache import CachedReply
@@ -72,10 +72,6 @@ from readingroom.net.errors import (
 )
 from readingroom.net.limiter import Limiter
 from readingroom.net.upstream import CallContext, QueryParams
-
-# A short burst is smoothed out; a longer wait would hold the caller's connection.
-MAX_RATE_WAIT_SECONDS = 1.0
-"""Seconds that a call over its client's rate may wait before it is refused."""
 
 
 class GuidanceService:
@@ -91,7 +87,6 @@ class GuidanceService:
     async def read_page(
         self, question: GetContentByPath, context: CallContext
     ) -> PageContent | PageText:
-        await self._check_rate(context)
         address, page, cached_reply = await self._get_page_at(question.path, context)
         return await anyio.to_thread.run_sync(
             make_page_answer, page, cached_reply, question, address.anchor
@@ -101,7 +96,6 @@ class GuidanceService:
         self, question: GetContentById, context: CallContext
     ) -> PageContent | PageText:
         """Return the page with this content id; raise `NotFoundOrRedirected` if there is none."""
-        await self._check_rate(context)
         # The Content API knows paths only, so the search has to find the path of the id.
         params = [("filter_content_id", question.content_id), *make_scope_params(10, 0)]
         response, _ = await self._store.search(params, context)
@@ -122,7 +116,6 @@ class GuidanceService:
     async def describe_source(
         self, question: GetSourceMetadata, context: CallContext
     ) -> SourceMetadata:
-        await self._check_rate(context)
         _, page, cached_reply = await self._get_page_at(question.path, context)
         return SourceMetadata(
             **make_source_fields(page, cached_reply),
@@ -133,7 +126,6 @@ class GuidanceService:
 
     async def refresh_page(self, question: ForceRefresh, context: CallContext) -> Refreshed:
         """Fetch a page past the cache; where GOV.UK fails, keep the old copy and state its age."""
-        await self._check_rate(context)
         # Read before the refresh, which replaces it.
         address = await self._resolve_address(question.path, context)
         previous_entry = await self._store.peek_page(address.path)
@@ -151,7 +143,6 @@ class GuidanceService:
         )
 
     async def search(self, question: SearchGuidance, context: CallContext) -> SearchResults:
-        await self._check_rate(context)
         query = _clean_query(question.query)
         filters = translate_filters(question.filters)
         if question.mode == "offline" or (question.mode == "auto" and await self._has_copy()):
@@ -215,7 +206,6 @@ class GuidanceService:
 
     async def search_page(self, question: SearchInPage, context: CallContext) -> PassagesInPage:
         """Return the passages of one page that have words of the query."""
-        await self._check_rate(context)
         query = _clean_query(question.query)
         _, page, cached_reply = await self._get_page_at(question.path, context)
 
@@ -238,7 +228,6 @@ class GuidanceService:
         self, question: VerifyGuidanceQuote, context: CallContext
     ) -> GuidanceQuoteCheck:
         """Return whether the words stand in the page, and where; else what is most like them."""
-        await self._check_rate(context)
         _, page, cached_reply = await self._get_page_at(question.path, context)
 
         def check() -> GuidanceQuoteCheck:
@@ -265,7 +254,6 @@ class GuidanceService:
         return await anyio.to_thread.run_sync(check)
 
     async def list_changes(self, question: RecentChanges, context: CallContext) -> Changes:
-        await self._check_rate(context)
         params = [
             ("filter_public_timestamp", f"from:{question.since}"),
             ("order", "-public_timestamp"),
@@ -289,16 +277,8 @@ class GuidanceService:
         )
 
     async def list_error_kinds(self, context: CallContext) -> ErrorTaxonomy:
-        await self._check_rate(context)
+        await check_rate(self._limiter, context)
         return ErrorTaxonomy(errors=[describe_error_kind(error) for error in TAXONOMY])
-
-    async def _check_rate(self, context: CallContext) -> None:
-        wait_seconds = await self._limiter.acquire(context.client, MAX_RATE_WAIT_SECONDS)
-        if wait_seconds is not None:
-            raise UpstreamRateLimited(
-                "This client sends more requests than GOV.UK allows",
-                retry_after=round(wait_seconds, 1),
-            )
 
     async def _get_page_at(
         self, text: str, context: CallContext

@@ -16,9 +16,14 @@ from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.values import WEBSITE, is_plain_path
 from readingroom.core.lru import LRUCache
 from readingroom.net.cache import Cache, CachedReply, CacheEntry, Reply, StoredVersion
-from readingroom.net.errors import InvalidPath, UpstreamUnavailable
+from readingroom.net.errors import InvalidPath, UpstreamRateLimited, UpstreamUnavailable
+from readingroom.net.limiter import Limiter
 from readingroom.net.metrics import UpstreamMetrics
 from readingroom.net.upstream import CallContext, QueryParams, Request, UpstreamClient
+
+# A short burst is smoothed out; a longer wait would hold the caller's connection.
+MAX_RATE_WAIT_SECONDS = 1.0
+"""Seconds that a call over its client's rate may wait before it is refused."""
 
 _CONTENT_PATH = "/api/content"
 _SEARCH_PATH = "/api/search.json"
@@ -44,8 +49,11 @@ class GovukStore:
         cache: Cache,
         metrics: UpstreamMetrics,
         lifetimes: CacheLifetimes,
+        caller_limiter: Limiter | None = None,
     ) -> None:
+        """`caller_limiter` bounds what one caller may have fetched; what is cached is free."""
         self._base_url = base_url
+        self._caller_limiter = caller_limiter
         self._client = client
         self._cache = cache
         self._metrics = metrics
@@ -63,6 +71,7 @@ class GovukStore:
         request = Request("content", _make_content_path(path), bypass_caches=True)
 
         async def fetch(stored_version: StoredVersion) -> Reply | None:
+            await self._check_rate(context)
             return await self._client.get(request, context)
 
         started = time.perf_counter()
@@ -90,6 +99,7 @@ class GovukStore:
 
     async def _read(self, request: Request, ttl: float, context: CallContext) -> CachedReply:
         async def fetch(stored_version: StoredVersion) -> Reply | None:
+            await self._check_rate(context)
             # With a stale copy at hand, it is better to fail at once than to retry.
             conditional_request = replace(
                 request, etag=stored_version.etag, fail_fast=stored_version.can_be_served
@@ -100,6 +110,10 @@ class GovukStore:
         cached_reply = await self._cache.read(self._cache_key(request), ttl, fetch)
         self._record(request, cached_reply, context, started)
         return cached_reply
+
+    async def _check_rate(self, context: CallContext) -> None:
+        if self._caller_limiter:
+            await check_rate(self._caller_limiter, context)
 
     def _cache_key(self, request: Request) -> str:
         return f"{self._base_url}{request.path}?{urlencode(request.params)}"
@@ -121,6 +135,17 @@ class GovukStore:
             page = await anyio.to_thread.run_sync(_parse_reply, path, cached_reply.reply)
             self._pages.put(reply_body, page)
         return page
+
+
+async def check_rate(limiter: Limiter, context: CallContext) -> None:
+    """Wait for the caller's turn; raise `UpstreamRateLimited` where that would take too long."""
+    wait_seconds = await limiter.acquire(context.client, MAX_RATE_WAIT_SECONDS)
+    if wait_seconds is not None:
+        raise UpstreamRateLimited(
+            "This server's own limit: one client may have only so many pages fetched from GOV.UK "
+            "in a second",
+            retry_after=round(wait_seconds, 1),
+        )
 
 
 def _weigh_page(body: bytes, page: GovukPage) -> int:

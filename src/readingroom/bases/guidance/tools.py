@@ -99,7 +99,12 @@ def open_guidance(
     metrics = UpstreamMetrics()
     client = UpstreamClient(base_url, limiter, metrics, timeout=timeout)
     store = GovukStore(
-        base_url, client, Cache(backend, stale_seconds), metrics, lifetimes or CacheLifetimes()
+        base_url,
+        client,
+        Cache(backend, stale_seconds),
+        metrics,
+        lifetimes or CacheLifetimes(),
+        limiter,
     )
     service = GuidanceService(store, limiter, offline)
 
