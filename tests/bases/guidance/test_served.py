@@ -33,6 +33,8 @@ TOOLS = [
     "get_source_metadata",
     "recent_changes",
     "search_guidance",
+    "search_in_page",
+    "verify_guidance_quote",
 ]
 
 

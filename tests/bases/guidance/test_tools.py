@@ -313,6 +313,8 @@ async def test_a_search_gives_title_url_summary_and_date_of_the_commissions_page
         "path": RETURN,
         "id": f"guidance:{RETURN}",
         "document_type": "detailed_guide",
+        # What the offline copy alone knows.
+        **dict.fromkeys(("passage", "section", "score", "withdrawn", "change_note")),
     }
     (seen,) = upstream.emulator.seen
     assert "filter_organisations=charity-commission" in seen.query
@@ -699,6 +701,8 @@ async def test_every_answer_and_every_error_carries_both_sentences(upstream: Ups
         "get_content_by_path": {"path": RETURN},
         "get_content_by_id": {"content_id": upstream.emulator.items[RETURN]["content_id"]},
         "search_guidance": {"query": "x"},
+        "search_in_page": {"path": RETURN, "query": "deadline"},
+        "verify_guidance_quote": {"path": RETURN, "quote": "Send it"},
         "recent_changes": {"since": "2025-01-01"},
         "get_source_metadata": {"path": RETURN},
         "force_refresh": {"path": RETURN},
