@@ -278,4 +278,8 @@ POLICY = (
         "policy:references",
         "A reference in a question goes to the exact section first, in every mode.",
     ),
+    Requirement(
+        "policy:applies",
+        "The plans of an authority apply where it decides; those not adopted only on request.",
+    ),
 )

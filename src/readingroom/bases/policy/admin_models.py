@@ -6,7 +6,12 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from readingroom.bases.policy.models import ListedPolicy, ListedRevision
-from readingroom.bases.policy.registry.records import PolicyCategory, RevisionStatus, SourceSlug
+from readingroom.bases.policy.registry.records import (
+    PolicyCategory,
+    RevisionStatus,
+    SourceSlug,
+    Stage,
+)
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate
 from readingroom.protocol.doctor import Complaint
@@ -27,6 +32,11 @@ def _parse_day(value: object) -> object:
 Day = Annotated[date, BeforeValidator(_parse_day)]
 
 
+AUTHORITY = "Whose policy it is, such as `Fenland District Council`; several by semicolons."
+SUCCESSORS = "Authorities that took its place since; several by semicolons."
+STAGE = "How far a plan has come that is not adopted: it is never in force, and replaces nothing."
+
+
 class NewPolicy(Body):
     """A policy to register."""
 
@@ -34,6 +44,9 @@ class NewPolicy(Body):
     title: Annotated[NonBlankText, Field(max_length=300)]
     description: str | None = Field(default=None, max_length=4000)
     category: PolicyCategory
+    local_authority: str | None = Field(default=None, max_length=500, description=AUTHORITY)
+    area: str | None = Field(default=None, max_length=300)
+    successor_authorities: str | None = Field(default=None, max_length=500, description=SUCCESSORS)
 
 
 class PolicyPatch(Body):
@@ -42,6 +55,9 @@ class PolicyPatch(Body):
     title: Annotated[NonBlankText, Field(max_length=300)] | None = None
     description: str | None = Field(default=None, max_length=4000)
     category: PolicyCategory | None = None
+    local_authority: str | None = Field(default=None, max_length=500, description=AUTHORITY)
+    area: str | None = Field(default=None, max_length=300)
+    successor_authorities: str | None = Field(default=None, max_length=500, description=SUCCESSORS)
 
 
 class NewRevision(Body):
@@ -51,6 +67,7 @@ class NewRevision(Body):
     effective_from: Day
     effective_to: Day | None = None
     notes: str | None = Field(default=None, max_length=4000)
+    stage: Stage | None = Field(default=None, description=STAGE)
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
@@ -114,6 +131,7 @@ class RevisionDetail(RevisionSummary):
     notes: str | None
     created_at: datetime
     error: str | None
+    stage: Stage | None = Field(default=None, description=STAGE)
 
 
 class PolicySummary(ListedPolicy):
@@ -135,6 +153,9 @@ class PolicyDetail(Answer):
     revision_count: int
     created_at: datetime
     updated_at: datetime
+    local_authority: str | None = Field(default=None, description=AUTHORITY)
+    area: str | None = None
+    successor_authorities: str | None = Field(default=None, description=SUCCESSORS)
 
 
 class PolicyIndex(Answer):

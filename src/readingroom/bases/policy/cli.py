@@ -42,7 +42,7 @@ from readingroom.bases.policy.models import (
     SearchPolicy,
     VerifyPolicyQuote,
 )
-from readingroom.bases.policy.registry.records import PolicyCategory, name_section
+from readingroom.bases.policy.registry.records import PolicyCategory, Stage, name_section
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
@@ -99,6 +99,9 @@ def policy() -> None:
 @click.option("--title", required=True)
 @click.option("--category", type=_categories, required=True)
 @click.option("--description")
+@click.option("--authority", "local_authority", help="Whose policy it is; several by semicolons.")
+@click.option("--area", help="The area that it covers.")
+@click.option("--successors", "successor_authorities", help="Authorities that took its place.")
 @add_common_options
 def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Register a policy under the slug SOURCE, such as NPPF."""
@@ -117,10 +120,17 @@ def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> No
 @click.option("--from", "start", required=True, help="First day in force, YYYY-MM-DD.")
 @click.option("--to", "end", help="Last day in force; leave it out for a revision that still is.")
 @click.option("--notes")
+@click.option(
+    "--stage",
+    type=click.Choice(get_args(Stage)),
+    help="Of a plan that is not adopted yet: it is never in force.",
+)
 @add_embedding_options
 def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Add a revision of SOURCE from a PDF and wait until it can be searched."""
-    new = _new_revision(values["label"], values["start"], values["end"], values["notes"])
+    new = _new_revision(
+        values["label"], values["start"], values["end"], values["notes"], values["stage"]
+    )
     copy_name = hand_over(settings.data / "policy", file)
     command = build_model(RevisePolicy, source=source, revision=new, file=copy_name)
     answer = run_command(command, SPEC, settings)
@@ -178,6 +188,8 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
 @click.option("--on", "day", help="Only revisions in force on this day.")
 @click.option("--source", "sources", multiple=True, help="Only this policy; may be repeated.")
 @click.option("--mode", type=click.Choice(get_args(Mode)), default="hybrid")
+@click.option("--authority", "local_authority", help="Only what applies where it decides.")
+@click.option("--include-emerging", is_flag=True, help="Also plans that are not adopted yet.")
 @click.option("-n", "--limit", "n_results", default=5, show_default=True, help="How many passages.")
 @add_common_options
 def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
@@ -385,7 +397,9 @@ def _format_change(change: dict[str, Any]) -> str:
     return f"{name}: {change['kind']}\n  {words}".rstrip()
 
 
-def _new_revision(label: str, start: str, end: str | None, notes: str | None) -> NewRevision:
+def _new_revision(
+    label: str, start: str, end: str | None, notes: str | None, stage: str | None
+) -> NewRevision:
     last: date | None = parse_day(end) if end else None
     return build_model(
         NewRevision,
@@ -393,6 +407,7 @@ def _new_revision(label: str, start: str, end: str | None, notes: str | None) ->
         effective_from=parse_day(start),
         effective_to=last,
         notes=notes,
+        stage=stage,
     )
 
 

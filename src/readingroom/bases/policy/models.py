@@ -10,13 +10,14 @@ from readingroom.bases.policy.registry.records import (
     Reason,
     RevisionStatus,
     SourceSlug,
+    Stage,
 )
 from readingroom.core.modes import Mode
 from readingroom.core.scores import CONFIDENCE, PARTS, SCORE, Level, ScoreParts
 from readingroom.ingest.document import PassageKind
 from readingroom.protocol.tool import Answer, DayText, NonBlankText, Question
 
-ExclusionReason = Literal[Reason, "no_chunks", "unknown_source"]
+ExclusionReason = Literal[Reason, "no_chunks", "unknown_source", "other_authority"]
 RevisionId = Annotated[
     str, Field(min_length=1, max_length=120, description="Revision id, such as `rev_NPPF_2024_12`.")
 ]
@@ -46,6 +47,18 @@ HowToSearch = Annotated[
 ]
 
 
+LocalAuthority = Annotated[
+    str | None,
+    Field(
+        max_length=200,
+        description="Only what applies where this authority decides: its plans, and the nation's.",
+    ),
+]
+IncludeEmerging = Annotated[
+    bool, Field(description="Also plans that are not adopted yet, each with its `stage`.")
+]
+
+
 # --- questions ---
 
 
@@ -57,6 +70,8 @@ class SearchPolicy(Question):
     effective_date: EffectiveDate = None
     n_results: Results = 10
     mode: HowToSearch = "semantic"
+    local_authority: LocalAuthority = None
+    include_emerging: IncludeEmerging = False
     cursor: str | None = Field(
         default=None, max_length=200, description="`next_cursor` of the page before, same query."
     )
@@ -70,6 +85,8 @@ class SearchPolicyBatch(Question):
     effective_date: EffectiveDate = None
     n_results: Results = 10
     mode: HowToSearch = "semantic"
+    local_authority: LocalAuthority = None
+    include_emerging: IncludeEmerging = False
 
 
 class GetPolicySection(Question):
@@ -188,6 +205,9 @@ class PolicyHit(Answer):
     section_title: str = Field(default="", description=SECTION_TITLE)
     passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND)
     printed_page: str | None = Field(default=None, description=PRINTED_PAGE)
+    stage: Stage | None = Field(
+        default=None, description="Of a plan that is not adopted: it is not in force."
+    )
     exact_reference: bool = Field(
         default=False, description="The query names this very section, as `paragraph 116` does."
     )

@@ -1,7 +1,7 @@
 """The policy base over REST: create, change and list policies and revisions."""
 
 import uuid
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 import anyio
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -37,7 +37,7 @@ from readingroom.bases.policy.models import (
     SectionText,
     VerifyPolicyQuote,
 )
-from readingroom.bases.policy.registry.records import PolicyCategory
+from readingroom.bases.policy.registry.records import PolicyCategory, Stage
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate, InvalidRequest
@@ -56,6 +56,7 @@ _UPLOAD_FORM = describe_upload_form(
     effective_from={"type": "string", "format": "date"},
     effective_to={"type": "string", "format": "date"},
     notes={"type": "string", "maxLength": 4000},
+    stage={"type": "string", "enum": [*get_args(Stage)]},
     required=("version_label", "effective_from"),
 )
 
@@ -103,6 +104,8 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
         effective_date: str | None = None,
         mode: Mode = "hybrid",
         n_results: Annotated[int, Query(ge=1, le=100)] = 10,
+        local_authority: Annotated[str | None, Query(max_length=200)] = None,
+        include_emerging: bool = False,
         cursor: Annotated[str | None, Query(max_length=200)] = None,
     ) -> PolicyHits:
         """Passages of policies on a topic, each with its citation."""
@@ -113,6 +116,8 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
             effective_date=effective_date,
             mode=mode,
             n_results=n_results,
+            local_authority=local_authority,
+            include_emerging=include_emerging,
             cursor=cursor,
         )
         return await service.search(question)

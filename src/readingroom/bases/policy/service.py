@@ -331,7 +331,7 @@ class PolicyService:
         # Opened before the check below, so that a bad path is refused whether or not chunks exist.
         async with open_in_thread(self._context.roots.open(question.file_path)) as private_copy:
             chunks = await self.store.get_chunks(question.source, question.revision_id)
-            if chunks and revision.can_be_in_force and not question.reindex:
+            if chunks and revision.is_readable and not question.reindex:
                 return IngestedRevision(
                     source=question.source,
                     revision_id=question.revision_id,

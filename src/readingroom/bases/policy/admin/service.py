@@ -98,7 +98,9 @@ class PolicyAdmin:
     async def update_policy_details(self, source: str, patch: PolicyPatch) -> PolicyDetail:
         """Change a policy's title, description or category; raise `PolicyNotFound`."""
         # A description may be cleared; a title and a category may only be replaced.
-        values = _list_set_values(patch, nullable=("description",))
+        values = _list_set_values(
+            patch, nullable=("description", "local_authority", "area", "successor_authorities")
+        )
         await self._service.ingestion.update_policy_details(source, values)
         return await self.get_policy(source)
 
@@ -187,11 +189,11 @@ class PolicyAdmin:
         if progress is None:
             progress = Progress(
                 phase="complete"
-                if revision.can_be_in_force
+                if revision.is_readable
                 else "failed"
                 if revision.error
                 else "queued",
-                percent_complete=100 if revision.can_be_in_force else 0,
+                percent_complete=100 if revision.is_readable else 0,
                 chunks_processed=revision.chunk_count,
             )
         return RevisionProgress(revision_id=revision_id, status=revision.status, progress=progress)
@@ -273,6 +275,7 @@ class PolicyAdmin:
             new_revision.effective_from,
             new_revision.effective_to,
             new_revision.notes,
+            new_revision.stage,
         )
 
     async def _ingest(self, revision: Revision, report: ReportProgress) -> IngestedRevision:

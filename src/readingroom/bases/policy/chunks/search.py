@@ -27,7 +27,12 @@ from readingroom.bases.policy.models import (
     SearchPolicyBatch,
 )
 from readingroom.bases.policy.registry import timeline
-from readingroom.bases.policy.registry.records import Policy, Revision, format_citation
+from readingroom.bases.policy.registry.records import (
+    Policy,
+    Revision,
+    RevisionStatus,
+    format_citation,
+)
 from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, Resolution
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, RecordNotFound
@@ -72,12 +77,12 @@ class PolicySearch:
 
     async def search(self, question: SearchPolicy) -> PolicyHits:
         """Return the best passages among the revisions in force on the day."""
-        scope = await self._resolve_scope(question.sources, question.effective_date)
+        scope = await self._resolve_scope(question)
         return await self._find_page(question, scope)
 
     async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
         """Answer several queries over the same revisions, embedded together."""
-        scope = await self._resolve_scope(question.sources, question.effective_date)
+        scope = await self._resolve_scope(question)
         shared_arguments = question.model_dump(exclude={"queries"})
         single_searches = [
             SearchPolicy(query=query, **shared_arguments) for query in question.queries
@@ -108,9 +113,8 @@ class PolicySearch:
     def _today(self) -> date:
         return self._context.now().date()
 
-    async def _resolve_scope(
-        self, sources: Sequence[str] | None, effective_date: str | None
-    ) -> _Scope:
+    async def _resolve_scope(self, question: SearchPolicy | SearchPolicyBatch) -> _Scope:
+        sources, effective_date = question.sources, question.effective_date
         day = parse_day(effective_date) if effective_date is not None else None
         # Resolved for today also when a day is given: hits say whether they are in force today.
         resolutions_today = await self._resolver.resolve_snapshot(self._today)
@@ -123,10 +127,18 @@ class PolicySearch:
         for source, resolution in resolutions_today.items():
             if sources is not None and source not in sources:
                 continue
+            authority = question.local_authority
+            if authority is not None and not resolution.policy.applies_in(authority):
+                excluded.append(_make_exclusion(resolution, "other_authority", day))
+                continue
+            emerging_revisions = (
+                _list_emerging(resolution, day) if question.include_emerging else []
+            )
+            revisions += emerging_revisions
             eligible_revisions = _find_eligible(resolution, day)
             if isinstance(eligible_revisions, list):
                 revisions += eligible_revisions
-            else:
+            elif not emerging_revisions:
                 excluded.append(_make_exclusion(resolution, eligible_revisions, day))
         return _Scope(resolutions_today, revisions, excluded)
 
@@ -276,6 +288,7 @@ def _to_hit(
         section_title=chunk.section_title,
         passage_kind=chunk.passage_kind,
         exact_reference=is_named,
+        stage=revision.stage,
         printed_page=chunk.printed_pages[0] if chunk.printed_pages else None,
     )
 
@@ -294,6 +307,17 @@ def _find_eligible(resolution: Resolution, day: date | None) -> list[Revision] |
     # A revision whose chunks were removed is in force all the same; it just has no text here.
     revisions_with_chunks = [revision for revision in revisions if revision.chunk_count]
     return revisions_with_chunks or "no_chunks"
+
+
+def _list_emerging(resolution: Resolution, day: date | None) -> list[Revision]:
+    """Return the revisions of a policy that are not adopted, as they were known on a day."""
+    return [
+        revision
+        for revision in resolution.timeline
+        if revision.status == RevisionStatus.EMERGING
+        and revision.chunk_count
+        and (day is None or revision.effective_from <= day)
+    ]
 
 
 def _make_exclusion(resolution: Resolution, reason: ExclusionReason, day: date | None) -> Excluded:
@@ -318,5 +342,12 @@ def _parse_cursor(question: SearchPolicy) -> int:
 
 def _hash_question(question: SearchPolicy) -> str:
     """Return a digest of what all pages of one search share; a cursor is refused with another."""
-    shared_arguments = (question.query, question.sources, question.effective_date, question.mode)
+    shared_arguments: tuple[object, ...] = (
+        question.query,
+        question.sources,
+        question.effective_date,
+        question.mode,
+    )
+    if question.local_authority is not None or question.include_emerging:
+        shared_arguments += (question.local_authority, question.include_emerging)
     return hashlib.sha256(repr(shared_arguments).encode()).hexdigest()[:12]

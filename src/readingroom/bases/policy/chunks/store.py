@@ -295,11 +295,13 @@ def build_registry_metadata(
     policy: Policy, revision: Revision, last_day: date | None
 ) -> dict[str, str | int]:
     """Return the part of a chunk's metadata that repeats the registry and changes with it."""
+    # A plan that is not adopted begins on no day, also for those who read the chunks themselves.
+    first_day = None if revision.stage else revision.effective_from
     return {
         "source_title": policy.title,
         "version_label": revision.version_label,
-        "effective_from": encode_day(revision.effective_from),
-        "effective_to": encode_day(last_day),
+        "effective_from": encode_day(first_day),
+        "effective_to": 0 if revision.stage else encode_day(last_day),
     }
 
 

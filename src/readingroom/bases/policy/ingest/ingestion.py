@@ -22,7 +22,7 @@ from readingroom.bases.policy.chunks.store import PolicyStore, build_chunks
 from readingroom.bases.policy.errors import RevisionBusy
 from readingroom.bases.policy.models import IngestedRevision
 from readingroom.bases.policy.registry import timeline
-from readingroom.bases.policy.registry.records import Revision
+from readingroom.bases.policy.registry.records import Revision, Stage
 from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
@@ -70,6 +70,7 @@ class Ingestion:
         first_day: date,
         last_day: date | None,
         notes: str | None,
+        stage: Stage | None = None,
     ) -> tuple[Revision, list[Revision]]:
         """Register a revision with its file.
 
@@ -85,6 +86,7 @@ class Ingestion:
                 effective_to=last_day,
                 file_size_bytes=(await anyio.Path(spool).stat()).st_size,
                 notes=notes,
+                stage=stage,
                 created_at=self._context.now(),
             )
             existing_revisions = await self._replace_failed(source, new_revision)

@@ -14,6 +14,9 @@ from readingroom.core.pages import cite_pages
 SLUG_PATTERN = r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*"
 REVISION_ID_PATTERN = r"[A-Za-z0-9_-]{1,120}"
 _MAX_CITED_TITLE_CHARS = 100
+_AUTHORITY_WORDS = re.compile(
+    "the|of|council|borough|district|city|county|metropolitan|london|royal|unitary|authority"
+)
 _SLUG = re.compile(SLUG_PATTERN, re.ASCII)
 
 
@@ -52,10 +55,16 @@ class RevisionStatus(StrEnum):
     ACTIVE = "active"
     SUPERSEDED = "superseded"
     FAILED = "failed"
+    EMERGING = "emerging"
 
 
 Reason = Literal["date_before_first_revision", "date_in_gap", "no_active_revision"]
 """Why no revision of a policy is in force on a day."""
+
+Stage = Literal[
+    "draft", "regulation_18", "regulation_19", "submitted", "examination", "modifications"
+]
+"""How far a plan has come that is not adopted yet."""
 
 COUNTING = (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
 
@@ -71,6 +80,19 @@ class Policy(BaseModel):
     category: PolicyCategory
     created_at: datetime
     updated_at: datetime
+    local_authority: str | None = None
+    """Whose policy it is; several authorities are separated by semicolons."""
+    area: str | None = None
+    successor_authorities: str | None = None
+    """Authorities that took the place of the first, likewise separated."""
+
+    def applies_in(self, local_authority: str) -> bool:
+        """Whether a policy applies where this authority decides: its own, and the nation's."""
+        if self.category in (PolicyCategory.NATIONAL_POLICY, PolicyCategory.NATIONAL_GUIDANCE):
+            return True
+        names = f"{self.local_authority or ''};{self.successor_authorities or ''}".split(";")
+        asked_name = fold_authority(local_authority)
+        return bool(asked_name) and asked_name in {fold_authority(name) for name in names}
 
 
 class Revision(BaseModel):
@@ -92,6 +114,8 @@ class Revision(BaseModel):
     created_at: datetime
     ingested_at: datetime | None = None
     error: str | None = None
+    stage: Stage | None = None
+    """Set for a plan that is not adopted: it is never in force, and closes nothing."""
     closed_by: str | None = None
     """The successor whose creation set `effective_to`; the end applies once that one counts."""
 
@@ -99,6 +123,17 @@ class Revision(BaseModel):
     def can_be_in_force(self) -> bool:
         """Whether this revision can be in force: it was ingested at least once."""
         return self.status in COUNTING
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its text was ingested, be it in force one day or not adopted yet."""
+        return self.can_be_in_force or self.status == RevisionStatus.EMERGING
+
+
+def fold_authority(name: str) -> str:
+    """Return the name of an authority as it compares: `Fenland District Council` is `fenland`."""
+    words = re.findall(r"[a-z]+", name.casefold().replace("&", " and "))
+    return " ".join(word for word in words if not _AUTHORITY_WORDS.fullmatch(word))
 
 
 def format_citation(
@@ -114,7 +149,8 @@ def format_citation(
     A section's title and what it weighs beside policies follow its reference; the numbers printed
     on the pages follow theirs, where they differ.
     """
-    name = f"{revision.source} ({revision.version_label})"
+    stage = f", emerging: {revision.stage.replace('_', ' ')}" if revision.stage else ""
+    name = f"{revision.source} ({revision.version_label}{stage})"
     section = name_section(section_ref, section_title)
     if weight_note:
         section = f"{section} ({weight_note})".strip()

@@ -81,10 +81,13 @@ def make_way(
     `closes_open`, an open one that begins before the other is only ended by it.
     """
     remaining = [*revisions]
+    if wanted.stage is not None:
+        return remaining, []
     failed_ids = [
         revision.revision_id
         for revision in revisions
         if revision.status == RevisionStatus.FAILED
+        and revision.stage is None
         and revision.revision_id != wanted.revision_id
         and not (closes_open and _is_closed_by(revision, wanted))
         and _overlaps(revision, wanted)
@@ -103,7 +106,10 @@ def add_revision(revisions: Revisions, new_revision: Revision) -> list[Revision]
         RevisionOverlap: it shares a day with another revision.
     """
     changed = []
-    for revision in revisions:
+    # A plan that is not adopted takes no days, neither its own nor those of others.
+    if new_revision.stage is not None:
+        return [new_revision]
+    for revision in _exclude_emerging(revisions):
         if _is_closed_by(revision, new_revision):
             end = day_before(new_revision.effective_from)
             changed.append(_update(revision, effective_to=end, closed_by=new_revision.revision_id))
@@ -133,7 +139,7 @@ def amend_revision(
         message = f"{revision_id} would end before it begins; change both days"
         raise InvalidRequest([{"field": "effective_to", "message": message}])
     others = _exclude_revision(revisions, revision_id)
-    for other in others:
+    for other in [] if amended_revision.stage else _exclude_emerging(others):
         if _overlaps(other, amended_revision):
             raise _make_overlap_error(other, amended_revision)
     return _update_statuses([*others, amended_revision], [amended_revision])
@@ -144,7 +150,8 @@ def activate_revision(
 ) -> list[Revision]:
     """Activate a revision whose chunks are stored; the statuses of the others follow."""
     revision = find_revision(revisions, revision_id)
-    active_revision = _update(revision, status=RevisionStatus.ACTIVE, **values)
+    status = RevisionStatus.EMERGING if revision.stage else RevisionStatus.ACTIVE
+    active_revision = _update(revision, status=status, **values)
     return _update_statuses(
         [*_exclude_revision(revisions, revision_id), active_revision], [active_revision]
     )
@@ -157,7 +164,7 @@ def record_failure(revisions: Revisions, revision_id: str, error: str) -> list[R
     """
     revision = find_revision(revisions, revision_id)
     # A failed reindex must not take a policy out of force.
-    status = revision.status if revision.can_be_in_force else RevisionStatus.FAILED
+    status = revision.status if revision.is_readable else RevisionStatus.FAILED
     return [_update(revision, status=status, error=error)]
 
 
@@ -217,7 +224,7 @@ def _update_statuses(revisions: Revisions, changed: list[Revision]) -> list[Revi
 
 
 def _close_before_next(revision: Revision, others: Revisions) -> Revision:
-    following = _find_first_after(revision, others)
+    following = _find_first_after(revision, _exclude_emerging(others))
     if following is None:
         return _update(revision, effective_to=None, closed_by=None)
     end = day_before(following.effective_from)
@@ -262,6 +269,10 @@ def _make_overlap_error(existing_revision: Revision, new_revision: Revision) -> 
 def _find_first_after(revision: Revision, others: Revisions) -> Revision | None:
     later = [other for other in others if _get_first_day(other) > _get_first_day(revision)]
     return min(later, key=_get_first_day, default=None)
+
+
+def _exclude_emerging(revisions: Revisions) -> list[Revision]:
+    return [revision for revision in revisions if revision.stage is None]
 
 
 def _exclude_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
