@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from readingroom.bases.policy.admin_models import NewPolicy, NewRevision
+from readingroom.bases.policy.admin_models import NewPolicy, NewRevision, PolicyPatch
 from readingroom.bases.policy.models import ListPolicyRevisions, PolicySnapshot, SearchPolicy
 from readingroom.bases.policy.registry.records import PolicyCategory, fold_authority
 from readingroom.core.progress import no_progress
@@ -116,3 +116,15 @@ async def test_chunks_of_an_emerging_plan_are_in_force_on_no_day(library: Policy
 async def test_names_of_authorities_compare_without_what_they_all_have() -> None:
     assert fold_authority("The Royal Borough of Kingston") == fold_authority("Kingston Council")
     assert fold_authority("Bath & North East Somerset") != fold_authority("Somerset Council")
+
+
+@requirement("policy:applies")
+async def test_an_authority_can_be_set_and_cleared(library: PolicyLibrary) -> None:
+    await library.add("CHANGING", category="local_plan")
+    patch = PolicyPatch(local_authority="Norton", area="The hills")
+    changed = await library.admin.update_policy_details("CHANGING", patch)
+    assert (changed.local_authority, changed.area) == ("Norton", "The hills")
+
+    cleared = await library.admin.update_policy_details("CHANGING", PolicyPatch(area=None))
+
+    assert (cleared.local_authority, cleared.area) == ("Norton", None)

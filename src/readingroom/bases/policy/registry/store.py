@@ -23,6 +23,9 @@ _ALL_POLICIES_KEY = "policies_all"
 # Incremented in every transaction, so one round trip tells a reader that nothing has changed.
 _GENERATION_KEY = "readingroom:policy_generation"
 
+_ADDED_FIELDS = ("local_authority", "area", "successor_authorities", "stage")
+"""Fields that the contract does not have: they are stored where they are set."""
+
 Timeline = tuple[Revision, ...]
 """The revisions of one policy, newest first."""
 Rule = Callable[[Timeline], Sequence[Revision]]
@@ -90,6 +93,8 @@ class PolicyRegistry:
     async def update_policy(self, policy: Policy) -> None:
         """Write a policy over what is stored of it."""
         async with self._translate_errors(), self._client.pipeline() as pipe:
+            # What is not set is not in the hash, so a value that was cleared has to go.
+            pipe.hdel(_make_policy_key(policy.source), *_ADDED_FIELDS)
             pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
             pipe.incr(_GENERATION_KEY)
             await pipe.execute()
@@ -254,7 +259,11 @@ def _make_revisions_key(source: str) -> str:
 def _to_hash(record: BaseModel) -> dict[str, str]:
     """Return a record as a Redis hash: a hash holds only strings, so None becomes an empty one."""
     values = record.model_dump(mode="json")
-    return {name: "" if value is None else str(value) for name, value in values.items()}
+    return {
+        name: "" if value is None else str(value)
+        for name, value in values.items()
+        if value is not None or name not in _ADDED_FIELDS
+    }
 
 
 def _from_hash(record_type: type[_Record], values: dict[str, str]) -> _Record:
