@@ -136,3 +136,17 @@ async def test_a_source_without_records_refuses_no_value(tmp_path: Path) -> None
     async with asked(tmp_path) as ask:
         answer = await ask.answer("count", resource="federal-register", filters={"agency": "EPA"})
         assert (answer["value"], answer["loaded_up_to"]) == (0, None)
+
+
+@pytest.mark.data
+async def test_presidents_who_share_a_surname_are_told_apart(official: Path) -> None:
+    async with asked(official) as ask:
+        both = await count(ask, "saps", president="Bush")
+        father = await count(ask, "saps", president="George H. W. Bush")
+        son = await count(ask, "saps", president="George W. Bush")
+        assert father + son == both
+        assert 0 < father != son > 0
+        grouped = await ask.answer("count", resource="saps", group_by="president")
+        bush = next(bucket for bucket in grouped["buckets"] if bucket["key"] == "Bush")
+        assert "George H. W. Bush (41)" in bush["label"]
+        assert "George W. Bush (43)" in bush["label"]

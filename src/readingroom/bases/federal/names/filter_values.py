@@ -57,13 +57,43 @@ def resolve_filters(db: Database, table: RecordTable, row_filter: RowFilter) -> 
 
     Raise InvalidArguments, which lists the nearest values, for one that means nothing here.
     """
+    written = _name_one_president(db, table, row_filter.filters)
     resolved = {
-        name: _resolve_value(db, table, name, value, row_filter.filters)
-        for name, value in row_filter.filters.items()
+        name: _resolve_value(db, table, name, value, written) for name, value in written.items()
     }
     if resolved == dict(row_filter.filters):
         return row_filter
     return build_row_filter(table, resolved)
+
+
+def _name_one_president(
+    db: Database, table: RecordTable, filters: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the filters with a full name as the president's number: surnames are shared."""
+    said = set(fold.words(str(filters.get("president") or ""))) - {"president"}
+    if table.name != "saps" or not said:
+        return filters
+    presidents = list_presidents(db)
+    # George W. Bush is not George H. W. Bush, whose name has all of these words too.
+    meant = [number for number, words in presidents.items() if said == words - {str(number)}]
+    meant = meant or [number for number, words in presidents.items() if said <= words]
+    if len(meant) != 1:
+        return filters
+    others = {name: value for name, value in filters.items() if name != "president"}
+    return {**others, "president_number": meant[0]}
+
+
+def list_presidents(db: Database) -> dict[int, set[str]]:
+    """Return the presidents of the loaded statements by number, each with the words of the name."""
+    rows = db.execute(
+        """SELECT president_number AS number, max(record ->> 'president_name') AS name,
+                  max(president) AS surname FROM saps
+           WHERE president_number IS NOT NULL GROUP BY president_number"""
+    )
+    return {
+        row["number"]: {*fold.words(row["name"] or row["surname"] or ""), str(row["number"])}
+        for row in rows
+    }
 
 
 def resolve_search_filters(db: Database, filters: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +113,8 @@ def describe_reading(
     changed = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in resolved.items()
-        if isinstance(value, tuple) or _fold_value(str(value)) != _fold_value(str(written[name]))
+        if isinstance(value, tuple)
+        or _fold_value(str(value)) != _fold_value(str(written.get(name, "")))
     }
     return changed or None
 

@@ -282,6 +282,13 @@ class Aggregator:
 
     def _read_labels(self, request: Aggregation, keys: Sequence[Any]) -> dict[Any, str]:
         """Return the titles of the records whose ids the keys are; none for other keys."""
+        if request.group_by == "president" and request.table.name == "saps":
+            rows = self._db.execute(
+                """SELECT president, group_concat(DISTINCT
+                       (record ->> 'president_name') || ' (' || president_number || ')') AS names
+                   FROM saps GROUP BY president"""
+            )
+            return {row["president"]: row["names"] for row in rows if row["names"]}
         if request.group_by not in REFERENCES:
             return {}
         titles = read_titles(self._db, (key for key in keys if isinstance(key, str)))

@@ -85,7 +85,7 @@ def plan_search(question: Search, mode: Mode) -> Plan:
     if registries:
         raise SourceNotSearchable(
             f"{', '.join(list_source_names(registries))} cannot be searched as text: "
-            "look names up instead",
+            "look names up with `resolve_entity`, or list them with `list_records`",
             use_tool="resolve_entity",
             valid_sources=list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)),
         )
