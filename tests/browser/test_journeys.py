@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from playwright.async_api import Browser
+from playwright.async_api import Browser, Page
 
 from readingroom.storage.jobs.store import JobStore
 from readingroom.storage.keys import KeyRing
@@ -222,3 +222,43 @@ def test_what_a_role_may_not_do_is_neither_shown_nor_done(tmp_path: Path) -> Non
                 assert response.status_code == (303 if may_edit else 403)
                 unsigned = client.post("/applications/change", data={**form, "form_token": "x.y"})
                 assert unsigned.status_code == 403
+
+
+# --- policies ---
+
+
+@requirement("room:console")
+async def test_a_policy_is_added_read_and_shown_and_an_overlap_is_explained(
+    browser: Browser, own_room: Served, tmp_path: Path
+) -> None:
+    file = tmp_path / "plan.pdf"
+    file.write_bytes(paper("1. Bicycles are parked under cover.", "2. Oaks stand at the gate."))
+    async with open_page(browser, own_room.url) as watched:
+        page = watched.page
+        await watched.open("/policies")
+        await page.get_by_label("Short name").fill("TOWN_PLAN")
+        await page.get_by_label("Title").fill("Town Plan <script>alert(1)</script>")
+        await page.get_by_role("button", name="Add").click()
+        await page.wait_for_url("**/policies/TOWN_PLAN")
+        await _send_revision(page, file)
+        await page.wait_for_url("**/rev_*")
+        # Polled by htmx until the reading has ended; then there is nothing to follow any more.
+        await page.locator("#progress:empty").wait_for(state="attached")
+        assert watched.messages == []
+        await watched.open("/policies/TOWN_PLAN")
+        assert await page.locator("rect.span.active").count() == 1
+        assert "Town Plan <script>" in await page.locator("main").inner_text()
+        assert await watched.list_violations() == []
+    # Sent again, it shares its days with the first; without script the page itself says so.
+    async with open_page(browser, own_room.url, java_script_enabled=False) as plain:
+        await plain.open("/policies/TOWN_PLAN")
+        await _send_revision(plain.page, file)
+        await plain.page.get_by_role("heading", name="This page cannot be shown").wait_for()
+        assert "2020-03-01" in await plain.page.locator("main").inner_text()
+
+
+async def _send_revision(page: Page, file: Path) -> None:
+    await page.get_by_label("Its name").fill("March 2020")
+    await page.get_by_label("In force from").fill("2020-03-01")
+    await page.get_by_label("PDF", exact=True).set_input_files(file)
+    await page.get_by_role("button", name="Send").click()

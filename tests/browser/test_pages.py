@@ -41,6 +41,8 @@ PAGES = [
     "/records/view?id=senate:119:2:9902",
     "/records/view?id=E990004",
     "/records/links?id=hr:119:99001",
+    "/guidance?since=2024-01-01",
+    "/guidance?q=annual+return",
     "/operations",
     "/operations/keys",
     "/connect",

@@ -10,6 +10,7 @@ SPEC = BaseSpec(
     settings=GuidanceSettings,
     stdio=True,
     id_prefix="guidance",
+    pages=LazyImport("readingroom.bases.guidance.console_pages:make_pages"),
     adapter=LazyImport("readingroom.bases.guidance.adapter:GuidanceAdapter"),
     cli=LazyImport("readingroom.bases.guidance.cli:guidance"),
     sample_settings=LazyImport("readingroom.bases.guidance.sample:replace_settings"),

@@ -23,7 +23,8 @@ from readingroom.bases.policy.models import (
     SectionChange,
     VerifyPolicyQuote,
 )
-from readingroom.bases.policy.registry.records import RevisionStatus
+from readingroom.bases.policy.pages.forms import PolicyForms
+from readingroom.bases.policy.registry.records import PolicyCategory, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidArguments, KnowledgeError
@@ -80,6 +81,7 @@ def make_pages(service: PolicyService, jobs: JobStore) -> BasePages:
             ),
             # Before the page of one policy, whose name could otherwise be `check`.
             BasePage("/policies/check", pages.check_quotation),
+            *PolicyForms(service).make_pages(),
             BasePage("/policies/{source}", pages.show_policy),
             BasePage("/policies/{source}/compare", pages.compare),
             BasePage("/policies/{source}/{revision_id}", pages.show_revision),
@@ -120,6 +122,8 @@ class PolicyPages:
             entries=snapshot.policies,
             reasons=_REASONS,
             unfinished=_list_unfinished(policies),
+            request=request,
+            categories=[category.value for category in PolicyCategory],
         )
         return RenderedPage(
             f"Policies in force on {format_day(day)}",
@@ -141,6 +145,7 @@ class PolicyPages:
             chart=chart,
             day=day,
             comparison=_suggest_comparison(counting),
+            request=request,
         )
         return RenderedPage(
             policy.title,
@@ -155,8 +160,11 @@ class PolicyPages:
         policy = await self._admin.get_policy(source)
         revision = await self._admin.get_revision(source, revision_id)
         sections = await self._service.list_sections(source, revision_id)
+        progress = await self._admin.get_progress(source, revision_id)
         body = _render(
             "revision.html",
+            progress=progress.progress if revision.status == "processing" else None,
+            request=request,
             policy=policy,
             revision=revision,
             sections=[

@@ -1,0 +1,104 @@
+"""Forms that change policies: a new policy, a revision with its PDF, read again, removed."""
+
+import uuid
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+from pydantic import BaseModel, ValidationError
+
+from readingroom.bases.policy.admin.service import PolicyAdmin
+from readingroom.bases.policy.admin_models import NewPolicy, NewRevision
+from readingroom.bases.policy.service import PolicyService
+from readingroom.core.errors import InvalidArguments
+from readingroom.protocol.pages import BasePage, PageRequest, RenderedPage, SeeOther
+from readingroom.web.templates import render_template
+
+_render = partial(render_template, folder=Path(__file__).parent / "templates")
+_MAX_UPLOAD_BYTES = 256 * 2**20
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+
+class PolicyForms:
+    """What editors do with policies in the console."""
+
+    def __init__(self, service: PolicyService) -> None:
+        self._service = service
+        self._admin = PolicyAdmin(service)
+
+    def make_pages(self) -> list[BasePage]:
+        """Return the pages that the forms are sent to."""
+        revision_path = "/policies/{source}/{revision_id}"
+        return [
+            BasePage("/policies/add", self.add_policy, "POST", "editor"),
+            BasePage(
+                "/policies/{source}/add",
+                self.add_revision,
+                "POST",
+                "editor",
+                max_upload_bytes=_MAX_UPLOAD_BYTES,
+            ),
+            BasePage(f"{revision_path}/reindex", self.reindex, "POST", "editor"),
+            BasePage(f"{revision_path}/remove", self.ask_removal, "GET", "editor"),
+            BasePage(f"{revision_path}/remove", self.remove, "POST", "editor"),
+        ]
+
+    async def add_policy(self, request: PageRequest) -> SeeOther:
+        """Register a policy."""
+        names = ("source", "title", "description", "category")
+        new_policy = _validate(NewPolicy, _read_fields(request, names))
+        policy = await self._admin.create_policy(new_policy)
+        return SeeOther(f"/policies/{policy.source}")
+
+    async def add_revision(self, request: PageRequest) -> SeeOther:
+        """Register a revision and have its PDF read in the background."""
+        names = ("version_label", "effective_from", "effective_to", "notes")
+        new_revision = _validate(NewRevision, _read_fields(request, names))
+        if not request.files:
+            raise InvalidArguments([{"field": "file", "message": "choose a PDF"}])
+        spool = self._service.ingestion.uploads_folder / f"{uuid.uuid4().hex}.pdf"
+        await anyio.to_thread.run_sync(_move_file, request.files[0].path, spool)
+        try:
+            accepted = await self._admin.add_revision(request.get("source"), new_revision, spool)
+        finally:
+            await anyio.Path(spool).unlink(missing_ok=True)
+        return SeeOther(f"/policies/{accepted.source}/{accepted.revision_id}")
+
+    async def reindex(self, request: PageRequest) -> SeeOther:
+        """Have a revision's PDF read again."""
+        source, revision_id = request.get("source"), request.get("revision_id")
+        await self._admin.reindex(source, revision_id)
+        return SeeOther(f"/policies/{source}/{revision_id}")
+
+    async def ask_removal(self, request: PageRequest) -> RenderedPage:
+        """Return the page that asks once more before a revision is removed."""
+        revision = await self._admin.get_revision(request.get("source"), request.get("revision_id"))
+        body = _render("remove_revision.html", revision=revision, request=request)
+        return RenderedPage(f"Remove {revision.source}, {revision.version_label}?", body)
+
+    async def remove(self, request: PageRequest) -> SeeOther:
+        """Remove a revision."""
+        source = request.get("source")
+        await self._admin.delete_revision(source, request.get("revision_id"))
+        return SeeOther(f"/policies/{source}")
+
+
+def _move_file(sent_path: Path, spool: Path) -> None:
+    spool.parent.mkdir(parents=True, exist_ok=True)
+    sent_path.rename(spool)
+
+
+def _read_fields(request: PageRequest, names: tuple[str, ...]) -> dict[str, str]:
+    """Return the fields that were filled in."""
+    return {name: value for name in names if (value := request.get(name))}
+
+
+def _validate(model: type[AnyModel], fields: Mapping[str, Any]) -> AnyModel:
+    """Return what a form says. Raise InvalidArguments."""
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        raise InvalidArguments.from_validation_error(error) from error
