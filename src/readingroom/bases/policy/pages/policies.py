@@ -59,6 +59,7 @@ _REASONS = {
     "no_active_revision": "no revision of it has been read yet",
     "no_chunks": "its text is not there",
     "unknown_source": "there is no such policy",
+    "other_authority": "it is another authority's policy",
 }
 """Why a policy was not asked, in words."""
 _VERDICTS = {
