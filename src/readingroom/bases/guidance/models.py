@@ -8,6 +8,7 @@ from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
+from pydantic.config import JsonDict
 
 from readingroom.protocol.tool import Answer, Question
 
@@ -104,6 +105,16 @@ class _Paged(Question):
     page_size: int = Field(20, ge=1, le=100, description="How many results a page has.")
 
 
+# The contract has an open object; its known members are named for clients that read schemas.
+_KNOWN_FILTERS: JsonDict = {
+    "format": {"type": "string"},
+    "document_type": {"type": "string"},
+    "public_timestamp_from": {"type": "string", "format": "date"},
+    "public_timestamp_to": {"type": "string", "format": "date"},
+    "organisation": {"type": "string", "enum": ["charity-commission"]},
+}
+
+
 class SearchGuidance(_Paged):
     """Words to look for."""
 
@@ -116,6 +127,7 @@ class SearchGuidance(_Paged):
             "`public_timestamp_from` and `public_timestamp_to` (YYYY-MM-DD). `organisation` can "
             "only be charity-commission."
         ),
+        json_schema_extra={"properties": _KNOWN_FILTERS},
     )
     order: Literal["relevance", "newest"] = Field(
         "relevance", description="Best match first, or the latest published first."
