@@ -1,7 +1,8 @@
 """Parses the elements of BILLSTATUS XML: people, actions, votes, committees, summaries."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts.people import (
@@ -109,46 +110,60 @@ def _get_texts(elements: Iterable[Element]) -> list[str]:
     return [text for element in elements if (text := get_text(element))]
 
 
+def _map_children(item: Element) -> dict[str, Element]:
+    """Return the first child of each name: cheaper than a search for every name."""
+    return {child.tag: child for child in reversed(item)}
+
+
 def parse_person(item: Element) -> Person:
-    full = get_text(item, "fullName") or get_text(item, "name") or ""
+    return Person(**_parse_person_fields(_map_children(item)))
+
+
+def _parse_person_fields(children: Mapping[str, Element]) -> dict[str, Any]:
+    full = get_text(children.get("fullName")) or get_text(children.get("name")) or ""
     # Where a file has no fields for party, state and district, the name has them: [D-NC-12].
     affiliation = parse_affiliation(full)
-    return Person(
-        bioguide_id=get_text(item, "bioguideId"),
-        name=format_name(full),
-        party=get_text(item, "party") or affiliation["party"],
-        state=get_text(item, "state") or affiliation["state"],
-        district=get_text(item, "district") or affiliation["district"],
-    )
+    return {
+        "bioguide_id": get_text(children.get("bioguideId")),
+        "name": format_name(full),
+        "party": get_text(children.get("party")) or affiliation["party"],
+        "state": get_text(children.get("state")) or affiliation["state"],
+        "district": get_text(children.get("district")) or affiliation["district"],
+    }
 
 
 def parse_cosponsor(item: Element) -> Cosponsor:
+    children = _map_children(item)
     return Cosponsor(
-        **parse_person(item).model_dump(),
-        sponsored_at=parse_iso_date(get_text(item, "sponsorshipDate")),
+        **_parse_person_fields(children),
+        sponsored_at=parse_iso_date(get_text(children.get("sponsorshipDate"))),
         # The files have Python's spelling of a boolean.
-        original=get_text(item, "isOriginalCosponsor") == "True",
-        withdrawn_at=parse_iso_date(get_text(item, "sponsorshipWithdrawnDate")),
+        original=get_text(children.get("isOriginalCosponsor")) == "True",
+        withdrawn_at=parse_iso_date(get_text(children.get("sponsorshipWithdrawnDate"))),
     )
 
 
 def parse_action(item: Element, congress: int) -> BillAction:
-    codes = _get_texts(
-        (*item.iterfind("committees/item/systemCode"), *item.iterfind("committee/systemCode"))
-    )
-    date, text = parse_iso_date(get_text(item, "actionDate")) or "", get_text(item, "text") or ""
-    recorded = [
-        id for vote in item.iterfind("recordedVotes/recordedVote") for id in parse_vote_ids(vote)
-    ]
+    children = _map_children(item)
+    date = parse_iso_date(get_text(children.get("actionDate"))) or ""
+    text = get_text(children.get("text")) or ""
+    recorded = [id for vote in children.get("recordedVotes", ()) for id in parse_vote_ids(vote)]
     return BillAction(
         date=date,
-        time=get_text(item, "actionTime"),
+        time=get_text(children.get("actionTime")),
         text=text,
-        type=get_text(item, "type"),
-        code=get_text(item, "actionCode"),
-        committees=[make_committee_id(code) for code in codes],
+        type=get_text(children.get("type")),
+        code=get_text(children.get("actionCode")),
+        committees=[make_committee_id(code) for code in _list_committee_codes(children)],
         votes=recorded or list(_find_roll_calls(text, date, congress)),
     )
+
+
+def _list_committee_codes(children: Mapping[str, Element]) -> list[str]:
+    listed = [*children.get("committees", ())]
+    if "committee" in children:
+        listed.append(children["committee"])
+    return [code for committee in listed if (code := get_text(committee, "systemCode"))]
 
 
 def _find_roll_calls(text: str, date: str, congress: int) -> Iterator[str]:
