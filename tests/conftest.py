@@ -25,6 +25,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run what takes minutes too: tests marked `full`, and every example of a property",
     )
 
+    parser.addoption(
+        "--pictures", action="store_true", help="take the pictures in docs/pictures anew"
+    )
+
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("full" if config.getoption("--full") else "quick")

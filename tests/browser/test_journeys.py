@@ -59,8 +59,12 @@ async def test_a_policy_is_found_on_its_timeline_compared_and_read_on_its_page(
 @pytest.mark.parametrize(
     ("quotation", "day", "verdict"),
     [
-        ("it would make a road unsafe to an unacceptable degree", "2025-03-15", "Verified"),
-        ("it would make a road unsafe to an unacceptable degree", "2024-03-15", "Wrong revision"),
+        ("in every reasonable future scenario that has been tested", "2025-03-15", "Verified"),
+        (
+            "in every reasonable future scenario that has been tested",
+            "2024-03-15",
+            "Wrong revision",
+        ),
         ("Bicycles are forbidden everywhere", "2025-03-15", "Not found"),
     ],
 )
