@@ -58,7 +58,7 @@ class NameQuery:
         return tuple("" if word.is_never_name else word.text for word in self.words)
 
     @cached_property
-    def distinctive(self) -> tuple[str, ...]:
+    def distinctive_words(self) -> tuple[str, ...]:
         """The words that tell names apart; all words if none does."""
         weak = load_vocabulary().weak
         strong = [word.text for word in self.words if word.text not in weak]
@@ -73,10 +73,10 @@ class NameQuery:
     def lookup_words(self) -> tuple[str, ...]:
         """The words whose trigrams a name must share. A single word may mean others: `guns`."""
         numbers = [word.text for word in self.words if word.meaning and word.meaning[0] == "number"]
-        if len(self.distinctive) > 1:
-            return (*self.distinctive, *numbers)
-        synonyms = load_vocabulary().nicknames.get(self.distinctive[0], ())
-        return (*self.distinctive, *numbers, *synonyms)
+        if len(self.distinctive_words) > 1:
+            return (*self.distinctive_words, *numbers)
+        synonyms = load_vocabulary().nicknames.get(self.distinctive_words[0], ())
+        return (*self.distinctive_words, *numbers, *synonyms)
 
     @cached_property
     def no_matches(self) -> tuple[None, ...]:
@@ -90,14 +90,14 @@ class NameQuery:
     @cached_property
     def acronym_words(self) -> tuple[str, ...]:
         """The words that `acronym` is made of: one of several letters, or all, of one letter."""
-        are_letters = all(len(word) == 1 for word in self.distinctive)
-        return self.distinctive if are_letters else self.distinctive[:1]
+        are_letters = all(len(word) == 1 for word in self.distinctive_words)
+        return self.distinctive_words if are_letters else self.distinctive_words[:1]
 
     @cached_property
     def acronym(self) -> str | None:
         """`AOC`, `HASC`, `T&I`: letters that may be the initials of a name."""
         joined = "".join(self.acronym_words)
-        if len(self.acronym_words) < len(self.distinctive):
+        if len(self.acronym_words) < len(self.distinctive_words):
             return None
         return joined if 2 <= len(joined) <= 6 and joined.isalpha() else None
 

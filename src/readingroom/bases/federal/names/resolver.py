@@ -73,8 +73,8 @@ class EntityMatch:
 def resolve(db: Database, source: Source, text: str, row_filter: RowFilter) -> list[EntityMatch]:
     """Return every record of a registry that a text may mean, the likeliest first."""
     query = NameQuery.parse(text, source.name)
-    names = _find_names(db, source, query, row_filter) if query.words else {}
-    candidates = select_candidates(query, names)
+    words_by_row = _find_names(db, source, query, row_filter) if query.words else {}
+    candidates = select_candidates(query, words_by_row)
     best: dict[str, EntityMatch] = {}
     _keep_best(
         best,
@@ -90,7 +90,7 @@ def resolve(db: Database, source: Source, text: str, row_filter: RowFilter) -> l
     is_unsure = all(match.score < _SURE for match in best.values())
     if fields.parents or (fields.texts and is_unsure):
         # Names that explain only some of the words, where the record may explain the others.
-        candidates = select_candidates(query, names, unexplained=0.8)
+        candidates = select_candidates(query, words_by_row, unexplained=0.8)
         _keep_best(best, _match_candidates(db, source, query, candidates, row_filter))
         _keep_best(best, _match_by_parents(db, source, query, row_filter))
     matches = (match for match in best.values() if match.score >= MIN_SCORE)
@@ -201,11 +201,13 @@ def _match_by_parents(
 def _find_likely_parents(db: Database, registry: Source, query: NameQuery) -> list[str]:
     """Return the likeliest records of a registry that some of the words name."""
     everything = RowFilter(registry.table.where, (), {})
-    names = _find_names_by_trigrams(db, registry, query, everything)
-    for word in query.distinctive:
+    words_by_row = _find_names_by_trigrams(db, registry, query, everything)
+    for word in query.distinctive_words:
         if registry.name == "committees" and 3 <= len(word) <= 6:
-            names |= _find_names_by_initials(db, registry, word)
-    likely = sorted(names, key=lambda row: (-_score_mention(query, names[row]), row))[:_MAX_PARENTS]
+            words_by_row |= _find_names_by_initials(db, registry, word)
+    likely = sorted(words_by_row, key=lambda row: (-_score_mention(query, words_by_row[row]), row))[
+        :_MAX_PARENTS
+    ]
     if not likely:
         return []
     rows = db.execute(
@@ -222,7 +224,7 @@ def _score_mention(query: NameQuery, name: Name) -> float:
     initials_score = max(
         (
             score_initials(word, name, COMMITTEE_INITIALS)
-            for word in query.distinctive
+            for word in query.distinctive_words
             if 3 <= len(word) <= 6
         ),
         default=0.0,
@@ -284,12 +286,12 @@ def _add_filters(row_filter: RowFilter, filters: Mapping[str, str]) -> RowFilter
 def _find_names(
     db: Database, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> dict[int, Name]:
-    names = _find_names_by_trigrams(db, source, query, row_filter)
-    if len(names) >= _MAX_NAMES:
+    words_by_row = _find_names_by_trigrams(db, source, query, row_filter)
+    if len(words_by_row) >= _MAX_NAMES:
         # There are more of the name than are compared: do not miss those of the state in the query.
         stricter = _add_filters(row_filter, _find_meanings(source, query))
-        names |= _find_names_by_trigrams(db, source, query, stricter)
-    return {**names, **_find_names_by_initials(db, source, query.acronym)}
+        words_by_row |= _find_names_by_trigrams(db, source, query, stricter)
+    return {**words_by_row, **_find_names_by_initials(db, source, query.acronym)}
 
 
 def _find_names_by_trigrams(
@@ -317,9 +319,9 @@ def _find_names_by_trigrams(
         (source.name, fold.pad(query.texts)),
     ).fetchall()
     if nearest:
-        marks = ", ".join("?" * len(nearest))
+        placeholders = ", ".join("?" * len(nearest))
         rows += db.execute(
-            f"SELECT name_row, folded FROM names WHERE name_row IN ({marks})", nearest
+            f"SELECT name_row, folded FROM names WHERE name_row IN ({placeholders})", nearest
         )
     return _index_by_row(sorted(rows, key=lambda row: row["name_row"]))
 
@@ -363,22 +365,27 @@ def _find_names_by_initials(db: Database, source: Source, acronym: str | None) -
     # Sorted, as `fold.initials` stores them. Every subset is tried, because some of the letters may
     # stand for weak words, which have no initial there: the H and the C of HASC.
     letters = sorted(acronym)
-    keys = {"".join(subset) for size in range(1, 7) for subset in combinations(letters, size)}
+    initials_keys = {
+        "".join(subset) for size in range(1, 7) for subset in combinations(letters, size)
+    }
     rows = db.execute(
         f"""SELECT name_row, folded FROM names
-            WHERE source = ? AND initials IN ({", ".join("?" * len(keys))}) LIMIT {_MAX_NAMES}""",
-        (source.name, *keys),
+            WHERE source = ? AND initials IN ({", ".join("?" * len(initials_keys))})
+            LIMIT {_MAX_NAMES}""",
+        (source.name, *initials_keys),
     )
-    names = _index_by_row(rows)
+    words_by_row = _index_by_row(rows)
     if len(acronym) < 3:
-        return names
+        return words_by_row
     rows = db.execute(
         f"""SELECT name_row, folded FROM names
             WHERE source = ? AND initials LIKE ? LIMIT {_MAX_INITIALS}""",
         (source.name, f"%{'%'.join(letters)}%"),
     )
     longer = _index_by_row(rows)
-    return names | {row: name for row, name in longer.items() if find_initials(acronym, name)}
+    return words_by_row | {
+        row: name for row, name in longer.items() if find_initials(acronym, name)
+    }
 
 
 # --- records ---
@@ -410,11 +417,11 @@ def _read_records_of(
     """Yield the newest records that belong to any of these parents."""
     if not parents:
         return iter(())
-    marks = ", ".join("?" * len(parents))
+    placeholders = ", ".join("?" * len(parents))
     if any(column.name == field for column in source.columns):
-        condition = f"{field} IN ({marks})"
+        condition = f"{field} IN ({placeholders})"
     else:
-        condition = f"id IN (SELECT from_id FROM links WHERE to_id IN ({marks}))"
+        condition = f"id IN (SELECT from_id FROM links WHERE to_id IN ({placeholders}))"
     return _read_records(db, source, (condition, *parents), row_filter)
 
 

@@ -42,7 +42,7 @@ class Subject:
         return str(self.record["id"])
 
     @property
-    def path(self) -> str:
+    def rest_path(self) -> str:
         return f"/v1/{self.source.path}/{self.id}"
 
 
@@ -76,7 +76,7 @@ def make_child_reader(table: str, name: str, key: str | None = None) -> SectionR
         items = [from_json(row["record"]) for row in page.rows]
         if key:
             items = [{"id": item[key], **item} for item in items]
-        return _build_section(table, items, total, f"{subject.path}/{name}", page.after)
+        return _build_section(table, items, total, f"{subject.rest_path}/{name}", page.after)
 
     return read
 
@@ -102,7 +102,7 @@ def make_link_reader(kind: LinkKind) -> SectionReader:
             "links",
             [make_card(records[link.id] | {"evidence": link.evidence}) for link in links],
             total,
-            f"{subject.path}/links",
+            f"{subject.rest_path}/links",
             after,
             kind=kind.value,
         )
@@ -171,7 +171,7 @@ def make_field_reader(name: str, *, by_congress: bool = False) -> SectionReader:
             items=newest,
             total=len(items),
             truncated=len(items) > len(newest),
-            more_url=subject.path if len(items) > len(newest) else None,
+            more_url=subject.rest_path if len(items) > len(newest) else None,
         )
 
     return read
@@ -263,7 +263,7 @@ def read_members(subject: Subject) -> Section:
         "committee_members",
         [make_card(seat) for seat in add_party_and_state(subject.db, page.rows)],
         total,
-        f"{subject.path}/members",
+        f"{subject.rest_path}/members",
         page.after,
         congress=congress,
     )

@@ -47,16 +47,16 @@ def list_links(
     """Return a page of a record's links by kind and id, the last key if more follow, the total."""
     directions = _list_directions(id)
     # Each direction is sorted by its index, so no more is read of each than a page can show.
-    pairs = sorted(
+    kind_id_pairs = sorted(
         {
             pair
             for direction in directions
             for pair in _read_pairs(db, direction, kind, limit + 1, after)
         }
     )
-    page = pairs[:limit]
-    last = page[-1] if len(pairs) > limit else None
-    titles = read_titles(db, (other for _, other in page))
+    page_pairs = kind_id_pairs[:limit]
+    last_pair = page_pairs[-1] if len(kind_id_pairs) > limit else None
+    titles = read_titles(db, (other for _, other in page_pairs))
     rows = [
         LinkRow(
             link_kind,
@@ -65,10 +65,10 @@ def list_links(
             find_source_name(other),
             **titles.get(other, {}),
         )
-        for link_kind, other in page
+        for link_kind, other in page_pairs
     ]
     counts = count_links(db, id)
-    return rows, last, counts.get(kind, 0) if kind else sum(counts.values())
+    return rows, last_pair, counts.get(kind, 0) if kind else sum(counts.values())
 
 
 def count_links(db: Database, id: str) -> dict[str, int]:
@@ -146,10 +146,10 @@ def read_titles(db: Database, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
             by_source[source].append(id)
     titles: dict[str, dict[str, Any]] = {}
     for source, source_ids in by_source.items():
-        marks = ", ".join("?" * len(source_ids))
+        placeholders = ", ".join("?" * len(source_ids))
         for row in db.execute(
             f"""SELECT id, record ->> 'title' AS title, source_url AS url
-                FROM {source} WHERE id IN ({marks}) AND status = 'active'""",
+                FROM {source} WHERE id IN ({placeholders}) AND status = 'active'""",
             source_ids,
         ):
             titles[row["id"]] = {"title": row["title"], "url": row["url"]}
