@@ -136,7 +136,7 @@ _TELLING_PHRASES: tuple[tuple[str, str], ...] = (
 _TELLING_CHARS = 3_000
 """Of the opening in which these phrases are looked for."""
 
-_TITLE_BLOCK_WORDS = re.compile(
+_TITLE_BLOCK_WORDS = (
     r"\b(?:drawing (?:no|number|title)|d(?:wg|rg) ?(?:no)?|scale|rev(?:ision)?|drawn|checked"
     r"|do not scale|a[0-4]|1 (?:50|100|200|250|500|1000|1250|2500))\b"
 )
@@ -149,7 +149,7 @@ _MIN_IMAGE_RATIO = 0.5
 """Of a page whose drawing is a picture, beside its title block."""
 _MIN_BARE_LINES = 1_500
 """Of a page without one."""
-_ROOM_NAMES = re.compile(
+_ROOM_NAMES = (
     r"\b(?:kitchen|bed(?:room)? ?\d?|living|lounge|bath(?:room)?|hall|wc|dining|utility|en suite"
     r"|landing|office|warehouse)\b"
 )
@@ -163,7 +163,7 @@ def is_drawing_page(raw_page: RawPage) -> bool:
     text = fold_words(" ".join(line.text for line in raw_page.lines))
     if len(text.split()) > _MAX_DRAWING_WORDS:
         return False
-    block_words = {match[0] for match in _TITLE_BLOCK_WORDS.finditer(text)}
+    block_words = {match[0] for match in re.finditer(_TITLE_BLOCK_WORDS, text)}
     if len(block_words) >= _MIN_BLOCK_WORDS:
         return (
             raw_page.drawn_line_count >= _MIN_DRAWN_LINES or raw_page.image_ratio > _MIN_IMAGE_RATIO
@@ -192,7 +192,7 @@ def _find_drawing_kind(lines: Sequence[Line]) -> str:
             if re.search(pattern, words):
                 return kind
     text = fold_words(" ".join(line.text for line in lines))
-    has_rooms = len({match[0] for match in _ROOM_NAMES.finditer(text)}) >= _MIN_ROOM_NAMES
+    has_rooms = len({match[0] for match in re.finditer(_ROOM_NAMES, text)}) >= _MIN_ROOM_NAMES
     return "floor_plan" if has_rooms else OTHER
 
 

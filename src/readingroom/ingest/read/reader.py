@@ -32,9 +32,8 @@ from readingroom.ingest.read.formats.detect import (
     detect_format,
 )
 from readingroom.ingest.read.page import MIN_TEXT_CHARACTERS, PageUnreadable, RawPage
-from readingroom.ingest.structure import layout, sections
+from readingroom.ingest.structure import layout
 from readingroom.ingest.structure.page_labels import find_printed_labels
-from readingroom.ingest.structure.sections import find_passage_kind
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -58,6 +57,8 @@ _TEXT_READERS: dict[Format, str] = {
     "msg": "readingroom.ingest.read.formats.outlook:read_msg",
     "zip": "readingroom.ingest.read.contained:read_zip",
 }
+_SECTIONS_MODULE = "readingroom.ingest.structure.sections"
+"""Imported for policies alone."""
 _PAGES_PER_REPORT = 20
 _OCR_OFF_NOTE = "The page has no text layer, and OCR is off (ENABLE_OCR)"
 _RENDERING_NOTE = "The page has no text layer, and the file is named like a rendering"
@@ -146,7 +147,9 @@ def assemble_document(
     flow = layout.make_text_flow(raw_pages)
     if not flow.text.strip():
         raise Refusal("no_content", _explain_no_text(raw_pages))
-    document_sections = sections.find_sections(flow) if options.find_sections else ()
+    document_sections: tuple[DocumentSection, ...] = (
+        import_reference(f"{_SECTIONS_MODULE}:find_sections")(flow) if options.find_sections else ()
+    )
     chunks = tuple(_make_chunks(flow, document_sections))
     if not chunks:
         raise Refusal("no_chunks", "There is text, but it could not be split into chunks")
@@ -372,6 +375,8 @@ def _make_page(raw_page: RawPage, label: str, index: int, flow: layout.TextFlow)
 def _make_chunks(flow: layout.TextFlow, sections: Sequence[DocumentSection]) -> Iterator[Chunk]:
     """Yield the chunks of each section in turn, so that none crosses a section's start."""
     index = 0
+    if sections:
+        find_passage_kind = import_reference(f"{_SECTIONS_MODULE}:find_passage_kind")
     for start, end, section in _iterate_section_spans(len(flow.text), sections):
         for span in split(flow.text[start:end]):
             span = Span(start + span.start, start + span.end)
