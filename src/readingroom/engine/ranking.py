@@ -140,9 +140,10 @@ def find_terms(question: str) -> dict[str, str]:
     return terms
 
 
-# A question looks at about a hundred passages, and the next ones largely at the same: 5 MB.
-@lru_cache(maxsize=1000)
-def _count_stems(text: str) -> Mapping[str, int]:
+# A question looks at a few hundred passages, and the next ones largely at the same: 20 MB.
+@lru_cache(maxsize=4000)
+def count_stems(text: str) -> Mapping[str, int]:
+    """Return the stems of a text, each with how often it has it; not to be changed."""
     return Counter(shared_stemmer().split(text))
 
 
@@ -150,7 +151,7 @@ class _Texts:
     """The passages as counts of stems, and how rare each stem is in the collection."""
 
     def __init__(self, passages: Sequence[Passage], statistics: Statistics) -> None:
-        self._counts = [_count_stems(passage.text) for passage in passages]
+        self._counts = [count_stems(passage.text) for passage in passages]
         lengths = np.array([len(passage.text.split()) for passage in passages], np.float32)
         self._norms = _K1 * (1 - _B + _B * lengths / max(statistics.average_length, 1.0))
         self._statistics = statistics

@@ -6,7 +6,8 @@ little. Bases with vectors know how near their passages are; those of the others
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from functools import partial
 from itertools import chain, islice, repeat
 
 from readingroom.core.scores import ScoreParts
@@ -14,8 +15,13 @@ from readingroom.engine.confidence import NOTHING_CLOSE, score_relevances
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.reranker import MAX_TEXTS, Reranker
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.ranking import Passage, RankingWeights, Relevance, rank_passages
-from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.ranking import (
+    Passage,
+    RankingWeights,
+    Relevance,
+    count_stems,
+    rank_passages,
+)
 from readingroom.protocol.search import DeskHit
 
 logger = logging.getLogger(__name__)
@@ -70,8 +76,9 @@ def rank_hits(
         _set_score(hits[int(relevance.passage_id)], relevance, score)
         for relevance, score in zip(relevances, score_relevances(relevances), strict=True)
     ]
-    named = [hit for hit in ranked if _is_named(query, hit)]
-    others = [hit for hit in ranked if not _is_named(query, hit)]
+    is_named = partial(_is_named, count_stems(query).keys())
+    named = [hit for hit in ranked if is_named(hit)]
+    others = [hit for hit in ranked if not is_named(hit)]
     if reranker is not None:
         others = _read_again(query, others, reranker)
     ordered = _fold_same_texts([*map(_raise_score, named), *others])
@@ -174,24 +181,23 @@ def _raise_score(hit: DeskHit) -> DeskHit:
     return hit.model_copy(update={"score": max(hit.score, _NAMED_SCORE)})
 
 
-def _is_named(query: str, hit: DeskHit) -> bool:
+def _is_named(query_words: Set[str], hit: DeskHit) -> bool:
     """Return whether the query names the hit: by a reference, or by its title or citation."""
     if hit.exact_reference or hit.score >= _NAMED_SCORE:
         return True
-    words = set(shared_stemmer().split(query))
-    if len(words) < 2:
+    if len(query_words) < 2:
         return False
     names = (hit.title, hit.citation.citation_string)
-    return any(words <= set(shared_stemmer().split(name)) for name in names)
+    return any(query_words <= count_stems(name).keys() for name in names)
 
 
 def _fold_same_texts(ordered: Sequence[DeskHit]) -> list[DeskHit]:
     """Return the hits without those whose id or text a better one has."""
     kept: list[DeskHit] = []
     ids: set[str] = set()
-    texts: list[frozenset[str]] = []
+    texts: list[Set[str]] = []
     for hit in ordered:
-        text = frozenset(shared_stemmer().split(hit.snippet))
+        text = count_stems(hit.snippet).keys()
         if hit.id in ids or any(_is_same_text(text, other) for other in texts):
             continue
         ids.add(hit.id)
@@ -200,13 +206,14 @@ def _fold_same_texts(ordered: Sequence[DeskHit]) -> list[DeskHit]:
     return kept
 
 
-def _is_same_text(text: frozenset[str], other: frozenset[str]) -> bool:
+def _is_same_text(text: Set[str], other: Set[str]) -> bool:
     """Return whether two texts have the same words but for a few, none of them a number."""
+    # Most pairs differ in length already, which is seen without comparing words.
+    if not text or not _SAME_TEXT <= len(text) / max(len(other), 1) <= 1 / _SAME_TEXT:
+        return False
     differing = text ^ other
-    return (
-        bool(text)
-        and len(text & other) >= _SAME_TEXT * len(text | other)
-        and not any(word[0].isdigit() or word in _NUMBER_WORDS for word in differing)
+    return len(differing) <= (1 - _SAME_TEXT) * len(text | other) and not any(
+        word[0].isdigit() or word in _NUMBER_WORDS for word in differing
     )
 
 
@@ -245,7 +252,7 @@ class _PoolStatistics:
     """How common words are among a handful of passages, where no collection is at hand."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        stems = [set(shared_stemmer().split(text)) for text in texts]
+        stems = [count_stems(text).keys() for text in texts]
         self._frequencies = Counter(stem for text in stems for stem in text)
         self.documents = len(stems)
         self.average_length = sum(len(text.split()) for text in texts) / max(len(stems), 1)
