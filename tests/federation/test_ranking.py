@@ -1,15 +1,27 @@
 """The order of the desk: what is named first, then probability, and every text once."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from readingroom.core.progress import no_progress
 from readingroom.core.scores import ScoreParts
 from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.errors import ModelUnavailable
+from readingroom.federation.fan_out import FanOut
+from readingroom.federation.models import DeskSearch
 from readingroom.federation.ranking import rank_hits
-from readingroom.protocol.search import Citation, DeskHit
+from readingroom.federation.service import DeskService
+from readingroom.protocol.search import (
+    Citation,
+    DeskHit,
+    DeskRecord,
+    SearchAdapter,
+    SearchRequest,
+)
+from readingroom.protocol.tool import ToolCall
 from tests.requirements import requirement
 
 QUESTION = "How many cycle parking spaces does a house need?"
@@ -136,3 +148,49 @@ def test_scores_are_probabilities_that_fall(cosines: tuple[float, ...]) -> None:
     scores = [hit.score for hit in rank_hits(QUESTION, [policy], Meanings())]  # type: ignore[arg-type]
     assert scores == sorted(scores, reverse=True)
     assert all(0 < score < 1 for score in scores)
+
+
+class Counted:
+    """An embedder with a memory, as the real one has, that counts what it had to embed."""
+
+    def __init__(self) -> None:
+        self.embedded: list[str] = []
+
+    def embed(self, text: str) -> Vector:
+        if text not in self.embedded:
+            self.embedded.append(text)
+        return np.array([1.0, 0.0], np.float32)
+
+    def embed_each(self, texts: Sequence[str]) -> list[Vector]:
+        return [self.embed(text) for text in texts]
+
+
+class AskingBase(SearchAdapter):
+    """Notes whether the question had been embedded when it was asked."""
+
+    base: ClassVar[str] = "policy"
+
+    def __init__(self, embedder: Counted) -> None:
+        self._embedder = embedder
+        self.embedded_before: list[str] = []
+
+    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
+        self.embedded_before = list(self._embedder.embedded)
+        return []
+
+    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
+        raise NotImplementedError
+
+
+@requirement("room:desk-order")
+@pytest.mark.anyio
+async def test_the_question_is_embedded_once_before_the_bases_are_asked() -> None:
+    embedder = Counted()
+    base = AskingBase(embedder)
+    service = DeskService({"policy": base}, {}, embedder, FanOut())  # type: ignore[arg-type]
+    async with service.running():
+        answer = await service.search(
+            DeskSearch(query=QUESTION), ToolCall("1", "test", no_progress)
+        )
+    assert base.embedded_before == [QUESTION]
+    assert answer.confidence == "none"

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 import anyio.to_thread
@@ -11,6 +12,7 @@ from readingroom.core.errors import RecordNotFound, UnknownSource, UnrecognizedI
 from readingroom.engine.confidence import judge
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.reranker import Reranker
+from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.errors import ValidationDateUnknown
 from readingroom.federation.fan_out import FanOut, GatheredAnswers
 from readingroom.federation.models import (
@@ -71,6 +73,7 @@ class DeskService:
             until=question.until,
             sources=tuple(sources),
         )
+        await self._embed_query(question.query)
         gathered = await self._search_bases(bases, request, call)
         # In a thread: embedding passages takes tens of milliseconds.
         hits = await anyio.to_thread.run_sync(
@@ -160,6 +163,12 @@ class DeskService:
     @property
     def adapters(self) -> Iterable[SearchAdapter]:
         return self._adapters.values()
+
+    async def _embed_query(self, query: str) -> None:
+        """Embed the query once, before all bases ask for its vector at the same time."""
+        # Without a model each base says for itself what it can do.
+        with suppress(ModelUnavailable):
+            await anyio.to_thread.run_sync(self._embedder.embed, query)
 
     async def _search_bases(
         self, bases: Iterable[str], request: SearchRequest, call: ToolCall
