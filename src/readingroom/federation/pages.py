@@ -52,7 +52,7 @@ _LABELS = {
 def make_pages(service: DeskService, base_pages: Mapping[str, BasePages]) -> BasePages:
     """Return the pages over every base; `base_pages` has what each base adds to them."""
     pages = DeskPages(service, base_pages)
-    found = [
+    desk_pages = [
         BasePage(
             "/search",
             pages.search,
@@ -62,8 +62,8 @@ def make_pages(service: DeskService, base_pages: Mapping[str, BasePages]) -> Bas
         BasePage("/read", pages.read),
     ]
     if {"application", "policy"} <= {adapter.role for adapter in service.adapters}:
-        found.append(BasePage("/applications/beside", pages.show_beside))
-    return BasePages(tuple(found))
+        desk_pages.append(BasePage("/applications/beside", pages.show_beside))
+    return BasePages(tuple(desk_pages))
 
 
 class DeskPages:
