@@ -58,12 +58,12 @@ def parse_preface(actions: list[tuple[str | None, Element]]) -> PrintedPreface:
 
 def find_short_titles(root: Element) -> list[str]:
     """Return the short titles in the text of a bill, those of the whole bill first."""
-    found = [
+    titles = [
         (item.get("role") not in (None, "act", "resolution"), title)
         for item in root.iter("shortTitle")
         if (title := get_text(item))
     ]
-    return list(dict.fromkeys(title for _, title in sorted(found, key=lambda pair: pair[0])))
+    return list(dict.fromkeys(title for _, title in sorted(titles, key=lambda pair: pair[0])))
 
 
 def _parse_member(element: Element) -> dict[str, Any]:

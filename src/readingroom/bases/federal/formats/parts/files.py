@@ -140,11 +140,11 @@ def find_pdfs(paths: Iterable[Path]) -> Iterator[str]:
         if path.is_dir():
             for root, _, names in sorted(os.walk(path)):
                 for name in sorted(names):
-                    found = Path(root, name)
+                    file_path = Path(root, name)
                     if _is_pdf(name):
-                        yield to_text(found)
-                    elif found.suffix.lower() == ".zip":
-                        yield from _find_pdfs_in_zip(found)
+                        yield to_text(file_path)
+                    elif file_path.suffix.lower() == ".zip":
+                        yield from _find_pdfs_in_zip(file_path)
         elif path.suffix.lower() == ".zip":
             yield from _find_pdfs_in_zip(path)
 
