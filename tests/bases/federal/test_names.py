@@ -352,7 +352,8 @@ async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registri
         (schema,) = [one["inputSchema"] for one in listed if one["name"] == "resolve_entity"]
         live = ask.base.service.store.read_now(store.list_stored_sources)
         assert schema["properties"]["entity_type"]["enum"] == [
-            *(source.path for source in live if source.has_names),
+            *(source.path for source in live if source.shape is Shape.REGISTRY),
+            "bills",
             "agencies",
         ]
         for wrong in ("amendments", "saps", "nonsense"):

@@ -50,6 +50,7 @@ from readingroom.bases.federal.query.dossier_models import (
 from readingroom.bases.federal.schema.records import Bill, Committee, Legislator
 from readingroom.bases.federal.schema.sources import (
     RecordTable,
+    Shape,
     Source,
     find_registry,
     find_table,
@@ -274,8 +275,8 @@ def _resolution(service: FederalService) -> Tool:
 
     def choices() -> dict[str, list[str]]:
         live = service.store.read_now(store.list_stored_sources)
-        named = [source.path for source in live if source.has_names]
-        return {"entity_type": [*named, AGENCIES]}
+        registries = [source.path for source in live if source.shape is Shape.REGISTRY]
+        return {"entity_type": [*registries, "bills", AGENCIES]}
 
     return make_tool(resolve_entity, title="Resolve a name", choices=choices)
 
