@@ -134,6 +134,14 @@ WIDENED_ANSWERS = frozenset(
     {
         "mcp-policy-kb-mcp / tools / compare_policy_revisions / outputSchema / $defs / "
         "SectionChange / properties / change / enum",
+        # Only where a plan was loaded that is not adopted, or a search named an authority.
+        "mcp-policy-kb-mcp / tools / list_policy_revisions / outputSchema / $defs / "
+        "RevisionStatus / enum",
+        "openapi / components / schemas / RevisionStatus / enum",
+        "mcp-policy-kb-mcp / tools / search_policy / outputSchema / $defs / Excluded / "
+        "properties / reason / enum",
+        "mcp-policy-kb-mcp / tools / search_policy_batch / outputSchema / $defs / Excluded / "
+        "properties / reason / enum",
     }
 )
 

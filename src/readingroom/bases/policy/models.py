@@ -17,7 +17,8 @@ from readingroom.core.scores import CONFIDENCE, PARTS, SCORE, Level, ScoreParts
 from readingroom.ingest.document import PassageKind
 from readingroom.protocol.tool import Answer, DayText, NonBlankText, Question
 
-ExclusionReason = Literal[Reason, "no_chunks", "unknown_source", "other_authority"]
+MissingReason = Literal[Reason, "no_chunks", "unknown_source"]
+ExclusionReason = Literal[MissingReason, "other_authority"]
 RevisionId = Annotated[
     str, Field(min_length=1, max_length=120, description="Revision id, such as `rev_NPPF_2024_12`.")
 ]
@@ -443,7 +444,7 @@ class QuoteCheck(Answer):
     date: str
     verdict: Literal["verified", "wrong_revision", "not_found"]
     revision_in_force: str | None
-    reason: ExclusionReason | None = Field(
+    reason: MissingReason | None = Field(
         description="Why no revision was in force, where none was."
     )
     found: list[QuotePlace] = Field(description="Where the words stand, revision by revision.")
@@ -454,7 +455,7 @@ class SnapshotEntry(ListedPolicy):
     """One policy on the day."""
 
     revision: NearestRevision | None
-    reason: ExclusionReason | None
+    reason: MissingReason | None
 
 
 class Snapshot(Answer):

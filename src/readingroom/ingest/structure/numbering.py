@@ -11,7 +11,7 @@ from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 _MIN_DECIMALS = 8
 """Fewer decimal numbers in a whole document are measurements or stray references."""
 _MAX_FIRST_NUMBER = 5
-"""Paragraphs that begin with a higher number are quoted from another document."""
+"""Paragraphs in an annex that begin with a higher number are quoted from another document."""
 
 # A line may be as long as its author likes, so no pattern may take more than one pass over it: one
 # that ends in `.*` matches any character there, or it would be tried again from every other place.
@@ -121,7 +121,16 @@ def find_plain_numbers(
     ]
     numbers = [number for _, number in candidates]
     chain = find_rising_numbers(numbers, max_gap=3, weights=weights)
-    if chain and numbers[chain[0]] > _MAX_FIRST_NUMBER:
+    first_annex = min(
+        (start.line_index for start in headings if start.kind == "annex"), default=None
+    )
+    is_quoted = (
+        bool(chain)
+        and numbers[chain[0]] > _MAX_FIRST_NUMBER
+        and first_annex is not None
+        and candidates[chain[0]][0] > first_annex
+    )
+    if is_quoted:
         return
     for index in chain:
         line_index, number = candidates[index]
