@@ -42,7 +42,7 @@ CALLS = (
     ("policy_snapshot", {"date": "2024-12-12"}),
     ("list_ingested_documents", {"application_ref": "25/01178/REM"}),
     ("get_content_by_path", {"path": RETURN}),
-    ("search", {"query": "Grafana"}),
+    ("search", {"query": "charity annual return"}),
 )
 
 
@@ -85,7 +85,7 @@ def test_a_client_lists_calls_reads_completes_and_shows_every_error(
 
     assert {tool for tool, _ in plan["errors"]} | {tool for tool, _ in CALLS} <= {*report["tools"]}
     for answer, word in zip(
-        report["answers"], ("available", "NPPF", "25/01178/REM", RETURN, "Grafana"), strict=True
+        report["answers"], ("available", "NPPF", "25/01178/REM", RETURN, RETURN), strict=True
     ):
         assert word in answer
     assert "Grafana" in report["resource"]
