@@ -17,7 +17,13 @@ from readingroom.core.filters import FilterFields
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.hybrid import fuse
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
-from readingroom.engine.ranking import WEIGHTS, Passage, RankingWeights, Statistics, rank_passages
+from readingroom.engine.ranking import (
+    WEIGHTS,
+    ProposedPassage,
+    RankingWeights,
+    Statistics,
+    rank_passages,
+)
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.vectors import VectorIndex
 
@@ -150,7 +156,7 @@ class Pool:
     vector: Vector
     by_words: list[str]
     by_meaning: list[str]
-    passages: list[Passage]
+    passages: list[ProposedPassage]
     statistics: Statistics
 
     def rank(self, weights: RankingWeights) -> list[str]:
@@ -179,7 +185,7 @@ def read_pools(test_set: TestSet, embedded: Collection[str] | None = None) -> li
             by_words = [hit.id for hit in words.search(question, DEPTH)]
             by_meaning = [hit.id for hit in near.search(vector, DEPTH)]
             passages = [
-                Passage(hit, test_set.texts[hit], vectors.get(hit))
+                ProposedPassage(hit, test_set.texts[hit], vectors.get(hit))
                 for hit in dict.fromkeys((*by_words, *by_meaning))
             ]
             pools.append(Pool(id, question, vector, by_words, by_meaning, passages, statistics))

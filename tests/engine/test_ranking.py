@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from readingroom.engine.ranking import Passage, find_terms, rank_passages
+from readingroom.engine.ranking import ProposedPassage, find_terms, rank_passages
 from readingroom.engine.stems import Stemmer, shared_stemmer
 from tests.requirements import requirement
 
@@ -39,9 +39,9 @@ def unit(*values: float) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
 MEANINGS = [unit(1, 0.1), unit(0.9, 0.4), unit(0, 0, 1), unit(0.1, 0, 0, 1)]
 
 
-def passages(embedded: Sequence[bool] = (True,) * 4) -> list[Passage]:
+def passages(embedded: Sequence[bool] = (True,) * 4) -> list[ProposedPassage]:
     return [
-        Passage(str(i), text, meaning if known else None)
+        ProposedPassage(str(i), text, meaning if known else None)
         for i, (text, meaning, known) in enumerate(zip(TEXTS, MEANINGS, embedded, strict=True))
     ]
 
@@ -99,7 +99,7 @@ def test_words_of_the_best_passages_find_others_like_them() -> None:
     ranked = rank_passages(
         "hedgehog highways",
         None,
-        [Passage(str(i), t, None) for i, t in enumerate(texts)],
+        [ProposedPassage(str(i), t, None) for i, t in enumerate(texts)],
         Corpus(texts),
     )
     assert [relevance.passage_id for relevance in ranked] == ["0", "1", "2"]
@@ -122,7 +122,7 @@ def test_a_passage_that_several_questions_find_is_split_into_stems_once(
         return split(self, text)
 
     monkeypatch.setattr(Stemmer, "split", watch)
-    passage = Passage("1", "A passage that no other test has: cycle parking.", None)
+    passage = ProposedPassage("1", "A passage that no other test has: cycle parking.", None)
     statistics = Corpus(TEXTS)
     for question in ("cycle parking", "a covered entrance", "flood zones"):
         rank_passages(question, None, [passage], statistics)

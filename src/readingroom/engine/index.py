@@ -22,7 +22,7 @@ from readingroom.engine.embedding.machine import return_memory
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import PROPOSALS, rank_proposals
 from readingroom.engine.lexical import LexicalDocument, LexicalHit, LexicalIndex
-from readingroom.engine.ranking import Passage, Relevance, rank_passages
+from readingroom.engine.ranking import ProposedPassage, Relevance, rank_passages
 from readingroom.engine.vectors import DIMENSIONS, VectorIndex
 from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import ChunkCollection, Chunks
@@ -349,7 +349,7 @@ class EmbeddedIndex(ChunkIndex):
         chunks = self.fetch(ids)
         vectors = {} if vector is None else self.vectors().get_vectors(chunks.ids)
         passages = [
-            Passage(id, text, vectors.get(id))
+            ProposedPassage(id, text, vectors.get(id))
             for id, text in zip(chunks.ids, chunks.texts, strict=True)
         ]
         return rank_passages(query, vector, passages, self.words().statistics())

@@ -53,7 +53,7 @@ WEIGHTS = RankingWeights()
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ProposedPassage:
     """A passage that a search proposes; `vector` is None while it is not embedded."""
 
     id: str
@@ -97,7 +97,7 @@ class Relevance:
 def rank_passages(
     question: str,
     vector: Vector | None,
-    passages: Sequence[Passage],
+    passages: Sequence[ProposedPassage],
     statistics: Statistics,
     weights: RankingWeights = WEIGHTS,
 ) -> list[Relevance]:
@@ -150,7 +150,7 @@ def count_stems(text: str) -> Mapping[str, int]:
 class _Texts:
     """The passages as counts of stems, and how rare each stem is in the collection."""
 
-    def __init__(self, passages: Sequence[Passage], statistics: Statistics) -> None:
+    def __init__(self, passages: Sequence[ProposedPassage], statistics: Statistics) -> None:
         self._counts = [count_stems(passage.text) for passage in passages]
         lengths = np.array([len(passage.text.split()) for passage in passages], np.float32)
         self._norms = _K1 * (1 - _B + _B * lengths / max(statistics.average_length, 1.0))
@@ -225,7 +225,7 @@ class _Meaning:
     """The cosine of each passage with the question, where both have a vector."""
 
     def __init__(
-        self, vector: Vector | None, passages: Sequence[Passage], weights: RankingWeights
+        self, vector: Vector | None, passages: Sequence[ProposedPassage], weights: RankingWeights
     ) -> None:
         self._weights = weights
         self._count = len(passages)

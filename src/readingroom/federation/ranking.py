@@ -16,7 +16,7 @@ from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.reranker import MAX_TEXTS, Reranker
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.ranking import (
-    Passage,
+    ProposedPassage,
     RankingWeights,
     Relevance,
     count_stems,
@@ -92,7 +92,7 @@ def _compare(
     hits = [hit for ranking in rankings_by_base for hit in ranking]
     cosines = _measure_cosines(query, rankings_by_base, embedder)
     passages = [
-        Passage(str(number), _get_text(hit), None, cosine)
+        ProposedPassage(str(number), _get_text(hit), None, cosine)
         for number, (hit, cosine) in enumerate(zip(hits, cosines, strict=True))
     ]
     statistics = _PoolStatistics([passage.text for passage in passages])

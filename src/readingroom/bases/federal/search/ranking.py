@@ -13,7 +13,13 @@ from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
 from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.hybrid import PROPOSALS, rank_proposals
-from readingroom.engine.ranking import Passage, RankingWeights, Relevance, find_terms, rank_passages
+from readingroom.engine.ranking import (
+    ProposedPassage,
+    RankingWeights,
+    Relevance,
+    find_terms,
+    rank_passages,
+)
 from readingroom.storage.database import Database, Row
 
 # A passage has at most 800 characters; counting the words of all of them would take longer than
@@ -102,7 +108,7 @@ def _compare(
     """Return how well each passage answers the query, best first."""
     vectors = {} if vector is None else index.get_vectors(chunks)
     passages = [
-        Passage(str(row["chunk"]), build_passage_text(row), vectors.get(str(row["chunk"])))
+        ProposedPassage(str(row["chunk"]), build_passage_text(row), vectors.get(str(row["chunk"])))
         for row in _read_passages(db, chunks)
     ]
     return rank_passages(query, vector, passages, word_counts, _WEIGHTS)
