@@ -1,22 +1,21 @@
 """What the federal base can do, independent of MCP and HTTP."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import anyio.to_thread
 
-from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import RowFilter, build_row_filter, parse_filters
+from readingroom.bases.federal import listing, store
+from readingroom.bases.federal.filters import RowFilter, build_row_filter
 from readingroom.bases.federal.models import (
     MOST_LIKELY,
     ActionPage,
     BillText,
     ChangeKind,
     ChangePage,
-    ChangesQuestion,
     CosponsorPage,
     Degraded,
     LinkPage,
@@ -138,98 +137,16 @@ class FederalService:
     async def list_cards(self, question: ListRecords) -> RecordList:
         """List records of a source, or what belongs to one, newest first, each cut short."""
         if question.source.strip().lower() == record_lists.CHANGES:
-            return await self._list_change_cards(question)
+            return await listing.list_change_cards(self, question)
         source = find_source(question.source)
         if question.id is None:
             if question.part is not None:
                 problem = "say the id of the record whose parts are wanted"
                 raise InvalidArguments([{"field": "id", "message": problem}])
-            return await self._list_source_cards(source, question)
+            return await listing.list_source_cards(self, source, question)
         part = record_lists.check_part(source, question.part)
         id = await self._find_id(source, question.id)
-        return await self._list_part_cards(source, id, part, question)
-
-    async def _list_source_cards(self, source: Source, question: ListRecords) -> RecordList:
-        row_filter = parse_filters(source.table, question.filters)
-        page = await self.list_records(source, row_filter, question.limit, question.cursor)
-        records = (await self.list_progress_of(source)).records
-        return RecordList(
-            source=source.name,
-            results=[cards.make_card(record) for record in page.results],
-            next_cursor=page.next_cursor,
-            has_more=page.has_more,
-            loaded_up_to=page.loaded_up_to,
-            filters_read=page.filters_read,
-            note=None if records else f"No record of {source.name} is loaded here.",
-        )
-
-    async def _list_part_cards(
-        self, source: Source, id: str, part: str, question: ListRecords
-    ) -> RecordList:
-        limit, cursor, filters = question.limit, question.cursor, dict(question.filters or {})
-        congress = filters.pop("congress", None)
-        congress = congress if isinstance(congress, int) else None
-        if part == "members" and source.name == "roll_call_votes":
-            return await self.store.read(
-                lambda db: record_lists.list_voters(db, id, question.filters, limit, cursor)
-            )
-        if part == "voted_alike":
-            return await self.store.read(
-                lambda db: record_lists.list_voting_alike(db, id, congress, limit, cursor)
-            )
-        if part == "similar":
-            return await self._list_similar(source, id, limit)
-        kind = filters.pop("kind", None)
-        _refuse_filters(part, filters)
-        pages: dict[str, Callable[[], Awaitable[Any]]] = {
-            "actions": lambda: self.list_actions(id, limit, cursor),
-            "amendments": lambda: self.list_amendments(id, limit, cursor),
-            "cosponsors": lambda: self.list_cosponsors(id, limit, cursor),
-            "links": lambda: self.list_links(source, id, parse_link_kind(kind), limit, cursor),
-            "members": lambda: self.list_committee_members(id, congress, limit, cursor),
-            "votes": lambda: self.list_member_votes(id, congress, limit, cursor),
-            "witnesses": lambda: self.list_witnesses(id, limit, cursor),
-        }
-        return record_lists.convert_page(await pages[part](), source, id, part)
-
-    async def _list_change_cards(self, question: ListRecords) -> RecordList:
-        filters = dict(question.filters or {})
-        since, source, kind = (filters.pop(name, None) for name in ("since", "source", "kind"))
-        _refuse_filters("changes", filters)
-        asked = ChangesQuestion.model_validate({"since": since, "source": source, "kind": kind})
-        page = await self.list_changes(
-            asked.since, asked.source, asked.kind, question.limit, question.cursor
-        )
-        return RecordList(
-            source=record_lists.CHANGES,
-            results=[change.model_dump(exclude_none=True) for change in page.results],
-            next_cursor=page.next_cursor,
-            has_more=page.has_more,
-        )
-
-    async def _list_similar(self, source: Source, id: str, limit: int) -> RecordList:
-        """List records of the same source that are about the same, nearest first."""
-        record = await self.store.read(lambda db: store.read_record(db, source, id))
-        summary = (record.get("summary") or {}).get("text") or record.get("abstract") or ""
-        query = f"{record['title']} {summary}"[:600]
-        found = await self.search(
-            Search.model_validate({"query": query, "source": source.name, "limit": limit + 1})
-        )
-        hits = [hit for hit in found.results if hit.id != id][:limit]
-        return RecordList(
-            source=source.name,
-            results=[
-                {"id": hit.id, "title": hit.title, "published_at": hit.published_at, "url": hit.url}
-                for hit in hits
-            ],
-            total=len(hits),
-            next_cursor=None,
-            has_more=False,
-            id=id,
-            part="similar",
-            loaded_up_to=record["loaded_up_to"],
-            note=found.degraded.reason if found.degraded else None,
-        )
+        return await listing.list_part_cards(self, source, id, part, question)
 
     async def list_progress_of(self, source: Source) -> SourceProgress:
         return await self.store.read(lambda db: store.read_progress(db, source))
@@ -569,23 +486,6 @@ class FederalService:
         resolved = await self.store.read(lambda db: resolve_search_filters(db, written))
         stored = question.filters.model_copy(update=resolved)
         return question.model_copy(update={"filters": stored}), describe_reading(written, resolved)
-
-
-def _refuse_filters(part: str, filters: Mapping[str, Any]) -> None:
-    if filters:
-        problem = f"{part} take no such filter"
-        raise InvalidArguments(
-            [{"field": f"filters.{name}", "message": problem} for name in filters]
-        )
-
-
-def parse_link_kind(kind: Any) -> LinkKind | None:
-    """Return the kind of links that a filter names; raise InvalidArguments if there is none."""
-    try:
-        return LinkKind(kind) if kind is not None else None
-    except ValueError as error:
-        problem = f"there is no {str(kind)[:50]!r}; one of {', '.join(LinkKind)}"
-        raise InvalidArguments([{"field": "filters.kind", "message": problem}]) from error
 
 
 def _check_source(source: Source, parsed: FederalId) -> str:
