@@ -467,12 +467,12 @@ class FederalService:
             return degraded
         if degraded is not None:
             return degraded.model_copy(update={"embedded_percent": partly})
-        told = ", ".join(f"{name} {percent} %" for name, percent in partly.items())
+        percent_list = ", ".join(f"{name} {percent} %" for name, percent in partly.items())
         return Degraded(
             requested_mode=mode,
             used_mode=mode,
             sources=list(partly),
-            reason=f"embedded so far: {told}; what is not is found by its words alone",
+            reason=f"embedded so far: {percent_list}; what is not is found by its words alone",
             embedded_percent=partly,
         )
 
