@@ -19,7 +19,7 @@ from readingroom.bases.guidance.models import (
 )
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.sections import (
-    Section,
+    SectionSpan,
     find_enclosing_section,
     find_section,
     list_sections,
@@ -55,7 +55,7 @@ def make_page_answer(
     return PageContent(**fields, content=dict(page.content))
 
 
-def _choose_section(page: GovukPage, name: str | None, anchor: str | None) -> Section | None:
+def _choose_section(page: GovukPage, name: str | None, anchor: str | None) -> SectionSpan | None:
     """Return the section that was asked for; an anchor that leads nowhere means the whole page."""
     if not name and not anchor:
         return None
@@ -69,7 +69,7 @@ def _choose_section(page: GovukPage, name: str | None, anchor: str | None) -> Se
     return section
 
 
-def _describe_section(section: Section | None) -> PageSection | None:
+def _describe_section(section: SectionSpan | None) -> PageSection | None:
     return PageSection(heading=section.heading, anchor=section.anchor) if section else None
 
 
@@ -90,7 +90,9 @@ def make_passage_of(page: GovukPage, block: str) -> PagePassage:
     return make_passage_at(page, page.text.index(block))
 
 
-def make_passage(page: GovukPage, block: str, start: int, section: Section | None) -> PagePassage:
+def make_passage(
+    page: GovukPage, block: str, start: int, section: SectionSpan | None
+) -> PagePassage:
     url = f"{page.url}#{quote(section.anchor)}" if section and section.anchor else page.url
     return PagePassage(text=block, section=_describe_section(section), url=url, offset=start)
 

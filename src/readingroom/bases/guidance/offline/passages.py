@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.sections import (
-    Section,
+    SectionSpan,
     find_enclosing_section,
     list_sections,
     split_blocks,
@@ -52,9 +52,11 @@ def cut_passages(page: GovukPage) -> list[Passage]:
     return passages
 
 
-def _group_blocks(text: str, sections: list[Section]) -> Iterator[tuple[Section | None, int, int]]:
+def _group_blocks(
+    text: str, sections: list[SectionSpan]
+) -> Iterator[tuple[SectionSpan | None, int, int]]:
     """Yield stretches of whole blocks that lie in one section, each about as long as a passage."""
-    current: tuple[Section | None, int, int] | None = None
+    current: tuple[SectionSpan | None, int, int] | None = None
     for start, block in split_blocks(text):
         end = start + len(block)
         section = find_enclosing_section(sections, start)

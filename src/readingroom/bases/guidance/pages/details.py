@@ -4,6 +4,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
+from readingroom.bases.guidance.pages.fields import (
+    FIRST_FIELDS,
+    HEADINGS,
+    HIDDEN_FIELDS,
+    LABELS,
+    PROSE_FIELDS,
+)
 from readingroom.bases.guidance.pages.links import escape_text, format_link
 from readingroom.bases.guidance.pages.markdown import MarkdownConverter
 from readingroom.bases.guidance.pages.values import (
@@ -16,187 +23,6 @@ from readingroom.bases.guidance.pages.values import (
     read_objects,
     read_text,
 )
-
-# The fields that come first, in the order in which GOV.UK shows them; all others follow in the
-# order of the item. By field, not by schema: GOV.UK has dozens of schemas and adds others.
-_FIRST_FIELDS = (
-    "downtime_message",
-    "delivered_on",
-    "location",
-    "speaker_without_profile",
-    "speech_type_explanation",
-    "display_date",
-    "opening_date",
-    "closing_date",
-    "national_applicability",
-    "metadata",
-    "introductory_paragraph",
-    "introduction",
-    "lead_paragraph",
-    "what_you_need_to_know",
-    "need_to_know",
-    "licence_short_description",
-    "licence_overview",
-    "transaction_start_link",
-    "start_button_text",
-    "will_continue_on",
-    "continuation_link",
-    "summary",
-    "body",
-    "more_information",
-    "other_ways_to_apply",
-    "parts",
-    "nodes",
-    "step_by_step_nav",
-    "collection_groups",
-    "child_section_groups",
-    "documents",
-    "held_on_another_website_url",
-    "ways_to_respond",
-    "outcome_detail",
-    "outcome_publication_date",
-    "outcome_documents",
-    "final_outcome_publication_date",
-    "final_outcome_detail",
-    "final_outcome_documents",
-    "public_feedback_publication_date",
-    "public_feedback_detail",
-    "public_feedback_documents",
-)
-
-# What no reader of the page sees, or what stands elsewhere in the text.
-_HIDDEN_FIELDS = frozenset(
-    [
-        "acronym",
-        "alternative_format_contact_email",
-        "analytics_identifier",
-        "attachments",
-        "brand",
-        "breadcrumbs",
-        "bulk_published",
-        "change_history",
-        "change_notes",
-        "content_type",
-        "default_news_image",
-        "default_organisation",
-        "department_analytics_profile",
-        "email_filter_by",
-        "email_filter_options",
-        "emphasised_organisations",
-        "featured_attachments",
-        "filter",
-        "final_outcome_attachments",
-        "first_public_at",
-        "first_published_version",
-        "format_display_type",
-        "format_sub_type",
-        "government",
-        "govdelivery_title",
-        "header_links",
-        "headers",
-        "hidden",
-        "iso2",
-        "language",
-        "lgil_code",
-        "lgsl_code",
-        "licence_identifier",
-        "locale",
-        "max_cache_time",
-        "office_contact_associations",
-        "ordering",
-        "organisation",
-        "organisation_featuring_priority",
-        "organisation_govuk_status",
-        "organisation_type",
-        "outcome_attachments",
-        "people_role_associations",
-        "political",
-        "public_feedback_attachments",
-        "public_timestamp",
-        "reviewed_at",
-        "schema_name",
-        "second_level_ordering",
-        "sections",
-        "service_tiers",
-        "slug",
-        "state",
-        "subscriber_list",
-        "subscription_list_title_prefix",
-        "tags",
-        "type",
-        "update_type",
-        "updated_at",
-        "url_override",
-        "visually_expanded",
-    ]
-)
-
-# Headings over what would not be understood without one; fields of prose alone have none.
-_HEADINGS = {
-    "outcome_detail": "Outcome",
-    "outcome_documents": "Outcome: documents",
-    "final_outcome_detail": "Outcome",
-    "final_outcome_documents": "Outcome: documents",
-    "public_feedback_detail": "Feedback received",
-    "public_feedback_documents": "Feedback received: documents",
-    "ways_to_respond": "Ways to respond",
-    "what_you_need_to_know": "What you need to know",
-    "other_ways_to_apply": "Other ways to apply",
-    "documents": "Documents",
-    "phone_numbers": "Phone",
-    "post_addresses": "Post",
-    "email_addresses": "Email",
-    "contact_form_links": "Online",
-    "more_info_phone_number": "Phone: more information",
-    "more_info_post_address": "Post: more information",
-    "more_info_email_address": "Email: more information",
-    "more_info_contact_form": "Online: more information",
-    "secondary_corporate_information_pages": "Corporate information",
-    "ordered_corporate_information_pages": "Corporate information",
-    "ordered_featured_documents": "Featured",
-    "ordered_featured_links": "Featured links",
-    "ordered_second_level_browse_pages": "Topics",
-    "external_related_links": "Related links",
-}
-_PROSE_FIELDS = frozenset(
-    [
-        "introductory_paragraph",
-        "introduction",
-        "lead_paragraph",
-        "need_to_know",
-        "licence_short_description",
-        "licence_overview",
-        "summary",
-        "body",
-        "more_information",
-        "downtime_message",
-        "roll_call_introduction",
-        "speech_type_explanation",
-        "change_description",
-        "description",
-        "read_more",
-        "after_results",
-        "before_results",
-        "text",
-        "context",
-    ]
-)
-_LABELS = {
-    "delivered_on": "Delivered on",
-    "speaker_without_profile": "Speaker",
-    "display_date": "Release date",
-    "opening_date": "Opened",
-    "closing_date": "Closes",
-    "final_outcome_publication_date": "Outcome published",
-    "outcome_publication_date": "Outcome published",
-    "public_feedback_publication_date": "Feedback published",
-    "held_on_another_website_url": "Held on another website",
-    "will_continue_on": "Continues on",
-    "start_button_text": "Start button",
-    "link_url": "Respond online",
-    "attachment_url": "Response form",
-    "postal_address": "Write to",
-}
 
 _TITLE_KEYS = ("title", "name", "label", "text", "topic_name", "facet_name")
 _LINK_KEYS = ("base_path", "href", "url", "link", "path", "web_url", "transaction_start_link")
@@ -216,9 +42,9 @@ class DetailsRenderer:
 
     def render(self, details: JsonObject) -> Iterator[str]:
         """Yield the fields that readers see as blocks of Markdown; some blocks are empty."""
-        later_fields = [name for name in details if name not in _FIRST_FIELDS]
-        for name in (*_FIRST_FIELDS, *later_fields):
-            if name in _HIDDEN_FIELDS or name not in details:
+        later_fields = [name for name in details if name not in FIRST_FIELDS]
+        for name in (*FIRST_FIELDS, *later_fields):
+            if name in HIDDEN_FIELDS or name not in details:
                 continue
             renderer = self._FIELD_RENDERERS.get(name)
             if renderer:
@@ -230,13 +56,13 @@ class DetailsRenderer:
 
     def _render_field(self, name: str, value: Any, level: int) -> Iterator[str]:
         """Yield a field: its heading where it needs one, and what it holds."""
-        is_prose = name in _PROSE_FIELDS
-        if isinstance(value, str) and not is_prose and name not in _HEADINGS:
+        is_prose = name in PROSE_FIELDS
+        if isinstance(value, str) and not is_prose and name not in HEADINGS:
             yield from self._render_short_text(name, value, level)
             return
         blocks = [block for block in self._render_value(value, level + 1) if block]
         if blocks and not is_prose:
-            yield make_heading(_HEADINGS.get(name) or _humanize(name), level)
+            yield make_heading(HEADINGS.get(name) or _humanize(name), level)
         yield from blocks
 
     def _render_short_text(self, name: str, value: str, level: int) -> Iterator[str]:
@@ -286,7 +112,7 @@ class DetailsRenderer:
             heading = escape_text(" ".join(title.split()))
             yield make_heading(format_link(heading, address) if address else heading, level)
         for name, inner in value.items():
-            if name in (title_key, link_key if title else None) or name in _HIDDEN_FIELDS:
+            if name in (title_key, link_key if title else None) or name in HIDDEN_FIELDS:
                 continue
             renderer = self._FIELD_RENDERERS.get(name)
             if renderer:
@@ -356,7 +182,7 @@ class DetailsRenderer:
         for name, value in metadata.items() if isinstance(metadata, Mapping) else ():
             values = [text for text in (read_list(value) or [value]) if isinstance(text, str)]
             shown = ", ".join(_render_plain(text) for text in values if text)
-            if shown and name not in _HIDDEN_FIELDS:
+            if shown and name not in HIDDEN_FIELDS:
                 lines.append(f"- {_humanize(name)}: {shown}")
         yield "\n".join(lines)
 
@@ -460,7 +286,7 @@ def _render_item_line(value: Any) -> str | None:
     others = {
         name: inner
         for name, inner in value.items()
-        if name not in (title_key, *_LINK_KEYS) and name not in _HIDDEN_FIELDS and inner
+        if name not in (title_key, *_LINK_KEYS) and name not in HIDDEN_FIELDS and inner
     }
     is_plain = all(
         isinstance(inner, (bool, int, float))
@@ -484,14 +310,14 @@ def _render_task(task: JsonObject) -> str:
 def _render_label(name: str, value: str) -> str:
     """Return a short text with its label; nothing for ids, slugs and technical dates."""
     text = " ".join(value.split())
-    label = _LABELS.get(name) or _humanize(name)
+    label = LABELS.get(name) or _humanize(name)
     moment = format_moment(text)
     if moment:
         return f"{label}: {moment}" if name.endswith(("_date", "_on")) else ""
     address = make_website_url(text)
     if address and " " not in text:
         return f"{label}: {format_link(escape_text(text), address)}"
-    is_shown = name in _LABELS or not _is_code(text) or _has_number(text) or text[:1].isupper()
+    is_shown = name in LABELS or not _is_code(text) or _has_number(text) or text[:1].isupper()
     return f"{label}: {_render_plain(text)}" if is_shown and not _UUID.fullmatch(text) else ""
 
 

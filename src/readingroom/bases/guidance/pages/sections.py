@@ -25,7 +25,7 @@ _MARKS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class SectionSpan:
     """A heading and all that is under it, up to the next heading of its level or above."""
 
     heading: str
@@ -41,11 +41,11 @@ class FoundBlock:
 
     text: str
     start: int
-    section: Section | None
+    section: SectionSpan | None
     matched_words: int
 
 
-def list_sections(text: str, anchors: Sequence[Anchor]) -> list[Section]:
+def list_sections(text: str, anchors: Sequence[Anchor]) -> list[SectionSpan]:
     """Return the sections of a text, in order; of headings alike, each has its own anchor."""
     # Blanked out, so that offsets stay: a line of code may look like a heading.
     prose = _CODE_BLOCK.sub(lambda match: " " * len(match[0]), text)
@@ -54,18 +54,18 @@ def list_sections(text: str, anchors: Sequence[Anchor]) -> list[Section]:
         ids_by_line.setdefault(anchor.heading_line, []).append(anchor.id)
     matches = list(_HEADING.finditer(prose))
     ids = [ids_by_line[match[0]].pop() if ids_by_line.get(match[0]) else None for match in matches]
-    sections: list[Section] = []
+    sections: list[SectionSpan] = []
     next_starts = [len(text)] * 7  # by level: where the next heading of it is
     for match, id in zip(reversed(matches), reversed(ids), strict=True):
         level = len(match[1])
         end = min(next_starts[1 : level + 1])
-        sections.append(Section(to_plain_text(match[2]), level, id, match.start(), end))
+        sections.append(SectionSpan(to_plain_text(match[2]), level, id, match.start(), end))
         next_starts[level] = match.start()
     sections.reverse()
     return sections
 
 
-def find_section(sections: Sequence[Section], name: str) -> Section | None:
+def find_section(sections: Sequence[SectionSpan], name: str) -> SectionSpan | None:
     """Return the section with this anchor or heading; a part of a heading must be the only one."""
     wanted = name.strip().lstrip("#").strip()
     for section in sections:
@@ -79,13 +79,13 @@ def find_section(sections: Sequence[Section], name: str) -> Section | None:
     return containing[0] if folded and len(containing) == 1 else None
 
 
-def find_enclosing_section(sections: Sequence[Section], offset: int) -> Section | None:
+def find_enclosing_section(sections: Sequence[SectionSpan], offset: int) -> SectionSpan | None:
     """Return the innermost section that an offset lies in."""
     index = bisect_right([section.start for section in sections], offset) - 1
     return sections[index] if index >= 0 else None
 
 
-def search_blocks(text: str, sections: Sequence[Section], query: str) -> list[FoundBlock]:
+def search_blocks(text: str, sections: Sequence[SectionSpan], query: str) -> list[FoundBlock]:
     """Return the blocks with words of the query, those with the most different ones first."""
     stemmer = shared_stemmer()
     wanted = set(stemmer.split(query))
