@@ -105,10 +105,16 @@ class _Paged(Question):
     page_size: int = Field(20, ge=1, le=100, description="How many results a page has.")
 
 
+_NAME_OR_NAMES: JsonDict = {
+    "anyOf": [
+        {"type": "string", "maxLength": 100},
+        {"type": "array", "items": {"type": "string", "maxLength": 100}, "maxItems": 20},
+    ]
+}
 # The contract has an open object; its known members are named for clients that read schemas.
 _KNOWN_FILTERS: JsonDict = {
-    "format": {"type": "string"},
-    "document_type": {"type": "string"},
+    "format": _NAME_OR_NAMES,
+    "document_type": _NAME_OR_NAMES,
     "public_timestamp_from": {"type": "string", "format": "date"},
     "public_timestamp_to": {"type": "string", "format": "date"},
     "organisation": {"type": "string", "enum": ["charity-commission"]},

@@ -126,8 +126,8 @@ def open_guidance(
         instructions=(
             "Guidance of the Charity Commission for England and Wales, read live from GOV.UK. Call "
             "search_guidance to find pages, then get_content_by_path with a result's path. Check "
-            "`withdrawn` before you rely on a page, cite `citation` and `url`, and repeat the "
-            "attribution and the disclaimer: this is guidance, not legal advice."
+            "`withdrawn` before you rely on a page, cite `citation` and `url`, and repeat "
+            "attribution and disclaimer: this is guidance, not legal advice."
         ),
         dialect=GuidanceDialect(ATTRIBUTION, DISCLAIMER),
         tools=(*_reading_tools(service), *_searching_tools(service), *_checking_tools(service)),
