@@ -25,7 +25,8 @@ _NEIGHBOURS = 5
 class Calibration:
     """A logistic regression on the first passages of a question, and how scores fall after them.
 
-    Fitted by `benchmarks/engine/calibration.py` on the tuning questions of `tests/fixtures`.
+    Fitted on the tuning questions of `tests/fixtures`, over the sample and over the shared files.
+    `python -m benchmarks.engine.answers` fits those over the sample anew.
     """
 
     constant: float = -2.64

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
 
-# Read by hand from each file's actions and its page at congress.gov, as of the day of the file.
+# Checked by hand against the latest actions in each file, as of the day of the file.
 OFFICIAL = {
     "actions-committees/BILLSTATUS-115s2979": ("introduced", "2018-05-24", "died"),
     "actions-committees/BILLSTATUS-116s832": ("passed_one", "2019-06-27", "pending"),

@@ -18,13 +18,13 @@ from tests.support.federal.base import asked, loaded
 
 pytestmark = pytest.mark.anyio
 
-READ_BY_HAND = Path(__file__).parents[2] / "fixtures" / "sap_positions.tsv"
+POSITIONS_FILE = Path(__file__).parents[2] / "fixtures" / "sap_positions.tsv"
 ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
 @pytest.mark.data
 def test_positions_are_what_a_reader_finds(official: Path) -> None:
-    lines = READ_BY_HAND.read_text("utf-8").splitlines()
+    lines = POSITIONS_FILE.read_text("utf-8").splitlines()
     truth = dict(line.split("\t") for line in lines if not line.startswith("#"))
     assert len(truth) >= 60
     with closing(store.connect(get_database_path(official))) as db:
