@@ -95,6 +95,8 @@ async def receive_form(
     and `HTTPException` for what is no form.
     """
     content_type = request.headers.get("content-type", "").lower()
+    if not content_type and request.headers.get("content-length", "0") == "0":
+        return PageForm({}, [])  # a form without fields
     if content_type.startswith("application/x-www-form-urlencoded"):
         limited = Request(request.scope, _limit_body(request, max_field_bytes))
         form = await FormParser(request.headers, _limit_fields(limited.stream())).parse()

@@ -75,7 +75,7 @@ class Jobs:
             try:
                 await self._ingest(revision)
             except KnowledgeError as error:
-                logger.error("%s could not be ingested: %s", revision.revision_id, error.message)
+                logger.warning("%s could not be ingested: %s", revision.revision_id, error.message)
                 await self._mark_failed(revision, error)
             # One bad file must not end the worker, and with it the task group of the whole base.
             except Exception as error:
