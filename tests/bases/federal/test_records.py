@@ -60,6 +60,7 @@ OTHERS = (
     "get_committee_dossier",
     "get_legislator_dossier",
     "get_public_law_dossier",
+    "list_records",
     "resolve_entity",
     "sum",
     "time_series",

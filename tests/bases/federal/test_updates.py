@@ -191,10 +191,19 @@ async def test_what_comes_back_is_there_and_found_again(tmp_path: Path) -> None:
     both = [("hr1", "On walruses", "2025-03-01"), ("hr2", "On Two", "2025-03-02")]
     loaded(tmp_path, statements(tmp_path / "a", *both))
     assert updated(tmp_path, statements(tmp_path / "b", both[1])).withdrawn == 1
+    async with asked(tmp_path) as ask:
+        found = await ask.answer("search", query="walruses", source="saps")
+        assert "sap:119:2025-03-01:hr1" not in [one["id"] for one in found["results"]]
     again = updated(tmp_path, statements(tmp_path / "a", *both))
     assert (again.withdrawn, again.changes["saps"].changed) == (0, 1)
     async with asked(tmp_path) as ask:
         found = await ask.answer("search", query="walruses", source="saps")
+        # By meaning the other one matches a little, and comes after it.
+        assert [one["id"] for one in found["results"]] == [
+            "sap:119:2025-03-01:hr1",
+            "sap:119:2025-03-02:hr2",
+        ]
+        found = await ask.answer("lexical_search", query="walruses", source="saps")
         assert [one["id"] for one in found["results"]] == ["sap:119:2025-03-01:hr1"]
     assert updated(tmp_path, tmp_path / "a").changes == {}
 

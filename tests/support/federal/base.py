@@ -69,6 +69,10 @@ class NoModel:
     def identity(self) -> str:
         raise ModelUnavailable("There is no embedding model here")
 
+    @property
+    def dimensions(self) -> int:
+        raise ModelUnavailable("There is no embedding model here")
+
     def embed(self, text: str) -> Vector:
         raise ModelUnavailable("There is no embedding model here")
 
