@@ -638,13 +638,20 @@ async def test_a_host_cannot_switch_the_backoff_off(retry_after: str) -> None:
     assert clock.slept == [0.2, 0.4]
 
 
-async def test_while_redis_fails_what_this_process_had_is_the_last_resort() -> None:
+async def test_while_redis_and_the_upstream_fail_what_this_process_had_is_the_last_resort() -> None:
+    clock, source = Clock(), Source(PAGE)
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else can
         redis = RedisConnection(f"redis://127.0.0.1:{held.getsockname()[1]}/0")
-        backend = RedisCacheBackend(redis)
-        entry = CacheEntry(Reply(200, b"{}"), 0.0, 60.0)
-        assert await backend.get("page") is None
-        await backend.put("page", entry, 60.0)
-        assert await backend.get("page") == entry
+        cache = Cache(RedisCacheBackend(redis), 100.0, clock=clock)
+        for _ in range(2):
+            assert not (await cache.read("k", 60, source.fetch)).hit  # live, while it can be had
+        source.failure = UpstreamUnavailable("down")
+        clock.now += 30
+        for ask in (cache.read, cache.refresh):
+            served = await ask("k", 60, source.fetch)
+            assert (served.reply, served.outcome, served.age) == (PAGE, "stale", 30)
+        clock.now += 130
+        with pytest.raises(UpstreamUnavailable):
+            await cache.read("k", 60, source.fetch)
         await redis.close()

@@ -66,6 +66,11 @@ class CacheBackend(Protocol):
 
     async def get(self, key: str) -> CacheEntry | None: ...
 
+    async def get_last_resort(self, key: str) -> CacheEntry | None:
+        """Return an entry for when the upstream fails: while the storage fails too, the copy that
+        this process last had. How old it may be is for the caller to judge.
+        """
+
     async def put(self, key: str, entry: CacheEntry, seconds: float) -> None:
         """Store an entry for that many seconds; after that it is never returned."""
 
@@ -89,13 +94,21 @@ class MemoryCacheBackend:
             return None
         return entry
 
+    async def get_last_resort(self, key: str) -> CacheEntry | None:
+        return await self.get(key)
+
     async def put(self, key: str, entry: CacheEntry, seconds: float) -> None:
         self._entries.put(key, (entry, self._clock() + seconds))
 
 
 def _estimate_bytes(key: str, value: tuple[CacheEntry, float]) -> int:
     entry, _ = value
-    return len(key) + len(entry.reply.body) + 500  # of the objects around them
+    return len(key) + estimate_entry_bytes(entry)
+
+
+def estimate_entry_bytes(entry: CacheEntry) -> int:
+    """Return roughly how much memory an entry takes."""
+    return len(entry.reply.body) + 500  # of the objects around it
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +162,15 @@ class Cache:
         try:
             return await self._fetch(key, ttl, fetch, stored_entry)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            return self._serve_stale_or_raise(stored_entry, failure)
+            return self._serve_stale_or_raise(
+                stored_entry or await self._backend.get_last_resort(key), failure
+            )
 
     async def _fetch_anew(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
         try:
             return await self._fetch(key, ttl, fetch, None)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            return self._serve_stale_or_raise(await self._backend.get(key), failure)
+            return self._serve_stale_or_raise(await self._backend.get_last_resort(key), failure)
 
     async def _fetch(
         self, key: str, ttl: float, fetch: Fetch, stored_entry: CacheEntry | None

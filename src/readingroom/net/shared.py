@@ -1,8 +1,8 @@
 """Cache backend and rate limiter in Redis, so that several processes share them.
 
-When Redis fails, calls go on: the cache is empty, and each process limits its own requests. A
-circuit breaker keeps a dead Redis from costing every call its timeout. No text of a caller is
-stored: keys are digests.
+When Redis fails, calls go on: the cache is empty, and each process limits its own requests. Only
+when the upstream fails too, a process serves the copy that it last had. A circuit breaker keeps a
+dead Redis from costing every call its timeout. No text of a caller is stored: keys are digests.
 """
 
 import hashlib
@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 import anyio
 from valkey.asyncio import Valkey
-from valkey.exceptions import ValkeyError
+from valkey.exceptions import ResponseError, ValkeyError
 
 from readingroom.core.errors import InvalidSetting
+from readingroom.core.lru import LRUCache
 from readingroom.net.breaker import BreakerState, CircuitBreaker
-from readingroom.net.cache import CacheEntry, MemoryCacheBackend, Reply
+from readingroom.net.cache import CacheEntry, Reply, estimate_entry_bytes
 from readingroom.net.limiter import SlidingWindow
 
 logger = logging.getLogger(__name__)
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 # Redis is there to save time: when it is slow, going on without it is faster.
 _TIMEOUT_SECONDS = 0.5
 _MAX_CONNECTIONS = 8  # a burst queues here, not for new connections to Redis
+_MAX_COPIES_BYTES = 64 * 1024 * 1024
 _KEY_PREFIX = "readingroom:upstream:"
 
 # Times are microseconds of Redis's own clock, which all processes share. The list holds the last
@@ -97,29 +99,57 @@ class RedisConnection:
 class RedisCacheBackend:
     """Cache backend that every process on the same Redis shares.
 
-    What this process has put or got is kept in memory too, as a last resort while Redis fails.
+    What this process last put there or got from there is kept in memory too, as a last resort.
     """
 
     def __init__(self, redis: RedisConnection) -> None:
         self._redis = redis
-        self._own_entries = MemoryCacheBackend()
+        self._own_copies: LRUCache[str, CacheEntry] = LRUCache(_MAX_COPIES_BYTES, _estimate_bytes)
 
     async def get(self, key: str) -> CacheEntry | None:
-        encoded_entry = await self._redis.run(
-            lambda: self._redis.client.get(_make_redis_key("entry", key)), failed=_REDIS_FAILED
-        )
-        if encoded_entry is _REDIS_FAILED:
-            return await self._own_entries.get(key)
-        return _decode_entry(encoded_entry) if encoded_entry else None
+        _, entry = await self._read(_make_redis_key("entry", key))
+        return entry
+
+    async def get_last_resort(self, key: str) -> CacheEntry | None:
+        redis_key = _make_redis_key("entry", key)
+        is_answered, entry = await self._read(redis_key)
+        return entry if is_answered else self._own_copies.get(redis_key)
 
     async def put(self, key: str, entry: CacheEntry, seconds: float) -> None:
-        await self._own_entries.put(key, entry, seconds)
+        redis_key = _make_redis_key("entry", key)
+        self._keep_copy(redis_key, entry if seconds > 0 else None)
         milliseconds = max(1, int(seconds * 1000))
         await self._redis.run(
-            lambda: self._redis.client.set(
-                _make_redis_key("entry", key), _encode_entry(entry), px=milliseconds
-            )
+            lambda: self._redis.client.set(redis_key, _encode_entry(entry), px=milliseconds)
         )
+
+    async def _read(self, redis_key: str) -> tuple[bool, CacheEntry | None]:
+        """Return whether Redis answers, and the entry that it has."""
+        encoded_entry = await self._redis.run(
+            lambda: self._read_bytes(redis_key), failed=_REDIS_FAILED
+        )
+        if encoded_entry is _REDIS_FAILED:
+            return False, None
+        entry = _decode_entry(encoded_entry) if encoded_entry else None
+        self._keep_copy(redis_key, entry)
+        return True, entry
+
+    async def _read_bytes(self, redis_key: str) -> bytes | None:
+        try:
+            encoded_entry: bytes | None = await self._redis.client.get(redis_key)
+        except ResponseError as error:
+            # Another program's list or set under our key: Redis is well, and has no entry of ours.
+            if str(error).startswith("WRONGTYPE"):
+                return None
+            raise
+        return encoded_entry
+
+    def _keep_copy(self, redis_key: str, entry: CacheEntry | None) -> None:
+        # What Redis no longer has, another process may have replaced: it is no last resort either.
+        if entry is None:
+            self._own_copies.discard(redis_key)
+        else:
+            self._own_copies.put(redis_key, entry)
 
 
 class RedisLimiter:
@@ -148,6 +178,10 @@ class RedisLimiter:
         if wait_seconds > 0:
             await anyio.sleep(wait_seconds)
         return None
+
+
+def _estimate_bytes(redis_key: str, entry: CacheEntry) -> int:
+    return len(redis_key) + estimate_entry_bytes(entry)
 
 
 def _make_redis_key(kind: str, key: str) -> str:
