@@ -23,6 +23,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.progress import ReportProgress
+from readingroom.protocol.quoting import QUOTED_FIELD
 
 Schema = dict[str, Any]
 
@@ -275,7 +276,11 @@ def _outline_field(field: Schema, definitions: Schema) -> Schema:
             if kind
         )
     )
-    return {"type": types[0] if len(types) == 1 else types} if types else {}
+    outline: Schema = {"type": types[0] if len(types) == 1 else types} if types else {}
+    # The one thing a model must be told beside the text itself.
+    if field.get("description", "").endswith(QUOTED_FIELD):
+        outline["description"] = QUOTED_FIELD
+    return outline
 
 
 def _follow(schema: Schema, definitions: Schema) -> Schema:

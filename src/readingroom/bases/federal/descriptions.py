@@ -6,10 +6,7 @@ from readingroom.bases.federal.schema.sources import RecordTable, Shape, Source,
 
 FieldsOf = Callable[[RecordTable], Iterable[str]]
 
-_REGISTRIES = (
-    "Registries (people, offices, committees, topics) hold names, not texts: `resolve_entity` "
-    "looks names up."
-)
+_REGISTRIES = "For names (people, offices, committees, topics) use `resolve_entity`."
 
 
 def describe_search(sources: tuple[Source, ...]) -> str:
