@@ -45,4 +45,4 @@ def test_no_request_breaks_the_rest_surface(served: Served) -> None:
             if case.query and name in case.query and data.draw(st.booleans()):
                 case.query[name] = REF
 
-    assert fuzz(served, aim, examples=examples(full=12, quick=6)) == 11
+    assert fuzz(served, aim, examples=examples(full=12, quick=6)) == 13

@@ -171,17 +171,17 @@ def test_commands_reach_the_server_that_owns_the_folder_and_it_stays_small(data:
 
 @requirement("policy:rest")
 def test_mistakes_are_told_in_a_sentence(data: Path, tmp_path: Path) -> None:
-    for args, message in [
-        (("policy", "show", "NOBODY"), "no policy 'NOBODY'"),
-        (("policy", "show", "nobody"), "UPPER_SNAKE_CASE"),
-        (("policy", "section", "NOBODY", "Para 1"), "no policy 'NOBODY'"),
+    for args, exit_code, message in [
+        (("policy", "show", "NOBODY"), 1, "no policy 'NOBODY'"),
+        (("policy", "show", "nobody"), 2, "UPPER_SNAKE_CASE"),
+        (("policy", "section", "NOBODY", "Para 1"), 1, "no policy 'NOBODY'"),
     ]:
         ended = invoke(*args, "--data", str(data))
-        assert (ended.returncode, "Traceback" in ended.stderr) == (1, False)
+        assert (ended.returncode, "Traceback" in ended.stderr) == (exit_code, False)
         assert message in ended.stderr
     listed = tmp_path / "list.json"
     for text in ("[]", "[" * 100_000, '{"policies": [1]}', '{"policies": [{"revisions": 1}]}', "é"):
         listed.write_text(text, "latin-1")
         ended = invoke("policy", "import", str(listed), "--data", str(data))
-        assert (ended.returncode, "Traceback" in ended.stderr) == (1, False)
+        assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
         assert 'list.json: is not a list {"policies": [...]}' in ended.stderr

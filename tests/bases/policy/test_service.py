@@ -99,6 +99,7 @@ async def test_a_hit_has_all_that_is_needed_to_cite_it(library: PolicyLibrary) -
         "passage_kind": "policy",
         "printed_page": "1",
         "exact_reference": False,
+        "stage": None,
     }
     assert "December 2024 standard" in first.text
 
@@ -228,7 +229,10 @@ async def test_a_section_may_be_asked_for_as_people_write_it(
 async def test_a_section_that_is_not_there_names_those_like_it(library: PolicyLibrary) -> None:
     with pytest.raises(SectionNotFound) as told:
         await library.service.get_section(GetPolicySection(source="NPPF", section_ref="Para 99"))
-    assert told.value.message == "Section 'Para 99' not found in policy 'NPPF'"
+    assert told.value.message == (
+        "Section 'Para 99' not found in policy 'NPPF'; "
+        "the nearest are Para 6, Para 5, Para 4, Para 3, Para 2"
+    )
     assert told.value.hint["nearest"] == ["Para 6", "Para 5", "Para 4", "Para 3", "Para 2"]
     with pytest.raises(PolicyNotFound) as unknown:
         await library.service.get_section(GetPolicySection(source="NOBODY", section_ref="Para 1"))

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import anyio.to_thread
@@ -20,7 +20,11 @@ class PolicyPictures:
 
     def __init__(self, service: PolicyService) -> None:
         self._service = service
-        self._pictures = PagePictures(service.pipeline, service.folder / _CACHE_FOLDER)
+
+    @cached_property
+    def _pictures(self) -> PagePictures:
+        # When a page is first asked for: routes are listed without a service too.
+        return PagePictures(self._service.pipeline, self._service.folder / _CACHE_FOLDER)
 
     async def draw_page(self, source: str, revision_id: str, page: int, dpi: int) -> bytes:
         """Return a page as a lossless WebP.
