@@ -127,7 +127,7 @@ CHANGES = {
     "retitle": Change("a title changed", two, retitle, (_DEC,), "amend:policy", _retitled),
 }
 
-_CREATE = ("create:begin", "create:file", "create:registry", "create:end")
+_CREATE = ("create:begin", "create:registry", "create:file", "create:end")
 _INGEST = (
     *("ingest:begin", "ingest:intent", "ingest:chunks", "ingest:surplus", "ingest:file"),
     *("ingest:registry", "ingest:dates", "ingest:end"),

@@ -8,8 +8,8 @@ completed or undone, depending on what the registry says.
 
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ class Ingestion:
         `RevisionOverlap` when it shares a day with another revision.
         """
         async with self._changes.begin_change(source):
-            new_revision = Revision(
+            draft = Revision(
                 revision_id="new",
                 source=source,
                 version_label=version_label,
@@ -89,36 +89,41 @@ class Ingestion:
                 stage=stage,
                 created_at=self._context.now(),
             )
-            existing_revisions = await self._replace_failed(source, new_revision)
+            remaining, failed_ids = timeline.make_way(
+                await self._registry.get_revisions(source), draft, closes_open=True
+            )
             revision_id = timeline.choose_revision_id(
-                source, first_day, [revision.revision_id for revision in existing_revisions]
+                source, first_day, [revision.revision_id for revision in remaining]
             )
             file_path = str(self.get_file_path(source, revision_id))
-            new_revision = new_revision.model_copy(
-                update={"revision_id": revision_id, "file_path": file_path}
-            )
-            async with self._changes.record_intent(
-                "create", source=source, revision_id=revision_id
-            ) as intent:
-                # The file first: a registered revision without a file could never be ingested.
-                await anyio.to_thread.run_sync(self._move_into_place, spool, source, revision_id)
-                self._changes.on_step("create:file")
-                try:
-                    changed_revisions = await self._registry.change_revisions(
-                        source,
-                        lambda existing_revisions: timeline.add_revision(
-                            existing_revisions, new_revision
-                        ),
-                    )
-                # An overlap is only noticed inside the transaction, when the file is in place
-                # already.
-                except KnowledgeError:
-                    await self._undo_create(intent)
-                    raise
+            names = {"revision_id": revision_id, "file_path": file_path}
+            new_revision = draft.model_copy(update=names)
+            created_at = new_revision.created_at.isoformat()
+            body = {"revision_id": revision_id, "file": str(spool), "created_at": created_at}
+            async with self._replace_failed("create", source, failed_ids, **body):
+                # The registry first: until then a failed revision of the same id has its file.
+                changed_revisions = await self._registry.replace_revisions(
+                    source,
+                    lambda before: timeline.replace_failed(
+                        *(before, draft, failed_ids, True),
+                        lambda others: timeline.add_revision(others, new_revision),
+                    ),
+                )
                 self._changes.on_step("create:registry")
+                await self._keep_new_file(spool, new_revision)
+                self._changes.on_step("create:file")
         return new_revision, [
-            revision for revision in changed_revisions if revision.revision_id != revision_id
+            revision for revision in changed_revisions if revision.closed_by == revision_id
         ]
+
+    async def _keep_new_file(self, spool: Path, revision: Revision) -> None:
+        source, revision_id = revision.source, revision.revision_id
+        try:
+            await anyio.to_thread.run_sync(self._move_into_place, spool, source, revision_id)
+        # A full disk: a registered revision without a file could never be ingested.
+        except KnowledgeError:
+            await self._registry.delete_revision(source, revision_id)
+            raise
 
     async def ingest(
         self, revision: Revision, private_copy: PrivateCopy, report: ReportProgress
@@ -175,42 +180,19 @@ class Ingestion:
                 f"{revision_id} is being ingested; wait until that has ended, then delete it"
             )
         async with self._changes.begin_change(source):
-            return await self._delete_revision(source, revision_id)
-
-    async def _replace_failed(self, source: str, wanted: Revision) -> list[Revision]:
-        """Delete the failed revisions on the days that another wants; returns those that remain.
-
-        Raises:
-            RevisionOverlap: one that did not fail is in the way; nothing is deleted then.
-        """
-        revisions = await self._registry.get_revisions(source)
-        remaining, failed_ids = timeline.make_way(revisions, wanted, closes_open=True)
-        if failed_ids:
-            timeline.add_revision(remaining, wanted)
-            await self._delete_failed(source, failed_ids)
-        return remaining
-
-    async def _delete_failed(self, source: str, revision_ids: Sequence[str]) -> None:
-        for revision_id in revision_ids:
-            if revision_id in self._progress_by_revision:
-                raise RevisionBusy(
-                    f"{revision_id} is being ingested again; wait until it has ended"
-                )
-        for revision_id in revision_ids:
-            await self._delete_revision(source, revision_id)
-
-    async def _delete_revision(self, source: str, revision_id: str) -> int:
-        chunk_ids = await self._store.get_chunk_ids(source, revision_id)
-        async with self._changes.record_intent("delete", source=source, revision_id=revision_id):
-            # The registry first: no search resolves to the revision while its chunks disappear.
-            await self._registry.delete_revision(source, revision_id)
-            self._changes.on_step("delete:registry")
-            await self._store.delete(chunk_ids)
-            self._changes.on_step("delete:chunks")
-            await self._delete_file(source, revision_id)
-            self._changes.on_step("delete:file")
-            await self._update_metadata(source)
-            self._changes.on_step("delete:dates")
+            chunk_ids = await self._store.get_chunk_ids(source, revision_id)
+            async with self._changes.record_intent(
+                "delete", source=source, revision_id=revision_id
+            ):
+                # The registry first: no search resolves to the revision while its chunks disappear.
+                await self._registry.delete_revision(source, revision_id)
+                self._changes.on_step("delete:registry")
+                await self._store.delete(chunk_ids)
+                self._changes.on_step("delete:chunks")
+                await self._delete_file(source, revision_id)
+                self._changes.on_step("delete:file")
+                await self._update_metadata(source)
+                self._changes.on_step("delete:dates")
         return len(chunk_ids)
 
     async def amend(self, source: str, revision_id: str, values: dict[str, Any]) -> None:
@@ -218,21 +200,39 @@ class Ingestion:
         async with self._changes.begin_change(source):
             revisions = await self._registry.get_revisions(source)
             amended = timeline.find_revision(revisions, revision_id).model_copy(update=values)
-            remaining, failed_ids = timeline.make_way(revisions, amended, closes_open=False)
-            if failed_ids:
-                timeline.amend_revision(remaining, revision_id, values)
-                await self._delete_failed(source, failed_ids)
-            await self._amend_dates(source, revision_id, values)
+            _, failed_ids = timeline.make_way(revisions, amended, closes_open=False)
+            # The intent does not name the revision: all metadata of the policy is written again.
+            async with self._replace_failed("amend", source, failed_ids):
+                await self._registry.replace_revisions(
+                    source,
+                    lambda before: timeline.replace_failed(
+                        *(before, amended, failed_ids, False),
+                        lambda others: timeline.amend_revision(others, revision_id, values),
+                    ),
+                )
+                self._changes.on_step("amend:registry")
+                await self._update_metadata(source)
+                self._changes.on_step("amend:dates")
 
-    async def _amend_dates(self, source: str, revision_id: str, values: dict[str, Any]) -> None:
-        # The intent names only the policy: finishing it means to write all its metadata again.
-        async with self._changes.record_intent("amend", source=source):
-            await self._registry.change_revisions(
-                source, lambda before: timeline.amend_revision(before, revision_id, values)
-            )
-            self._changes.on_step("amend:registry")
-            await self._update_metadata(source)
-            self._changes.on_step("amend:dates")
+    @asynccontextmanager
+    async def _replace_failed(
+        self, kind: str, source: str, failed_ids: Sequence[str], **body: Any
+    ) -> AsyncIterator[None]:
+        """Enclose a change that takes failed revisions away; raises `RevisionBusy`."""
+        with ExitStack() as busy_marks:
+            for failed_id in failed_ids:
+                busy_marks.enter_context(self._mark_busy(failed_id))
+            body |= {"source": source, "replaced_ids": failed_ids}
+            async with self._changes.record_intent(kind, **body):
+                yield
+                await self._clean_up_deleted(source, failed_ids)
+
+    async def _clean_up_deleted(self, source: str, revision_ids: Sequence[str]) -> None:
+        """Delete the chunks and files of those of these revisions that are not registered."""
+        revisions = await self._registry.get_revisions(source) if revision_ids else ()
+        for revision_id in set(revision_ids) - {revision.revision_id for revision in revisions}:
+            await self._store.delete(await self._store.get_chunk_ids(source, revision_id))
+            await self._delete_file(source, revision_id)
 
     async def update_policy_details(self, source: str, values: dict[str, Any]) -> None:
         """Change a policy's title, description or category; chunks carry the title too."""
@@ -312,28 +312,30 @@ class Ingestion:
             for revision in await self._registry.get_revisions(source)
         }
         match intent.kind:
-            # Only the file can be left over: the caller got no answer, and sends it again.
             case "create":
-                await self._undo_create(intent)
+                await self._finish_create(intent, revisions.get(revision_id))
             case "remove":
                 await self._store.delete(await self._store.get_chunk_ids(source, revision_id))
                 await self.set_chunk_count(source, revision_id, 0)
             # If the registry still has it, nothing was deleted yet, and the caller may ask again.
             case "delete" if revision_id not in revisions:
-                await self._store.delete(await self._store.get_chunk_ids(source, revision_id))
-                await self._delete_file(source, revision_id)
+                await self._clean_up_deleted(source, [revision_id])
                 await self._update_metadata(source)
             case "ingest" if revision_id in revisions:
                 await self._resume_ingest(revisions[revision_id], Path(intent.body["file"]), report)
             case "amend":
+                await self._clean_up_deleted(source, intent.body.get("replaced_ids", ()))
                 await self._update_metadata(source)
 
-    async def _undo_create(self, intent: Intent) -> None:
-        """Delete the file of a revision that was not registered in the end."""
-        source, revision_id = intent.body["source"], intent.body["revision_id"]
-        revisions = await self._registry.get_revisions(source)
-        if revision_id not in [revision.revision_id for revision in revisions]:
-            await self._delete_file(source, revision_id)
+    async def _finish_create(self, intent: Intent, revision: Revision | None) -> None:
+        """Move the file of a registered revision into place; one that is not leaves no trace."""
+        source, revision_id, body = intent.body["source"], intent.body["revision_id"], intent.body
+        # Another one of the same id is the failed one that was to be replaced.
+        if revision and revision.created_at.isoformat() == body.get("created_at"):
+            spool = Path(body["file"])
+            if await anyio.Path(spool).exists():
+                await anyio.to_thread.run_sync(self._move_into_place, spool, source, revision_id)
+        await self._clean_up_deleted(source, [revision_id, *body.get("replaced_ids", ())])
 
     async def _resume_ingest(self, revision: Revision, spool: Path, report: ReportProgress) -> None:
         """Ingest the same file again, from wherever the interruption left it."""

@@ -30,6 +30,8 @@ Timeline = tuple[Revision, ...]
 """The revisions of one policy, newest first."""
 Rule = Callable[[Timeline], Sequence[Revision]]
 """Takes the revisions of a policy as they are and returns those to write."""
+ReplacingRule = Callable[[Timeline], tuple[Sequence[Revision], Sequence[str]]]
+"""As `Rule`, and returns the ids of the revisions to delete too."""
 _Record = TypeVar("_Record", bound=BaseModel)
 
 
@@ -162,10 +164,12 @@ class PolicyRegistry:
                 timelines[source].append(_from_hash(Revision, values))
         return {source: tuple(revisions) for source, revisions in timelines.items()}
 
-    async def change_revisions(
-        self, source: str, rule: Rule, deleted_ids: Sequence[str] = ()
-    ) -> list[Revision]:
-        """Write what `rule` returns for the policy's revisions, and delete those of `deleted_ids`.
+    async def change_revisions(self, source: str, rule: Rule) -> list[Revision]:
+        """Write what `rule` returns for the policy's revisions; as `replace_revisions`."""
+        return await self.replace_revisions(source, lambda before: (rule(before), ()))
+
+    async def replace_revisions(self, source: str, rule: ReplacingRule) -> list[Revision]:
+        """Write and delete what `rule` returns for the policy's revisions, in one transaction.
 
         Returns what was written. When somebody else writes at the same time, `rule` is called again
         with what they wrote, so it must not have side effects.
@@ -176,13 +180,14 @@ class PolicyRegistry:
         async with self._translate_errors(), self._client.pipeline() as pipe:
             while True:
                 try:
-                    changed_revisions = rule(await self._read_and_watch(pipe, source))
+                    changed_revisions, deleted_ids = rule(await self._read_and_watch(pipe, source))
                     pipe.multi()
-                    for revision in changed_revisions:
-                        _write_revision(pipe, revision)
+                    # Before the writes: a new revision may have the id of the one it replaces.
                     for revision_id in deleted_ids:
                         pipe.delete(_make_revision_key(source, revision_id))
                         pipe.zrem(_make_revisions_key(source), revision_id)
+                    for revision in changed_revisions:
+                        _write_revision(pipe, revision)
                     pipe.incr(_GENERATION_KEY)
                     await pipe.execute()
                     return list(changed_revisions)
@@ -191,10 +196,8 @@ class PolicyRegistry:
 
     async def delete_revision(self, source: str, revision_id: str) -> list[Revision]:
         """Delete a revision; returns the other revisions that changed with it."""
-        return await self.change_revisions(
-            source,
-            lambda before: timeline.delete_revision(before, revision_id),
-            deleted_ids=[revision_id],
+        return await self.replace_revisions(
+            source, lambda before: (timeline.delete_revision(before, revision_id), [revision_id])
         )
 
     async def _read_and_watch(self, pipe: Any, source: str) -> Timeline:

@@ -4,11 +4,16 @@ Plain functions on the revisions of one policy. They return the revisions that c
 writes them in one transaction. Which revision is in force on a day is the resolver's to say.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Any
 
-from readingroom.bases.policy.errors import RevisionNotFound, RevisionOverlap, SoleRevision
+from readingroom.bases.policy.errors import (
+    RevisionBusy,
+    RevisionNotFound,
+    RevisionOverlap,
+    SoleRevision,
+)
 from readingroom.bases.policy.registry.records import Revision, RevisionStatus
 from readingroom.core.dates import day_before
 from readingroom.core.errors import InvalidRequest
@@ -97,6 +102,28 @@ def make_way(
         others = _exclude_revision(remaining, revision_id)
         remaining = [changed.get(revision.revision_id, revision) for revision in others]
     return remaining, failed_ids
+
+
+def replace_failed(
+    revisions: Revisions,
+    wanted: Revision,
+    failed_ids: Sequence[str],
+    closes_open: bool,
+    rule: Callable[[Revisions], list[Revision]],
+) -> tuple[list[Revision], Sequence[str]]:
+    """Take the failed revisions away and apply a rule to the rest, as one change.
+
+    Returns the revisions that changed, and the ids of those that are gone. Raises `RevisionBusy`
+    if other revisions than these would have to give way by now.
+    """
+    remaining, ids_in_the_way = make_way(revisions, wanted, closes_open)
+    if ids_in_the_way != list(failed_ids):
+        raise RevisionBusy(f"Revisions of {wanted.source} have just changed; try again")
+    changed_by_id = {
+        revision.revision_id: revision for revision in remaining if revision not in revisions
+    }
+    changed_by_id |= {revision.revision_id: revision for revision in rule(remaining)}
+    return list(changed_by_id.values()), failed_ids
 
 
 def add_revision(revisions: Revisions, new_revision: Revision) -> list[Revision]:
