@@ -6,7 +6,7 @@ from readingroom.bases.federal.schema.sources import RecordTable, Shape, Source,
 
 FieldsOf = Callable[[RecordTable], Iterable[str]]
 
-_REGISTRIES = "For names (people, offices, committees, topics) use `resolve_entity`."
+_REGISTRIES = "Registries (people, offices, committees, topics) hold names: use `resolve_entity`."
 
 
 def describe_search(sources: tuple[Source, ...]) -> str:
