@@ -78,8 +78,8 @@ def describe_time_series(tables: tuple[RecordTable, ...]) -> str:
         "down, slower or faster, quarter by quarter? Gives weekly, monthly or yearly numbers to "
         "plot, chart or graph; with sum_field, amounts, such as lobbying spend; with group_by, one "
         "series for each group. Pick it when the question asks how a number changed. For one "
-        "number use `count`. Fields for time_field, by resource: "
-        f"{_describe_fields(tables, _list_times)}. "
+        "number use `count`. Fields for time_field: "
+        f"{_describe_times(tables)}. "
         f"Fields for sum_field: {_describe_fields(_select_summable(tables), _list_sums)}. "
         "Those for group_by are as in `count`."
     )
@@ -118,6 +118,12 @@ def _list_sums(table: RecordTable) -> Iterable[str]:
 
 def _list_times(table: RecordTable) -> Iterable[str]:
     return dict(table.plan.times)
+
+
+def _describe_times(tables: tuple[RecordTable, ...]) -> str:
+    """List the dates of each table; most have `published_at` alone, which is said once."""
+    special = tuple(table for table in tables if list(_list_times(table)) != ["published_at"])
+    return f"published_at, but of {_describe_fields(special, _list_times)}"
 
 
 def _describe_fields(tables: tuple[RecordTable, ...], fields: FieldsOf) -> str:
