@@ -142,6 +142,18 @@ def test_a_form_of_another_page_is_refused(keyed_room: Served, headers: dict[str
 
 
 @requirement("room:sign-in")
+def test_numbers_that_are_too_long_are_no_pages_and_no_errors(room: Served) -> None:
+    for path in (
+        f"/documents/x/pages/{'9' * 4400}.webp",
+        f"/documents/x/pages/{'9' * 4400}",
+        f"/policies/NPPF/x/pages/{'9' * 4400}.webp",
+        f"/records/bills?congress={'9' * 5000}",
+    ):
+        response = httpx2.get(room.url + path, headers={"Accept": "text/html"}, trust_env=False)
+        assert response.status_code < 500, path
+
+
+@requirement("room:sign-in")
 def test_without_a_key_pages_of_other_ports_change_nothing_over_rest(room: Served) -> None:
     policy = {"source": "FOREIGN", "title": "Foreign", "category": "national_policy"}
     for origin in ("http://localhost:3000", "http://127.0.0.1:1"):

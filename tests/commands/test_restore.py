@@ -230,6 +230,17 @@ def policies_with_vectors_that_are_no_numbers(folder: Path, files: Files) -> Fil
     return files | {"policy/chunks.db": edited}
 
 
+def read_only_key_of_an_operator(folder: Path, files: Files) -> Files:
+    edited = edit_database(
+        folder,
+        files["keys.db"],
+        "UPDATE api_keys SET read_only = 1",
+        "CREATE TABLE IF NOT EXISTS key_operators (hash BLOB PRIMARY KEY) STRICT",
+        "INSERT OR IGNORE INTO key_operators SELECT hash FROM api_keys",
+    )
+    return files | {"keys.db": edited}
+
+
 HOSTILE: dict[Callable[[Path, Files], Files], str] = {
     raw_intents: "a file that no backup has: 'documents/intents.db'",
     raw_intents_of_a_named_base: "a file that no backup has: 'documents/intents.db'",
@@ -242,6 +253,7 @@ HOSTILE: dict[Callable[[Path, Files], Files], str] = {
     policy_of_a_path: "The policies of the backup",
     revision_of_a_path: "The policies of the backup",
     key_of_a_strange_name: "The keys of the backup",
+    read_only_key_of_an_operator: "The keys of the backup",
     application_of_control_characters: "applications.db of the backup",
     chunks_without_end: "a view 'chunks' that computes",
     keys_with_a_trigger: "a trigger 'stay' that computes",

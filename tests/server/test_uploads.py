@@ -157,3 +157,14 @@ async def test_slow_uploads_of_two_callers_give_way_to_a_third(
     assert (tmp_path / "cyd").read_bytes() == CONTENT
     assert refused
     assert all("others wait" in detail for detail in refused)
+
+
+@requirement("ingest:uploads")
+@pytest.mark.parametrize("charset", ["punycode", "utf-7", "raw_unicode_escape", "undefined", "é"])
+async def test_a_form_chooses_no_codec(tmp_path: Path, charset: str) -> None:
+    content_type = f"multipart/form-data; boundary=x; charset={charset}"
+    headers = [(b"content-type", content_type.encode("latin-1"))]
+    sent = Request({"type": "http", "method": "POST", "headers": headers}, receiving(form(b"text")))
+    with pytest.raises(HTTPException, match="UTF-8") as refusal:
+        await receive_upload(sent, tmp_path / "a", LARGEST)
+    assert refusal.value.status_code == 415

@@ -139,7 +139,7 @@ def _list_old_keys(data_directory: Path) -> list[Key]:
 
 
 def _describe_key(key: Key) -> str:
-    rights = ", read-only" if key.read_only else ""
+    rights = ", read-only" if key.read_only else ", an operator's" if key.operator else ""
     holder = f"OAuth subject {key.subject!r}" if key.subject else "whoever has it"
     return f"Key {key.name} ({holder}, made {key.created_at}{rights}) is valid from now on"
 

@@ -8,6 +8,7 @@ import json
 import logging
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
@@ -27,6 +28,8 @@ _MAX_CACHED_BYTES = 512 * 2**20
 _KEPT_SHARE = 0.75
 """Share of that size to which the oldest pictures are deleted, when it is exceeded."""
 _MAX_PASSAGE_WORDS = 2_000
+# Pairs of equal words; a long passage on a full page has some 5,000.
+_MAX_WORD_PAIRS = 20_000
 _MIN_RUN_WORDS = 3
 """Words in a row that must agree, where a passage is not on the page as a whole."""
 _LETTERS = re.compile(r"[^\W_]+")
@@ -156,6 +159,9 @@ def _find_runs(words: Sequence[PageWord], passage: str) -> set[int]:
     """Return the indexes of words that stand in the passage in the same order, several in a row."""
     page_words = [_fold(word.text) for word in words]
     passage_words = [_fold(word) for word in passage.split()[:_MAX_PASSAGE_WORDS]]
+    counts = Counter(page_words)
+    if sum(counts[word] for word in passage_words) > _MAX_WORD_PAIRS:
+        return set()  # made of a few words again and again: no passage, and it would take minutes
     matcher = SequenceMatcher(None, page_words, passage_words, autojunk=False)
     indexes: set[int] = set()
     for match in matcher.get_matching_blocks():

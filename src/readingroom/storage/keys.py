@@ -330,6 +330,8 @@ def _is_key(
         and (subject is None or (isinstance(subject, str) and _is_subject(subject)))
         and is_read_only in (0, 1)
         and is_operator in (0, 1)
+        # What is listed as read-only must not run the server.
+        and not (is_operator and (is_read_only or subject is not None))
     )
 
 

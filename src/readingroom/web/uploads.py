@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import anyio
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import FormParser, MultiPartException, MultiPartParser
@@ -167,6 +168,7 @@ async def _parse_form(
 ) -> FormData:
     # Counted as it arrives: Content-Length may be missing, or wrong.
     limited_request = Request(request.scope, _limit_body(request, max_bytes))
+    _check_charset(request)
     # A form may otherwise have parts without end.
     parser = _SpoolingParser(
         request.headers, limited_request.stream(), max_files=max_files, max_fields=_MAX_FIELDS
@@ -176,6 +178,14 @@ async def _parse_form(
         return await parser.parse()
     except MultiPartException as error:
         raise HTTPException(400, error.message) from error
+
+
+def _check_charset(request: Request) -> None:
+    """Raise HTTPException unless a form is in UTF-8: some of Python's codecs take minutes."""
+    _, parameters = parse_options_header(request.headers.get("content-type", ""))
+    charset = parameters.get(b"charset", b"utf-8").decode("latin-1").strip().lower()
+    if charset not in ("utf-8", "utf8"):
+        raise HTTPException(415, "Forms are sent in UTF-8")
 
 
 def _limit_body(request: Request, max_bytes: int) -> Receive:

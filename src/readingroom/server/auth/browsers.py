@@ -154,6 +154,6 @@ class Browsers:
 
 
 def _find_role(user: AuthenticatedUser) -> Role:
-    if OPERATOR_SCOPE in user.scopes:
-        return "operator"
-    return "editor" if WRITE_SCOPE in user.scopes else "reader"
+    if WRITE_SCOPE not in user.scopes:
+        return "reader"
+    return "operator" if OPERATOR_SCOPE in user.scopes else "editor"

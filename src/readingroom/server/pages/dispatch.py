@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio.to_thread
 from pydantic import BaseModel, TypeAdapter
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -32,6 +33,21 @@ from readingroom.web.uploads import receive_form
 
 _PICTURE_SECONDS = 24 * 3600
 _SPOOL_FOLDER = "uploads"
+
+
+class _PageNumber(Convertor[int]):
+    """`{page:page_number}` in a path: no number that is too long for Python to read."""
+
+    regex = "[0-9]{1,6}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("page_number", _PageNumber())
 
 
 def make_page_routes(

@@ -67,7 +67,7 @@ class OperationsPages:
         data: dict[str, Any] = {
             "calls": calls,
             "errors": errors,
-            "jobs": jobs,
+            "jobs": [job.hide_question() for job in jobs],
             "bases": {state.name: state.problem or "ready" for state in states},
             "free_bytes": disk.free,
         }

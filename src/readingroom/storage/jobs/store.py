@@ -8,7 +8,7 @@ from one clock, that of the machine, which processes on it share.
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,6 +76,10 @@ class BackgroundJob:
     @property
     def has_ended(self) -> bool:
         return self.state in ("done", "failed")
+
+    def hide_question(self) -> "BackgroundJob":
+        """Return the job as others may see it: a question may name folders of this machine."""
+        return replace(self, question={})
 
 
 class JobStore:

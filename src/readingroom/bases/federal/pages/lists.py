@@ -188,7 +188,7 @@ def _read_filters(source: Source, request: PageRequest) -> dict[str, Any]:
 
 def _read_value(kind: str, written: str) -> Any:
     if kind == "INTEGER":
-        return int(written) if written.isdecimal() else written
+        return int(written) if written.isdecimal() and len(written) < 10 else written
     if kind == "BOOLEAN":
         return {"true": True, "false": False}.get(written.lower(), written)
     return written

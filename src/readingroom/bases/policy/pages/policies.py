@@ -86,7 +86,9 @@ def make_pages(service: PolicyService, jobs: JobStore) -> BasePages:
             BasePage("/policies/{source}", pages.show_policy),
             BasePage("/policies/{source}/compare", pages.compare),
             BasePage("/policies/{source}/{revision_id}", pages.show_revision),
-            BasePage("/policies/{source}/{revision_id}/pages/{page:int}.webp", pages.draw_page),
+            BasePage(
+                "/policies/{source}/{revision_id}/pages/{page:page_number}.webp", pages.draw_page
+            ),
         ],
         aid_reading=pages.aid_reading,
         list_unasked=pages.list_unasked,
