@@ -149,14 +149,14 @@ def _add_file_date(provenance: Provenance, people: list[dict[str, Any]]) -> Prov
     return replace(provenance, file_date=provenance.file_date or newest)
 
 
-def _is_current(term_end: str, lists_current: bool, today: str) -> bool:
-    """Return whether a member sits today, by the end of the last term and the list's own word.
+def _is_current(term_end: str, lists_current: bool, provenance: Provenance) -> bool:
+    """Return whether a member sits, by the end of the last term and the list's own word.
 
-    Who is appointed until an election may sit some months longer than the printed end. A list of
-    current members that is years old is no longer believed.
+    Who is appointed until an election may sit longer than the printed end, so a list of current
+    members is believed as of its own date, which the record bears.
     """
-    last_year = f"{int(today[:4]) - 1}{today[4:]}"
-    return term_end >= (last_year if lists_current else today)
+    today = provenance.retrieved_at[:10]
+    return term_end >= (min(provenance.file_date or today, today) if lists_current else today)
 
 
 def _build_legislator(
@@ -181,7 +181,7 @@ def _build_legislator(
         state=last.state,
         # District 0 is the whole state, so only None means that there is none.
         district=None if last.district is None else str(last.district),
-        current=_is_current(last.end, lists_current, provenance.retrieved_at[:10]),
+        current=_is_current(last.end, lists_current, provenance),
         # Candidates for several offices have a list of FEC ids; all others are single.
         ids={key: str(value) for key, value in person["id"].items() if not isinstance(value, list)},
         terms=terms,

@@ -4,6 +4,7 @@ import codecs
 import csv
 import io
 import re
+import sys
 from collections import Counter
 
 from readingroom.ingest.document import ReadOptions, Refusal
@@ -69,7 +70,7 @@ def read_csv(content: bytes, file_name: str, options: ReadOptions) -> list[RawPa
     """Return a table, a line for each row; raise a `Refusal`."""
     text = decode_text(content)
     pages = PageBuilder()
-    csv.field_size_limit(max(len(text), 1))
+    csv.field_size_limit(sys.maxsize)  # of the whole process; the text itself is bounded
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=_guess_delimiter(text))
     try:
         for row_index, cells in enumerate(rows):
