@@ -10,10 +10,10 @@ from typing import Any, NoReturn, TypeVar, get_args
 
 import anyio
 import click
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from readingroom.console.dispatch import dispatch
-from readingroom.core.errors import InvalidArguments, InvalidSetting, KnowledgeError
+from readingroom.core.errors import InvalidArguments, InvalidSetting, KnowledgeError, validate_model
 from readingroom.core.progress import ReportProgress, ReportProgressSync
 from readingroom.core.settings import (
     MODELS_FOLDER,
@@ -160,10 +160,7 @@ def run_command(
 
 def build_model(model_class: type[Model], **values: Any) -> Model:
     """Return a question or a command made of what was typed. Raise `InvalidArguments`."""
-    try:
-        return model_class.model_validate(values)
-    except ValidationError as error:
-        raise InvalidArguments.from_validation_error(error) from error
+    return validate_model(model_class, values)
 
 
 async def print_progress(done: float, total: float | None, message: str | None) -> None:

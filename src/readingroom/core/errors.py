@@ -17,9 +17,11 @@ HTTP, `server/http/admin.py` and `commands/console.py` for commands, and nobody 
 """
 
 from collections.abc import Container, Mapping
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+
+Model = TypeVar("Model", bound=BaseModel)
 
 _KINDS = {
     200: "warning",
@@ -93,6 +95,18 @@ class InvalidRequest(InvalidArguments):
     """A parameter, a field or the body of a REST request is invalid; the error names each."""
 
     code = "validation_error"
+
+
+def validate_model(
+    model_class: type[Model],
+    values: Mapping[str, Any],
+    error_class: type[InvalidArguments] = InvalidArguments,
+) -> Model:
+    """Return the model that the values make; raise `error_class`, which names what does not fit."""
+    try:
+        return model_class.model_validate(values)
+    except ValidationError as error:
+        raise error_class.from_validation_error(error) from error
 
 
 # An error is read by a person or a model; neither wants thousands of fields.

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
-from pydantic import ValidationError
 
 from readingroom.core import clock
-from readingroom.core.errors import InvalidArguments
+from readingroom.core.errors import InvalidArguments, validate_model
 from readingroom.federation.models import AssessAgainstPolicy, DeskAnswer, DeskFetch, DeskSearch
 from readingroom.federation.service import DeskService
 from readingroom.protocol.pages import (
@@ -24,14 +23,12 @@ from readingroom.protocol.pages import (
     Unasked,
 )
 from readingroom.protocol.sample import SAMPLE_PREFIX
-from readingroom.protocol.search import DeskHit, DeskRecord, SearchRequest
-from readingroom.protocol.tool import Question
+from readingroom.protocol.search import DeskHit, DeskRecord, SearchRequest, make_read_path
 from readingroom.web.templates import format_day, format_words, reflow, render_template
 
 _render = partial(render_template, folder=Path(__file__).parent / "templates")
 _MAX_MARKED_CHARS = 400
 """Of a passage in an address."""
-AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 
 # The fields of a record that are shown, whatever its base, in this order.
 _LABELS = {
@@ -80,7 +77,7 @@ class DeskPages:
         unasked: Sequence[Unasked] = ()
         question = None
         if asked.query:
-            question = _validate(DeskSearch, asked.to_arguments())
+            question = validate_model(DeskSearch, asked.to_arguments())
             answer = await self._service.search(question, request.call)
             unasked = await self._list_unasked(question, answer, request)
         body = _render(
@@ -151,7 +148,7 @@ class DeskPages:
             "topic": request.get("topic"),
             "date": request.get("date") or None,
         }
-        question = _validate(AssessAgainstPolicy, arguments)
+        question = validate_model(AssessAgainstPolicy, arguments)
         assessment = await self._service.assess(question, request.call)
         body = _render(
             "beside.html",
@@ -320,24 +317,16 @@ def _mark_quotation(passage: str, quotation: str) -> Markup:
 def _make_read_address(record_id: str, offset: int | None = 0) -> str | None:
     if offset is None:
         return None
-    address = f"/read?id={quote(record_id, safe=':@/')}"
+    address = make_read_path(record_id)
     return f"{address}&offset={offset}" if offset else address
 
 
 def _read_fetch_question(request: PageRequest) -> DeskFetch:
     offset = _parse_number("offset", request.get("offset") or "0")
-    return _validate(DeskFetch, {"id": request.get("id"), "offset": offset})
+    return validate_model(DeskFetch, {"id": request.get("id"), "offset": offset})
 
 
 # --- questions from forms ---
-
-
-def _validate(model: type[AnyQuestion], arguments: Mapping[str, Any]) -> AnyQuestion:
-    """Return the question that a form asks. Raise InvalidArguments."""
-    try:
-        return model.model_validate(arguments)
-    except ValidationError as error:
-        raise InvalidArguments.from_validation_error(error) from error
 
 
 def _parse_number(field: str, written: str) -> int:

@@ -169,7 +169,12 @@ class PageLinks:
         """Return the address of a record's page, or its id when this process answers nowhere."""
         if not self._address:
             return record_id
-        return f"{self._address}/read?id={quote(record_id, safe=':@/')}"
+        return self._address + make_read_path(record_id)
+
+
+def make_read_path(record_id: str) -> str:
+    """Return the path of a record's page."""
+    return f"/read?id={quote(record_id, safe=':@/')}"
 
 
 def is_heading(passage: str) -> bool:

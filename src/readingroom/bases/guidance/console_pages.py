@@ -1,28 +1,23 @@
 """The guidance base's page: a search, and what the Commission changed since a day."""
 
 import datetime as dt
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import ValidationError
+from typing import Any
 
 from readingroom.bases.guidance.models import Changes, RecentChanges, SearchGuidance, SearchResults
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.tools import make_call_context
 from readingroom.core import clock
 from readingroom.core.dates import parse_day
-from readingroom.core.errors import InvalidArguments
+from readingroom.core.errors import validate_model
 from readingroom.protocol.pages import BasePage, BasePages, PageRequest, RenderedPage, ToolExample
-from readingroom.protocol.tool import Question
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.templates import render_template
 
 _render = partial(render_template, folder=Path(__file__).parent / "templates")
 _LOOK_BACK = dt.timedelta(days=365)
 _RESULTS_PER_PAGE = 20
-AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 
 
 def make_pages(service: GuidanceService, jobs: JobStore) -> BasePages:
@@ -45,11 +40,11 @@ async def _show_guidance(service: GuidanceService, request: PageRequest) -> Rend
     answer: SearchResults | Changes
     if query:
         arguments: dict[str, Any] = {"query": query, "page_size": _RESULTS_PER_PAGE}
-        answer = await service.search(_validate(SearchGuidance, arguments), context)
+        answer = await service.search(validate_model(SearchGuidance, arguments), context)
         example = ToolExample("search_guidance", {"query": query})
     else:
         arguments = {"since": day, "page_size": _RESULTS_PER_PAGE}
-        answer = await service.list_changes(_validate(RecentChanges, arguments), context)
+        answer = await service.list_changes(validate_model(RecentChanges, arguments), context)
         example = ToolExample("recent_changes", {"since": day.isoformat()})
     results = answer.results if isinstance(answer, SearchResults) else answer.changes
     body = _render(
@@ -57,11 +52,3 @@ async def _show_guidance(service: GuidanceService, request: PageRequest) -> Rend
     )
     title = f"Guidance: {query}" if query else f"Guidance changed since {day}"
     return RenderedPage(title, body, data=answer, tool_example=example)
-
-
-def _validate(model: type[AnyQuestion], arguments: Mapping[str, Any]) -> AnyQuestion:
-    """Return the question that the form asks. Raise InvalidArguments."""
-    try:
-        return model.model_validate(arguments)
-    except ValidationError as error:
-        raise InvalidArguments.from_validation_error(error) from error

@@ -40,7 +40,7 @@ from readingroom.bases.policy.models import (
 from readingroom.bases.policy.registry.records import PolicyCategory, Stage
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
-from readingroom.core.errors import InvalidDate, InvalidRequest
+from readingroom.core.errors import InvalidDate, InvalidRequest, validate_model
 from readingroom.core.modes import Mode
 from readingroom.ingest.errors import UnsupportedFileType
 from readingroom.protocol.rest import API_PREFIX, ERROR_RESPONSES
@@ -256,10 +256,7 @@ def _add_revision_writing_routes(
 
 def _validate(question_class: type[_Question], **values: Any) -> _Question:
     """Return the question that a request asks; raise `InvalidRequest`."""
-    try:
-        return question_class.model_validate(values)
-    except ValidationError as error:
-        raise InvalidRequest.from_validation_error(error) from error
+    return validate_model(question_class, values, InvalidRequest)
 
 
 def _parse_revision(fields: dict[str, str]) -> NewRevision:

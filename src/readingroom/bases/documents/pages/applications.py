@@ -1,16 +1,13 @@
 """The documents base's pages: applications, their documents by kind, pages as pictures, uploads."""
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 from urllib.parse import quote
 
 import anyio.to_thread
 from markupsafe import Markup
-from pydantic import ValidationError
 
 from readingroom.bases.documents.ids import format_doc_id
 from readingroom.bases.documents.models import (
@@ -28,7 +25,7 @@ from readingroom.bases.documents.pages.uploads import (
     move_files,
 )
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.core.errors import InvalidArguments
+from readingroom.core.errors import InvalidArguments, validate_model
 from readingroom.protocol.pages import (
     BasePage,
     BasePages,
@@ -40,15 +37,13 @@ from readingroom.protocol.pages import (
     SeeOther,
     ToolExample,
 )
-from readingroom.protocol.search import DeskRecord
-from readingroom.protocol.tool import Question
+from readingroom.protocol.search import DeskRecord, make_read_path
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import Chart, StackedRow, draw_stacked
 from readingroom.web.marks import show_marked_page
 from readingroom.web.templates import format_words, render_template
 
 _render = partial(render_template, folder=Path(__file__).parent / "templates")
-AnyModel = TypeVar("AnyModel", bound=Question)
 
 _MAX_UPLOAD_BYTES = 2**30
 """Of all files of one form together."""
@@ -101,7 +96,7 @@ class DocumentPages:
     async def show_application(self, request: PageRequest) -> RenderedPage:
         """Return one application: its record, its documents by kind, what was not read."""
         reference = request.get("ref")
-        question = _validate(ApplicationOverview, {"application_ref": reference})
+        question = validate_model(ApplicationOverview, {"application_ref": reference})
         overview = await self._service.get_overview(question)
         jobs = await anyio.to_thread.run_sync(self._jobs.list_newest, 50, UPLOAD_JOB)
         body = _render(
@@ -121,13 +116,13 @@ class DocumentPages:
         """Change an application's record."""
         names = ("address", "description", "validation_date", "status")
         fields = {name: request.get(name) for name in names}
-        change = _validate(SetApplication, {"reference": request.get("ref"), **fields})
+        change = validate_model(SetApplication, {"reference": request.get("ref"), **fields})
         await self._service.set_application(change)
         return SeeOther(make_application_address(request.get("ref")))
 
     async def add_files(self, request: PageRequest) -> SeeOther:
         """Queue the reading of uploaded files, and lead to the page of that job."""
-        question = _validate(ApplicationOverview, {"application_ref": request.get("ref")})
+        question = validate_model(ApplicationOverview, {"application_ref": request.get("ref")})
         if not request.files:
             raise InvalidArguments([{"field": "files", "message": "choose at least one file"}])
         folder = self._service.folder / "queued" / secrets.token_hex(8)
@@ -156,7 +151,7 @@ class DocumentPages:
     async def show_page(self, request: PageRequest) -> SeeOther:
         """Lead to the record of a page."""
         record_id = format_doc_id(request.get("document_id"), int(request.parameters["page"]))
-        return SeeOther(_make_read_address(record_id))
+        return SeeOther(make_read_path(record_id))
 
     async def draw_page(self, request: PageRequest) -> PagePicture:
         """Return a page as a picture."""
@@ -183,7 +178,7 @@ class DocumentPages:
             next=_link_page(document_id, page + 1) if page < document.page_count else None,
             related=[
                 application,
-                PageLink("The whole document", _make_read_address(format_doc_id(document_id))),
+                PageLink("The whole document", make_read_path(format_doc_id(document_id))),
             ],
             picture=await self._show_picture(request, document_id, document.source_file, page),
             citation=citation,
@@ -260,20 +255,8 @@ def _draw_pages(overview: Overview) -> Chart | None:
 
 
 def _link_page(document_id: str, page: int) -> PageLink:
-    return PageLink(f"Page {page}", _make_read_address(format_doc_id(document_id, page)))
+    return PageLink(f"Page {page}", make_read_path(format_doc_id(document_id, page)))
 
 
 def _make_page_address(document_id: str, page: int) -> str:
     return f"/documents/{quote(document_id, safe='')}/pages/{page}"
-
-
-def _make_read_address(record_id: str) -> str:
-    return f"/read?id={quote(record_id, safe=':')}"
-
-
-def _validate(model: type[AnyModel], arguments: Mapping[str, Any]) -> AnyModel:
-    """Return the question that a form asks. Raise InvalidArguments."""
-    try:
-        return model.model_validate(arguments)
-    except ValidationError as error:
-        raise InvalidArguments.from_validation_error(error) from error

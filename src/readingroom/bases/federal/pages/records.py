@@ -24,11 +24,11 @@ from readingroom.protocol.pages import (
     SeeOther,
     ToolExample,
 )
-from readingroom.protocol.search import DeskRecord
+from readingroom.protocol.search import DeskRecord, make_read_path
 from readingroom.protocol.tool import Answer
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import Chart, Edge, StackedRow, draw_graph, draw_stacked
-from readingroom.web.templates import format_words, quote_for_url
+from readingroom.web.templates import format_words
 
 _MAX_LINKS = 40
 _MAX_MEMBERS = 600
@@ -73,7 +73,7 @@ class RecordPages:
             return await self._show_vote(record_id)
         dossier = await self._read_dossier(source_name, record_id)
         if dossier is None:
-            return SeeOther(f"/read?id={quote_for_url(record_id)}")
+            return SeeOther(make_read_path(record_id))
         return _render_dossier(dossier)
 
     async def _read_dossier(self, source_name: str, record_id: str) -> "_Dossier | None":

@@ -1,25 +1,21 @@
 """Forms that change policies: a new policy, a revision with its PDF, read again, removed."""
 
 import uuid
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
-from pydantic import BaseModel, ValidationError
 
 from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.admin_models import NewPolicy, NewRevision
 from readingroom.bases.policy.service import PolicyService
-from readingroom.core.errors import InvalidArguments
+from readingroom.core.errors import InvalidArguments, validate_model
 from readingroom.protocol.pages import BasePage, PageRequest, RenderedPage, SeeOther
 from readingroom.web.templates import render_template
 
 _render = partial(render_template, folder=Path(__file__).parent / "templates")
 _MAX_UPLOAD_BYTES = 256 * 2**20
-AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
 class PolicyForms:
@@ -49,14 +45,14 @@ class PolicyForms:
     async def add_policy(self, request: PageRequest) -> SeeOther:
         """Register a policy."""
         names = ("source", "title", "description", "category")
-        new_policy = _validate(NewPolicy, _read_fields(request, names))
+        new_policy = validate_model(NewPolicy, _read_fields(request, names))
         policy = await self._admin.create_policy(new_policy)
         return SeeOther(f"/policies/{policy.source}")
 
     async def add_revision(self, request: PageRequest) -> SeeOther:
         """Register a revision and have its PDF read in the background."""
         names = ("version_label", "effective_from", "effective_to", "notes")
-        new_revision = _validate(NewRevision, _read_fields(request, names))
+        new_revision = validate_model(NewRevision, _read_fields(request, names))
         if not request.files:
             raise InvalidArguments([{"field": "file", "message": "choose a PDF"}])
         spool = self._service.ingestion.uploads_folder / f"{uuid.uuid4().hex}.pdf"
@@ -94,11 +90,3 @@ def _move_file(sent_path: Path, spool: Path) -> None:
 def _read_fields(request: PageRequest, names: tuple[str, ...]) -> dict[str, str]:
     """Return the fields that were filled in."""
     return {name: value for name in names if (value := request.get(name))}
-
-
-def _validate(model: type[AnyModel], fields: Mapping[str, Any]) -> AnyModel:
-    """Return what a form says. Raise InvalidArguments."""
-    try:
-        return model.model_validate(fields)
-    except ValidationError as error:
-        raise InvalidArguments.from_validation_error(error) from error

@@ -2,13 +2,10 @@
 
 import datetime as dt
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
-
-from pydantic import ValidationError
 
 from readingroom.bases.policy.admin.pictures import PolicyPictures
 from readingroom.bases.policy.admin.service import PolicyAdmin
@@ -27,7 +24,7 @@ from readingroom.bases.policy.pages.forms import PolicyForms
 from readingroom.bases.policy.registry.records import PolicyCategory, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
-from readingroom.core.errors import InvalidArguments, KnowledgeError
+from readingroom.core.errors import KnowledgeError, validate_model
 from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.pages import (
     BasePage,
@@ -40,8 +37,8 @@ from readingroom.protocol.pages import (
     ToolExample,
     Unasked,
 )
-from readingroom.protocol.search import DeskRecord, SearchRequest
-from readingroom.protocol.tool import Question, ToolCall
+from readingroom.protocol.search import DeskRecord, SearchRequest, make_read_path
+from readingroom.protocol.tool import ToolCall
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import Chart, GanttRow, TimeSpan, draw_gantt
 from readingroom.web.marks import show_marked_page
@@ -50,7 +47,6 @@ from readingroom.web.templates import format_day, render_template
 logger = logging.getLogger(__name__)
 
 _render = partial(render_template, folder=Path(__file__).parent / "templates")
-AnyQuestion = TypeVar("AnyQuestion", bound=Question)
 
 _PICTURE_DPI = 100
 _REASONS = {
@@ -174,7 +170,7 @@ class PolicyPages:
                 {
                     "ref": ref,
                     "page": page,
-                    "href": _make_read_address(format_section_id(source, revision_id, ref)),
+                    "href": make_read_path(format_section_id(source, revision_id, ref)),
                 }
                 for ref, page in sections.items()
             ],
@@ -195,7 +191,7 @@ class PolicyPages:
             "section_ref": request.get("section") or None,
             "cursor": request.get("cursor") or None,
         }
-        question = _validate(ComparePolicyRevisions, arguments)
+        question = validate_model(ComparePolicyRevisions, arguments)
         diff = await self._service.compare(question)
         body = _render(
             "compare.html",
@@ -222,7 +218,7 @@ class PolicyPages:
         check: QuoteCheck | None = None
         arguments = {"source": source, "quote": quotation, "date": day.isoformat()}
         if quotation and source:
-            check = await self._service.verify(_validate(VerifyPolicyQuote, arguments))
+            check = await self._service.verify(validate_model(VerifyPolicyQuote, arguments))
         body = _render(
             "check.html",
             policies=policies.policies,
@@ -251,7 +247,7 @@ class PolicyPages:
         related += [
             PageLink(
                 f"The same in {other.version_label}",
-                _make_read_address(format_section_id(source, other.revision_id, section_ref)),
+                make_read_path(format_section_id(source, other.revision_id, section_ref)),
             )
             for other in policy.revisions
             if other.revision_id != revision_id
@@ -453,16 +449,4 @@ def _make_section_link(source: str, revision_id: str, ref: str) -> PageLink:
 
 
 def _make_section_address(source: str, revision_id: str, ref: str) -> str:
-    return _make_read_address(format_section_id(source, revision_id, ref))
-
-
-def _make_read_address(record_id: str) -> str:
-    return f"/read?id={quote(record_id, safe=':@/')}"
-
-
-def _validate(model: type[AnyQuestion], arguments: Mapping[str, Any]) -> AnyQuestion:
-    """Return the question that a form asks. Raise InvalidArguments."""
-    try:
-        return model.model_validate(arguments)
-    except ValidationError as error:
-        raise InvalidArguments.from_validation_error(error) from error
+    return make_read_path(format_section_id(source, revision_id, ref))
