@@ -52,7 +52,7 @@ def read_questions(split: str) -> list[Row]:
     """Return the questions of a half that can be asked over the sample."""
     return [
         row
-        for name in ("desk", "field")
+        for name in ("desk", "field", "desk_more")
         for row in _read_rows(QUESTIONS / f"{name}.tsv")
         if row["split"] == split and row["corpus"] in ("sample", "")
     ]

@@ -13,6 +13,7 @@ from pypdfium2 import PdfiumError
 from tests.support.questions import (
     COLUMNS,
     SETS,
+    TUNING_SETS,
     Question,
     extract_sample,
     extract_sample_base,
@@ -43,6 +44,7 @@ QUOTAS: dict[str, dict[str, int]] = {
     "guidance": {"answerable": 90, "guidance": 90},
     "plans": {"answerable": 100, "policy": 100},
     "federal": {"answerable": 80, "federal": 80},
+    "desk_more": {"answerable": 80, "policy": 30, "documents": 15, "federal": 8, "guidance": 14},
 }
 NAMED_REFERENCES_IN_PLANS = 25
 
@@ -51,7 +53,7 @@ def answerable(set_name: str) -> list[Question]:
     return [question for question in read_questions(set_name) if question.kind == "answerable"]
 
 
-@pytest.mark.parametrize("set_name", SETS)
+@pytest.mark.parametrize("set_name", [*SETS, *TUNING_SETS])
 def test_a_set_has_its_columns_and_every_line_fits_them(set_name: str) -> None:
     assert header_of(set_name) == COLUMNS
     for question in read_questions(set_name):
@@ -72,7 +74,9 @@ def test_a_set_has_its_columns_and_every_line_fits_them(set_name: str) -> None:
 
 
 def test_ids_and_questions_are_unique_over_all_sets() -> None:
-    questions = [question for set_name in SETS for question in read_questions(set_name)]
+    questions = [
+        question for set_name in (*SETS, *TUNING_SETS) for question in read_questions(set_name)
+    ]
     for counts in (
         Counter(question.id for question in questions),
         Counter(question.question.casefold() for question in questions),
@@ -90,7 +94,12 @@ def test_half_of_each_kind_is_for_tuning_and_half_for_the_test(set_name: str) ->
         assert abs(splits["tuning"] - splits["test"]) <= 2, kind
 
 
-@pytest.mark.parametrize("set_name", SETS)
+@pytest.mark.parametrize("set_name", TUNING_SETS)
+def test_a_tuning_set_has_no_question_that_judges(set_name: str) -> None:
+    assert {question.split for question in read_questions(set_name)} == {"tuning"}
+
+
+@pytest.mark.parametrize("set_name", [*SETS, *TUNING_SETS])
 def test_a_set_holds_as_many_questions_as_it_promises(set_name: str) -> None:
     counts = Counter(question.kind for question in read_questions(set_name))
     counts.update(question.base for question in answerable(set_name))
@@ -114,7 +123,7 @@ def test_enough_questions_on_plans_name_a_reference() -> None:
     assert len(naming) >= NAMED_REFERENCES_IN_PLANS
 
 
-@pytest.mark.parametrize("set_name", SETS)
+@pytest.mark.parametrize("set_name", [*SETS, *TUNING_SETS])
 def test_quotes_are_four_to_ten_words(set_name: str) -> None:
     for question in answerable(set_name):
         for _, quote in question.answers:
@@ -127,7 +136,7 @@ def test_at_least_half_of_the_questions_share_no_rare_word(set_name: str) -> Non
     assert styles["no_rare_word"] >= styles["shared_word"]
 
 
-@pytest.mark.parametrize("set_name", ["field", "desk"])
+@pytest.mark.parametrize("set_name", ["field", "desk", "desk_more"])
 def test_quotes_on_the_sample_are_in_its_documents(set_name: str) -> None:
     asked = [question for question in answerable(set_name) if question.corpus == "sample"]
     assert asked
