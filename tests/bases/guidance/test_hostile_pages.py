@@ -165,6 +165,17 @@ async def test_a_page_is_cited_by_the_path_asked_for_when_its_own_is_none(
     assert page.citation.endswith(f" {WEBSITE}{RETURN}")
 
 
+async def test_pages_of_one_body_are_each_cited_by_their_own_path(upstream: Upstream) -> None:
+    other = "/guidance/another-page"
+    twin = {**upstream.emulator.items[RETURN], "base_path": "no path"}
+    upstream.emulator.items |= {RETURN: twin, other: twin}
+    async with rigged(upstream.url) as rig:
+        for path in (RETURN, other, RETURN):
+            question = GetContentByPath(path=path, text_only=True, offset=0, max_chars=None)
+            page = await rig.service.read_page(question, rig.context())
+            assert (page.id, page.url) == (f"guidance:{path}", WEBSITE + path)
+
+
 @requirement("guidance:hostile")
 @pytest.mark.parametrize("target", NO_PATHS)
 async def test_what_leads_to_no_page_is_named_and_not_linked(

@@ -16,13 +16,16 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from readingroom.bases.guidance.offline import sync
 from readingroom.bases.guidance.offline.answers import OfflineGuidance
 from readingroom.bases.guidance.offline.index import OfflineIndex
 from readingroom.bases.guidance.offline.library import GuidanceLibrary, PendingPage
+from readingroom.bases.guidance.offline.passages import cut_passages
 from readingroom.bases.guidance.offline.sync import LIST_SIZE, GuidanceSync, SyncSummary
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.core.progress import no_progress
-from readingroom.demo.govuk import Item, sample_items
+from readingroom.demo.govuk import Fault, Item, sample_items
+from readingroom.net.errors import UpstreamUnavailable
 from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
 from readingroom.net.upstream import UpstreamClient
@@ -80,9 +83,8 @@ async def synchronize(
     )
     library = GuidanceLibrary(folder)
     try:
-        return await GuidanceSync(library, client, EMULATED, no_progress, clock.sleep).run(
-            check_all
-        )
+        sync_run = GuidanceSync(library, client, EMULATED, no_progress, clock.sleep, clock)
+        return await sync_run.run(check_all)
     finally:
         await client.close()
         library.close()
@@ -243,6 +245,118 @@ async def test_a_sync_that_is_killed_goes_on_where_it_stopped(
 
 
 @pytest.fixture
+def few_pages() -> Iterator[Upstream]:
+    with emulating(make_items(16)) as running:
+        yield running
+
+
+def answer_badly(bad_replies: dict[str, Response]) -> Fault:
+    """Return a fault: these pages get these replies, all others their own."""
+
+    async def fault(request: Request, response: Response) -> Response:
+        return bad_replies.get(request.url.path.removeprefix("/api/content"), response)
+
+    return fault
+
+
+@requirement("guidance:offline")
+async def test_pages_that_cannot_be_fetched_or_read_are_skipped_named_and_tried_again(
+    few_pages: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    malformed, refused, failing, unreadable = (f"/guidance/page-{n}" for n in (3, 5, 7, 9))
+    few_pages.emulator.fault = answer_badly(
+        {
+            malformed: Response(b'{"title": ', media_type="application/json"),
+            refused: JSONResponse({}, 422),
+            failing: JSONResponse({}, 500),
+        }
+    )
+
+    def cut_or_fail(page: GovukPage) -> Any:
+        if page.path == unreadable:
+            raise RecursionError
+        return cut_passages(page)
+
+    monkeypatch.setattr(sync, "cut_passages", cut_or_fail)
+    summary = await synchronize(few_pages.url, tmp_path)
+
+    bad_paths = {malformed, refused, failing, unreadable}
+    assert {page.path for page in summary.skipped} == bad_paths
+    assert summary.fetched == len(few_pages.emulator.items) - len(bad_paths)
+    library = GuidanceLibrary(tmp_path)
+    assert library.status().synced_at is not None
+    assert {page.path for page in library.list_pending(10)} == bad_paths
+
+    few_pages.emulator.fault = None
+    monkeypatch.undo()
+    few_pages.emulator.seen.clear()
+    summary = await synchronize(few_pages.url, tmp_path)
+    assert summary.skipped == []
+    assert set(content_requests(few_pages)) == bad_paths
+    assert library.status().pending == 0
+
+
+async def test_a_page_that_was_skipped_keeps_the_age_of_the_copy_that_is_left(
+    few_pages: Upstream, tmp_path: Path
+) -> None:
+    path = "/guidance/page-3"
+    await synchronize(few_pages.url, tmp_path)
+    library = GuidanceLibrary(tmp_path)
+    before = library.read_page(path)
+    few_pages.emulator.items[path]["public_updated_at"] = "2026-01-01T00:00:00Z"
+    few_pages.emulator.fault = answer_badly({path: JSONResponse([])})
+    await synchronize(few_pages.url, tmp_path)
+    after, other = library.read_page(path), library.read_page("/guidance/page-4")
+    assert before
+    assert after
+    assert other
+    assert after.checked_at == before.checked_at < other.checked_at
+
+
+async def test_when_every_page_fails_the_sync_ends_and_the_next_goes_on(
+    few_pages: Upstream, tmp_path: Path
+) -> None:
+    few_pages.emulator.fault = answer_badly(
+        dict.fromkeys(few_pages.emulator.items, JSONResponse({}, 503))
+    )
+    with pytest.raises(UpstreamUnavailable, match="5 pages in a row"):
+        await synchronize(few_pages.url, tmp_path)
+    assert len(content_requests(few_pages)) == 5
+    few_pages.emulator.fault = None
+    summary = await synchronize(few_pages.url, tmp_path)
+    assert summary.resumed
+    assert summary.fetched == len(few_pages.emulator.items)
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "told"),
+    [
+        ("MAX_PAGES", 10, "10 pages"),
+        ("MAX_SYNC_BYTES", 1, "0 MB"),
+        ("MAX_SYNC_SECONDS", 0.5, "hours"),
+    ],
+)
+async def test_a_sync_has_bounds_and_keeps_what_it_had(
+    few_pages: Upstream,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bound: str,
+    value: float,
+    told: str,
+) -> None:
+    monkeypatch.setattr(sync, "FETCH_SIZE", 4)
+    monkeypatch.setattr(sync, bound, value)
+    with pytest.raises(UpstreamUnavailable, match=told):
+        await synchronize(few_pages.url, tmp_path)
+    fetched_count = GuidanceLibrary(tmp_path).status().pages
+    assert fetched_count < len(few_pages.emulator.items)
+    monkeypatch.undo()
+    summary = await synchronize(few_pages.url, tmp_path)
+    assert summary.resumed
+    assert summary.fetched == len(few_pages.emulator.items) - fetched_count
+
+
+@pytest.fixture
 async def copied(tmp_path: Path) -> OfflineGuidance:
     """The sample's pages as an offline copy."""
     with emulating() as upstream:
@@ -346,7 +460,8 @@ def test_the_right_page_is_found_first_for_four_questions_in_five(tmp_path: Path
         page = GovukPage(json.loads(raw))
         paths[str(file.relative_to(SHARED))] = page.path
         if page.content["schema_name"] not in ("redirect", "gone"):
-            library.put_page(page, raw, None, PendingPage(page.path, None, None), 0.0)
+            pending = PendingPage(page.path, None, None)
+            library.put_page(page, cut_passages(page), raw, None, pending, 0.0)
     while passages := library.list_unembedded(64):
         vectors = EMBEDDER.embed_batch([text for _, text in passages])
         library.put_vectors([id for id, _ in passages], vectors, EMBEDDER.identity)

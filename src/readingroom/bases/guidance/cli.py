@@ -28,6 +28,8 @@ from readingroom.net.upstream import UpstreamClient
 from readingroom.protocol.sample import mark_citations
 from readingroom.protocol.tool import ToolCall
 
+_MAX_NAMED_PAGES = 20
+
 
 @click.group()
 def guidance() -> None:
@@ -83,6 +85,9 @@ def sync(check_all: bool, settings: GuidanceSettings, as_json: bool) -> None:
         f"{summary.removed} removed",
         f"{summary.embedded} passages embedded",
     ]
+    if summary.skipped:
+        lines.append(f"{len(summary.skipped)} pages skipped; the next sync tries them again:")
+        lines += [f"  {page.path}: {page.reason}" for page in summary.skipped[:_MAX_NAMED_PAGES]]
     if summary.no_vectors:
         lines.append(f"Searched by words alone: {summary.no_vectors}")
     print_result(as_json, asdict(summary), "\n".join(lines))

@@ -58,7 +58,9 @@ class GovukStore:
         self._cache = cache
         self._metrics = metrics
         self._lifetimes = lifetimes
-        self._pages: LRUCache[bytes, GovukPage] = LRUCache(_PARSED_PAGES_BYTES, _weigh_page)
+        self._pages: LRUCache[tuple[str, bytes], GovukPage] = LRUCache(
+            _PARSED_PAGES_BYTES, _weigh_page
+        )
 
     async def read_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path; raise `NotFoundOrRedirected` or `InvalidPath`."""
@@ -128,12 +130,13 @@ class GovukStore:
 
     async def _parse_page(self, path: str, cached_reply: CachedReply) -> GovukPage:
         """Return the page of a reply, parsed once for as long as its bytes stay the same."""
-        # The bytes are the key: a revalidated page has the same ones, and a changed one others.
-        reply_body = cached_reply.reply.body
-        page = self._pages.get(reply_body) if cached_reply.reply.status == 200 else None
+        # The bytes are in the key: a revalidated page has the same ones, and a changed one others.
+        # So is the path, by which a page is cited whose own is none.
+        key = (path, cached_reply.reply.body)
+        page = self._pages.get(key) if cached_reply.reply.status == 200 else None
         if page is None:
             page = await anyio.to_thread.run_sync(_parse_reply, path, cached_reply.reply)
-            self._pages.put(reply_body, page)
+            self._pages.put(key, page)
         return page
 
 
@@ -148,8 +151,9 @@ async def check_rate(limiter: Limiter, context: CallContext) -> None:
         )
 
 
-def _weigh_page(body: bytes, page: GovukPage) -> int:
+def _weigh_page(path_and_body: tuple[str, bytes], page: GovukPage) -> int:
     """Return about how many bytes of memory a parsed page takes."""
+    _, body = path_and_body
     return len(body) * (1 + _PARSED_JSON_FACTOR) + sys.getsizeof(page.text)
 
 

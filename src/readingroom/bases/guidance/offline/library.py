@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from pydantic_core import from_json
 
-from readingroom.bases.guidance.offline.passages import cut_passages
+from readingroom.bases.guidance.offline.passages import Passage
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.core.filters import Filter, In, Metadata, flatten
 from readingroom.storage.chunks import ChunkCollection, Chunks
@@ -139,13 +139,18 @@ class GuidanceLibrary:
                 yield _make_stored_page(row)
 
     def put_page(
-        self, page: GovukPage, body: bytes, etag: str | None, pending: PendingPage, now: float
+        self,
+        page: GovukPage,
+        passages: Sequence[Passage],
+        body: bytes,
+        etag: str | None,
+        pending: PendingPage,
+        now: float,
     ) -> None:
         """Store a page with its passages in place of what was there, as one change.
 
         Its HTML documents are pending from now on, unless they are listed by themselves.
         """
-        passages = cut_passages(page)
         sync = self.sync_number
         with self._write() as db:
             db.execute("DELETE FROM passages WHERE path = ?", (pending.path,))
@@ -264,19 +269,25 @@ class GuidanceLibrary:
                 "INSERT OR IGNORE INTO pending SELECT path, listed_timestamp, parent FROM pages"
             )
 
-    def list_pending(self, limit: int) -> list[PendingPage]:
-        """Return pages that have still to be fetched."""
+    def list_pending(self, limit: int, after_path: str = "") -> list[PendingPage]:
+        """Return pages that have still to be fetched, by path, those after a path alone."""
         with self.open_database() as db:
             rows = db.execute(
-                "SELECT path, listed_timestamp, parent FROM pending ORDER BY path LIMIT ?", (limit,)
+                "SELECT path, listed_timestamp, parent FROM pending WHERE path > ? "
+                "ORDER BY path LIMIT ?",
+                (after_path, limit),
             ).fetchall()
         return [PendingPage(*row) for row in rows]
 
     def finish_sync(self, now: float) -> None:
         """Record that a sync is complete."""
         with self._write() as db:
-            # All pages were confirmed: on the list with the timestamp they had, or asked for.
-            db.execute("UPDATE pages SET checked_at = ? WHERE seen_in_sync > 0", (now,))
+            # The others were confirmed: on the list with the timestamp they had, or asked for.
+            db.execute(
+                "UPDATE pages SET checked_at = ? WHERE seen_in_sync > 0 AND path NOT IN "
+                "(SELECT path FROM pending)",
+                (now,),
+            )
             db.execute("DELETE FROM state WHERE key = 'under_way'")
             _write_state(db, "synced_at", repr(now))
 

@@ -1,13 +1,16 @@
 """Brings the offline copy up to date: lists the Commission's pages, fetches what has changed."""
 
+import logging
+import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 import anyio.to_thread
 from pydantic_core import from_json
 
 from readingroom.bases.guidance.offline.library import GuidanceLibrary, PendingPage
+from readingroom.bases.guidance.offline.passages import Passage, cut_passages
 from readingroom.bases.guidance.pages.page import ORGANISATION, GovukPage
 from readingroom.bases.guidance.pages.values import is_plain_path, read_objects, read_text
 from readingroom.core import clock
@@ -15,14 +18,33 @@ from readingroom.core.progress import ReportProgress
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.net.cache import Reply
-from readingroom.net.errors import UpstreamRateLimited, UpstreamUnavailable
+from readingroom.net.errors import UpstreamError, UpstreamRateLimited, UpstreamUnavailable
 from readingroom.net.upstream import CallContext, Request, UpstreamClient
 
+logger = logging.getLogger(__name__)
+
 LIST_SIZE = 100
+FETCH_SIZE = 50  # pages between two looks at the bounds
 _EMBED_SIZE = 64
-_MAX_LISTED = 100_000  # a list that never ends would be asked for for ever
 _MAX_FAILURES = 5
 """Failures in a row after which GOV.UK is left alone; the next sync goes on from there."""
+_MAX_PAGE_FAILURES = 2  # after which a page is left out of this sync
+# The Commission has some 1,000 pages. Whoever answers in GOV.UK's place could go on for ever.
+MAX_PAGES = 20_000
+MAX_SYNC_BYTES = 2 * 1024**3
+MAX_SYNC_SECONDS = 6 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedPage:
+    """A page that could not be fetched or read, and why; the next sync tries it again."""
+
+    path: str
+    reason: str
+
+
+class _UnreadablePageError(Exception):
+    """A page that arrived and cannot be read; the message says why."""
 
 
 @dataclass
@@ -36,6 +58,7 @@ class SyncSummary:
     removed: int = 0
     out_of_scope: int = 0
     embedded: int = 0
+    skipped: list[SkippedPage] = field(default_factory=list)
     no_vectors: str | None = None
     """Why passages have no vectors, where they have none."""
 
@@ -50,17 +73,25 @@ class GuidanceSync:
         embedder: Embedder,
         report: ReportProgress,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._library = library
         self._client = client
         self._embedder = embedder
         self._report = report
         self._sleep = sleep
+        self._now = now
+        self._must_end_at = now() + MAX_SYNC_SECONDS
+        self._fetched_bytes = 0
+        self._skipped_in_a_row = 0
         self._context = CallContext("sync", "guidance-sync")
         self._summary = SyncSummary()
 
     async def run(self, check_all: bool = False) -> SyncSummary:
-        """Bring the copy up to date. Raise `UpstreamUnavailable` when GOV.UK keeps failing."""
+        """Bring the copy up to date; a page that cannot be read is skipped, and named.
+
+        Raise `UpstreamUnavailable` when GOV.UK keeps failing, or sends more than it can have.
+        """
         library = self._library
         await anyio.to_thread.run_sync(library.create)
         self._summary.resumed = await anyio.to_thread.run_sync(library.begin_sync)
@@ -98,43 +129,89 @@ class GuidanceSync:
             self._summary.listed += len(listed)
             await anyio.to_thread.run_sync(self._library.add_listed, listed, start + len(results))
             # Not by `total`, which GOV.UK does not always give.
-            if len(results) < LIST_SIZE or start > _MAX_LISTED:
+            if len(results) < LIST_SIZE:
                 await anyio.to_thread.run_sync(self._library.complete_list)
             await self._report(start + len(results), None, f"{start + len(results)} pages listed")
+            await self._check_bounds(start)
 
     async def _fetch_pending(self) -> None:
-        while pages := await anyio.to_thread.run_sync(self._library.list_pending, 50):
+        last_path = ""
+        # By path: a document of a publication is below it, so that it comes later.
+        while pages := await anyio.to_thread.run_sync(
+            self._library.list_pending, FETCH_SIZE, last_path
+        ):
             for page in pages:
-                await self._fetch_page(page)
+                await self._fetch_or_skip(page)
+            last_path = pages[-1].path
             done = self._summary.fetched + self._summary.unchanged
             await self._report(done, None, f"{done} pages checked, {self._summary.fetched} fetched")
+            await self._check_bounds()
+
+    async def _fetch_or_skip(self, pending: PendingPage) -> None:
+        """Fetch a page; one that fails by itself stays pending, and stops none of the others."""
+        try:
+            await self._fetch_page(pending)
+        except UpstreamRateLimited:
+            raise
+        except (UpstreamError, _UnreadablePageError) as error:
+            reason = error.message if isinstance(error, UpstreamError) else str(error)
+            self._summary.skipped.append(SkippedPage(pending.path, reason))
+            await self._report(0, None, f"{pending.path} was skipped: {reason}")
+            # A page that arrived shows that GOV.UK is at work.
+            self._skipped_in_a_row += isinstance(error, UpstreamError)
+            if self._skipped_in_a_row >= _MAX_FAILURES:
+                raise UpstreamUnavailable(
+                    f"GOV.UK failed for {_MAX_FAILURES} pages in a row, at last with: {reason}. "
+                    "What was fetched is kept; the next sync goes on from there"
+                ) from error
+        else:
+            self._skipped_in_a_row = 0
 
     async def _fetch_page(self, pending: PendingPage) -> None:
         stored = await anyio.to_thread.run_sync(self._library.read_page, pending.path)
         request = Request(
             "content", f"/api/content{pending.path}", etag=stored.etag if stored else None
         )
-        reply = await self._get(request)
+        reply = await self._get(request, _MAX_PAGE_FAILURES)
         if reply is None:
             await anyio.to_thread.run_sync(
                 self._library.confirm_page, pending, clock.unix_seconds()
             )
             self._summary.unchanged += 1
             return
+        self._fetched_bytes += len(reply.body)
         await anyio.to_thread.run_sync(self._store_reply, pending, reply, stored is not None)
 
     def _store_reply(self, pending: PendingPage, reply: Reply, is_stored: bool) -> None:
-        page = GovukPage(from_json(reply.body), pending.path) if reply.status == 200 else None
+        page, passages = _read_reply(pending.path, reply) if reply.status == 200 else (None, [])
         is_page = page is not None and page.content.get("schema_name") not in ("redirect", "gone")
         if page is None or not is_page or not page.is_in_scope:
             self._library.remove_page(pending.path)
             self._summary.removed += is_stored
             self._summary.out_of_scope += bool(is_page) and not is_stored
             return
-        self._library.put_page(page, reply.body, reply.etag, pending, clock.unix_seconds())
+        self._library.put_page(
+            page, passages, reply.body, reply.etag, pending, clock.unix_seconds()
+        )
         self._summary.fetched += 1
 
-    async def _get(self, request: Request) -> Reply | None:
+    async def _check_bounds(self, listed_count: int = 0) -> None:
+        """Raise `UpstreamUnavailable` when there is more than the Commission can have."""
+        status = await anyio.to_thread.run_sync(self._library.status)
+        if max(listed_count, status.pages + status.pending) > MAX_PAGES:
+            bound = f"{MAX_PAGES:,} pages"
+        elif self._fetched_bytes > MAX_SYNC_BYTES:
+            bound = f"{MAX_SYNC_BYTES // 1024**2:,} MB"
+        elif self._now() > self._must_end_at:
+            bound = f"{MAX_SYNC_SECONDS / 3600:.0f} hours"
+        else:
+            return
+        raise UpstreamUnavailable(
+            f"The sync was ended at {bound}, more than the Commission's guidance takes. What was "
+            "fetched is kept; the next sync goes on from there. Check GOVUK_BASE_URL"
+        )
+
+    async def _get(self, request: Request, max_failures: int = _MAX_FAILURES) -> Reply | None:
         """Return GOV.UK's answer; wait when it asks for that, and try again."""
         failures = 0
         while True:
@@ -142,7 +219,8 @@ class GuidanceSync:
                 return await self._client.get(request, self._context)
             except (UpstreamRateLimited, UpstreamUnavailable) as error:
                 failures += 1
-                if failures >= _MAX_FAILURES:
+                is_refused = isinstance(error, UpstreamRateLimited)
+                if failures >= (_MAX_FAILURES if is_refused else max_failures):
                     raise
                 wait_seconds = float(error.hint.get("retry_after") or 1.0)
             await self._sleep(wait_seconds)
@@ -165,6 +243,19 @@ class GuidanceSync:
     def _embed_passages(self, passages: list[tuple[str, str]]) -> None:
         vectors = self._embedder.embed_batch([text for _, text in passages])
         self._library.put_vectors([id for id, _ in passages], vectors, self._embedder.identity)
+
+
+def _read_reply(path: str, reply: Reply) -> tuple[GovukPage, list[Passage]]:
+    """Return the page of a reply and its passages; raise `_UnreadablePageError`."""
+    try:
+        page = GovukPage(from_json(reply.body), path)
+        passages = cut_passages(page) if page.is_in_scope else []
+        _ = page.documents, page.withdrawn_notice
+        return page, passages
+    # Whatever a page makes its reader raise, the others are to be read.
+    except Exception as error:
+        logger.warning("a page cannot be read", exc_info=error, extra={"fields": {"path": path}})
+        raise _UnreadablePageError(f"it cannot be read ({type(error).__name__})") from error
 
 
 def _get_listed_count(library: GuidanceLibrary) -> int | None:

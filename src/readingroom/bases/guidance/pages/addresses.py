@@ -34,7 +34,8 @@ def parse_address(text: str) -> PageAddress:
     elif _WITHOUT_SLASH.match(address):
         address = f"/{address}"
     location, _, anchor = address.partition("#")
-    path, _, query = location.partition("?")
+    # Copied from a browser an address may have a query; a path with one is a mistake.
+    path, _, query = location.partition("?") if host else (location, "", "")
     if path.startswith(f"{_CONTENT_API}/"):
         path = path.removeprefix(_CONTENT_API)
     # Not of `//`, which is no path at all.
@@ -44,7 +45,8 @@ def parse_address(text: str) -> PageAddress:
     if not is_plain_path(path) or not is_clean:
         raise InvalidPath(
             "The path must be that of a GOV.UK page, such as /guidance/charity-annual-return, its "
-            "address on www.gov.uk, or a number such as CC3: no other host, no escapes",
+            "address on www.gov.uk, or a number such as CC3: no other host, no escapes, no "
+            "query after a path",
             **_suggest_path(address),
         )
     return PageAddress(path, anchor or None)
