@@ -241,6 +241,15 @@ POLICY = (
         "Policies and revisions are created, read, changed and deleted over REST.",
     ),
     Requirement(
+        "policy:formats",
+        "A revision may be a .docx, .md or .html: its headings are its sections, its file is kept "
+        "as what it is, and a file that is not what its name says is refused.",
+    ),
+    Requirement(
+        "policy:delete",
+        "A policy is deleted whole, after a confirmation: revisions, chunks and files.",
+    ),
+    Requirement(
         "policy:rest:fuzz",
         "No REST request gets a 5xx or an answer off its schema.",
     ),

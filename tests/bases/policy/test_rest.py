@@ -162,6 +162,42 @@ def test_a_failed_upload_says_so_and_can_be_deleted_or_tried_again(served: Serve
     assert get(served, "/policies/NPPF").json()["current_revision"]["effective_to"] is None
 
 
+@requirement("policy:formats", "policy:delete")
+def test_a_text_is_uploaded_and_its_policy_deleted_once_it_is_confirmed(served: Served) -> None:
+    assert post(served, "/policies", json={**POLICY, "source": "NOTES"}).status_code == 201
+    accepted = post(
+        served,
+        "/policies/NOTES/revisions",
+        files={
+            "file": (
+                "notes.md",
+                b"# Policy H1: Homes\n\nNew homes are permitted in the towns of the district.\n",
+            )
+        },
+        data={"version_label": "One", "effective_from": "2020-01-01"},
+    )
+    assert accepted.status_code == 202, accepted.text
+    assert settled(served, accepted.json()["links"]["status"])["status"] == "active"
+    section = get(served, "/policies/NOTES/section?ref=Policy%20H1").json()
+    assert section["text"].endswith("New homes are permitted in the towns of the district.")
+    picture = get(
+        served, accepted.json()["links"]["self"].removeprefix("/api/v1") + "/pages/1.webp"
+    )
+    assert code(picture) == (422, "unsupported_file_type")
+
+    def delete(query: str) -> httpx2.Response:
+        url = f"{served.url}/api/v1/policies/NOTES{query}"
+        return httpx2.delete(url, timeout=300, trust_env=False)
+
+    assert code(delete("")) == WRONG
+    assert code(delete("?confirm=NPPF")) == WRONG
+    assert get(served, "/policies/NOTES").status_code == 200
+    gone = delete("?confirm=NOTES").json()
+    assert (gone["status"], gone["revisions_removed"]) == ("deleted", 1)
+    assert code(get(served, "/policies/NOTES")) == (404, "policy_not_found")
+    assert code(delete("?confirm=NOTES")) == (404, "policy_not_found")
+
+
 @requirement("policy:rest")
 def test_the_openapi_page_names_every_route(served: Served) -> None:
     paths = served.get("/openapi.json").json()["paths"]
@@ -174,7 +210,7 @@ def test_the_openapi_page_names_every_route(served: Served) -> None:
         "/api/v1/policies/{source}/sections": ["get"],
         "/api/v1/policies/{source}/verify": ["get"],
         "/api/v1/policies/{source}/revisions/{revision_id}/pages/{page}.webp": ["get"],
-        "/api/v1/policies/{source}": ["get", "patch"],
+        "/api/v1/policies/{source}": ["delete", "get", "patch"],
         "/api/v1/policies/{source}/revisions": ["post"],
         "/api/v1/policies/{source}/revisions/{revision_id}": ["delete", "get", "patch"],
         "/api/v1/policies/{source}/revisions/{revision_id}/reindex": ["post"],

@@ -63,6 +63,10 @@ async def delete(library: PolicyLibrary) -> None:
     await library.admin.delete_revision("NPPF", OLD)
 
 
+async def delete_policy(library: PolicyLibrary) -> None:
+    await library.admin.delete_policy("NPPF")
+
+
 async def redate(library: PolicyLibrary) -> None:
     patch = RevisionPatch.model_validate_json('{"effective_to": "2024-06-30"}')
     await library.admin.amend_revision("NPPF", OLD, patch)
@@ -102,6 +106,11 @@ async def _deleted(library: PolicyLibrary) -> bool:
     return not await _has(library, OLD)
 
 
+async def _policy_deleted(library: PolicyLibrary) -> bool:
+    folder = library.folder / "NPPF"
+    return not await library.service.registry.has_policy("NPPF") and not folder.exists()
+
+
 async def _redated(library: PolicyLibrary) -> bool:
     return str((await library.admin.get_revision("NPPF", OLD)).effective_to) == "2024-06-30"
 
@@ -123,6 +132,10 @@ CHANGES = {
     ),
     "remove": Change("chunks removed", two, remove, (_DEC,), "remove:begin", _removed),
     "delete": Change("a revision deleted", two, delete, (_DEC,), "delete:registry", _deleted),
+    "delete_policy": Change(
+        "a policy deleted",
+        *(two, delete_policy, (_DEC, ()), "delete_policy:registry", _policy_deleted),
+    ),
     "redate": Change("dates changed", two, redate, (_DEC,), "amend:registry", _redated),
     "retitle": Change("a title changed", two, retitle, (_DEC,), "amend:policy", _retitled),
 }
@@ -140,6 +153,10 @@ STEPS = {
     "delete": (
         *("delete:begin", "delete:registry", "delete:chunks", "delete:file"),
         *("delete:dates", "delete:end"),
+    ),
+    "delete_policy": (
+        *("delete_policy:begin", "delete_policy:registry", "delete_policy:chunks"),
+        *("delete_policy:files", "delete_policy:end"),
     ),
     "redate": ("amend:begin", "amend:registry", "amend:dates", "amend:end"),
     "retitle": ("amend:begin", "amend:policy", "amend:titles", "amend:end"),

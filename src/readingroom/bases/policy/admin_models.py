@@ -29,6 +29,8 @@ def _parse_day(value: object) -> object:
         raise ValueError(error.message) from error
 
 
+RevisionExtension = Literal[".pdf", ".docx", ".md", ".html", ".htm"]
+"""What the file of a revision is; handed over, it has no name that would say so."""
 Day = Annotated[date, BeforeValidator(_parse_day)]
 
 
@@ -95,6 +97,7 @@ class ImportedRevision(BaseModel):
     revision: NewRevision
     # A copy in the base's folder: the server may not be allowed to read the caller's file.
     file: HandoverName
+    extension: RevisionExtension = ".pdf"
 
 
 class ImportedPolicy(BaseModel):
@@ -233,6 +236,15 @@ class RevisionProgress(Answer):
     revision_id: str
     status: RevisionStatus
     progress: Progress
+
+
+class PolicyDeleted(Answer):
+    """A policy that was deleted with all its revisions."""
+
+    source: str
+    status: Literal["deleted"] = "deleted"
+    revisions_removed: int
+    chunks_removed: int
 
 
 class RevisionDeleted(Answer):

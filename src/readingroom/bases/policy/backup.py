@@ -19,6 +19,7 @@ from readingroom.bases.policy.registry.records import (
     Revision,
 )
 from readingroom.bases.policy.service import PolicyService
+from readingroom.ingest.read.formats.detect import POLICY_EXTENSIONS
 from readingroom.protocol.backup import BackupCounts
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
 from readingroom.storage.files import link_or_copy, resolve_inside
@@ -28,7 +29,9 @@ _CHUNKS_FILE = "chunks.db"
 _FILES_FOLDER = "files"
 
 BACKUP_FILES = re.compile(
-    rf"registry\.json|chunks\.db|files/{SLUG_PATTERN}/{REVISION_ID_PATTERN}\.pdf", re.ASCII
+    rf"registry\.json|chunks\.db|files/{SLUG_PATTERN}/{REVISION_ID_PATTERN}"
+    r"\.(?:pdf|docx|md|html?)",
+    re.ASCII,
 )
 """The names of the files that `write_backup` makes."""
 
@@ -100,27 +103,29 @@ def _count_contents(dump: _RegistryDump, chunk_count: int) -> BackupCounts:
 
 def _copy_files(service: PolicyService, revisions: list[Revision], files_folder: Path) -> None:
     for revision in revisions:
-        pdf = service.ingestion.get_file_path(revision.source, revision.revision_id)
-        if pdf.exists():
-            link_or_copy(pdf, _build_backup_path(files_folder, revision))
+        path = service.ingestion.get_file_path(revision.source, revision.revision_id)
+        if path.exists():
+            link_or_copy(path, _build_backup_path(files_folder, revision, path.suffix))
 
 
-def _build_backup_path(files_folder: Path, revision: Revision) -> Path:
-    return resolve_inside(files_folder, revision.source, f"{revision.revision_id}.pdf")
+def _build_backup_path(files_folder: Path, revision: Revision, extension: str) -> Path:
+    return resolve_inside(files_folder, revision.source, f"{revision.revision_id}{extension}")
 
 
 def _restore_files(service: PolicyService, dump: _RegistryDump, files_folder: Path) -> None:
     for revision in dump.revisions:
-        pdf = _build_backup_path(files_folder, revision)
-        if pdf.exists():
-            target_path = service.ingestion.get_file_path(revision.source, revision.revision_id)
-            target_path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(pdf, target_path)
+        pdf_path = service.ingestion.get_file_path(revision.source, revision.revision_id)
+        for extension in POLICY_EXTENSIONS:
+            backup_path = _build_backup_path(files_folder, revision, extension)
+            if backup_path.exists():
+                pdf_path.parent.mkdir(parents=True, exist_ok=True)
+                shutil.move(backup_path, pdf_path.with_suffix(extension))
+                break
 
 
 def _relocate(revision: Revision, service: PolicyService, new_folder: Path) -> Revision:
     """Return the revision with the path its file will have below `new_folder`."""
-    pdf = service.ingestion.get_file_path(revision.source, revision.revision_id)
+    path = service.ingestion.get_file_path(revision.source, revision.revision_id)
     return revision.model_copy(
-        update={"file_path": str(new_folder / pdf.relative_to(service.folder))}
+        update={"file_path": str(new_folder / path.relative_to(service.folder))}
     )

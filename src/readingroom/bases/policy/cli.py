@@ -21,6 +21,7 @@ from readingroom.bases.policy.commands import (
     AddPolicy,
     ChangeRevision,
     CompareRevisions,
+    DeletePolicy,
     DeleteRevision,
     EffectiveOn,
     ImportPolicies,
@@ -34,6 +35,7 @@ from readingroom.bases.policy.commands import (
     TakeSnapshot,
     VerifyQuote,
 )
+from readingroom.bases.policy.ingest.files import choose_extension
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -127,12 +129,21 @@ def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> No
 )
 @add_embedding_options
 def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **values: Any) -> None:
-    """Add a revision of SOURCE from a PDF and wait until it can be searched."""
+    """Add a revision of SOURCE from FILE and wait until it can be searched.
+
+    FILE is a PDF, or a .docx, .md or .html whose headings tell its sections.
+    """
     new = _new_revision(
         values["label"], values["start"], values["end"], values["notes"], values["stage"]
     )
     copy_name = hand_over(settings.data / "policy", file)
-    command = build_model(RevisePolicy, source=source, revision=new, file=copy_name)
+    command = build_model(
+        RevisePolicy,
+        source=source,
+        revision=new,
+        file=copy_name,
+        extension=choose_extension(file.name),
+    )
     answer = run_command(command, SPEC, settings)
     summary = (
         f"{answer['revision_id']}: {answer['chunks_created']} chunks, {answer['page_count']} pages"
@@ -327,6 +338,21 @@ def delete(source: str, revision_id: str, settings: RoomSettings, as_json: bool)
     print_result(as_json, answer, f"Deleted {revision_id}, {answer['chunks_removed']} chunks.")
 
 
+@policy.command("delete-policy")
+@click.argument("source")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@add_common_options
+def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool) -> None:
+    """Delete SOURCE with all its revisions, their texts and their files."""
+    detail = run_command(build_model(ShowPolicy, source=source), SPEC, settings)
+    if not yes:
+        question = f"Delete {detail['title']!r} and its {detail['revision_count']} revisions?"
+        click.confirm(question, abort=True, err=True)
+    answer = run_command(build_model(DeletePolicy, source=source), SPEC, settings)
+    summary = f"{answer['revisions_removed']} revisions, {answer['chunks_removed']} chunks"
+    print_result(as_json, answer, f"Deleted {source}: {summary}.")
+
+
 @policy.command()
 @click.argument("source")
 @click.argument("revision_id")
@@ -368,7 +394,7 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
 
 
 def prepare_import(file: Path, settings: RoomSettings) -> tuple[ImportPolicies, list[str]]:
-    """Hand over every PDF that a list names; return the import, and what could not be read."""
+    """Hand over every file that a list names; return the import, and what could not be read."""
     failures: list[str] = []
     policies = []
     for listed_policy in _read_list(file):
@@ -382,7 +408,12 @@ def prepare_import(file: Path, settings: RoomSettings) -> tuple[ImportPolicies, 
                 )
                 continue
             new_revision = NewRevision.model_validate(listed_revision.model_dump(exclude={"file"}))
-            revisions.append(ImportedRevision(revision=new_revision, file=copy_name))
+            extension = choose_extension(listed_revision.file)
+            revisions.append(
+                ImportedRevision.model_validate(
+                    {"revision": new_revision, "file": copy_name, "extension": extension}
+                )
+            )
         new_policy = NewPolicy.model_validate(listed_policy.model_dump(exclude={"revisions"}))
         policies.append(ImportedPolicy(policy=new_policy, revisions=revisions))
     return ImportPolicies(policies=policies), failures

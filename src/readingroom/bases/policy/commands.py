@@ -14,11 +14,13 @@ from readingroom.bases.policy.admin_models import (
     ImportReport,
     NewPolicy,
     NewRevision,
+    PolicyDeleted,
     PolicyDetail,
     PolicyDiagnosis,
     PolicyIndex,
     RevisionDeleted,
     RevisionDetail,
+    RevisionExtension,
     RevisionPatch,
 )
 from readingroom.bases.policy.backup import BACKUP_FILES, restore_backup, write_backup
@@ -70,10 +72,13 @@ class RevisePolicy(_PolicyCommand):
     source: SourceSlug
     revision: NewRevision
     file: HandoverName
+    extension: RevisionExtension = ".pdf"
 
     async def run(self, service: PolicyService, report: ReportProgress) -> IngestedRevision:
         async with open_handover(service.folder, self.file) as spool:
-            return await PolicyAdmin(service).revise(self.source, self.revision, spool, report)
+            return await PolicyAdmin(service).revise(
+                self.source, self.revision, spool, report, self.extension
+            )
 
 
 class ListPolicies(_PolicyCommand):
@@ -188,6 +193,16 @@ class DeleteRevision(_PolicyCommand):
         return await PolicyAdmin(service).delete_revision(self.source, self.revision_id)
 
 
+class DeletePolicy(_PolicyCommand):
+    """Delete a policy with all its revisions."""
+
+    name: ClassVar[str] = "policy.delete_policy"
+    source: SourceSlug
+
+    async def run(self, service: PolicyService, report: ReportProgress) -> PolicyDeleted:
+        return await PolicyAdmin(service).delete_policy(self.source)
+
+
 class ReindexRevision(_PolicyCommand):
     """Ingest the file of a revision again and wait until it can be searched."""
 
@@ -253,6 +268,7 @@ COMMANDS: tuple[type[Command], ...] = (
     TakeSnapshot,
     ChangeRevision,
     DeleteRevision,
+    DeletePolicy,
     ReindexRevision,
     ImportPolicies,
     CheckPolicies,

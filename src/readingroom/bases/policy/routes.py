@@ -13,6 +13,7 @@ from readingroom.bases.policy.admin_models import (
     EffectivePolicies,
     NewPolicy,
     NewRevision,
+    PolicyDeleted,
     PolicyDetail,
     PolicyIndex,
     PolicyPatch,
@@ -24,7 +25,7 @@ from readingroom.bases.policy.admin_models import (
     RevisionProgress,
 )
 from readingroom.bases.policy.errors import InvalidEffectiveDate
-from readingroom.bases.policy.ingest.ingestion import MAX_FILE_BYTES
+from readingroom.bases.policy.ingest.files import MAX_FILE_BYTES, choose_extension
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -43,6 +44,7 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate, InvalidRequest, validate_model
 from readingroom.core.modes import Mode
 from readingroom.ingest.errors import UnsupportedFileType
+from readingroom.ingest.read.formats.detect import POLICY_EXTENSIONS
 from readingroom.protocol.rest import API_PREFIX, ERROR_RESPONSES
 from readingroom.protocol.tool import Question
 from readingroom.web.parameters import StrictQueryRoute
@@ -51,7 +53,7 @@ from readingroom.web.uploads import describe_upload_form, receive_upload
 _Question = TypeVar("_Question", bound=Question)
 
 _UPLOAD_FORM = describe_upload_form(
-    "The PDF.",
+    "The PDF, or a .docx, .md or .html.",
     version_label={"type": "string", "maxLength": 120},
     effective_from={"type": "string", "format": "date"},
     effective_to={"type": "string", "format": "date"},
@@ -216,23 +218,38 @@ def _add_policy_writing_routes(router: APIRouter, admin: PolicyAdmin) -> None:
         """Change a policy's title, description or category."""
         return await admin.update_policy_details(source, patch)
 
+    @router.delete("/policies/{source}")
+    async def delete_policy(
+        source: str,
+        confirm: Annotated[str, Query(max_length=80, description="The slug once more.")],
+    ) -> PolicyDeleted:
+        """Delete a policy with all its revisions, their chunks and their files."""
+        if confirm != source:
+            raise InvalidRequest(
+                [{"field": "confirm", "message": "must be the slug of the policy to delete"}]
+            )
+        return await admin.delete_policy(source)
+
 
 def _add_revision_writing_routes(
     router: APIRouter, admin: PolicyAdmin, service: PolicyService
 ) -> None:
     @router.post("/policies/{source}/revisions", status_code=202, openapi_extra=_UPLOAD_FORM)
     async def add_revision(source: str, request: Request) -> RevisionAccepted:
-        """Add a revision with its PDF; it is ingested in the background."""
+        """Add a revision with its file; it is ingested in the background."""
         # An unknown policy is refused before a large file is received.
         await service.registry.get_policy(source)
         spool = service.ingestion.uploads_folder / f"{uuid.uuid4().hex}.pdf"
         try:
             upload = await receive_upload(request, spool, MAX_FILE_BYTES)
-            if not upload.file_name.lower().endswith(".pdf"):
+            if not upload.file_name.lower().endswith(POLICY_EXTENSIONS):
                 raise UnsupportedFileType(
-                    "The file's name does not end in .pdf; only PDF files are accepted"
+                    "The file's name does not end in .pdf; only PDF files are accepted, and texts "
+                    f"with headings: {', '.join(POLICY_EXTENSIONS)}"
                 )
-            return await admin.add_revision(source, _parse_revision(upload.fields), spool)
+            new_revision = _parse_revision(upload.fields)
+            extension = choose_extension(upload.file_name)
+            return await admin.add_revision(source, new_revision, spool, extension)
         finally:
             await anyio.Path(spool).unlink(missing_ok=True)
 

@@ -65,12 +65,16 @@ class BulkImport:
         # By day, not by label: labels are typed by people, and days cannot overlap.
         existing_revision = revisions_by_first_day.get(imported_revision.revision.effective_from)
         # Entered also when nothing is to be done, because leaving it deletes the copy.
-        async with open_handover(self._folder, imported_revision.file) as pdf:
+        async with open_handover(self._folder, imported_revision.file) as file:
             if existing_revision is None:
-                await self._admin.revise(source, imported_revision.revision, pdf, self._report)
+                await self._admin.revise(
+                    *(source, imported_revision.revision, file, self._report),
+                    imported_revision.extension,
+                )
             elif existing_revision.status == RevisionStatus.FAILED:
                 await self._admin.replace_file(
-                    source, existing_revision.revision_id, pdf, self._report
+                    *(source, existing_revision.revision_id, file, self._report),
+                    imported_revision.extension,
                 )
             else:
                 return False

@@ -13,6 +13,7 @@ from readingroom.bases.policy.admin_models import (
     Links,
     NewPolicy,
     NewRevision,
+    PolicyDeleted,
     PolicyDetail,
     PolicyIndex,
     PolicyPatch,
@@ -27,22 +28,16 @@ from readingroom.bases.policy.admin_models import (
     RevisionSummary,
     SideEffects,
 )
-from readingroom.bases.policy.ingest.ingestion import MAX_FILE_BYTES
+from readingroom.bases.policy.ingest.files import check_revision_file
 from readingroom.bases.policy.models import IngestedRevision
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, PolicyCategory, Revision
 from readingroom.bases.policy.registry.resolver import Resolution
 from readingroom.bases.policy.service import PolicyService
-from readingroom.core.errors import FileTooLarge
 from readingroom.core.progress import ReportProgress
-from readingroom.ingest.errors import FileNotFound, UnsupportedFileType
+from readingroom.ingest.errors import FileNotFound
 from readingroom.ingest.private_copy import open_in_thread
 from readingroom.protocol.rest import API_PREFIX
-
-_PDF_SIGNATURE = b"%PDF-"
-_PDF_SIGNATURE_WITHIN_BYTES = (
-    1024  # bytes; PDF readers accept the mark anywhere in the first kilobyte
-)
 
 
 class PolicyAdmin:
@@ -104,6 +99,18 @@ class PolicyAdmin:
         await self._service.ingestion.update_policy_details(source, values)
         return await self.get_policy(source)
 
+    async def delete_policy(self, source: str) -> PolicyDeleted:
+        """Delete a policy with all its revisions, their chunks and their files.
+
+        Raises:
+            PolicyNotFound: there is no such policy.
+            RevisionBusy: one of its revisions is being ingested.
+        """
+        revision_count, chunk_count = await self._service.ingestion.delete_policy(source)
+        return PolicyDeleted(
+            source=source, revisions_removed=revision_count, chunks_removed=chunk_count
+        )
+
     async def list_effective(self, day: date) -> EffectivePolicies:
         """Return what was in force on a day, and the policies that had no revision for it."""
         effective_policies: list[EffectivePolicy] = []
@@ -133,16 +140,18 @@ class PolicyAdmin:
     # --- revisions ---
 
     async def add_revision(
-        self, source: str, new_revision: NewRevision, spool: Path
+        self, source: str, new_revision: NewRevision, spool: Path, extension: str = ".pdf"
     ) -> RevisionAccepted:
         """Register a revision and queue its file for ingestion in the background.
+
+        `extension` says what the file is, whatever the spool is called.
 
         Raises:
             PolicyNotFound: there is no such policy.
             RevisionOverlap: it shares a day with another revision.
             UnsupportedFileType, FileTooLarge: its file cannot be ingested.
         """
-        revision, closed_revisions = await self._register(source, new_revision, spool)
+        revision, closed_revisions = await self._register(source, new_revision, spool, extension)
         job_id = self._service.jobs.add(revision)
         return RevisionAccepted(
             source=source,
@@ -162,19 +171,29 @@ class PolicyAdmin:
         )
 
     async def revise(
-        self, source: str, new_revision: NewRevision, spool: Path, report: ReportProgress
+        self,
+        source: str,
+        new_revision: NewRevision,
+        spool: Path,
+        report: ReportProgress,
+        extension: str = ".pdf",
     ) -> IngestedRevision:
         """Register a revision and wait until it can be searched; raises as `add_revision`."""
-        revision, _ = await self._register(source, new_revision, spool)
+        revision, _ = await self._register(source, new_revision, spool, extension)
         return await self._ingest(revision, report)
 
     async def replace_file(
-        self, source: str, revision_id: str, spool: Path, report: ReportProgress
+        self,
+        source: str,
+        revision_id: str,
+        spool: Path,
+        report: ReportProgress,
+        extension: str = ".pdf",
     ) -> IngestedRevision:
         """Ingest another file for a revision, and wait until it can be searched."""
-        _check_upload(spool)
+        check_revision_file(spool, extension)
         revision = await self._find_revision(source, revision_id)
-        await self._service.ingestion.replace_file(revision, spool)
+        await self._service.ingestion.replace_file(revision, spool, extension)
         return await self._ingest(revision, report)
 
     async def get_revision(self, source: str, revision_id: str) -> RevisionDetail:
@@ -264,10 +283,10 @@ class PolicyAdmin:
         return await self._service.resolver.resolve_snapshot(self._service.today)
 
     async def _register(
-        self, source: str, new_revision: NewRevision, spool: Path
+        self, source: str, new_revision: NewRevision, spool: Path, extension: str
     ) -> tuple[Revision, list[Revision]]:
         await self._service.registry.get_policy(source)
-        _check_upload(spool)
+        check_revision_file(spool, extension)
         return await self._service.ingestion.create(
             source,
             spool,
@@ -276,12 +295,13 @@ class PolicyAdmin:
             new_revision.effective_to,
             new_revision.notes,
             new_revision.stage,
+            extension,
         )
 
     async def _ingest(self, revision: Revision, report: ReportProgress) -> IngestedRevision:
         file_path = self._service.ingestion.get_file_path(revision.source, revision.revision_id)
         async with open_in_thread(
-            self._service.ingestion.make_own_roots().open(str(file_path))
+            self._service.ingestion.files.make_roots().open(str(file_path))
         ) as private_copy:
             return await self._service.ingestion.ingest(revision, private_copy, report)
 
@@ -300,15 +320,6 @@ def _list_set_values(patch: BaseModel, nullable: Sequence[str]) -> dict[str, Any
         for field_name, value in values.items()
         if value is not None or field_name in nullable
     }
-
-
-def _check_upload(spool: Path) -> None:
-    """Refuse a file that cannot be ingested, before a revision is registered for it."""
-    with spool.open("rb") as file:
-        if _PDF_SIGNATURE not in file.read(_PDF_SIGNATURE_WITHIN_BYTES):
-            raise UnsupportedFileType("The file is not a PDF")
-    if spool.stat().st_size > MAX_FILE_BYTES:
-        raise FileTooLarge(f"The file is larger than {MAX_FILE_BYTES // 2**20} MB")
 
 
 def _summarise_current(resolution_today: Resolution) -> RevisionSummary | None:

@@ -6,10 +6,8 @@ names them and deleted after it has forgotten them. At the next start unfinished
 completed or undone, depending on what the registry says.
 """
 
-import shutil
-import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,8 @@ import anyio.to_thread
 
 from readingroom.bases.policy.admin_models import Progress
 from readingroom.bases.policy.chunks.store import PolicyStore, build_chunks
-from readingroom.bases.policy.errors import RevisionBusy
+from readingroom.bases.policy.ingest.files import RevisionFiles, check_revision_name
+from readingroom.bases.policy.ingest.progress import IngestionProgress
 from readingroom.bases.policy.models import IngestedRevision
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Revision, Stage
@@ -31,14 +30,12 @@ from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors, embed_document
 from readingroom.ingest.errors import NoContent
-from readingroom.ingest.private_copy import PrivateCopy, Roots, open_in_thread
+from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
 from readingroom.storage.changes import StoreChanges
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import RegistryUnavailable
-from readingroom.storage.files import copy_stream, resolve_inside, translate_os_errors
 from readingroom.storage.intents import Intent
 
-MAX_FILE_BYTES = 50 * 1024 * 1024
 # Of so many other revisions vectors are taken over where the text is the same.
 _REUSED_REVISIONS = 2
 
@@ -53,12 +50,12 @@ class Ingestion:
         store: PolicyStore,
         context: IngestContext,
     ) -> None:
-        self._folder = folder
+        self.files = RevisionFiles(folder)
         self._registry = registry
         self._store = store
         self._context = context
         self._changes = StoreChanges(folder / "intents.db", context.on_step)
-        self._progress_by_revision: dict[str, Progress] = {}
+        self._progress = IngestionProgress()
 
     # --- changes ---
 
@@ -71,6 +68,7 @@ class Ingestion:
         last_day: date | None,
         notes: str | None,
         stage: Stage | None = None,
+        extension: str = ".pdf",
     ) -> tuple[Revision, list[Revision]]:
         """Register a revision with its file.
 
@@ -95,11 +93,15 @@ class Ingestion:
             revision_id = timeline.choose_revision_id(
                 source, first_day, [revision.revision_id for revision in remaining]
             )
-            file_path = str(self.get_file_path(source, revision_id))
-            names = {"revision_id": revision_id, "file_path": file_path}
+            file_path = self.get_file_path(source, revision_id).with_suffix(extension)
+            names = {"revision_id": revision_id, "file_path": str(file_path)}
             new_revision = draft.model_copy(update=names)
-            created_at = new_revision.created_at.isoformat()
-            body = {"revision_id": revision_id, "file": str(spool), "created_at": created_at}
+            body = {
+                "revision_id": revision_id,
+                "file": str(spool),
+                "extension": extension,
+                "created_at": new_revision.created_at.isoformat(),
+            }
             async with self._replace_failed("create", source, failed_ids, **body):
                 # The registry first: until then a failed revision of the same id has its file.
                 changed_revisions = await self._registry.replace_revisions(
@@ -110,19 +112,18 @@ class Ingestion:
                     ),
                 )
                 self._changes.on_step("create:registry")
-                await self._keep_new_file(spool, new_revision)
+                await self._keep_new_file(spool, new_revision, extension)
                 self._changes.on_step("create:file")
         return new_revision, [
             revision for revision in changed_revisions if revision.closed_by == revision_id
         ]
 
-    async def _keep_new_file(self, spool: Path, revision: Revision) -> None:
-        source, revision_id = revision.source, revision.revision_id
+    async def _keep_new_file(self, spool: Path, revision: Revision, extension: str) -> None:
         try:
-            await anyio.to_thread.run_sync(self._move_into_place, spool, source, revision_id)
+            await self._move_into_place(spool, revision.source, revision.revision_id, extension)
         # A full disk: a registered revision without a file could never be ingested.
         except KnowledgeError:
-            await self._registry.delete_revision(source, revision_id)
+            await self._registry.delete_revision(revision.source, revision.revision_id)
             raise
 
     async def ingest(
@@ -134,7 +135,7 @@ class Ingestion:
             RevisionBusy: the revision is being ingested already.
             NoContent: no text was found in the file; the revision is marked as failed.
         """
-        with self._mark_busy(revision.revision_id):
+        with self._progress.mark_busy(revision.revision_id):
             try:
                 # Reading takes minutes, so it runs outside of the lock; other revisions change
                 # meanwhile.
@@ -145,12 +146,10 @@ class Ingestion:
             async with self._changes.begin_change(revision.source):
                 return await self._store_revision(revision, document, vectors, private_copy)
 
-    async def replace_file(self, revision: Revision, spool: Path) -> None:
+    async def replace_file(self, revision: Revision, spool: Path, extension: str) -> None:
         """Replace a revision's file; the new one is read when the revision is next ingested."""
         async with self._changes.begin_change(revision.source):
-            await anyio.to_thread.run_sync(
-                self._move_into_place, spool, revision.source, revision.revision_id
-            )
+            await self._move_into_place(spool, revision.source, revision.revision_id, extension)
 
     async def remove_chunks(self, source: str, revision_id: str) -> int:
         """Delete a revision's chunks; returns how many there were.
@@ -175,10 +174,7 @@ class Ingestion:
             RevisionBusy: it is being ingested.
             SoleRevision: it is the only active one of its policy.
         """
-        if revision_id in self._progress_by_revision:
-            raise RevisionBusy(
-                f"{revision_id} is being ingested; wait until that has ended, then delete it"
-            )
+        self._progress.refuse_busy([revision_id])
         async with self._changes.begin_change(source):
             chunk_ids = await self._store.get_chunk_ids(source, revision_id)
             async with self._changes.record_intent(
@@ -194,6 +190,34 @@ class Ingestion:
                 await self._update_metadata(source)
                 self._changes.on_step("delete:dates")
         return len(chunk_ids)
+
+    async def delete_policy(self, source: str) -> tuple[int, int]:
+        """Delete a policy whole; return how many revisions and chunks it had.
+
+        Raises:
+            PolicyNotFound: there is no such policy.
+            RevisionBusy: one of its revisions is being ingested.
+        """
+        async with self._changes.begin_change(source):
+            revisions = await self._registry.get_revisions(source)
+            revision_ids = [revision.revision_id for revision in revisions]
+            self._progress.refuse_busy(revision_ids)
+            chunk_count = sum(revision.chunk_count for revision in revisions)
+            async with self._changes.record_intent(
+                "delete_policy", source=source, revision_ids=revision_ids
+            ):
+                await self._registry.delete_policy(source)
+                self._changes.on_step("delete_policy:registry")
+                await self._clean_up_policy(source, revision_ids)
+        return len(revision_ids), chunk_count
+
+    async def _clean_up_policy(self, source: str, revision_ids: Sequence[str]) -> None:
+        """Delete the chunks and files of a policy that is not registered any more."""
+        for revision_id in revision_ids:
+            await self._store.delete(await self._store.get_chunk_ids(source, revision_id))
+        self._changes.on_step("delete_policy:chunks")
+        await anyio.to_thread.run_sync(self.files.delete_policy_folder, source)
+        self._changes.on_step("delete_policy:files")
 
     async def amend(self, source: str, revision_id: str, values: dict[str, Any]) -> None:
         """Change a revision's dates or label, in the registry and on its chunks."""
@@ -221,7 +245,7 @@ class Ingestion:
         """Enclose a change that takes failed revisions away; raises `RevisionBusy`."""
         with ExitStack() as busy_marks:
             for failed_id in failed_ids:
-                busy_marks.enter_context(self._mark_busy(failed_id))
+                busy_marks.enter_context(self._progress.mark_busy(failed_id))
             body |= {"source": source, "replaced_ids": failed_ids}
             async with self._changes.record_intent(kind, **body):
                 yield
@@ -273,20 +297,16 @@ class Ingestion:
 
     def get_progress(self, revision_id: str) -> Progress | None:
         """Return how far an ingestion that is running now has come, else None."""
-        return self._progress_by_revision.get(revision_id)
+        return self._progress.get(revision_id)
 
     def get_file_path(self, source: str, revision_id: str) -> Path:
         """Return the path of our copy of a revision's file."""
-        return resolve_inside(self._folder, source, revision_id, "document.pdf")
+        return self.files.get_path(source, revision_id)
 
     @property
     def uploads_folder(self) -> Path:
         """The folder for files that are being received or ingested."""
-        return self._folder / "uploads"
-
-    def make_own_roots(self) -> Roots:
-        """Return the roots from which our own copies may be opened."""
-        return Roots("the policy folder", (self._folder,), MAX_FILE_BYTES, self.uploads_folder)
+        return self.files.uploads_folder
 
     # --- recovery ---
 
@@ -321,6 +341,8 @@ class Ingestion:
             case "delete" if revision_id not in revisions:
                 await self._clean_up_deleted(source, [revision_id])
                 await self._update_metadata(source)
+            case "delete_policy" if not await self._registry.has_policy(source):
+                await self._clean_up_policy(source, intent.body["revision_ids"])
             case "ingest" if revision_id in revisions:
                 await self._resume_ingest(revisions[revision_id], Path(intent.body["file"]), report)
             case "amend":
@@ -334,7 +356,8 @@ class Ingestion:
         if revision and revision.created_at.isoformat() == body.get("created_at"):
             spool = Path(body["file"])
             if await anyio.Path(spool).exists():
-                await anyio.to_thread.run_sync(self._move_into_place, spool, source, revision_id)
+                extension = body.get("extension", ".pdf")  # older ones knew no other
+                await self._move_into_place(spool, source, revision_id, extension)
         await self._clean_up_deleted(source, [revision_id, *body.get("replaced_ids", ())])
 
     async def _resume_ingest(self, revision: Revision, spool: Path, report: ReportProgress) -> None:
@@ -342,7 +365,7 @@ class Ingestion:
         final_path = self.get_file_path(revision.source, revision.revision_id)
         # The crash came before or after the rename; one of the two has the bytes.
         source_file = spool if await anyio.Path(spool).exists() else final_path
-        async with open_in_thread(self.make_own_roots().open(str(source_file))) as private_copy:
+        async with open_in_thread(self.files.make_roots().open(str(source_file))) as private_copy:
             await self.ingest(revision, private_copy, report)
 
     # --- steps of an ingestion ---
@@ -351,10 +374,13 @@ class Ingestion:
         self, revision: Revision, private_copy: PrivateCopy, report: ReportProgress
     ) -> tuple[Document, Vectors]:
         async def report_reading(done: float, total: float | None, message: str | None) -> None:
-            self._set_progress(revision, "extracting", 40 * done / total if total else 0, 0)
+            self._progress.set(
+                revision.revision_id, "extracting", 40 * done / total if total else 0, 0
+            )
             await report(done, total, message)
 
-        self._set_progress(revision, "extracting", 0, 0)
+        self._progress.set(revision.revision_id, "extracting", 0, 0)
+        check_revision_name(private_copy.file_name)
         document = await self._context.pipeline.read(
             private_copy, report_reading, find_sections=True
         )
@@ -366,8 +392,11 @@ class Ingestion:
         self, revision: Revision, document: Document, report: ReportProgress
     ) -> Vectors:
         async def report_embedding(done: float, total: float | None, message: str | None) -> None:
-            self._set_progress(
-                revision, "embedding", 40 + 55 * done / total if total else 40, int(done)
+            self._progress.set(
+                revision.revision_id,
+                "embedding",
+                40 + 55 * done / total if total else 40,
+                int(done),
             )
             await report(done, total, message)
 
@@ -398,15 +427,15 @@ class Ingestion:
         last_day = timeline.get_last_day(current_revision, revisions)
         chunks = build_chunks(document, vectors, policy, current_revision, last_day)
         # Percentages are shares of the usual time: reading 40, embedding 55, storing the rest.
-        self._set_progress(revision, "storing", 95, len(chunks))
+        self._progress.set(revision_id, "storing", 95, len(chunks))
         # The caller's own file may be gone or changed by the time a recovery needs it.
-        spool = await anyio.to_thread.run_sync(self._copy_to_spool, private_copy)
+        spool = await anyio.to_thread.run_sync(self.files.copy_to_spool, private_copy)
         async with self._changes.record_intent(
             "ingest", source=source, revision_id=revision_id, file=str(spool)
         ):
             self._changes.on_step("ingest:intent")
             await self._replace_chunks(revision, chunks)
-            await anyio.to_thread.run_sync(self._move_into_place, spool, source, revision_id)
+            await self._move_into_place(spool, source, revision_id, spool.suffix)
             self._changes.on_step("ingest:file")
             values = {
                 "chunk_count": len(chunks),
@@ -419,7 +448,7 @@ class Ingestion:
                 source, lambda before: timeline.activate_revision(before, revision_id, values)
             )
             # It is found by searches from now on, whatever the remaining steps take.
-            self._set_progress(revision, "complete", 100, len(chunks))
+            self._progress.set(revision_id, "complete", 100, len(chunks))
             self._changes.on_step("ingest:registry")
             await self._update_metadata(source)
             self._changes.on_step("ingest:dates")
@@ -452,49 +481,19 @@ class Ingestion:
         """Return a context in which no change runs, for a backup of all stores."""
         return self._changes.pause()
 
-    # --- progress ---
-
-    @contextmanager
-    def _mark_busy(self, revision_id: str) -> Iterator[None]:
-        if revision_id in self._progress_by_revision:
-            raise RevisionBusy(f"{revision_id} is being ingested already; wait until it is active")
-        self._progress_by_revision[revision_id] = Progress(
-            phase="queued", percent_complete=0, chunks_processed=0
-        )
-        try:
-            yield
-        finally:
-            del self._progress_by_revision[revision_id]
-
-    def _set_progress(
-        self, revision: Revision, phase: str, percent: float, chunk_count: int
-    ) -> None:
-        self._progress_by_revision[revision.revision_id] = Progress(
-            phase=phase, percent_complete=int(percent), chunks_processed=chunk_count
-        )
-
     # --- files ---
 
-    def _copy_to_spool(self, private_copy: PrivateCopy) -> Path:
-        """Copy what is being ingested, for the recovery after a crash; returns the copy."""
-        spool = self.uploads_folder / f"{uuid.uuid4().hex}.pdf"
-        copy_stream(private_copy.file, spool)
-        return spool
-
-    def _move_into_place(self, spool: Path, source: str, revision_id: str) -> None:
-        final_path = self.get_file_path(source, revision_id)
-        with translate_os_errors("The file cannot be kept"):
-            final_path.parent.mkdir(parents=True, exist_ok=True)
-            # A rename in one file system is atomic: a reader sees the old file or the new one.
-            spool.replace(final_path)
+    async def _move_into_place(
+        self, spool: Path, source: str, revision_id: str, extension: str
+    ) -> None:
+        await anyio.to_thread.run_sync(
+            self.files.move_into_place, spool, source, revision_id, extension
+        )
 
     async def _delete_file(self, source: str, revision_id: str) -> None:
-        revision_folder = self.get_file_path(source, revision_id).parent
-        await anyio.to_thread.run_sync(lambda: shutil.rmtree(revision_folder, ignore_errors=True))
+        await anyio.to_thread.run_sync(self.files.delete, source, revision_id)
 
     async def _sweep_uploads(self) -> None:
         """Delete what no intent names: interrupted uploads left it."""
-        needed_files = {intent.body.get("file") for intent in await self.list_unfinished()}
-        for path in self.uploads_folder.glob("*.pdf"):
-            if str(path) not in needed_files:
-                path.unlink(missing_ok=True)
+        needed_files = {intent.body.get("file", "") for intent in await self.list_unfinished()}
+        await anyio.to_thread.run_sync(self.files.sweep_uploads, needed_files)

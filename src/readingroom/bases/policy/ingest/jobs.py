@@ -85,7 +85,9 @@ class Jobs:
 
     async def _ingest(self, revision: Revision) -> None:
         file = self._ingestion.get_file_path(revision.source, revision.revision_id)
-        async with open_in_thread(self._ingestion.make_own_roots().open(str(file))) as private_copy:
+        async with open_in_thread(
+            self._ingestion.files.make_roots().open(str(file))
+        ) as private_copy:
             await self._ingestion.ingest(revision, private_copy, no_progress)
 
     async def _mark_failed(self, revision: Revision, error: Exception) -> None:

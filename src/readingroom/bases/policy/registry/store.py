@@ -139,6 +139,11 @@ class PolicyRegistry:
                 raise await self._make_not_found_error(source)
         return _from_hash(Policy, values)
 
+    async def has_policy(self, source: str) -> bool:
+        """Return whether there is such a policy."""
+        async with self._translate_errors():
+            return bool(await self._client.exists(_make_policy_key(source)))
+
     async def get_revisions(self, source: str) -> Timeline:
         """Return the revisions of one policy, newest first; none for an unknown policy."""
         return (await self.get_timelines([source]))[source]
@@ -199,6 +204,27 @@ class PolicyRegistry:
         return await self.replace_revisions(
             source, lambda before: (timeline.delete_revision(before, revision_id), [revision_id])
         )
+
+    async def delete_policy(self, source: str) -> Timeline:
+        """Delete a policy with all its revisions, in one transaction; return those there were.
+
+        Raises:
+            PolicyNotFound: there is no such policy.
+        """
+        async with self._translate_errors(), self._client.pipeline() as pipe:
+            while True:
+                try:
+                    revisions = await self._read_and_watch(pipe, source)
+                    pipe.multi()
+                    for revision in revisions:
+                        pipe.delete(_make_revision_key(source, revision.revision_id))
+                    pipe.delete(_make_policy_key(source), _make_revisions_key(source))
+                    pipe.srem(_ALL_POLICIES_KEY, source)
+                    pipe.incr(_GENERATION_KEY)
+                    await pipe.execute()
+                    return revisions
+                except WatchError:
+                    await pipe.reset()
 
     async def _read_and_watch(self, pipe: Any, source: str) -> Timeline:
         """Return the revisions; a write to any of them makes the transaction fail."""

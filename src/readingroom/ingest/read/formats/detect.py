@@ -64,6 +64,11 @@ _PLAIN_FORMATS: tuple[Format, ...] = ("csv", "html", "markdown", "text", "eml")
 _MACRO_EXTENSIONS = (".docm", ".dotm", ".xlsm", ".xltm", ".pptm")
 
 
+def get_named_format(extension: str) -> Format | None:
+    """Return the format that files with an extension have; None for one that is not read."""
+    return _FORMAT_BY_EXTENSION.get(extension)
+
+
 def check_file_name(file_name: str, extensions: tuple[str, ...] = EXTENSIONS) -> None:
     """Raise a `Refusal` for a name whose extension is not among the supported ones."""
     extension = PurePath(file_name).suffix.lower()
