@@ -181,15 +181,15 @@ async def test_files_are_sent_read_and_shown_with_the_outcome_of_each(
 @requirement("room:jobs")
 def test_files_that_a_killed_server_had_taken_are_read_by_the_next(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    folder = data / "documents" / "queued" / "abc"
-    folder.mkdir(parents=True)
-    (folder / "0").write_bytes(paper("Bicycles are parked under cover."))
     jobs = JobStore(data)
+    folder = jobs.make_folder("documents.upload")
+    (folder / "0").write_bytes(paper("Bicycles are parked under cover."))
     files = [{"name": "Statement.pdf", "stored_as": "0"}]
     job = jobs.add(
         "documents.upload",
         "1 file",
         {"application_ref": REFERENCE, "folder": str(folder), "files": files},
+        folder=folder,
     )
     jobs.claim(["documents.upload"], "a process that was killed")
     with serving("documents", data=data):

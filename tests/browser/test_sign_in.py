@@ -60,7 +60,8 @@ async def test_a_citation_leads_to_sign_in_and_from_there_to_its_passage(
         await watched.page.wait_for_url(f"**{CITATION}")
         assert "under cover" in await watched.page.locator(".passage").inner_text()
         cookies = await watched.page.context.cookies()
-        (cookie,) = [cookie for cookie in cookies if cookie.get("name") == "rr"]
+        port = keyed_room.url.rpartition(":")[2]
+        (cookie,) = [cookie for cookie in cookies if cookie.get("name") == f"rr-{port}"]
         assert (cookie.get("sameSite"), cookie.get("httpOnly")) == ("Lax", True)
         # From a page of another site, as a chat is one.
         await watched.page.goto("about:blank")
@@ -119,6 +120,24 @@ def test_a_revoked_key_ends_its_sessions_at_the_next_request(keyed_room: Served)
         assert page.status_code == 200 and "ann, reader" in page.text
         keys.revoke("ann")
         assert client.get(CITATION).status_code == 303
+
+
+@requirement("room:sign-in")
+def test_servers_on_two_ports_have_sessions_of_their_own(
+    keyed_room: Served, tmp_path: Path
+) -> None:
+    other_data = tmp_path / "data"
+    other_key = KeyRing(other_data).add("ann")
+    with (
+        serving("text", data=other_data) as other,
+        sign_in(keyed_room, "sesame-sesame-sesame") as client,
+    ):
+        form = {"key": other_key, "next": "/"}
+        # The same browser: cookies do not distinguish ports.
+        answer = client.post(f"{other.url}/sign-in", data=form, headers={"Origin": other.url})
+        assert answer.status_code == 303
+        assert client.get(f"{other.url}/connect").status_code == 200
+        assert client.get(CITATION).status_code == 200
 
 
 @requirement("room:sign-in")

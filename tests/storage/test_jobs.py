@@ -1,13 +1,17 @@
 """Jobs outlive the request and the process that began them."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from readingroom.storage.errors import JobNotFound
+from readingroom.core.caller import current_caller
+from readingroom.storage.database import connect
+from readingroom.storage.errors import JobNotFound, TooManyJobs
+from readingroom.storage.jobs import store
 from readingroom.storage.jobs.runner import JobRunner, ReportPercent
 from readingroom.storage.jobs.store import MAX_ATTEMPTS, SILENT_SECONDS, BackgroundJob, JobStore
 from tests.requirements import requirement
@@ -71,7 +75,9 @@ async def run_until(
 ) -> BackgroundJob:
     """Run jobs until this one has come so far."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(JobRunner(jobs, handlers).run)
+        runner = JobRunner(jobs, handlers)
+        await runner.take_over()
+        tasks.start_soon(runner.run)
         with anyio.fail_after(300):
             while jobs.get(job.id).state != state:  # noqa: ASYNC110 (another process may write)
                 await anyio.sleep(0.01)
@@ -130,3 +136,114 @@ async def test_a_job_that_fails_says_why_and_the_next_one_is_done(tmp_path: Path
         "failed",
         "There is nothing to count",
     )
+
+
+# --- turns, bounds and files ---
+
+
+def add_with_file(jobs: JobStore, caller: str, size: int = 1) -> BackgroundJob:
+    folder = jobs.make_folder("toy.count")
+    (folder / "0").write_bytes(b"x" * size)
+    return jobs.add("toy.count", "Count", {"folder": str(folder)}, caller, folder)
+
+
+@requirement("room:jobs")
+def test_callers_take_turns_and_have_one_job_done_at_a_time(tmp_path: Path) -> None:
+    clock = Clock()
+    jobs = JobStore(tmp_path, clock)
+    names = {}
+    for name in ("ann 1", "ann 2", "ann 3", "ben 1", "ben 2", "cat 1"):
+        clock.seconds += 1
+        names[jobs.add("toy.count", name, {}, f"key:{name[:3]}").id] = name
+    done = []
+    while first := jobs.claim(KINDS, "worker"):
+        clock.seconds += 1
+        second = jobs.claim(KINDS, "worker")
+        if second:
+            assert second.caller != first.caller
+        for job in filter(None, (first, second)):
+            clock.seconds += 1
+            jobs.finish(job.id, "worker", {})
+            done.append(names[job.id])
+    assert done == ["ann 1", "ben 1", "cat 1", "ann 2", "ben 2", "ann 3"]
+
+
+@requirement("room:jobs")
+async def test_a_job_that_never_ends_keeps_no_other_caller_waiting(tmp_path: Path) -> None:
+    jobs = JobStore(tmp_path)
+    for _ in range(5):
+        jobs.add("toy.count", "Hang", {"hang": True}, "key:ann")
+    last = jobs.add("toy.count", "Count", {}, "key:ben")
+
+    async def count(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
+        if question.get("hang"):
+            await anyio.sleep_forever()
+        return {"caller": current_caller.get()}
+
+    done = await run_until(jobs, last, "done", {"toy.count": count})
+    assert done.outcome == {"caller": "key:ben"}
+
+
+@requirement("room:jobs")
+def test_what_waits_is_bounded_for_each_caller_and_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = JobStore(tmp_path)
+    for _ in range(store.MAX_WAITING_JOBS):
+        add_with_file(jobs, "key:ann")
+    with pytest.raises(TooManyJobs):
+        add_with_file(jobs, "key:ann")
+    add_with_file(jobs, "key:ben")
+    monkeypatch.setattr(store, "MAX_WAITING_BYTES", 1000)
+    add_with_file(jobs, "key:ben", 900)
+    with pytest.raises(TooManyJobs):
+        add_with_file(jobs, "key:ben", 100)
+    monkeypatch.setattr(store, "MAX_WAITING_JOBS_OF_ALL", store.MAX_WAITING_JOBS + 2)
+    with pytest.raises(TooManyJobs):
+        add_with_file(jobs, "key:cat")
+    monkeypatch.setattr(store, "MAX_WAITING_JOBS_OF_ALL", 1000)
+    monkeypatch.setattr(store, "MIN_FREE_BYTES", 2**80)
+    with pytest.raises(TooManyJobs):
+        add_with_file(jobs, "key:cat")
+    jobs.add("toy.count", "Without files", {}, "key:cat")
+    # Whatever was refused left nothing behind.
+    assert len(list((tmp_path / "queued" / "toy.count").iterdir())) == store.MAX_WAITING_JOBS + 2
+
+
+@requirement("room:jobs")
+def test_the_files_of_a_job_go_when_it_ends_however_it_ends(tmp_path: Path) -> None:
+    clock = Clock()
+    jobs = JobStore(tmp_path, clock)
+    finished, failed = add_with_file(jobs, "key:ann"), add_with_file(jobs, "key:ben")
+    hopeless = add_with_file(jobs, "key:cat")
+    for _ in KINDS * 3:
+        jobs.claim(KINDS, "worker")
+    assert jobs.finish(finished.id, "worker", {}) and jobs.fail(failed.id, "worker", "No")
+    assert [folder.name for folder in (tmp_path / "queued").glob("*/*")] == [hopeless.id]
+    for _ in range(MAX_ATTEMPTS):
+        clock.seconds += SILENT_SECONDS + 1
+        jobs.claim(KINDS, "worker")
+    assert jobs.get(hopeless.id).state == "failed"
+    assert list((tmp_path / "queued").glob("*/*")) == []
+
+
+@requirement("room:jobs")
+def test_files_that_no_job_names_are_deleted_at_the_start(tmp_path: Path) -> None:
+    jobs = JobStore(tmp_path)
+    kept = add_with_file(jobs, "key:ann")
+    jobs.make_folder("toy.count")  # a process was killed before it queued the job
+    of_others = jobs.make_folder("other.kind")
+    jobs.take_over(KINDS)
+    left = {folder.name for folder in (tmp_path / "queued").glob("*/*")}
+    assert left == {kept.id, of_others.name}
+
+
+@requirement("room:jobs")
+def test_jobs_of_a_table_without_callers_are_done(tmp_path: Path) -> None:
+    jobs = JobStore(tmp_path)
+    jobs.add("toy.count", "Count", {})
+    with closing(connect(tmp_path / store.JOBS_FILE)) as db:
+        db.execute("ALTER TABLE jobs DROP COLUMN caller")
+        db.execute("ALTER TABLE jobs DROP COLUMN file_bytes")
+    claimed = JobStore(tmp_path).claim(KINDS, "ann")
+    assert claimed is not None and claimed.caller == ""

@@ -64,6 +64,13 @@ class JobNotFound(KnowledgeError):
     http_status = 404
 
 
+class TooManyJobs(KnowledgeError):
+    """Too much waits already, of this caller or of all; send it again when some of it is done."""
+
+    code = "too_many_jobs"
+    http_status = 429
+
+
 class StorageFailed(KnowledgeError):
     """A file of the data directory cannot be read or written: permissions, a full disk, damage."""
 

@@ -12,6 +12,7 @@ from starlette.types import Scope
 
 from readingroom.protocol.pages import Role, Visitor
 from readingroom.server.auth.bearer import OPERATOR_SCOPE, WRITE_SCOPE, KeyAuth
+from readingroom.server.auth.this_machine import is_direct_and_local
 from readingroom.server.errors import ForbiddenOrigin, FormExpired, Unauthorized
 from readingroom.server.http.addresses import is_loopback, resolve_address
 from readingroom.server.settings import ServerSettings
@@ -24,9 +25,10 @@ from readingroom.storage.browser_sessions import (
 TOKEN_FIELD = "form_token"
 """The hidden field of every form that changes something."""
 _SECURE_COOKIE = "__Host-rr"
-_LOOPBACK_COOKIE = "rr"
-"""On loopback without TLS, where some browsers refuse a cookie that is marked as secure."""
-_FORWARDED_HEADERS = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
+_LOOPBACK_COOKIE = "rr-{port}"
+"""On loopback without TLS, where some browsers refuse a cookie that is marked as secure. All ports
+of a host share their cookies, so the name says whose it is.
+"""
 _SESSION_STATE = "browser_session"
 
 
@@ -56,18 +58,9 @@ class Browsers:
             return Visitor(user.username, self._limit_role(_find_role(user)))
         if self._key_auth.is_required:
             return None
-        if self.is_this_machine(scope):
+        if is_direct_and_local(scope, self._settings):
             return Visitor("this machine", self._limit_role("operator"))
         return Visitor("everybody", "reader")
-
-    def is_this_machine(self, scope: Scope) -> bool:
-        """Whether only somebody on this machine can be asking: no proxy, no other address."""
-        headers = {name for name, _ in scope["headers"]}
-        return (
-            is_loopback(self._settings.host)
-            and not self._settings.public_url
-            and not headers.intersection(_FORWARDED_HEADERS)
-        )
 
     def sign_in(self, key: str) -> BrowserSession:
         """Return a new session for the holder of a key. Raise Unauthorized for a wrong key."""
@@ -144,10 +137,12 @@ class Browsers:
         return cookies.get(self._choose_cookie(scope))
 
     def _choose_cookie(self, scope: Scope) -> str:
-        host = Request(scope).url.hostname or ""
-        is_plain_loopback = scope["scheme"] == "http" and is_loopback(host)
+        address = Request(scope).url
+        is_plain_loopback = scope["scheme"] == "http" and is_loopback(address.hostname or "")
         is_behind_tls = (self._settings.public_url or "").startswith("https")
-        return _LOOPBACK_COOKIE if is_plain_loopback and not is_behind_tls else _SECURE_COOKIE
+        if is_plain_loopback and not is_behind_tls:
+            return _LOOPBACK_COOKIE.format(port=address.port or 80)
+        return _SECURE_COOKIE
 
     def _limit_role(self, role: Role) -> Role:
         return "reader" if self._settings.read_only else role

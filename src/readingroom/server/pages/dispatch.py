@@ -1,13 +1,12 @@
 """Answers the pages of the bases and of the server: who may open them, their forms, their files."""
 
 import contextlib
-import secrets
+import itertools
 from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio.to_thread
 from pydantic import BaseModel, TypeAdapter
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from readingroom.core.progress import no_progress
+from readingroom.ingest.read.scratch import ScratchFolders
 from readingroom.protocol.pages import (
     BasePage,
     PagePicture,
@@ -57,14 +57,19 @@ def make_page_routes(
     server.
     """
     allowed_pages = [page for page in pages if not (settings.read_only and page.method == "POST")]
+    spools = ScratchFolders(settings.data / _SPOOL_FOLDER)
     return [
-        Route(page.path, partial(_answer, page, frame, settings), methods=[page.method])
+        Route(page.path, partial(_answer, page, frame, settings, spools), methods=[page.method])
         for page in allowed_pages
     ]
 
 
 async def _answer(
-    page: BasePage, frame: PageFrame, settings: ServerSettings, request: Request
+    page: BasePage,
+    frame: PageFrame,
+    settings: ServerSettings,
+    spools: ScratchFolders,
+    request: Request,
 ) -> Response:
     request.scope["state"][ROUTE_STATE] = page.path
     visitor = frame.browsers.identify_visitor(request.scope)
@@ -72,7 +77,7 @@ async def _answer(
         raise Unauthorized("Sign in to open this page")
     if not visitor.may_act_as(page.role):
         raise RoleRequired(f"This takes a key of an {page.role}; yours is of a {visitor.role}")
-    async with _receive(page, frame, settings, request) as (fields, files):
+    async with _receive(page, frame, settings, spools, request) as (fields, files):
         answer = await page.render(
             PageRequest(
                 parameters={**request.query_params, **fields, **request.path_params},
@@ -97,7 +102,11 @@ async def _answer(
 
 @contextlib.asynccontextmanager
 async def _receive(
-    page: BasePage, frame: PageFrame, settings: ServerSettings, request: Request
+    page: BasePage,
+    frame: PageFrame,
+    settings: ServerSettings,
+    spools: ScratchFolders,
+    request: Request,
 ) -> AsyncIterator[tuple[dict[str, str], Sequence[SentFile]]]:
     """Yield the fields and the files of a form; files that nobody has moved are deleted after."""
     if page.method == "GET":
@@ -105,22 +114,16 @@ async def _receive(
         return
     # Before the body is read: who may not send it sends it in vain.
     frame.browsers.check_same_origin(request.scope)
-    folder = settings.data / _SPOOL_FOLDER
-    max_bytes = page.max_upload_bytes or 0
-    make_path = partial(_make_spool_path, folder)
-    form = await receive_form(request, make_path, max_bytes, settings.max_body_bytes)
-    files = [SentFile(name, path) for name, path in form.files]
-    try:
+    async with spools.make_folder() as spool_folder:
+        numbers = itertools.count()
+        form = await receive_form(
+            request,
+            lambda: Path(spool_folder) / str(next(numbers)),
+            page.max_upload_bytes or 0,
+            settings.max_body_bytes,
+        )
         frame.browsers.check_form(request.scope, form.fields)
-        yield form.fields, files
-    finally:
-        for file in files:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(partial(file.path.unlink, missing_ok=True))
-
-
-def _make_spool_path(folder: Path) -> Path:
-    return folder / f"page-{secrets.token_hex(16)}"
+        yield form.fields, [SentFile(name, path) for name, path in form.files]
 
 
 def _respond_json(page: RenderedPage, is_sample: bool) -> Response:

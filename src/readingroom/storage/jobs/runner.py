@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
 from readingroom.storage.errors import StorageFailed
 from readingroom.storage.jobs.store import SILENT_SECONDS, BackgroundJob, JobStore
@@ -22,33 +23,64 @@ the outcome. It is called again, with the same question, when it was interrupted
 """
 _LOOK_SECONDS = 1.0
 """How often the table is looked at: another process may have queued a job."""
+_MAX_RUNNING_JOBS = 8
+"""Jobs that are done at once, each of another caller. What they cost is shared out elsewhere: the
+processes that read files and the embedding model have seats of their own.
+"""
 
 
 class JobRunner:
-    """Does the jobs of the kinds that it has handlers for, one at a time."""
+    """Does the jobs of the kinds that it has handlers for, one at a time for each caller."""
 
     def __init__(self, store: JobStore, handlers: Mapping[str, JobHandler]) -> None:
         self._store = store
         self._handlers = handlers
         self._worker = secrets.token_hex(8)
+        self._running_count = 0
+        self._has_changed = anyio.Event()
+
+    async def take_over(self) -> None:
+        """Become the one who does these jobs; call it before the first form can be sent."""
+        try:
+            await _run_in_thread(self._store.take_over, tuple(self._handlers))
+        except StorageFailed as error:
+            logger.warning("Jobs wait: %s", error.message)
 
     async def run(self) -> None:
         """Do jobs until this is cancelled. What is then unfinished is begun again by the next."""
         if not self._handlers:
             return
+        async with anyio.create_task_group() as tasks:
+            while True:
+                while job := await self._claim():
+                    self._running_count += 1
+                    tasks.start_soon(self._do, job)
+                self._has_changed = anyio.Event()
+                with anyio.move_on_after(_LOOK_SECONDS):
+                    await self._has_changed.wait()
+
+    async def _claim(self) -> BackgroundJob | None:
+        if self._running_count >= _MAX_RUNNING_JOBS:
+            return None
         kinds = tuple(self._handlers)
-        await _run_in_thread(self._store.release_all, kinds)
-        while True:
-            try:
-                job = await _run_in_thread(self._store.claim, kinds, self._worker)
-                if job is not None:
-                    await self._do(job)
-                    continue
-            except StorageFailed as error:
-                logger.warning("Jobs wait: %s", error.message)
-            await anyio.sleep(_LOOK_SECONDS)
+        try:
+            job: BackgroundJob | None = await _run_in_thread(self._store.claim, kinds, self._worker)
+        except StorageFailed as error:
+            logger.warning("Jobs wait: %s", error.message)
+            return None
+        return job
 
     async def _do(self, job: BackgroundJob) -> None:
+        current_caller.set(job.caller)  # whose seats this takes
+        try:
+            await self._run_handler(job)
+        except StorageFailed as error:  # the next worker begins the job again
+            logger.warning("The outcome of a job cannot be kept: %s", error.message)
+        finally:
+            self._running_count -= 1
+            self._has_changed.set()
+
+    async def _run_handler(self, job: BackgroundJob) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._beat, job)
             try:

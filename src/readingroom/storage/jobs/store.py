@@ -3,10 +3,14 @@
 A worker claims a job, says from time to time that it is alive and how far it has come, and writes
 the outcome. A job whose worker has fallen silent is claimed again by the next one. All times come
 from one clock, that of the machine, which processes on it share.
+
+A job may have a folder of files, which is deleted when it has ended. Callers take turns, and what
+may wait is bounded for each of them and for all together.
 """
 
 import json
 import secrets
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +18,7 @@ from typing import Any, Literal
 
 from readingroom.core import clock
 from readingroom.storage.database import ConnectionPool, Database, DatabaseError, Row, connect
-from readingroom.storage.errors import JobNotFound, StorageFailed, describe_cause
+from readingroom.storage.errors import JobNotFound, StorageFailed, TooManyJobs, describe_cause
 
 JOBS_FILE = "jobs.db"
 SILENT_SECONDS = 60.0
@@ -23,6 +27,14 @@ MAX_ATTEMPTS = 3
 """How often a job is begun: one that ends its worker each time would never let it live."""
 _KEPT_JOBS = 500
 """Ended jobs that are kept to be looked at."""
+MAX_WAITING_JOBS = 20
+"""Jobs of one caller that have not ended."""
+MAX_WAITING_BYTES = 4 * 2**30
+"""Of the files of one caller's jobs that have not ended."""
+MAX_WAITING_JOBS_OF_ALL = 200
+MIN_FREE_BYTES = 2**30
+"""What must stay free on the disk for files to be kept until a job reads them."""
+_FILES_FOLDER = "queued"
 
 JobState = Literal["queued", "running", "done", "failed"]
 
@@ -41,13 +53,20 @@ CREATE TABLE IF NOT EXISTS jobs (
     attempts INTEGER NOT NULL,
     created_at REAL NOT NULL,
     heard_at REAL NOT NULL,
-    ended_at REAL NOT NULL
+    ended_at REAL NOT NULL,
+    caller TEXT NOT NULL DEFAULT '',
+    file_bytes INTEGER NOT NULL DEFAULT 0
 )
 """
+_LATER_COLUMNS = {
+    "caller": "TEXT NOT NULL DEFAULT ''",
+    "file_bytes": "INTEGER NOT NULL DEFAULT 0",
+}
+"""Which a table has not that was made before jobs took turns."""
 _INDEX = "CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, created_at)"
 _COLUMNS = (
     "id, kind, title, question, state, percent, phase, outcome, error, worker, attempts, "
-    "created_at, heard_at, ended_at"
+    "created_at, heard_at, ended_at, caller, file_bytes"
 )
 
 
@@ -72,6 +91,8 @@ class BackgroundJob:
     created_at: float
     ended_at: float
     """0 until it has ended."""
+    caller: str
+    """Who asked for it: `key:NAME` or `ip:ADDRESS`."""
 
     @property
     def has_ended(self) -> bool:
@@ -87,37 +108,68 @@ class JobStore:
 
     def __init__(self, data: Path, now: Callable[[], float] = clock.unix_seconds) -> None:
         self._path = data / JOBS_FILE
+        self._files_folder = data / _FILES_FOLDER
         self._now = now
         self._pool = ConnectionPool(self._connect)
 
-    def add(self, kind: str, title: str, question: Mapping[str, Any]) -> BackgroundJob:
-        """Queue a job and return it."""
-        job_id, now = secrets.token_hex(8), self._now()
-        values = (job_id, kind, title, json.dumps(question), now, now)
-        self._write(
-            f"INSERT INTO jobs ({_COLUMNS}) "
-            "VALUES (?, ?, ?, ?, 'queued', 0, 'waiting', '{}', '', '', 0, ?, ?, 0)",
-            values,
-        )
+    def make_folder(self, kind: str) -> Path:
+        """Return a new folder for the files of one job, which `add` is then given."""
+        folder = self._files_folder / kind / secrets.token_hex(8)
+        folder.mkdir(mode=0o700, parents=True)
+        return folder
+
+    def add(
+        self,
+        kind: str,
+        title: str,
+        question: Mapping[str, Any],
+        caller: str = "",
+        folder: Path | None = None,
+    ) -> BackgroundJob:
+        """Queue a job and return it. `folder` has its files, and is deleted when it has ended.
+
+        Raise `TooManyJobs`, and delete the folder, when too much waits already.
+        """
+        job_id, now = folder.name if folder else secrets.token_hex(8), self._now()
+        try:
+            file_bytes = sum(path.stat().st_size for path in folder.iterdir()) if folder else 0
+            with self._pool.connection() as db, db.transaction():
+                self._refuse_excess(db, caller, file_bytes)
+                db.execute(
+                    f"INSERT INTO jobs ({_COLUMNS}) "
+                    "VALUES (?, ?, ?, ?, 'queued', 0, 'waiting', '{}', '', '', 0, ?, ?, 0, ?, ?)",
+                    (job_id, kind, title, json.dumps(question), now, now, caller, file_bytes),
+                )
+        except (OSError, DatabaseError) as error:
+            self._delete_folder(job_id)
+            raise self._make_error(error) from error
+        except TooManyJobs:
+            self._delete_folder(job_id)
+            raise
         return self.get(job_id)
 
     def claim(self, kinds: Sequence[str], worker: str) -> BackgroundJob | None:
-        """Return the oldest job of these kinds that waits, or whose worker fell silent.
+        """Return a job of these kinds that waits, or whose worker fell silent.
 
-        It belongs to `worker` from then on. None when there is nothing to do.
+        It belongs to `worker` from then on. None when there is nothing to do. A caller has one job
+        done at a time, and whoever's last one is longest ago comes first.
         """
         if not kinds or not self._path.exists():
             return None
         now = self._now()
         marks = ", ".join("?" * len(kinds))
+        silent_since = now - SILENT_SECONDS
         try:
             with self._pool.connection() as db, db.transaction():
                 self._give_up_hopeless(db, now)
                 row = db.execute(
                     f"SELECT {_COLUMNS} FROM jobs WHERE kind IN ({marks}) AND "
-                    "(state = 'queued' OR (state = 'running' AND heard_at < ?)) "
-                    "ORDER BY created_at, id LIMIT 1",
-                    (*kinds, now - SILENT_SECONDS),
+                    "(state = 'queued' OR (state = 'running' AND heard_at < ?)) AND caller NOT IN "
+                    "(SELECT caller FROM jobs WHERE state = 'running' AND heard_at >= ?) "
+                    "ORDER BY (SELECT MAX(MAX(other.heard_at, other.ended_at)) FROM jobs AS other "
+                    "WHERE other.caller = jobs.caller AND other.state != 'queued'), "
+                    "created_at, id LIMIT 1",
+                    (*kinds, silent_since, silent_since),
                 ).fetchone()
                 if row is None:
                     return None
@@ -130,17 +182,23 @@ class JobStore:
         except (OSError, DatabaseError) as error:
             raise self._make_error(error) from error
 
-    def release_all(self, kinds: Sequence[str]) -> None:
-        """Queue the running jobs of these kinds again, when nobody else can be running them.
+    def take_over(self, kinds: Sequence[str]) -> None:
+        """Queue the running jobs of these kinds again, and delete the files of no job.
 
-        For a process that has just become the owner of what they work on.
+        For a process that has just become the owner of what they work on, so that nobody else can
+        be running them.
         """
-        if kinds and self._path.exists():
-            marks = ", ".join("?" * len(kinds))
+        if not self._path.exists():
+            return
+        for kind in kinds:
             self._write(
-                f"UPDATE jobs SET heard_at = 0 WHERE state = 'running' AND kind IN ({marks})",
-                tuple(kinds),
+                "UPDATE jobs SET heard_at = 0 WHERE state = 'running' AND kind = ?", (kind,)
             )
+            rows = self._read("SELECT id FROM jobs WHERE kind = ? AND ended_at = 0", (kind,))
+            open_ids = {row["id"] for row in rows}
+            for folder in (self._files_folder / kind).glob("*"):
+                if folder.name not in open_ids:
+                    self._delete_folder(folder.name)
 
     def report(self, job_id: str, worker: str, percent: float, phase: str) -> bool:
         """Say that a worker is alive, and how far it is; False when the job is not its any more."""
@@ -164,16 +222,18 @@ class JobStore:
             "ended_at = ? WHERE id = ? AND worker = ? AND state = 'running'",
             (json.dumps(outcome), self._now(), job_id, worker),
         )
-        self._forget_old()
+        self._clean_up(job_id, is_ours)
         return is_ours
 
     def fail(self, job_id: str, worker: str, reason: str) -> bool:
         """Write why a job failed; False when it is not this worker's any more."""
-        return self._write(
+        is_ours = self._write(
             "UPDATE jobs SET state = 'failed', phase = 'failed', error = ?, ended_at = ? "
             "WHERE id = ? AND worker = ? AND state = 'running'",
             (reason[:1000], self._now(), job_id, worker),
         )
+        self._clean_up(job_id, is_ours)
+        return is_ours
 
     def put_back(self, job_id: str, worker: str) -> None:
         """Queue a job again that its worker cannot end, since it was told to stop."""
@@ -199,21 +259,49 @@ class JobStore:
         )
         return [_read_job(row) for row in rows]
 
+    def _refuse_excess(self, db: Database, caller: str, file_bytes: int) -> None:
+        """Raise TooManyJobs unless one more job, with so many bytes of files, may wait."""
+        total_count = db.execute("SELECT COUNT(*) FROM jobs WHERE ended_at = 0").fetchone()[0]
+        own_count, own_bytes = db.execute(
+            "SELECT COUNT(*), COALESCE(SUM(file_bytes), 0) FROM jobs "
+            "WHERE ended_at = 0 AND caller = ?",
+            (caller,),
+        ).fetchone()
+        if own_count >= MAX_WAITING_JOBS or own_bytes + file_bytes > MAX_WAITING_BYTES:
+            raise TooManyJobs(
+                f"{own_count} of your jobs wait already; send this again when some are done"
+            )
+        if total_count >= MAX_WAITING_JOBS_OF_ALL:
+            raise TooManyJobs("Too many jobs wait already; send this again later")
+        # Only files can fill the disk.
+        if file_bytes and shutil.disk_usage(self._path.parent).free < MIN_FREE_BYTES:
+            raise TooManyJobs("The disk is nearly full; tell the operator, and send this later")
+
     def _give_up_hopeless(self, db: Database, now: float) -> None:
         """Fail the jobs whose workers have ended too often without an outcome."""
-        db.execute(
+        rows = db.execute(
             "UPDATE jobs SET state = 'failed', phase = 'failed', ended_at = ?, "
             "error = 'It was interrupted each time it was begun; look at the log, then try again' "
-            "WHERE state = 'running' AND heard_at < ? AND attempts >= ?",
+            "WHERE state = 'running' AND heard_at < ? AND attempts >= ? RETURNING id",
             (now, now - SILENT_SECONDS, MAX_ATTEMPTS),
-        )
+        ).fetchall()
+        for row in rows:
+            self._delete_folder(row["id"])
 
-    def _forget_old(self) -> None:
+    def _clean_up(self, job_id: str, has_ended: bool) -> None:
+        """Delete the files of a job that has ended, and forget the oldest jobs."""
+        if has_ended:
+            self._delete_folder(job_id)
         self._write(
             "DELETE FROM jobs WHERE ended_at > 0 AND id NOT IN "
             "(SELECT id FROM jobs WHERE ended_at > 0 ORDER BY ended_at DESC LIMIT ?)",
             (_KEPT_JOBS,),
         )
+
+    def _delete_folder(self, job_id: str) -> None:
+        """Delete the files of a job; what cannot be deleted now is at the next start."""
+        for folder in self._files_folder.glob(f"*/{job_id}"):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _write(self, sql: str, values: Sequence[Any]) -> bool:
         """Run one statement in a transaction; return whether it changed a row."""
@@ -243,6 +331,11 @@ class JobStore:
         db = connect(self._path, any_thread=True, named_rows=True)
         db.execute(_SCHEMA)
         db.execute(_INDEX)
+        with db.transaction():  # so that two connections do not add the same column
+            columns = {row["name"] for row in db.execute("PRAGMA table_info(jobs)")}
+            for column, definition in _LATER_COLUMNS.items():
+                if column not in columns:
+                    db.execute(f"ALTER TABLE jobs ADD COLUMN {column} {definition}")
         return db
 
     def _make_error(self, error: Exception) -> StorageFailed:
@@ -265,4 +358,5 @@ def _read_job(row: Row) -> BackgroundJob:
         attempts=row["attempts"],
         created_at=row["created_at"],
         ended_at=row["ended_at"],
+        caller=row["caller"],
     )

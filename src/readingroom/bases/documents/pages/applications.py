@@ -1,6 +1,6 @@
 """The documents base's pages: applications, their documents by kind, pages as pictures, uploads."""
 
-import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from readingroom.bases.documents.pages.uploads import (
     move_files,
 )
 from readingroom.bases.documents.service import DocumentsService
+from readingroom.core.caller import current_caller
 from readingroom.core.errors import InvalidArguments, validate_model
 from readingroom.protocol.pages import (
     BasePage,
@@ -35,10 +36,11 @@ from readingroom.protocol.pages import (
     ReadingAid,
     RenderedPage,
     SeeOther,
+    SentFile,
     ToolExample,
 )
 from readingroom.protocol.search import DeskRecord, make_read_path
-from readingroom.storage.jobs.store import JobStore
+from readingroom.storage.jobs.store import BackgroundJob, JobStore
 from readingroom.web.charts import Chart, StackedRow, draw_stacked
 from readingroom.web.marks import show_marked_page
 from readingroom.web.templates import format_words, render_template
@@ -125,16 +127,20 @@ class DocumentPages:
         question = validate_model(ApplicationOverview, {"application_ref": request.get("ref")})
         if not request.files:
             raise InvalidArguments([{"field": "files", "message": "choose at least one file"}])
-        folder = self._service.folder / "queued" / secrets.token_hex(8)
-        files = await anyio.to_thread.run_sync(move_files, request.files, folder)
-        count = f"{len(files)} file{'s' if len(files) != 1 else ''}"
+        reference = question.application_ref
         job = await anyio.to_thread.run_sync(
-            self._jobs.add,
-            UPLOAD_JOB,
-            f"{count} for {question.application_ref}",
-            {"application_ref": question.application_ref, "folder": str(folder), "files": files},
+            self._queue_files, reference, request.files, current_caller.get()
         )
         return SeeOther(f"/jobs/{job.id}")
+
+    def _queue_files(
+        self, reference: str, sent_files: Sequence[SentFile], caller: str
+    ) -> BackgroundJob:
+        folder = self._jobs.make_folder(UPLOAD_JOB)
+        files = move_files(sent_files, folder)
+        title = f"{len(files)} file{'s' if len(files) != 1 else ''} for {reference}"
+        question = {"application_ref": reference, "folder": str(folder), "files": files}
+        return self._jobs.add(UPLOAD_JOB, title, question, caller, folder)
 
     async def ask_removal(self, request: PageRequest) -> RenderedPage:
         """Return the page that asks once more before a document is removed."""

@@ -1,6 +1,5 @@
 """Uploads from the console: files kept until a job has read them."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Any
 from urllib.parse import quote
 
 import anyio
-import anyio.to_thread
 
 from readingroom.bases.documents.ingest.batch import BatchFile
 from readingroom.bases.documents.service import DocumentsService
@@ -47,7 +45,6 @@ class UploadJobs:
         ]
         reference = question["application_ref"]
         ingested = await self._service.ingest_files(files, reference, None, report_share)
-        await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
         return {
             "link": make_application_address(reference),
             "link_label": f"Application {reference}",
@@ -73,7 +70,6 @@ _OUTCOMES = {
 
 def move_files(files: Sequence[SentFile], folder: Path) -> list[dict[str, str]]:
     """Move the files of a form to a folder that outlives the request; return how they lie there."""
-    folder.mkdir(mode=0o700, parents=True)
     moved_files = []
     for number, file in enumerate(files):
         stored_as = str(number)
