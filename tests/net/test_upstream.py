@@ -30,7 +30,7 @@ from readingroom.net.metrics import UpstreamMetrics
 from readingroom.net.shared import RedisCacheBackend, RedisConnection
 from readingroom.net.upstream import MAX_BODY_BYTES, CallContext, Request, UpstreamClient
 from tests.requirements import requirement
-from tests.support.govuk import PLENTY, Clock
+from tests.support.govuk import PLENTY, RETURN, Clock, emulating
 
 pytestmark = pytest.mark.anyio
 
@@ -157,6 +157,64 @@ async def test_who_wakes_late_moves_those_after_him() -> None:
         assert await limiter.acquire("ann", 5) is None
         taken.append(clock.now)
     assert all(later - earlier >= 1.0 for earlier, later in pairwise(taken))
+
+
+class CountingLimiter:
+    """Grants every turn, and keeps whose it was."""
+
+    def __init__(self) -> None:
+        self.turns: list[str] = []
+
+    async def acquire(self, client: str, max_wait: float) -> float | None:
+        self.turns.append(client)
+        return None
+
+
+@requirement("guidance:limit")
+async def test_the_budget_is_counted_when_a_request_is_sent() -> None:
+    """Those who had their turn and then waited for a connection do not leave together."""
+    clock = Clock(0.0)
+    sent_at: list[float] = []
+    connection_is_free = anyio.Event()
+
+    class OneConnection(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            await connection_is_free.wait()
+            await request.extensions["trace"]("http11.send_request_headers.started", {})
+            sent_at.append(clock.now)
+            return httpx2.Response(200, json={})
+
+    limiter = SlidingWindow(2, clock=clock, sleep=clock.sleep)
+    client = UpstreamClient(
+        "http://govuk.example",
+        limiter,
+        UpstreamMetrics(),
+        timeout=600.0,
+        now=clock,
+        sleep=clock.sleep,
+    )
+    client.__dict__["_http"] = httpx2.AsyncClient(transport=OneConnection())
+    async with anyio.create_task_group() as burst:
+        for number in range(12):
+            request = Request("content", f"/api/content/{number}")
+            burst.start_soon(client.get, request, CallContext("ann", "1"))
+        await anyio.wait_all_tasks_blocked()
+        connection_is_free.set()
+    await client.close()
+    assert len(sent_at) == 12
+    rounding = 1e-9
+    spans = zip(sent_at, sent_at[2:], strict=False)
+    assert all(later - earlier >= 1.0 - rounding for earlier, later in spans)
+
+
+async def test_every_request_takes_a_turn_on_its_open_connection() -> None:
+    limiter = CountingLimiter()
+    with emulating() as upstream:
+        client = UpstreamClient(upstream.url, limiter, UpstreamMetrics())
+        for _ in range(3):
+            await client.get(Request("content", f"/api/content{RETURN}"), CallContext("ann", "1"))
+        await client.close()
+    assert [turn.split()[0] for turn in limiter.turns] == ["to", "sent"] * 3
 
 
 # --- the cache ---

@@ -198,9 +198,18 @@ class UpstreamClient:
         max_wait = max(0.0, deadline - self._now())
         wait_seconds = await self._limiter.acquire(f"to {self._base_url}", max_wait)
         if wait_seconds is not None:
-            raise UpstreamRateLimited(
-                "Too many requests to GOV.UK are waiting", retry_after=round(wait_seconds, 1)
-            )
+            raise _make_queue_error(wait_seconds)
+
+    async def _wait_to_send(self, deadline: float) -> None:
+        """Wait until one more request may leave now; raise when that would take too long.
+
+        Those who had their turn may have waited for a connection since, and would leave together.
+        """
+        # Never a turn in the future: who sleeps too long would use another second's.
+        while wait_seconds := await self._limiter.acquire(f"sent to {self._base_url}", 0.0):
+            if self._now() + wait_seconds > deadline:
+                raise _make_queue_error(wait_seconds)
+            await self._sleep(wait_seconds)
 
     async def _send_attempt(
         self, request: Request, url: httpx2.URL, context: CallContext, deadline: float
@@ -209,7 +218,7 @@ class UpstreamClient:
         outcome, body_bytes = "cancelled", 0
         try:
             with anyio.fail_after(max(0.001, deadline - self._now())):
-                response, body = await self._send_request(request, url, context)
+                response, body = await self._send_request(request, url, context, deadline)
             body_bytes = len(body)
             reply = self._interpret_response(request, response, body)
             outcome = "unchanged" if reply is None else str(response.status_code)
@@ -236,14 +245,20 @@ class UpstreamClient:
             )
 
     async def _send_request(
-        self, request: Request, url: httpx2.URL, context: CallContext
+        self, request: Request, url: httpx2.URL, context: CallContext, deadline: float
     ) -> tuple[httpx2.Response, bytes]:
+        async def trace(event: str, info: Mapping[str, Any]) -> None:
+            if event == "http11.send_request_headers.started":  # there is a connection now
+                await self._wait_to_send(deadline)
+
         headers = {**context.trace_headers, "X-Correlation-ID": context.correlation_id}
         if request.etag:
             headers["If-None-Match"] = request.etag
         if request.bypass_caches:
             headers["Cache-Control"] = "no-cache"
-        async with self._http.stream("GET", url, headers=headers) as response:
+        async with self._http.stream(
+            "GET", url, headers=headers, extensions={"trace": trace}
+        ) as response:
             self._http.cookies.clear()  # no request is linked to the one before
             return response, await _read_body(response)
 
@@ -318,6 +333,13 @@ class UpstreamClient:
             "response_bytes": body_bytes,
         }
         logger.info("upstream request", extra={"fields": fields})
+
+
+def _make_queue_error(wait_seconds: float) -> UpstreamRateLimited:
+    return UpstreamRateLimited(
+        "This server's own limit: too many requests to GOV.UK are waiting",
+        retry_after=round(wait_seconds, 1),
+    )
 
 
 async def _read_body(response: httpx2.Response) -> bytes:
