@@ -14,7 +14,7 @@ import anyio
 from readingroom.bases import BASES
 from readingroom.console.dispatch import dispatch
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.progress import no_progress
+from readingroom.core.progress import ReportProgressSync, no_progress
 from readingroom.core.settings import MODELS_FOLDER, RoomSettings
 from readingroom.demo.corpus import digest
 from readingroom.engine.embedding.weights import download_weights, find_weights
@@ -104,7 +104,7 @@ def _list_steps(settings: RoomSettings, bases: list[str], corpus_folder: Path) -
         if spec.sample and spec.name in bases:
             sample: BaseSample = spec.sample.load()
             steps += sample.steps(settings, corpus_folder, partial(_run_command, spec.name))
-    return steps
+    return sorted(steps, key=lambda step: step.turn)
 
 
 def _run_command(base_name: str, command: Command, settings: RoomSettings) -> dict[str, Any]:
@@ -113,17 +113,30 @@ def _run_command(base_name: str, command: Command, settings: RoomSettings) -> di
 
 def _run_step(step: SampleStep, position: str, announce: Announce) -> bool:
     """Return whether a step succeeded; the others are tried in any case."""
-    title, load = step
-    announce(f"sample {position}: {title}")
+    announce(f"sample {position}: {step.title}")
     try:
-        load()
+        step.load(_announce_quarters(step.title, announce))
     except KnowledgeError as error:
-        announce(f"sample: {title} could not be loaded: {error.message}")
+        announce(f"sample: {step.title} could not be loaded: {error.message}")
         return False
     except Exception as error:
-        logger.error("the sample %s could not be loaded", title, exc_info=error)
+        logger.error("the sample %s could not be loaded", step.title, exc_info=error)
         return False
     return True
+
+
+def _announce_quarters(title: str, announce: Announce) -> ReportProgressSync:
+    """Return a callback that says when a quarter, a half and three quarters are done."""
+    announced = 0
+
+    def report(done: float, total: float | None, message: str | None) -> None:
+        nonlocal announced
+        quarters = int(4 * done / total) if total else 0
+        if announced < quarters < 4:
+            announced = quarters
+            announce(f"sample: {title}, {25 * quarters} %")
+
+    return report
 
 
 def _check_unused(data: Path) -> None:

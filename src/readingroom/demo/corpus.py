@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from readingroom.demo import pictures
+from readingroom.demo.congress import write_congress
 from readingroom.demo.paper import make_pdf
 
 _HERE = Path(__file__).parent
@@ -57,9 +58,31 @@ def write_records(folder: Path) -> Path:
     return target
 
 
+def write_more_records(folder: Path) -> Path:
+    """Write the same, and a Congress made up for lists and charts; return their folder."""
+    target = write_records(folder)
+    write_congress(target)
+    return target
+
+
 def application() -> dict[str, Any]:
     """Return the metadata of the sample application."""
     return tomllib.loads((_HERE / "application.toml").read_text("utf-8"))
+
+
+def shop_application() -> dict[str, Any]:
+    """Return the metadata of the second sample application."""
+    return tomllib.loads((_HERE / "shop_application.toml").read_text("utf-8"))
+
+
+def write_shop_application(folder: Path) -> Path:
+    """Write the documents of the second application; return their folder."""
+    target = folder / "shop_application"
+    target.mkdir()
+    for file in (_HERE / "shop_application").iterdir():
+        pdf = make_pdf(file.read_text("utf-8"), _FOOTER)
+        (target / file.with_suffix(".pdf").name).write_bytes(pdf)
+    return target
 
 
 def write_application(folder: Path) -> Path:
@@ -82,8 +105,11 @@ def write_application(folder: Path) -> Path:
 
 
 def _write_revisions(revisions: list[dict[str, Any]], folder: Path) -> Iterator[dict[str, Any]]:
-    for revision in revisions:
-        text = (_HERE / "policies" / revision["file"]).read_text("utf-8")
-        pdf = folder / Path(revision["file"]).with_suffix(".pdf").name
-        pdf.write_bytes(make_pdf(text, _FOOTER))
-        yield {**revision, "file": pdf.name}
+    for number, revision in enumerate(revisions):
+        fields = dict(revision)
+        is_cut_off = fields.pop("is_cut_off", False)
+        text_file = Path(fields["file"])
+        content = make_pdf((_HERE / "policies" / text_file).read_text("utf-8"), _FOOTER)
+        pdf = folder / f"{number}-{text_file.stem}.pdf"
+        pdf.write_bytes(content[: len(content) // 3] if is_cut_off else content)
+        yield {**fields, "file": pdf.name}

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import SAMPLE_MARK_FILE, RoomSettings
 from readingroom.protocol.command import RunCommand
 
@@ -43,8 +44,15 @@ def mark_document(body: Any) -> Any:
     return {**result, "_meta": SAMPLE_META} if isinstance(result, dict) else result
 
 
-SampleStep = tuple[str, Callable[[], object]]
-"""What a step loads, in words, and the function that loads it."""
+@dataclass(frozen=True, slots=True)
+class SampleStep:
+    """A part of the sample that is loaded."""
+
+    title: str
+    """What it loads, in words."""
+    load: Callable[[ReportProgressSync], object]
+    turn: int = 0
+    """Those with a lower number come first, whichever base they are of."""
 
 
 class BaseSample(Protocol):

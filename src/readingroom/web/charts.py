@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-_WIDTH = 1100
+_WIDTH = 1020
 _LABEL_WIDTH = 260
 _ROW_HEIGHT = 30
 _BAR_HEIGHT = 18

@@ -1,39 +1,58 @@
-"""The sample's planning application: described, then its documents ingested one by one."""
+"""The sample's planning applications: described, then their documents ingested."""
 
 import json
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from readingroom.bases.documents.commands import DescribeApplication, HandedFile, IngestFiles
 from readingroom.bases.documents.models import SetApplication
+from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import RoomSettings
 from readingroom.demo import corpus
 from readingroom.protocol.command import RunCommand
 from readingroom.protocol.sample import BaseSample, SampleStep
 from readingroom.storage.handover import hand_over
 
+_TURN = 1
+"""After the policies: scans take longest, and the first questions are about policies."""
+
 
 class DocumentsSample(BaseSample):
     def steps(
         self, settings: RoomSettings, corpus_folder: Path, run: RunCommand
     ) -> Iterator[SampleStep]:
-        application = corpus.application()
-        reference = application["reference"]
-        yield f"application {reference}", partial(_set_application, settings, application, run)
+        reference = corpus.application()["reference"]
+        yield _describe(settings, corpus.application(), run)
         for file in sorted(corpus.write_application(corpus_folder).iterdir()):
-            yield f"{reference}: {file.name}", partial(_ingest_file, settings, reference, file, run)
+            yield _ingest(settings, reference, [file], run, f"{reference}: {file.name}")
+        shop_reference = corpus.shop_application()["reference"]
+        yield _describe(settings, corpus.shop_application(), run)
+        shop_files = sorted(corpus.write_shop_application(corpus_folder).iterdir())
+        title = f"{shop_reference}: {len(shop_files)} documents"
+        yield _ingest(settings, shop_reference, shop_files, run, title)
 
 
-def _set_application(settings: RoomSettings, application: dict[str, str], run: RunCommand) -> None:
-    question = SetApplication.model_validate_json(json.dumps(application))
-    run(DescribeApplication(question=question), settings)
+def _describe(settings: RoomSettings, application: dict[str, str], run: RunCommand) -> SampleStep:
+    def load(report: ReportProgressSync) -> None:
+        question = SetApplication.model_validate_json(json.dumps(application))
+        run(DescribeApplication(question=question), settings)
+
+    return SampleStep(f"application {application['reference']}", load, _TURN)
 
 
-def _ingest_file(settings: RoomSettings, reference: str, file: Path, run: RunCommand) -> None:
-    """Ingest one file. One that cannot be read, as a scan without tesseract, is noted there."""
-    handed_file = HandedFile(name=file.name, copied=hand_over(settings.data / "documents", file))
-    run(IngestFiles(application_ref=reference, files=[handed_file]), settings)
+def _ingest(
+    settings: RoomSettings, reference: str, files: Sequence[Path], run: RunCommand, title: str
+) -> SampleStep:
+    """Return the step for some files. One that cannot be read, as a scan without tesseract, is
+    noted there.
+    """
+
+    def load(report: ReportProgressSync) -> None:
+        folder = settings.data / "documents"
+        handed = [HandedFile(name=file.name, copied=hand_over(folder, file)) for file in files]
+        run(IngestFiles(application_ref=reference, files=handed), settings)
+
+    return SampleStep(title, load, _TURN)
 
 
 SAMPLE = DocumentsSample()

@@ -8,9 +8,9 @@ from pathlib import Path
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.search import vectors
-from readingroom.core.progress import no_progress_sync
+from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import RoomSettings
-from readingroom.demo.corpus import write_records
+from readingroom.demo.corpus import write_more_records
 from readingroom.engine.embedding.shared import embedder_for
 from readingroom.protocol.command import RunCommand
 from readingroom.protocol.sample import BaseSample, SampleStep
@@ -18,17 +18,19 @@ from readingroom.protocol.sample import BaseSample, SampleStep
 
 class FederalSample(BaseSample):
     def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
-        yield "federal records", partial(_load, settings, folder)
-        yield "federal records by meaning", partial(_embed, settings)
+        yield SampleStep("federal records", partial(_load, settings, folder))
+        # Last: everything can be searched by its words by then, and nobody waits for this.
+        yield SampleStep("federal records by meaning", partial(_embed, settings), turn=2)
 
 
-def _load(settings: RoomSettings, folder: Path) -> None:
-    loading.load(store.get_database_path(settings.data), [write_records(folder)], None)
+def _load(settings: RoomSettings, folder: Path, report: ReportProgressSync) -> None:
+    files = write_more_records(folder)
+    loading.load(store.get_database_path(settings.data), [files], None)
 
 
-def _embed(settings: RoomSettings) -> None:
+def _embed(settings: RoomSettings, report: ReportProgressSync) -> None:
     with closing(store.connect(store.get_database_path(settings.data), writing=True)) as db:
-        vectors.embed(db, embedder_for(settings), no_progress_sync)
+        vectors.embed(db, embedder_for(settings), report)
 
 
 SAMPLE = FederalSample()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from readingroom.bases.policy.cli import prepare_import
+from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import RoomSettings
 from readingroom.demo import corpus
 from readingroom.protocol.command import RunCommand
@@ -17,14 +18,18 @@ class PolicySample(BaseSample):
         self, settings: RoomSettings, corpus_folder: Path, run: RunCommand
     ) -> Iterator[SampleStep]:
         for policy in corpus.policies():
-            yield (
+            yield SampleStep(
                 f"policy {policy['source']}",
                 partial(_import_policy, settings, policy, corpus_folder, run),
             )
 
 
 def _import_policy(
-    settings: RoomSettings, policy: dict[str, Any], corpus_folder: Path, run: RunCommand
+    settings: RoomSettings,
+    policy: dict[str, Any],
+    corpus_folder: Path,
+    run: RunCommand,
+    report: ReportProgressSync,
 ) -> None:
     command, _ = prepare_import(corpus.write_policy(policy, corpus_folder), settings)
     run(command, settings)

@@ -49,7 +49,7 @@ class ListPages:
     async def show_source(self, request: PageRequest) -> RenderedPage:
         """Return the records of a source that pass the filters, and how many there were when."""
         source = find_source(request.get("source"))
-        chosen = _read_filters(source, request)
+        chosen = read_filters(source, request)
         row_filter = parse_filters(source.table, chosen)
         page = await self._service.list_records(
             source, row_filter, _PAGE_SIZE, request.get("cursor") or None
@@ -70,10 +70,11 @@ class ListPages:
             ],
             since=chosen.get("since", ""),
             until=chosen.get("until", ""),
-            next_address=_make_address(source, {**chosen, "cursor": page.next_cursor})
+            next_address=make_list_address(source, {**chosen, "cursor": page.next_cursor})
             if page.next_cursor
             else None,
             loaded_up_to=page.loaded_up_to,
+            series_address=_make_series_address(source, chosen),
         )
         example = ToolExample("count", {"resource": source.name, "filters": chosen})
         return RenderedPage(format_words(source.name), body, data=page, tool_example=example)
@@ -117,7 +118,7 @@ class ListPages:
                 float(bucket.value),
                 None
                 if bucket.key is None
-                else _make_address(source, {**chosen, group_by: bucket.key}),
+                else make_list_address(source, {**chosen, group_by: bucket.key}),
             )
             for bucket in answer.buckets
         ]
@@ -131,7 +132,7 @@ def _draw_series(source: Source, series: Series, chosen: Mapping[str, Any]) -> C
         Bin(
             bucket.key,
             int(bucket.value),
-            _make_address(source, {**chosen, "since": bucket.start, "until": bucket.end}),
+            make_list_address(source, {**chosen, "since": bucket.start, "until": bucket.end}),
         )
         for bucket in series.buckets
     ]
@@ -170,12 +171,20 @@ def make_record_address(record_id: str) -> str:
     return "/records/view?" + urlencode({"id": record_id})
 
 
-def _make_address(source: Source, values: Mapping[str, Any]) -> str:
+def make_list_address(source: Source, values: Mapping[str, Any]) -> str:
+    """Return the address of a source's list, narrowed by these filters."""
     chosen = {name: value for name, value in values.items() if value not in (None, "")}
     return f"/records/{source.name}?{urlencode(chosen)}" if chosen else f"/records/{source.name}"
 
 
-def _read_filters(source: Source, request: PageRequest) -> dict[str, Any]:
+def _make_series_address(source: Source, chosen: Mapping[str, Any]) -> str | None:
+    """Return the address of the same over time; None where nothing has a date."""
+    if not source.table.plan.times:
+        return None
+    return f"/records/{source.name}/series?{urlencode(chosen)}"
+
+
+def read_filters(source: Source, request: PageRequest) -> dict[str, Any]:
     """Return the filters of a source that the address names, as its model takes them."""
     kinds = {column.name: column.kind for column in source.columns if not column.measure}
     names = [*kinds, *(facet.name for facet in source.table.plan.facets), "since", "until"]

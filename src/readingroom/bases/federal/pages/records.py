@@ -1,5 +1,6 @@
 """One federal record: a bill, a vote, a member, a committee, a law; and what it is linked to."""
 
+import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,6 +9,12 @@ from typing import Any
 
 from readingroom.bases.federal.models import LinkedRecord
 from readingroom.bases.federal.pages.lists import ListPages, make_record_address, render
+from readingroom.bases.federal.pages.series import SeriesPages
+from readingroom.bases.federal.pages.texts import (
+    BillTextPages,
+    TextVersionLink,
+    list_text_versions,
+)
 from readingroom.bases.federal.query.dossier_models import Section
 from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.records import MemberVote
@@ -27,8 +34,17 @@ from readingroom.protocol.pages import (
 from readingroom.protocol.search import DeskRecord, make_read_path
 from readingroom.protocol.tool import Answer
 from readingroom.storage.jobs.store import JobStore
-from readingroom.web.charts import Chart, Edge, StackedRow, draw_graph, draw_stacked
-from readingroom.web.templates import format_words
+from readingroom.web.charts import (
+    Chart,
+    Edge,
+    GanttRow,
+    StackedRow,
+    TimeSpan,
+    draw_gantt,
+    draw_graph,
+    draw_stacked,
+)
+from readingroom.web.templates import format_day, format_words
 
 _MAX_LINKS = 40
 _MAX_MEMBERS = 600
@@ -50,7 +66,9 @@ def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
             ),
             BasePage("/records/view", records.show_record),
             BasePage("/records/links", records.show_links),
+            BasePage("/records/text", BillTextPages(service).show_text),
             BasePage("/records/{source}", lists.show_source),
+            BasePage("/records/{source}/series", SeriesPages(service).show_series),
         ],
         aid_reading=records.aid_reading,
     )
@@ -74,7 +92,10 @@ class RecordPages:
         dossier = await self._read_dossier(source_name, record_id)
         if dossier is None:
             return SeeOther(make_read_path(record_id))
-        return _render_dossier(dossier)
+        versions: Sequence[TextVersionLink] = ()
+        if source_name == "bills":
+            versions = await list_text_versions(self._service, str(dossier.record["id"]))
+        return _render_dossier(dossier, versions)
 
     async def _read_dossier(self, source_name: str, record_id: str) -> "_Dossier | None":
         match source_name:
@@ -173,7 +194,7 @@ class _Dossier:
         }
 
 
-def _render_dossier(dossier: _Dossier) -> RenderedPage:
+def _render_dossier(dossier: _Dossier, versions: Sequence[TextVersionLink]) -> RenderedPage:
     record = dossier.record
     sections = dossier.sections
     actions = sections.pop("actions", None)
@@ -188,6 +209,8 @@ def _render_dossier(dossier: _Dossier) -> RenderedPage:
         summary=summary.get("text") or "",
         facts=_list_facts(record),
         actions=actions,
+        progress=_draw_progress(record, actions),
+        versions=versions,
         sections=[
             {
                 "title": format_words(name),
@@ -201,6 +224,59 @@ def _render_dossier(dossier: _Dossier) -> RenderedPage:
     )
     title = str(record.get("citation_string") or record.get("title") or record["id"])
     return RenderedPage(title, body, data=dossier.answer, tool_example=dossier.example)
+
+
+_STAGES = ("introduced", "reported", "passed_one", "passed_both", "law")
+_STAGE_WORDS = {
+    "reported": ("reported by", "ordered to be reported"),
+    "passed_one": ("passed house", "passed senate", "on passage passed", "passed/agreed to in"),
+    "law": ("became public law", "became private law"),
+}
+"""What the words of an action say when it brings a bill to a stage."""
+
+
+def _draw_progress(record: Mapping[str, Any], actions: Section | None) -> Chart | None:
+    """Return how long a bill stood at each stage, as far as the actions that are shown tell."""
+    reached = _find_stage_days(record, actions)
+    if len(reached) < 2:
+        return None
+    ends = [later - dt.timedelta(days=1) for _, later in reached[1:]]
+    spans = [
+        GanttRow(
+            format_words(stage),
+            [TimeSpan(format_words(stage), day, max(day, end), "superseded")],
+        )
+        for (stage, day), end in zip(reached, ends, strict=False)
+    ]
+    last_stage, last_day = reached[-1]
+    spans.append(
+        GanttRow(
+            format_words(last_stage),
+            [TimeSpan(format_words(last_stage), last_day, None, "active")],
+        )
+    )
+    days = (last_day - reached[0][1]).days
+    finding = f"{format_words(last_stage)} after {days:,} days."
+    return draw_gantt(spans, last_day, finding)
+
+
+def _find_stage_days(
+    record: Mapping[str, Any], actions: Section | None
+) -> list[tuple[str, dt.date]]:
+    days: dict[str, str] = {}
+    if record.get("introduced_at"):
+        days["introduced"] = str(record["introduced_at"])
+    for action in actions.items if actions else []:
+        words = str(action.get("text") or "").casefold()
+        for stage, openings in _STAGE_WORDS.items():
+            if any(opening in words for opening in openings) and action.get("date"):
+                days[stage] = min(days.get(stage, "9999"), str(action["date"]))
+    if record.get("stage") in _STAGES and record.get("stage_at"):
+        days[str(record["stage"])] = str(record["stage_at"])
+    reached = [
+        (stage, dt.date.fromisoformat(days[stage][:10])) for stage in _STAGES if stage in days
+    ]
+    return sorted(reached, key=lambda item: (item[1], _STAGES.index(item[0])))
 
 
 _FACTS = {
@@ -219,7 +295,7 @@ _FACTS = {
 
 def _list_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = [
-        (label, format_words(str(record[field])) if field == "stage" else str(record[field]))
+        (label, _format_fact(field, record[field]))
         for field, label in _FACTS.items()
         if record.get(field) not in (None, "", [])
     ]
@@ -232,26 +308,28 @@ def _list_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     return facts
 
 
+_DAYS = ("published_at", "sponsored_at", "start")
+
+
+def _format_fact(field: str, value: object) -> str:
+    if field in ("stage", "outcome"):
+        return format_words(str(value))
+    return format_day(str(value)) if field.endswith("_at") or field == "as_of" else str(value)
+
+
 def _describe_item(item: Mapping[str, Any]) -> dict[str, str | None]:
     """Return one line of a dossier's section: what it is, its page, and a date or a detail."""
     label = item.get("title") or item.get("name") or item.get("text") or item.get("key")
     record_id = item.get("id") or item.get("bioguide_id") or item.get("committee_id")
     details = [
-        item.get(field)
-        for field in (
-            "published_at",
-            "sponsored_at",
-            "start",
-            "congress",
-            "party",
-            "state",
-            "value",
-        )
+        format_day(str(item[field])) if field in _DAYS else item[field]
+        for field in (*_DAYS, "congress", "party", "state", "value")
+        if item.get(field) not in (None, "")
     ]
     return {
         "label": str(label or record_id or ""),
         "href": make_record_address(str(record_id)) if record_id else None,
-        "detail": ", ".join(str(detail) for detail in details if detail not in (None, "")),
+        "detail": ", ".join(str(detail) for detail in details),
     }
 
 

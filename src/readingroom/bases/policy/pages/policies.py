@@ -121,6 +121,7 @@ class PolicyPages:
             entries=snapshot.policies,
             reasons=_REASONS,
             unfinished=_list_unfinished(policies),
+            emerging=_list_emerging(policies),
             request=request,
             categories=[category.value for category in PolicyCategory],
         )
@@ -361,8 +362,22 @@ def _counts(revision: RevisionDetail) -> bool:
 
 
 def _list_unfinished(policies: Sequence[PolicyDetail]) -> list[RevisionDetail]:
+    states = (RevisionStatus.FAILED, RevisionStatus.PROCESSING)
     return [
-        revision for policy in policies for revision in policy.revisions if not _counts(revision)
+        revision
+        for policy in policies
+        for revision in policy.revisions
+        if revision.status in states
+    ]
+
+
+def _list_emerging(policies: Sequence[PolicyDetail]) -> list[RevisionDetail]:
+    """Return the plans that are not adopted: they are read, and never in force."""
+    return [
+        revision
+        for policy in policies
+        for revision in policy.revisions
+        if revision.status == RevisionStatus.EMERGING
     ]
 
 

@@ -1,0 +1,486 @@
+"""Makes up a Congress for the sample: a hundred senators, bills over six years, and their votes.
+
+What it makes is the same each time. Nobody in it exists, no bill was ever introduced, and the
+numbers are ones that no real record has.
+"""
+
+import datetime as dt
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Chamber = Literal["House", "Senate"]
+Party = Literal["D", "R", "I"]
+
+BILLS_PER_CONGRESS = 80
+_SEED = 1789
+_FIRST_NUMBER = 95001
+"""No Congress has introduced as many bills."""
+_FIRST_ROLL_CALL = 9801
+_CONGRESSES = {
+    117: (dt.date(2021, 1, 12), dt.date(2022, 12, 15)),
+    118: (dt.date(2023, 1, 12), dt.date(2024, 12, 12)),
+    119: (dt.date(2025, 1, 14), dt.date(2026, 5, 28)),
+}
+"""The days between which bills are introduced."""
+_STATES_WRITTEN = """
+AL AK AZ AR CA CO CT DE FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY
+NC ND OH OK OR PA RI SC SD TN TX UT VT VA WA WV WI WY
+"""
+_STATES = _STATES_WRITTEN.split()
+_SENATORS_OF_THE_STORY = {"VA": 1, "WA": 1}
+"""Two senators stand in the files of `records/` already."""
+_FIRST_NAMES_WRITTEN = """
+Alma Bert Cora Dale Edith Floyd Greta Hugo Irma Jonas Kira Leland Maud Ned Odette Perry Quinn
+Ruth Silas Thea Upton Vera Wendell Xenia Yorick Zelda
+"""
+_FIRST_NAMES = _FIRST_NAMES_WRITTEN.split()
+_LAST_NAMES_WRITTEN = """
+Alderbrook Bramwell Cressing Danforth Elmhurst Fennimore Garrick Hollins Ingersby Jarrow Kestrel
+Lowther Marchbank Netherby Oakshott Pendrell Quillan Ravensby Stanhill Thornley Underhay Vexford
+Wetherall Yarmouth Zennor
+"""
+_LAST_NAMES = _LAST_NAMES_WRITTEN.split()
+_COMMITTEES: dict[Chamber, Sequence[tuple[str, str]]] = {
+    "House": (
+        ("hsag00", "Agriculture"),
+        ("hsif00", "Energy and Commerce"),
+        ("hsii00", "Natural Resources"),
+        ("hsvr00", "Veterans' Affairs"),
+    ),
+    "Senate": (
+        ("ssaf00", "Agriculture, Nutrition, and Forestry"),
+        ("sseg00", "Energy and Natural Resources"),
+        ("sscm00", "Commerce, Science, and Transportation"),
+        ("ssva00", "Veterans' Affairs"),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What bills are about: where they are filed, and the words their titles are made of."""
+
+    policy_area: str
+    term: str
+    things: Sequence[str]
+    aim: str
+
+
+_SUBJECTS = (
+    _Subject(
+        "Agriculture and Food",
+        "Soil conservation",
+        ("Soil Health", "Orchard", "Seed Bank", "Beekeeping"),
+        "farmers who keep the soil covered in winter",
+    ),
+    _Subject(
+        "Energy",
+        "Electric power storage",
+        ("Grid Storage", "Geothermal Heat", "Transformer Reserve"),
+        "utilities that keep spare transformers and store power for the evening",
+    ),
+    _Subject(
+        "Armed Forces and National Security",
+        "Veterans' medical care",
+        ("Veterans Clinic", "Veterans Travel", "Service Dog"),
+        "veterans who live more than an hour from a clinic",
+    ),
+    _Subject(
+        "Public Lands and Natural Resources",
+        "Forest and wildfire management",
+        ("Wildfire Lookout", "River Restoration", "Wetland"),
+        "agencies that rebuild lookouts, clear culverts and replant river banks",
+    ),
+    _Subject(
+        "Science, Technology, Communications",
+        "Broadband",
+        ("Rural Broadband", "Weather Radar", "Ocean Mapping"),
+        "counties in which a tenth of the homes have no fast connection",
+    ),
+    _Subject(
+        "Health",
+        "Hospital care",
+        ("Rural Hospital", "Midwifery", "Price List"),
+        "hospitals that publish what they charge and stay open in small towns",
+    ),
+    _Subject(
+        "Arts, Culture, Religion",
+        "Museums and libraries",
+        ("Museum Loan", "Folk Archive", "Public Library"),
+        "museums and libraries that lend to each other",
+    ),
+)
+_ENDINGS = ("Improvement Act", "Grants Act", "Fairness Act", "Modernization Act", "Study Act")
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    bioguide_id: str
+    first_name: str
+    last_name: str
+    party: Party
+    state: str
+    chamber: Chamber
+    district: int | None = None
+
+    @property
+    def lis_id(self) -> str:
+        """The Senate's own id, by which its votes name a senator."""
+        return f"S{self.bioguide_id[-3:]}"
+
+    @property
+    def place(self) -> str:
+        """The party and the state, as files of bills write them."""
+        district = f"-{self.district}" if self.district else ""
+        return f"{self.party}-{self.state}{district}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Bill:
+    congress: int
+    number: int
+    chamber: Chamber
+    title: str
+    subject: _Subject
+    introduced: dt.date
+    sponsor: _Member
+    cosponsors: Sequence[_Member]
+    committee: tuple[str, str]
+    stage: int
+    """0 introduced, 1 reported, 2 passed by its chamber, 3 by both, 4 a law."""
+
+    @property
+    def type_code(self) -> str:
+        return "HR" if self.chamber == "House" else "S"
+
+    @property
+    def file_stem(self) -> str:
+        return f"{self.congress}{self.type_code.lower()}{self.number}"
+
+    @property
+    def citation(self) -> str:
+        return f"{'H.R.' if self.chamber == 'House' else 'S.'} {self.number}"
+
+    def day_of_stage(self, stage: int) -> dt.date:
+        """The day on which it came so far."""
+        return self.introduced + dt.timedelta(days=17 * stage + self.number % 9)
+
+
+def write_congress(folder: Path) -> None:
+    """Write the files of bills, votes, members and committees into a folder.
+
+    Members and committees are added to the lists that are there.
+    """
+    chance = random.Random(_SEED)
+    members = _make_members(chance)
+    bills = list(_make_bills(chance, members))
+    _append(folder / "legislators-current.yaml", [_describe_member(member) for member in members])
+    _append(folder / "committees-current.yaml", list(_describe_committees()))
+    for bill in bills:
+        (folder / f"BILLSTATUS-{bill.file_stem}.xml").write_text(_render_bill(bill), "utf-8")
+    for bill in [bill for bill in bills if bill.stage >= 3][:3]:
+        for version_code, stage_name, stage in _TEXT_VERSIONS[bill.chamber]:
+            path = folder / f"BILLS-{bill.file_stem}{version_code}.xml"
+            path.write_text(_render_text(bill, version_code, stage_name, stage), "utf-8")
+    for bill in [bill for bill in bills if bill.stage >= 2]:
+        path = folder / f"{_name_vote_file(bill)}.xml"
+        path.write_text(_render_vote(bill, members, chance), "utf-8")
+
+
+def _append(path: Path, entries: Sequence[object]) -> None:
+    """Add entries to a YAML list; JSON is YAML, and one entry a line stays readable."""
+    lines = "".join(f"- {json.dumps(entry)}\n" for entry in entries)
+    path.write_text(path.read_text("utf-8") + lines, "utf-8")
+
+
+# --- people ---
+
+
+def _make_members(chance: random.Random) -> list[_Member]:
+    names = [(first, last) for first in _FIRST_NAMES for last in _LAST_NAMES]
+    chance.shuffle(names)
+    seats: list[tuple[Chamber, str, int | None]] = []
+    for state in _STATES:
+        missing = 2 - _SENATORS_OF_THE_STORY.get(state, 0)
+        seats += [("Senate", state, None)] * missing
+        seats += [("House", state, district) for district in (11, 12)]
+    return [
+        _Member(
+            f"{names[index][1][0]}980{index:03}",
+            *names[index],
+            chance.choices(("D", "R", "I"), (48, 49, 3))[0],
+            state,
+            chamber,
+            district,
+        )
+        for index, (chamber, state, district) in enumerate(seats)
+    ]
+
+
+_PARTY_NAMES = {"D": "Democrat", "R": "Republican", "I": "Independent"}
+
+
+def _describe_member(member: _Member) -> object:
+    is_senator = member.chamber == "Senate"
+    term: dict[str, object] = {
+        "type": "sen" if is_senator else "rep",
+        "start": "2021-01-03" if is_senator else "2025-01-03",
+        "end": "2027-01-03",
+        "state": member.state,
+        "party": _PARTY_NAMES[member.party],
+    }
+    term |= {"class": 2} if is_senator else {"district": member.district}
+    ids = {"bioguide": member.bioguide_id} | ({"lis": member.lis_id} if is_senator else {})
+    full_name = f"{member.first_name} {member.last_name}"
+    name = {"first": member.first_name, "last": member.last_name, "official_full": full_name}
+    return {"id": ids, "name": name, "bio": {"gender": "F"}, "terms": [term]}
+
+
+def _describe_committees() -> Iterator[object]:
+    for chamber, committees in _COMMITTEES.items():
+        for code, name in committees:
+            yield {
+                "type": chamber.lower(),
+                "name": f"{chamber} Committee on {name}",
+                "thomas_id": code[:4].upper(),
+                "jurisdiction": f"Sample record. {name}, as far as this sample goes.",
+            }
+
+
+# --- bills ---
+
+
+def _make_bills(chance: random.Random, members: Sequence[_Member]) -> Iterator[_Bill]:
+    for congress, (first_day, last_day) in _CONGRESSES.items():
+        days = (last_day - first_day).days
+        for index in range(BILLS_PER_CONGRESS):
+            chamber: Chamber = "House" if index % 5 < 3 else "Senate"
+            colleagues = [member for member in members if member.chamber == chamber]
+            sponsor, *cosponsors = chance.sample(colleagues, 1 + chance.randint(0, 6))
+            subject = chance.choice(_SUBJECTS)
+            words = f"{chance.choice(subject.things)} {chance.choice(_ENDINGS)}"
+            yield _Bill(
+                congress,
+                _FIRST_NUMBER + index,
+                chamber,
+                f"{sponsor.state} {words} of {first_day.year + index * 2 // BILLS_PER_CONGRESS}",
+                subject,
+                first_day + dt.timedelta(days=days * index // BILLS_PER_CONGRESS),
+                sponsor,
+                cosponsors,
+                chance.choice(_COMMITTEES[chamber]),
+                4 if index == 1 else chance.choices(range(5), (70, 14, 8, 4, 4))[0],
+            )
+
+
+def _render_bill(bill: _Bill) -> str:
+    actions = list(_list_actions(bill))
+    day, latest_action, _, _ = actions[-1]
+    law = f"{bill.congress}-{bill.number}"
+    laws = f"<laws><item><type>Public Law</type><number>{law}</number></item></laws>"
+    code, committee = bill.committee
+    return f"""<?xml version="1.0" encoding="utf-8"?>
+<billStatus><version>3.0.0</version><bill>
+<number>{bill.number}</number><type>{bill.type_code}</type><congress>{bill.congress}</congress>
+<updateDate>{day}T05:00:00Z</updateDate>
+<originChamber>{bill.chamber}</originChamber>
+<introducedDate>{bill.introduced}</introducedDate>
+<title>{bill.title} (sample)</title>
+<policyArea><name>{bill.subject.policy_area}</name></policyArea>
+<subjects><legislativeSubjects><item><name>{bill.subject.term}</name></item></legislativeSubjects></subjects>
+<sponsors>{_render_person(bill.sponsor)}</sponsors>
+<cosponsors>{"".join(_render_person(member, bill.introduced) for member in bill.cosponsors)}</cosponsors>
+<committees><item><systemCode>{code}</systemCode><name>{committee} Committee</name><chamber>{bill.chamber}</chamber><activities><item><name>Referred To</name><date>{bill.introduced}T15:00:00Z</date></item></activities></item></committees>
+<actions>{"".join(_render_action(*action) for action in reversed(actions))}</actions>
+{laws if bill.stage == 4 else ""}
+<summaries><summary><versionCode>00</versionCode><actionDate>{bill.introduced}</actionDate><actionDesc>Introduced in {bill.chamber}</actionDesc><text>{_summarise(bill)}</text></summary></summaries>
+<latestAction><actionDate>{day}</actionDate><text>{latest_action}</text></latestAction>
+</bill></billStatus>
+"""  # noqa: E501
+
+
+def _summarise(bill: _Bill) -> str:
+    return (
+        f"This sample bill makes grants to {bill.subject.aim}. The money goes first to "
+        f"{bill.sponsor.state}, and a report is due after {1 + bill.number % 4} years."
+    )
+
+
+def _render_person(member: _Member, signed: dt.date | None = None) -> str:
+    title = "Sen." if member.chamber == "Senate" else "Rep."
+    full_name = f"{title} {member.last_name}, {member.first_name} [{member.place}]"
+    district = f"<district>{member.district}</district>" if member.district else ""
+    date = f"<sponsorshipDate>{signed}</sponsorshipDate>" if signed else ""
+    return (
+        f"<item><bioguideId>{member.bioguide_id}</bioguideId><fullName>{full_name}</fullName>"
+        f"<party>{member.party}</party><state>{member.state}</state>{district}{date}</item>"
+    )
+
+
+def _list_actions(bill: _Bill) -> Iterator[tuple[dt.date, str, str, str]]:
+    """Yield the day, the words, the type and the vote of each step, the oldest first."""
+    _, committee = bill.committee
+    other = "Senate" if bill.chamber == "House" else "House"
+    steps = (
+        (f"Introduced in {bill.chamber} and referred to the Committee on {committee}.", "Intro"),
+        (f"Reported by the Committee on {committee}.", "Committee"),
+        (f"Passed {bill.chamber} by recorded vote (Roll no. {_number_vote(bill)}).", "Floor"),
+        (f"Passed {other} without amendment by voice vote.", "Floor"),
+        (f"Became Public Law No: {bill.congress}-{bill.number}.", "BecameLaw"),
+    )
+    for stage, (words, kind) in enumerate(steps[: bill.stage + 1]):
+        day = bill.introduced if stage == 0 else bill.day_of_stage(stage)
+        vote = _refer_to_vote(bill) if stage == 2 else ""
+        yield day, words, "IntroReferral" if kind == "Intro" else kind, vote
+
+
+def _render_action(day: dt.date, words: str, kind: str, vote: str) -> str:
+    return (
+        f"<item><actionDate>{day}</actionDate><text>{words}</text><type>{kind}</type>{vote}</item>"
+    )
+
+
+_TEXT_VERSIONS: dict[Chamber, Sequence[tuple[str, str, int]]] = {
+    "House": (
+        ("ih", "Introduced in House", 0),
+        ("eh", "Engrossed in House", 2),
+        ("enr", "Enrolled Bill", 3),
+    ),
+    "Senate": (
+        ("is", "Introduced in Senate", 0),
+        ("es", "Engrossed in Senate", 2),
+        ("enr", "Enrolled Bill", 3),
+    ),
+}
+"""The versions of a bill's text: the code, its name, and the stage at which it is printed."""
+
+
+def _render_text(bill: _Bill, version_code: str, stage_name: str, stage: int) -> str:
+    """Return the text of a version; what a chamber passes has a section more, and less money."""
+    money = 40 + bill.number % 50 - 5 * stage
+    sections = [
+        ("Short title", f"This Act may be called the {bill.title}. It is a sample and not law."),
+        ("Grants", f"Grants are made to {bill.subject.aim}."),
+        ("Money", f"There are authorized {money} million dollars for each of five fiscal years."),
+    ]
+    if stage >= 2:
+        sections.insert(2, ("Reports", "Who receives a grant reports each year what it was for."))
+    body = "".join(
+        f"<section><num>{'SECTION' if number == 1 else 'SEC.'} {number}.</num>"
+        f"<heading>{heading}</heading><content><p>{words}</p></content></section>"
+        for number, (heading, words) in enumerate(sections, 1)
+    )
+    cited = f"{bill.file_stem}{version_code}"
+    day = bill.day_of_stage(stage) if stage else bill.introduced
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<bill xmlns="http://schemas.gpo.gov/xml/uslm" xmlns:dc="http://purl.org/dc/elements/1.1/">
+<meta><dc:title>{bill.congress} {bill.type_code} {bill.number} {version_code.upper()}: {bill.title} (sample)</dc:title><citableAs>{cited}</citableAs><docNumber>{bill.number}</docNumber><docStage>{stage_name}</docStage><congress>{bill.congress}</congress></meta>
+<preface><action><date date="{day}">{day:%B} {day.day}, {day.year}</date></action></preface>
+<main><longTitle><docTitle>A BILL</docTitle><officialTitle>To make grants to {bill.subject.aim} (sample).</officialTitle></longTitle>
+{body}</main>
+</bill>
+"""  # noqa: E501
+
+
+# --- votes ---
+
+
+def _number_vote(bill: _Bill) -> int:
+    return _FIRST_ROLL_CALL + bill.number - _FIRST_NUMBER
+
+
+def _find_session(bill: _Bill) -> int:
+    return 1 if bill.day_of_stage(2).year % 2 else 2
+
+
+def _name_vote_file(bill: _Bill) -> str:
+    if bill.chamber == "House":
+        return f"{bill.congress}-roll{_number_vote(bill)}"
+    return f"vote_{bill.congress}_{_find_session(bill)}_{_number_vote(bill):05}"
+
+
+def _refer_to_vote(bill: _Bill) -> str:
+    return (
+        f"<recordedVotes><recordedVote><rollNumber>{_number_vote(bill)}</rollNumber>"
+        f"<chamber>{bill.chamber}</chamber><congress>{bill.congress}</congress>"
+        f"<date>{bill.day_of_stage(2)}T20:10:00Z</date>"
+        f"<sessionNumber>{_find_session(bill)}</sessionNumber></recordedVote></recordedVotes>"
+    )
+
+
+def _render_vote(bill: _Bill, members: Sequence[_Member], chance: random.Random) -> str:
+    voters = [member for member in members if member.chamber == bill.chamber]
+    if bill.chamber == "Senate":
+        # The two of the story have seats as well.
+        voters += [
+            _Member("D990903", "Mina", "Dunmore", "R", "VA", "Senate"),
+            _Member("E990904", "Ivo", "Eastlake", "D", "WA", "Senate"),
+        ]
+    positions = {member: _vote(member, bill, chance) for member in voters}
+    counts = [list(positions.values()).count(position) for position in _POSITIONS]
+    if bill.chamber == "House":
+        return _render_house_vote(bill, positions, counts)
+    return _render_senate_vote(bill, positions, counts)
+
+
+_POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
+
+
+def _vote(member: _Member, bill: _Bill, chance: random.Random) -> str:
+    is_own_party = member.party == bill.sponsor.party
+    return chance.choices(_POSITIONS, (88, 8, 1, 3) if is_own_party else (46, 48, 1, 5))[0]
+
+
+def _render_house_vote(bill: _Bill, positions: dict[_Member, str], counts: Sequence[int]) -> str:
+    day = bill.day_of_stage(2)
+    session = {1: "1st", 2: "2nd"}[_find_session(bill)]
+    votes = "".join(
+        f'<recorded-vote><legislator name-id="{member.bioguide_id}" '
+        f'sort-field="{member.last_name}" party="{member.party}" state="{member.state}">'
+        f"{member.last_name}</legislator><vote>{position}</vote></recorded-vote>\n"
+        for member, position in positions.items()
+    )
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<rollcall-vote><vote-metadata><congress>{bill.congress}</congress><session>{session}</session>
+<rollcall-num>{_number_vote(bill)}</rollcall-num><legis-num>H R {bill.number}</legis-num>
+<vote-question>On Passage</vote-question><vote-type>YEA-AND-NAY</vote-type>
+<vote-result>Passed</vote-result><action-date>{day.day}-{day:%b-%Y}</action-date>
+<vote-desc>{bill.title} (sample)</vote-desc>
+<vote-totals><totals-by-vote><yea-total>{counts[0]}</yea-total><nay-total>{counts[1]}</nay-total>
+<present-total>{counts[2]}</present-total><not-voting-total>{counts[3]}</not-voting-total></totals-by-vote></vote-totals>
+</vote-metadata><vote-data>
+{votes}</vote-data></rollcall-vote>
+"""
+
+
+def _render_senate_vote(bill: _Bill, positions: dict[_Member, str], counts: Sequence[int]) -> str:
+    day = bill.day_of_stage(2)
+    votes = "".join(
+        f"<member><member_full>{member.last_name} ({member.place})</member_full>"
+        f"<last_name>{member.last_name}</last_name><first_name>{member.first_name}</first_name>"
+        f"<party>{member.party}</party><state>{member.state}</state>"
+        f"<vote_cast>{position}</vote_cast>"
+        f"<lis_member_id>{_find_lis_id(member)}</lis_member_id></member>\n"
+        for member, position in positions.items()
+    )
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<roll_call_vote><congress>{bill.congress}</congress><session>{_find_session(bill)}</session><congress_year>{day.year}</congress_year>
+<vote_number>{_number_vote(bill)}</vote_number><vote_date>{day:%B} {day.day}, {day.year},  11:42 AM</vote_date>
+<vote_question_text>On Passage of the Bill {bill.citation}</vote_question_text>
+<vote_document_text>A sample bill.</vote_document_text>
+<vote_title>{bill.title} (sample)</vote_title><majority_requirement>1/2</majority_requirement>
+<vote_result>Bill Passed</vote_result><question>On Passage of the Bill</question>
+<document><document_congress>{bill.congress}</document_congress><document_type>S.</document_type><document_number>{bill.number}</document_number><document_name>{bill.citation}</document_name><document_title>{bill.title} (sample)</document_title></document>
+<count><yeas>{counts[0]}</yeas><nays>{counts[1]}</nays><present>{counts[2] or ""}</present><absent>{counts[3] or ""}</absent></count>
+<members>
+{votes}</members></roll_call_vote>
+"""  # noqa: E501
+
+
+def _find_lis_id(member: _Member) -> str:
+    """The ids of the two senators of the story are those of their own file."""
+    return {"Dunmore": "S9903", "Eastlake": "S9904"}.get(member.last_name, member.lis_id)
