@@ -249,7 +249,8 @@ def test_a_congress_is_made_up_with_votes_that_sum_to_their_totals(tmp_path: Pat
         for vote_id, position in db.execute("SELECT vote_id, position FROM member_votes"):
             positions[vote_id][position] += 1
         unknown = db.execute(
-            "SELECT count(*) FROM member_votes WHERE bioguide_id NOT IN (SELECT id FROM legislators)"
+            "SELECT count(*) FROM member_votes "
+            "WHERE bioguide_id NOT IN (SELECT id FROM legislators)"
         ).fetchone()[0]
     assert len(bills) > 200 and unknown == 0
     assert len({bill["introduced_at"][:4] for bill in bills}) >= 5
