@@ -1,6 +1,9 @@
 """The guidance base in searches, fetches and resources over all bases."""
 
+import copy
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 from urllib.parse import unquote
 
@@ -15,6 +18,7 @@ from readingroom.bases.guidance.models import (
 from readingroom.bases.guidance.pages.addresses import is_address
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.tools import make_call_context
+from readingroom.core.errors import KnowledgeError
 from readingroom.protocol.resources import ResourceTemplate
 from readingroom.protocol.search import (
     Citation,
@@ -29,6 +33,7 @@ from readingroom.protocol.tool import ToolCall
 
 _SOURCE = "charity-commission"
 _MAX_QUERY = 500  # characters that GOV.UK's search takes
+_LEGAL_SENTENCES = f"{ATTRIBUTION}. {DISCLAIMER}"
 
 
 class GuidanceAdapter(SearchAdapter):
@@ -58,7 +63,8 @@ class GuidanceAdapter(SearchAdapter):
             order="relevance",
             mode="auto",
         )
-        answer = await self._service.search(question, make_call_context(call))
+        with _add_legal_sentences():
+            answer = await self._service.search(question, make_call_context(call))
         return [
             DeskHit(
                 id=hit.id,
@@ -85,7 +91,8 @@ class GuidanceAdapter(SearchAdapter):
             offset=0,
             max_chars=None,
         )
-        page = await self._service.read_page(question, make_call_context(call))
+        with _add_legal_sentences():
+            page = await self._service.read_page(question, make_call_context(call))
         assert isinstance(page, PageText)
         return make_record(
             self.base,
@@ -105,3 +112,20 @@ class GuidanceAdapter(SearchAdapter):
     def parse_resource_path(self, path: str) -> str | None:
         match = re.fullmatch(r"guidance(/.+)", path)
         return make_guidance_id(unquote(match[1])) if match else None
+
+
+@contextmanager
+def _add_legal_sentences() -> Iterator[None]:
+    """Give errors the attribution and the disclaimer: the desk's own form of errors has neither."""
+    try:
+        yield
+    except KnowledgeError as error:
+        # A copy: callers who wait for the same page share one error.
+        attributed_error = copy.copy(error)
+        attributed_error.message = f"{error.message.rstrip('.')}. {_LEGAL_SENTENCES}"
+        attributed_error.hint = {
+            **error.hint,
+            "attribution": ATTRIBUTION,
+            "disclaimer": DISCLAIMER,
+        }
+        raise attributed_error from error
