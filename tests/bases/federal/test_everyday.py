@@ -43,6 +43,12 @@ async def test_records_are_listed_by_filter_and_paged(world: Path) -> None:
             ask, source="bills", filters={"sponsor": sponsor["bioguide_id"]}, limit=1
         )
         assert [row["id"] for row in listed] == wanted
+        conditions = [f"sponsor={sponsor['bioguide_id']}", f"congress={bills[0]['congress']}"]
+        same = await every(ask, source="bills", filters=conditions, limit=1)
+        assert [row["id"] for row in same] == wanted
+        wrong = {"source": "bills", "filters": ["sponsor"]}
+        refused = await ask.rpc("tools/call", {"name": "list_records", "arguments": wrong})
+        assert "name=value" in refused["error"]["message"]
         newest = await ask.answer(
             "list_records", source="bills", filters={"since": bills[3]["published_at"]}
         )

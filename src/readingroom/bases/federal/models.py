@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from readingroom.bases.federal.schema.records import (
     BillAction,
@@ -111,6 +111,30 @@ Filter = Annotated[str, Field(max_length=200)] | Annotated[int, Field(le=2**31)]
 Filtered = Annotated[dict[ShortText, Filter], Field(max_length=20)]
 
 
+def parse_conditions(conditions: object) -> object:
+    """Return filters written as `["congress=115", …]` by name; anything else as it is."""
+    if not isinstance(conditions, list):
+        return conditions
+    filters: dict[str, str | int | bool] = {}
+    for condition in conditions:
+        name, sign, value = str(condition).partition("=")
+        if not sign:
+            raise ValueError(f"{str(condition)[:50]!r} is no condition; write it as name=value")
+        is_flag = value in ("true", "false")
+        filters[name.strip()] = (
+            value == "true" if is_flag else int(value) if value.isdecimal() else value.strip()
+        )
+    return filters
+
+
+# A list in the schema, because strict clients take no object with open members; both are read.
+Conditions = Annotated[
+    Filtered,
+    BeforeValidator(parse_conditions),
+    WithJsonSchema({"items": {"type": "string"}, "maxItems": 20, "type": "array"}),
+]
+
+
 FiltersRead = Annotated[
     dict[str, Any] | None,
     Field(description="Filter values as they were read, where that is not how they were written."),
@@ -155,8 +179,8 @@ RecordPart = Literal[
 
 class ListRecords(Question):
     source: ShortText = Field(description="A resource of `count`, or `changes`: what is new.")
-    filters: Filtered | None = Field(
-        None, description='Such as {"sponsor": "Enzi", "congress": 115, "since": "2018-01-01"}.'
+    filters: Conditions | None = Field(
+        None, description="Such as sponsor=Enzi, congress=115, since=2018-01-01."
     )
     id: Id | None = Field(None, description="With `part`: list what belongs to it.")
     part: RecordPart | None = None
