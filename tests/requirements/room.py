@@ -144,6 +144,11 @@ ROOM = (
         "Answers from the sample corpus are marked as sample everywhere.",
     ),
     Requirement(
+        "room:assess",
+        "An application is put beside the plan of its authority on its day; the answer says what "
+        "was searched, what was left out, why a side is empty, and whether it is known at all.",
+    ),
+    Requirement(
         "room:desk",
         "search and fetch reach over all bases, "
         "and assess_against_policy sets an application beside the policy in force.",

@@ -78,6 +78,14 @@ class AssessAgainstPolicy(Question):
         description="Policy as in force on this day; by default the day it was validated.",
     )
     limit: int = Field(default=5, ge=1, le=20, description="Passages of each side.")
+    sources: Annotated[list[ShortText], Field(min_length=1, max_length=30)] | None = Field(
+        default=None, description="Only these policies, by slug: `NPPF`."
+    )
+    local_authority: NonBlankText | None = Field(
+        default=None,
+        max_length=200,
+        description="Whose local plan applies; by default the application's own authority.",
+    )
 
 
 # --- answers ---
@@ -114,6 +122,22 @@ class DeskAnswer(Answer):
     next_offset: int | None = None
 
 
+class ExcludedPolicy(Answer):
+    """A policy that was not searched, and why."""
+
+    source: str
+    reason: str
+
+
+class AssessedSide(Answer):
+    """What one side was searched in."""
+
+    searched: list[str] = Field(description="Revisions or documents; at most fifty are named.")
+    searched_count: int
+    excluded: list[ExcludedPolicy]
+    empty_reason: str | None = Field(description="Why there are no passages, where there are none.")
+
+
 class Assessment(Answer):
     """What an application says on a topic, beside the policy of its day. No judgement is made."""
 
@@ -124,3 +148,14 @@ class Assessment(Answer):
     application: list[DeskHit] = Field(description="Passages of the application's documents.")
     policy: list[DeskHit] = Field(description="Passages of policies in force on the day.")
     notes: list[Note]
+    application_known: bool = Field(
+        default=True, description="Whether anything is known of the application."
+    )
+    local_authority: str | None = Field(
+        default=None, description="Whose plans were searched; null: everybody's."
+    )
+    authority_from: str | None = Field(
+        default=None, description="Where it comes from: `asked`, or `application`."
+    )
+    application_side: AssessedSide | None = None
+    policy_side: AssessedSide | None = None

@@ -3,7 +3,9 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 import anyio.to_thread
 from pydantic import ValidationError
@@ -13,6 +15,7 @@ from readingroom.engine.confidence import judge
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.reranker import Reranker
 from readingroom.engine.errors import ModelUnavailable
+from readingroom.federation.assessment import describe_application_side, describe_policy_side
 from readingroom.federation.errors import ValidationDateUnknown
 from readingroom.federation.fan_out import FanOut, GatheredAnswers
 from readingroom.federation.models import (
@@ -25,7 +28,13 @@ from readingroom.federation.models import (
     Note,
 )
 from readingroom.federation.ranking import rank_hits
-from readingroom.protocol.search import DeskHit, DeskRecord, SearchAdapter, SearchRequest
+from readingroom.protocol.search import (
+    DeskHit,
+    DeskRecord,
+    KnownApplication,
+    SearchAdapter,
+    SearchRequest,
+)
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.errors import FolderInUse
 
@@ -63,7 +72,7 @@ class DeskService:
     async def search(self, question: DeskSearch, call: ToolCall) -> DeskAnswer:
         """Return the best passages of every base that is searched, in one order."""
         started = time.perf_counter()
-        bases, sources = self._select_bases(question.source)
+        bases, sources_by_base = await self._select_bases(question.source)
         request = SearchRequest(
             query=question.query,
             limit=_RESULTS_PER_BASE,
@@ -71,10 +80,9 @@ class DeskService:
             application_ref=question.application_ref,
             since=question.since,
             until=question.until,
-            sources=tuple(sources),
         )
         await self._embed_query(question.query)
-        gathered = await self._search_bases(bases, request, call)
+        gathered = await self._search_bases(bases, request, call, sources_by_base)
         # In a thread: embedding passages takes tens of milliseconds.
         hits = await anyio.to_thread.run_sync(
             rank_hits,
@@ -132,27 +140,43 @@ class DeskService:
         return self._id_prefixes.get(prefix.lower(), rest) if colon else rest
 
     async def assess(self, question: AssessAgainstPolicy, call: ToolCall) -> Assessment:
-        """Return what an application says on a topic, beside the policy of its day.
+        """Return what an application says on a topic, beside the policy of its day and authority.
 
         Raise `ValidationDateUnknown` when no day is given and none is recorded.
         """
-        application, policy = self._find_adapter("application"), self._find_adapter("policy")
-        day, origin = await self._choose_day(question, application)
+        documents, policies = self._find_adapter("application"), self._find_adapter("policy")
+        application = await documents.find_application(question.application_ref)
+        day, origin = _choose_day(question, application)
+        authority, authority_origin = _choose_authority(question, application)
         request = SearchRequest(
             query=question.topic,
             limit=question.limit,
             day=day,
             application_ref=question.application_ref,
+            local_authority=authority,
         )
-        gathered = await self._search_bases((application.base, policy.base), request, call)
+        sources_by_base = {policies.base: [source.upper() for source in question.sources or ()]}
+        gathered = await self._search_bases(
+            (documents.base, policies.base), request, call, sources_by_base
+        )
+        policy_scope = await policies.describe_scope(
+            replace(request, sources=tuple(sources_by_base[policies.base]))
+        )
+        application_hits = gathered.answers.get(documents.base, [])
+        policy_hits = gathered.answers.get(policies.base, [])
         return Assessment(
             application_ref=question.application_ref,
             topic=question.topic,
             date=day,
             date_from=origin,
-            application=gathered.answers.get(application.base, []),
-            policy=gathered.answers.get(policy.base, []),
+            application=application_hits,
+            policy=policy_hits,
             notes=gathered.notes,
+            application_known=application is not None,
+            local_authority=authority,
+            authority_from=authority_origin,
+            application_side=describe_application_side(application, application_hits),
+            policy_side=describe_policy_side(policy_scope, day, policy_hits),
         )
 
     def _list_id_forms(self) -> list[str]:
@@ -171,32 +195,30 @@ class DeskService:
             await anyio.to_thread.run_sync(self._embedder.embed, query)
 
     async def _search_bases(
-        self, bases: Iterable[str], request: SearchRequest, call: ToolCall
+        self,
+        bases: Iterable[str],
+        request: SearchRequest,
+        call: ToolCall,
+        sources_by_base: Mapping[str, Sequence[str]],
     ) -> GatheredAnswers[list[DeskHit]]:
+        """Ask each base, limited to the sources inside it that are named."""
+        requests = {
+            base: replace(request, sources=tuple(sources_by_base.get(base, ()))) for base in bases
+        }
         return await self._fan_out.call_all(
-            {base: partial(self._adapters[base].search, request, call) for base in bases}
+            {
+                base: partial(self._adapters[base].search, base_request, call)
+                for base, base_request in requests.items()
+            }
         )
 
     def _find_adapter(self, role: str) -> SearchAdapter:
         return next(adapter for adapter in self._adapters.values() if adapter.role == role)
 
-    async def _choose_day(
-        self, question: AssessAgainstPolicy, application: SearchAdapter
-    ) -> tuple[str, str]:
-        """Return the day whose policy is shown, and where it comes from."""
-        if question.date is not None:
-            return question.date, "asked"
-        day = await application.find_validation_date(question.application_ref)
-        if day is None:
-            raise ValidationDateUnknown(
-                f"The day {question.application_ref} was validated is not known: give `date`, or "
-                "set it",
-                use_tool="set_application",
-            )
-        return day, "validation_date"
-
-    def _select_bases(self, source: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
-        """Return the bases to search, and the sources inside a base that limit the search.
+    async def _select_bases(
+        self, source: Sequence[str] | str | None
+    ) -> tuple[list[str], dict[str, list[str]]]:
+        """Return the bases to search, and by base the sources inside it that limit the search.
 
         Raise `UnknownSource` for a name that is neither.
         """
@@ -206,29 +228,55 @@ class DeskService:
             unasked_bases = [
                 base for base, adapter in self._adapters.items() if adapter.is_searched_unasked
             ]
-            return unasked_bases, []
+            return unasked_bases, {}
         bases = [name for name in names if name in self._adapters]
-        sources = {}  # the base of each
+        sources_by_base: dict[str, list[str]] = {}
         for name in names:
             if name not in self._adapters:
-                base, source_name = self._find_source(name)
-                sources[source_name] = base
-        # A base that is named itself is searched whole.
-        limited = [base for base in dict.fromkeys(sources.values()) if base not in bases]
-        return [*bases, *limited], [name for name, base in sources.items() if base in limited]
+                base, source_name = await self._find_source(name)
+                # A base that is named itself is searched whole.
+                if base not in bases:
+                    sources_by_base.setdefault(base, []).append(source_name)
+        return [*bases, *sources_by_base], sources_by_base
 
-    def _find_source(self, name: str) -> tuple[str, str]:
+    async def _find_source(self, name: str) -> tuple[str, str]:
         for adapter in self._adapters.values():
-            if (source := adapter.find_source(name)) is not None:
+            if (source := await adapter.find_source(name)) is not None:
                 return adapter.base, source
+        source_names = [await adapter.list_sources() for adapter in self._adapters.values()]
         raise UnknownSource(
             f"There is no base or source {name[:100]!r}",
-            valid_sources=[
-                *self._adapters,
-                *(
-                    source
-                    for adapter in self._adapters.values()
-                    for source in adapter.list_sources()
-                ),
-            ],
+            valid_sources=[*self._adapters, *chain.from_iterable(source_names)],
         )
+
+
+def _choose_day(
+    question: AssessAgainstPolicy, application: KnownApplication | None
+) -> tuple[str, str]:
+    """Return the day whose policy is shown, and where it comes from."""
+    if question.date is not None:
+        return question.date, "asked"
+    if application is not None and application.validation_date is not None:
+        return application.validation_date, "validation_date"
+    problem = (
+        f"The day {question.application_ref} was validated is not known"
+        if application
+        else f"Nothing is known of an application {question.application_ref}"
+    )
+    raise ValidationDateUnknown(
+        f"{problem}: give `date`, or set it",
+        use_tool="set_application",
+        application_known=application is not None,
+    )
+
+
+def _choose_authority(
+    question: AssessAgainstPolicy, application: KnownApplication | None
+) -> tuple[str | None, str | None]:
+    """Return the authority whose plans apply, and where it comes from; None for all plans."""
+    if question.local_authority is not None:
+        return question.local_authority, "asked"
+    # Whoever names the policies has chosen among the plans.
+    if question.sources is None and application is not None and application.local_authority:
+        return application.local_authority, "application"
+    return None, None

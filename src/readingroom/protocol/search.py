@@ -97,7 +97,26 @@ class SearchRequest:
     since: str | None = None
     until: str | None = None
     sources: tuple[str, ...] = ()
-    """Sources inside one base, by the names it gave in `SearchAdapter.list_sources`."""
+    """Sources inside the base that is asked, by the names that `find_source` returned."""
+    local_authority: str | None = None
+    """Of local plans only those that apply where this authority decides; all when None."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownApplication:
+    """What is known of a planning application itself."""
+
+    validation_date: str | None = None
+    local_authority: str | None = None
+    document_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchScope:
+    """What a search looks at, and what it leaves out with the reason of each."""
+
+    searched: tuple[str, ...] = ()
+    excluded: tuple[tuple[str, str], ...] = ()
 
 
 class SearchAdapter(Protocol):
@@ -130,17 +149,21 @@ class SearchAdapter(Protocol):
         """Return whether an id without the base's prefix is one of its own, such as an address."""
         return False
 
-    def list_sources(self) -> Sequence[str]:
+    async def list_sources(self) -> Sequence[str]:
         """Return the names of the sources inside this base that a search may be limited to."""
         return ()
 
-    def find_source(self, name: str) -> str | None:
+    async def find_source(self, name: str) -> str | None:
         """Return the source that a name means, in any spelling; None when there is none."""
         return None
 
-    async def find_validation_date(self, application_ref: str) -> str | None:
-        """Return the day an application was validated; None when it is not known."""
+    async def find_application(self, application_ref: str) -> KnownApplication | None:
+        """Return what is known of an application; None when nothing is."""
         return None
+
+    async def describe_scope(self, request: SearchRequest) -> SearchScope:
+        """Return what a search with this request looks at."""
+        return SearchScope()
 
     async def list_resources(self) -> list[ListedResource]:
         """Return the resources that a client can attach."""

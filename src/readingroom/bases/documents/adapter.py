@@ -17,6 +17,7 @@ from readingroom.protocol.search import (
     Citation,
     DeskHit,
     DeskRecord,
+    KnownApplication,
     PageLinks,
     SearchAdapter,
     SearchRequest,
@@ -84,10 +85,17 @@ class DocumentsAdapter(SearchAdapter):
             offset=offset,
         )
 
-    async def find_validation_date(self, application_ref: str) -> str | None:
+    async def find_application(self, application_ref: str) -> KnownApplication | None:
         application = await self._service.get_application(application_ref)
+        records = await self._service.store.list_records(application_ref)
+        if application is None and not records:
+            return None
         validation_date = application.validation_date if application else None
-        return validation_date.isoformat() if validation_date else None
+        return KnownApplication(
+            validation_date.isoformat() if validation_date else None,
+            application.local_authority if application else None,
+            tuple(record.source_file for record in records),
+        )
 
     async def list_resources(self) -> list[ListedResource]:
         return [

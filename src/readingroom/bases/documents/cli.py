@@ -157,6 +157,7 @@ def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
 @click.option("--description")
 @click.option("--validated", "validation_date", help="The day it was validated, YYYY-MM-DD.")
 @click.option("--status")
+@click.option("--authority", "local_authority", help="Who decides it: its local plan applies.")
 @add_common_options
 def application(reference: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Show the application REF; with options, first write them down ("" clears one)."""

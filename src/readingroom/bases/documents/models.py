@@ -370,6 +370,11 @@ class ApplicationPatch(Body):
     status: str | None = Field(
         default=None, max_length=100, description=f"How far it has come, in your words. {_UNSET}"
     )
+    local_authority: str | None = Field(
+        default=None,
+        max_length=200,
+        description=f"Who decides it, which decides which local plan applies. {_UNSET}",
+    )
 
 
 class SetApplication(ApplicationPatch):
@@ -393,6 +398,7 @@ class ApplicationRecord(Answer):
     validation_date: date | None
     status: str | None
     updated_at: datetime | None
+    local_authority: str | None = None
 
 
 class ApplicationSet(Answer):

@@ -56,10 +56,10 @@ class FederalAdapter(SearchAdapter):
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         return DeskRecord(**dict(await self._service.fetch(id, offset)), base=self.base)
 
-    def list_sources(self) -> Sequence[str]:
+    async def list_sources(self) -> Sequence[str]:
         return sources.list_source_names(sources.SOURCES)
 
-    def find_source(self, name: str) -> str | None:
+    async def find_source(self, name: str) -> str | None:
         try:
             return sources.find_source(name).name
         except UnknownSource:

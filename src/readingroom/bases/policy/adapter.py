@@ -14,7 +14,7 @@ from readingroom.bases.policy.models import (
     PolicyHit,
     SearchPolicy,
 )
-from readingroom.bases.policy.registry.records import COUNTING, name_section
+from readingroom.bases.policy.registry.records import COUNTING, format_revision, name_section
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import find_past_day
 from readingroom.core.errors import RecordNotFound
@@ -27,6 +27,7 @@ from readingroom.protocol.search import (
     PageLinks,
     SearchAdapter,
     SearchRequest,
+    SearchScope,
     is_heading,
     make_record,
 )
@@ -35,6 +36,17 @@ from readingroom.protocol.tool import ToolCall
 _SPARE_HITS = 10  # hits asked for beyond the limit, to replace headings that are skipped
 _REVISION_PATH = re.compile(r"policy/([^/]+)/([^/]+)")
 _SECTION_PATH = re.compile(r"policy/([^/]+)/([^/]+)/([^/]+)")
+
+
+def _make_question(request: SearchRequest, day: str, result_count: int = 1) -> SearchPolicy:
+    return SearchPolicy(
+        query=request.query,
+        effective_date=day,
+        sources=list(request.sources) or None,
+        local_authority=request.local_authority,
+        n_results=result_count,
+        mode="hybrid",
+    )
 
 
 class PolicyAdapter(SearchAdapter):
@@ -65,14 +77,8 @@ class PolicyAdapter(SearchAdapter):
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         hits: dict[str, PolicyHit] = {}
         for day in self._choose_days(request):
-            answer = await self._service.search(
-                SearchPolicy(
-                    query=request.query,
-                    effective_date=day,
-                    n_results=request.limit + _SPARE_HITS,
-                    mode="hybrid",
-                )
-            )
+            question = _make_question(request, day, request.limit + _SPARE_HITS)
+            answer = await self._service.search(question)
             passages = [hit for hit in answer.results if not is_heading(hit.text)]
             hits |= {hit.id: hit for hit in passages[: request.limit]}
         return [self._to_desk_hit(hit) for hit in hits.values()]
@@ -84,6 +90,21 @@ class PolicyAdapter(SearchAdapter):
         today = self._service.today
         past_day = find_past_day(request.query, today)
         return [day.isoformat() for day in (past_day, today) if day is not None]
+
+    async def list_sources(self) -> Sequence[str]:
+        return [policy.source for policy in (await self._service.list_policies()).policies]
+
+    async def find_source(self, name: str) -> str | None:
+        sources = {source.casefold(): source for source in await self.list_sources()}
+        return sources.get(name.casefold())
+
+    async def describe_scope(self, request: SearchRequest) -> SearchScope:
+        days = self._choose_days(request)
+        searched, excluded = await self._service.describe_scope(_make_question(request, days[-1]))
+        return SearchScope(
+            tuple(format_revision(revision) for revision in searched),
+            tuple((policy.source, policy.reason) for policy in excluded),
+        )
 
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         section_parts = parse_section_id(id)

@@ -1,6 +1,5 @@
 """What the policy base can do, independent of MCP and HTTP."""
 
-import difflib
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -21,6 +20,7 @@ from readingroom.bases.policy.ingest.ingestion import Ingestion
 from readingroom.bases.policy.ingest.jobs import Jobs
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
+    Excluded,
     GetPolicySection,
     IngestedRevision,
     IngestPolicyRevision,
@@ -154,6 +154,10 @@ class PolicyService:
     async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
         """Answer several queries over the same revisions."""
         return await self._search.search_batch(question)
+
+    async def describe_scope(self, question: SearchPolicy) -> tuple[list[Revision], list[Excluded]]:
+        """Return the revisions that a search looks at, and why other policies have none."""
+        return await self._search.describe_scope(question)
 
     async def get_section(self, question: GetPolicySection) -> SectionText:
         """Return the whole text of a section, with the sections in it, from one revision.
@@ -481,7 +485,7 @@ def _make_section_not_found(
     other_revisions: Sequence[Revision] = (),
 ) -> SectionNotFound:
     labels = ", ".join(other.version_label for other in other_revisions)
-    similar_refs = _find_similar_refs(ref, chunks)
+    similar_refs = references.find_similar(ref, passages.list_references(chunks))
     return SectionNotFound(
         f"Section '{ref}' not found in policy '{revision.source}'"
         + (f" ({revision.version_label}); it exists in the revision of {labels}" if labels else "")
@@ -490,10 +494,3 @@ def _make_section_not_found(
         nearest=similar_refs,
         found_in=[other.revision_id for other in other_revisions],
     )
-
-
-def _find_similar_refs(ref: str, chunks: Sequence[StoredChunk]) -> list[str]:
-    """Return up to five sections whose references are written much like this one."""
-    known_refs = passages.list_references(chunks)
-    similar_refs = difflib.get_close_matches(references.fold_ref(ref), known_refs, n=5, cutoff=0.5)
-    return [known_refs[folded_ref] for folded_ref in similar_refs]

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from readingroom.bases.documents.ids import ApplicationRef
 from readingroom.bases.documents.registry.records import Application, UnreadEntry
 from readingroom.storage.database import open_small_database, open_untrusted
 from readingroom.storage.errors import BackupUnusable
@@ -23,6 +24,10 @@ CREATE TABLE IF NOT EXISTS applications (
     status TEXT,
     updated_at TEXT
 ) STRICT;
+CREATE TABLE IF NOT EXISTS authorities (
+    application_ref TEXT PRIMARY KEY,
+    local_authority TEXT NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS unread (
     application_ref TEXT NOT NULL,
     file_hash TEXT NOT NULL,
@@ -35,7 +40,12 @@ CREATE TABLE IF NOT EXISTS unread (
     PRIMARY KEY (application_ref, file_hash)
 ) STRICT;
 """
-_SELECT_APPLICATION = "SELECT * FROM applications WHERE reference = ?"
+# A table of its own and no column: releases before 0.2 open this file too.
+_SELECT_APPLICATIONS = (
+    "SELECT applications.*, local_authority FROM applications "
+    "LEFT JOIN authorities ON application_ref = reference"
+)
+_SELECT_APPLICATION = f"{_SELECT_APPLICATIONS} WHERE reference = ?"
 _UNREAD_PLACEHOLDERS = ", ".join("?" for _ in fields(UnreadEntry))
 
 
@@ -54,7 +64,7 @@ class ApplicationStore:
     def list_all(self) -> list[Application]:
         """Return every record, in the order of the references."""
         with open_small_database(self._path, _SCHEMA) as db:
-            rows = db.execute("SELECT * FROM applications ORDER BY reference").fetchall()
+            rows = db.execute(f"{_SELECT_APPLICATIONS} ORDER BY reference").fetchall()
         return [_to_application(row) for row in rows]
 
     def update(self, reference: str, values: Mapping[str, Any], now: datetime) -> Application:
@@ -63,11 +73,14 @@ class ApplicationStore:
             row = db.execute(_SELECT_APPLICATION, (reference,)).fetchone()
             application_before = _to_application(row) if row else Application(reference)
             updated_application = replace(application_before, **values, updated_at=now)
-            columns = [
+            *columns, local_authority = [
                 value.isoformat() if isinstance(value, date) else value
                 for value in astuple(updated_application)
             ]
             db.execute("INSERT OR REPLACE INTO applications VALUES (?, ?, ?, ?, ?, ?)", columns)
+            db.execute("DELETE FROM authorities WHERE application_ref = ?", (reference,))
+            if local_authority is not None:
+                db.execute("INSERT INTO authorities VALUES (?, ?)", (reference, local_authority))
         return updated_application
 
     def list_unread(self, reference: str) -> list[UnreadEntry]:
@@ -95,9 +108,11 @@ class ApplicationStore:
         try:
             with closing(open_untrusted(untrusted_copy)) as untrusted_db:
                 application_rows = untrusted_db.execute("SELECT * FROM applications").fetchall()
+                authority_rows = _read_authorities(untrusted_db)
                 unread_rows = untrusted_db.execute("SELECT * FROM unread").fetchall()
             for row in application_rows:
-                TypeAdapter(Application).validate_python(asdict(_to_application(row)))
+                TypeAdapter(Application).validate_python(asdict(_to_application((*row, None))))
+            TypeAdapter(list[tuple[ApplicationRef, str]]).validate_python(authority_rows)
             for row in unread_rows:
                 TypeAdapter(UnreadEntry).validate_python(asdict(UnreadEntry(*row)))
         except (sqlite3.Error, ValueError, TypeError) as error:
@@ -106,6 +121,7 @@ class ApplicationStore:
             ) from error
         with open_small_database(self._path, _SCHEMA) as db:
             db.executemany("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", application_rows)
+            db.executemany("INSERT INTO authorities VALUES (?, ?)", authority_rows)
             db.executemany(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", unread_rows)
 
     def delete_unread(self, reference: str, file_hash: str) -> None:
@@ -117,8 +133,16 @@ class ApplicationStore:
             )
 
 
+def _read_authorities(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """Return the authorities of applications; the file of an earlier release has none."""
+    names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    if ("authorities",) not in names:
+        return []
+    return db.execute("SELECT application_ref, local_authority FROM authorities").fetchall()
+
+
 def _to_application(row: tuple[Any, ...]) -> Application:
-    reference, address, description, validation_date, status, updated_at = row
+    reference, address, description, validation_date, status, updated_at, local_authority = row
     return Application(
         reference,
         address,
@@ -126,4 +150,5 @@ def _to_application(row: tuple[Any, ...]) -> Application:
         date.fromisoformat(validation_date) if validation_date else None,
         status,
         datetime.fromisoformat(updated_at) if updated_at else None,
+        local_authority,
     )

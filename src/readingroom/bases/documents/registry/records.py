@@ -86,6 +86,8 @@ class Application:
     validation_date: date | None = None
     status: str | None = None
     updated_at: datetime | None = None
+    local_authority: str | None = None
+    """Who decides it; local plans of this authority apply to it."""
 
 
 @dataclass(frozen=True, slots=True)

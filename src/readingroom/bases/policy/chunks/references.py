@@ -1,5 +1,6 @@
 """References to sections: as documents write them, as people ask for them, and as they compare."""
 
+import difflib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -82,6 +83,12 @@ def find_section(ref: str, known_refs: Mapping[str, str]) -> str | None:
         if match := pattern.fullmatch(plain_ref):
             candidates += list_forms(match["section"])
     return next((known_refs[form] for form in candidates if form in known_refs), None)
+
+
+def find_similar(ref: str, known_refs: Mapping[str, str]) -> list[str]:
+    """Return up to five sections whose references are written much like this one."""
+    folded_refs = difflib.get_close_matches(fold_ref(ref), known_refs, n=5, cutoff=0.5)
+    return [known_refs[folded_ref] for folded_ref in folded_refs]
 
 
 def list_forms(ref: str) -> list[str]:

@@ -97,6 +97,11 @@ class PolicySearch:
             ]
         )
 
+    async def describe_scope(self, question: SearchPolicy) -> tuple[list[Revision], list[Excluded]]:
+        """Return the revisions that a search looks at, and why other policies have none."""
+        scope = await self._resolve_scope(question)
+        return scope.revisions, scope.excluded
+
     async def get_passage(self, chunk_id: str) -> PolicyHit:
         """Return one passage by its id, in the shape of a search result.
 
@@ -129,7 +134,11 @@ class PolicySearch:
                 continue
             authority = question.local_authority
             if authority is not None and not resolution.policy.applies_in(authority):
-                excluded.append(_make_exclusion(resolution, "other_authority", day))
+                is_unattributed = resolution.policy.is_unattributed
+                reason: ExclusionReason = (
+                    "authority_unknown" if is_unattributed else "other_authority"
+                )
+                excluded.append(_make_exclusion(resolution, reason, day))
                 continue
             emerging_revisions = (
                 _list_emerging(resolution, day) if question.include_emerging else []

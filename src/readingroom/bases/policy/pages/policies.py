@@ -56,6 +56,7 @@ _REASONS = {
     "no_chunks": "its text is not there",
     "unknown_source": "there is no such policy",
     "other_authority": "it is another authority's policy",
+    "authority_unknown": "nothing says whose policy it is",
 }
 """Why a policy was not asked, in words."""
 _VERDICTS = {

@@ -86,9 +86,18 @@ class Policy(BaseModel):
     successor_authorities: str | None = None
     """Authorities that took the place of the first, likewise separated."""
 
+    @property
+    def is_unattributed(self) -> bool:
+        """Whether it is a local policy of which nothing says whose it is."""
+        return not self.is_national and not self.local_authority
+
+    @property
+    def is_national(self) -> bool:
+        return self.category in (PolicyCategory.NATIONAL_POLICY, PolicyCategory.NATIONAL_GUIDANCE)
+
     def applies_in(self, local_authority: str) -> bool:
         """Whether a policy applies where this authority decides: its own, and the nation's."""
-        if self.category in (PolicyCategory.NATIONAL_POLICY, PolicyCategory.NATIONAL_GUIDANCE):
+        if self.is_national:
             return True
         names = f"{self.local_authority or ''};{self.successor_authorities or ''}".split(";")
         asked_name = fold_authority(local_authority)
@@ -149,15 +158,19 @@ def format_citation(
     A section's title and what it weighs beside policies follow its reference; the numbers printed
     on the pages follow theirs, where they differ.
     """
-    stage = f", emerging: {revision.stage.replace('_', ' ')}" if revision.stage else ""
-    name = f"{revision.source} ({revision.version_label}{stage})"
     section = name_section(section_ref, section_title)
     if weight_note:
         section = f"{section} ({weight_note})".strip()
     page_text = cite_pages(pages)
     if printed_pages and list(printed_pages) != [str(page) for page in pages]:
         page_text += f" (printed {_join_labels(printed_pages)})"
-    return ", ".join(filter(None, [name, section, page_text]))
+    return ", ".join(filter(None, [format_revision(revision), section, page_text]))
+
+
+def format_revision(revision: Revision) -> str:
+    """Return `NPPF (December 2024)`; of a plan that is not adopted also its stage."""
+    stage = f", emerging: {revision.stage.replace('_', ' ')}" if revision.stage else ""
+    return f"{revision.source} ({revision.version_label}{stage})"
 
 
 def name_section(section_ref: str, section_title: str) -> str:
