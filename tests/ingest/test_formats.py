@@ -194,11 +194,12 @@ def test_a_page_of_the_web_is_read_as_it_is_seen() -> None:
     page = (
         "<html><head><title>x</title><style>p{}</style><script>steal()</script></head><body>"
         "<h1>Comments</h1><p>It is<br>too tall &amp; near.</p><p style='display: none'>unseen</p>"
+        "<p>Not<span hidden>unseen</span> <!-- unseen -->far.</p>"
         "<ol><li>light<li>noise</ol><table><tr><th>Plot<td>7</table></body></html>"
     )
 
     assert page_texts(page.encode(), "a.html") == [
-        "Comments\n\nIt is\ntoo tall & near.\n\n1. light\n\n2. noise\nPlot | 7"
+        "Comments\n\nIt is\ntoo tall & near.\n\nNot far.\n\n1. light\n\n2. noise\nPlot | 7"
     ]
 
 

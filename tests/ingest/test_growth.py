@@ -8,7 +8,9 @@ import pytest
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.kinds.classify import classify
+from readingroom.ingest.read.formats.web import add_html
 from readingroom.ingest.read.page import Line, RawPage, normalize_text
+from readingroom.ingest.read.reflow import PageBuilder
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 from readingroom.ingest.structure import layout, sections
 from tests.requirements import requirement
@@ -39,6 +41,9 @@ HOSTILE: dict[str, Callable[[int], object]] = {
         [f"Table {number % 99} Title" for number in range(count)], bold=True
     ),
     "accents": lambda count: normalize_text("a" + "\u0301\u0323" * count),
+    "a tag of many attributes": lambda count: add_html(
+        b"<p " + b" ".join(b"a%d" % number for number in range(5 * count)) + b">x", PageBuilder()
+    ),
     "a file name": lambda count: classify("a" * count + ".pdf"),
 }
 

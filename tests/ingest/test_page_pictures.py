@@ -141,3 +141,22 @@ async def test_a_passage_of_one_word_again_and_again_costs_no_time() -> None:
 
     # Comparing every pair of equal words took minutes.
     assert time.process_time() - started < 5
+
+
+async def test_pictures_that_others_delete_meanwhile_are_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures = PagePictures(Pipeline(Sandbox()), tmp_path)
+    with stored(paper(TEXT)) as file:
+        webp = await pictures.draw_page(file, 1, 72)
+        gone = tmp_path / file.sha256 / "2@72.webp"
+        find_all = Path.glob
+
+        def find_one_too_many(folder: Path, pattern: str) -> Iterator[Path]:
+            yield from find_all(folder, pattern)
+            yield gone  # listed, and then deleted by another thread
+
+        monkeypatch.setattr(Path, "glob", find_one_too_many)
+        assert await pictures.draw_page(file, 1, 100) != webp
+        await pictures.forget(file.sha256)
+        assert not gone.parent.exists()

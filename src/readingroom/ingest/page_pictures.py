@@ -7,9 +7,11 @@ hash, and knows nothing of documents or policies.
 import json
 import logging
 import re
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from io import FileIO
@@ -118,7 +120,10 @@ class PagePictures:
 
     def _keep(self, path: Path, picture: bytes) -> None:
         _write_whole(path, picture)
-        pictures = [(found_path.stat(), found_path) for found_path in self._folder.glob("*/*.webp")]
+        pictures = []
+        for found_path in self._folder.glob("*/*.webp"):
+            with suppress(FileNotFoundError):  # another thread has just deleted it
+                pictures.append((found_path.stat(), found_path))
         excess = sum(status.st_size for status, _ in pictures) - _MAX_CACHED_BYTES
         if excess <= 0:
             return
@@ -130,11 +135,8 @@ class PagePictures:
             excess -= status.st_size
 
     def _forget(self, sha256: str) -> None:
-        folder = self._build_path(sha256, "any").parent
-        for path in folder.glob("*"):
-            path.unlink(missing_ok=True)
-        if folder.is_dir():
-            folder.rmdir()
+        # A thread that keeps one more page meanwhile must not make this fail.
+        shutil.rmtree(self._build_path(sha256, "any").parent, ignore_errors=True)
 
 
 def find_marks(words: Sequence[PageWord], passage: str) -> tuple[Mark, ...]:

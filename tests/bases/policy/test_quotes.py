@@ -1,9 +1,13 @@
 """Quotations by every convention: all as they deserve, and none verified that should not be."""
 
+import difflib
+import random
+
 import pytest
 
 from readingroom.bases.policy.chunks.store import StoredChunk
-from readingroom.bases.policy.compare.quotes import locate_quote
+from readingroom.bases.policy.compare import quotes
+from readingroom.bases.policy.compare.quotes import find_closest, locate_quote
 from tests.requirements import requirement
 from tests.support.papers import Paper
 from tests.support.policy.chunks import read_chunks
@@ -128,3 +132,33 @@ def test_a_quotation_over_the_end_of_a_page_begins_on_the_first(chunks: list[Sto
     assert first and second
     assert (first.page, second.page) == (1, 2)
     assert first.chunk.section_ref == "Para 4"
+
+
+@requirement("policy:verify")
+def test_what_has_more_words_than_any_quotation_is_not_looked_for(
+    chunks: list[StoredChunk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quotes, "_compile_segment", lambda segment: pytest.fail("it was compiled"))
+    assert locate_quote("a " * 2000, chunks) is None
+    assert locate_quote("a b … " * 600, chunks) is None
+
+
+@requirement("policy:verify")
+def test_a_quotation_of_a_few_words_again_and_again_is_compared_with_few_passages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared = 0
+
+    class CountingMatcher(difflib.SequenceMatcher):  # type: ignore[type-arg]
+        def ratio(self) -> float:
+            nonlocal compared
+            compared += 1
+            return super().ratio()
+
+    monkeypatch.setattr(difflib, "SequenceMatcher", CountingMatcher)
+    letters = random.Random(1)
+    text = " ".join(letters.choice("ab") for _ in range(1000))
+    closest, similarity = find_closest(" ".join(letters.choice("ab") for _ in range(500)), text)
+    # A window has 125,000 pairs of equal words; there are 500 windows.
+    assert compared <= 3
+    assert closest in text and 0 < similarity <= 1

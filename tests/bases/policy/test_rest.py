@@ -101,6 +101,11 @@ def test_errors_have_the_contracts_codes(served: Served) -> None:
     assert code(post(served, "/policies", json={**POLICY, "source": "x"})) == WRONG
     assert code(get(served, "/policies/NOBODY")) == (404, "policy_not_found")
     assert code(get(served, f"{revisions}/rev_x")) == (404, "revision_not_found")
+    for page in ("/policies/NPPF/%2e%2e/pages/1.webp", "/policies/%2e%2e/%2e%2e/pages/1.webp"):
+        assert served.get(page).status_code == 404, page
+        assert (
+            get(served, page.replace("/%2e%2e/pages", "/revisions/%2e%2e/pages")).status_code == 404
+        )
     for day in ("2024", "2024-02-30", "", "x" * 50):
         effective = get(served, f"/policies/effective?date={day}")
         assert code(effective) == (400, "invalid_effective_date")

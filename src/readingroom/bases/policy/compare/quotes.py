@@ -8,6 +8,7 @@ at the end of a page, and whatever `…` stands for, which is never more than pa
 import difflib
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -49,6 +50,14 @@ _MAX_FOOTNOTE_LINES = 30
 _MAX_ELISION_CHARS = 1_500
 _MIN_SEGMENT_WORDS = 2
 """Of each part of a quotation with `…`: single words stand in any order somewhere."""
+_MAX_WORDS = 1_000
+"""Of a quotation that is looked for: as many characters as it may have are 700 words of a text, and
+for each word the pattern takes its time to be made.
+"""
+_MAX_WORD_PAIRS = 300_000
+"""Pairs of equal words that are compared to find the closest stretch; a long quotation needs
+100,000. Beyond it, one of a few words again and again would take minutes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +74,7 @@ def locate_quote(quote: str, chunks: Sequence[StoredChunk]) -> QuotePosition | N
     Spacing, capitals, dashes and quotation marks may differ; the words may run across chunks.
     """
     segments = _split_quote(quote)
-    if not segments:
+    if not segments or sum(len(segment.split()) for segment in segments) > _MAX_WORDS:
         return None
     text = _JoinedText(chunks)
     patterns = [_compile_segment(segment) for segment in segments]
@@ -246,13 +255,19 @@ def find_closest(quote: str, text: str) -> tuple[str, float]:
     folded_words = [fold_text(word) for word in words]
     window_size = min(len(quote_words), len(words))
     best_ratio, best_start = 0.0, 0
+    quote_counts = Counter(quote_words)
+    compared_pairs = 0
     matcher = difflib.SequenceMatcher(autojunk=False)
     # The matcher caches what it knows of its second sequence, so the quotation goes there.
     matcher.set_seq2(quote_words)
     for window_start in range(len(words) - window_size + 1):
-        matcher.set_seq1(folded_words[window_start : window_start + window_size])
+        window = folded_words[window_start : window_start + window_size]
+        matcher.set_seq1(window)
         # Two cheap upper bounds first: the exact ratio is quadratic and run at every word.
         if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
+            compared_pairs += sum(quote_counts[word] for word in window)
+            if compared_pairs > _MAX_WORD_PAIRS and best_ratio:
+                break
             ratio = matcher.ratio()
             if ratio > best_ratio:
                 best_ratio, best_start = ratio, window_start

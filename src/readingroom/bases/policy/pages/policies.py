@@ -266,11 +266,11 @@ class PolicyPages:
 
     async def draw_page(self, request: PageRequest) -> PagePicture:
         """Return a page of a revision as a picture."""
+        # A revision that there is: the address may name anything.
+        revision = await self._admin.get_revision(request.get("source"), request.get("revision_id"))
+        page = int(request.parameters["page"])
         picture = await self._pictures.draw_page(
-            request.get("source"),
-            request.get("revision_id"),
-            int(request.parameters["page"]),
-            _PICTURE_DPI,
+            revision.source, revision.revision_id, page, _PICTURE_DPI
         )
         return PagePicture(picture, "image/webp")
 

@@ -1,6 +1,5 @@
 """Reads HTML pages: what a reader sees of them, as paragraphs, headings, lists and rows."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from lxml import etree
@@ -22,6 +21,7 @@ _BLOCKS = frozenset(
     """.split()  # noqa: SIM905 a list of this length is read as words
 )
 _CELLS = frozenset(("td", "th"))
+_READ_ATTRIBUTES = ("hidden", "style")
 _CHARSET_WITHIN_BYTES = 2048
 
 
@@ -45,13 +45,38 @@ def _parse_html(content: bytes | str) -> Any:
         content = decode_text(content)
     if isinstance(content, str):
         content = content.encode("utf-8", "replace")
-        parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_pis=True)
+        parser = etree.HTMLParser(encoding="utf-8", no_network=True, target=_TreeMaker())
     else:
-        parser = etree.HTMLParser(no_network=True, remove_pis=True)
+        parser = etree.HTMLParser(no_network=True, target=_TreeMaker())
     try:
         return etree.fromstring(content, parser) if content.strip() else None
     except (etree.XMLSyntaxError, ValueError, LookupError) as error:
         raise Refusal("extraction_failed", "The HTML cannot be parsed") from error
+
+
+class _TreeMaker:
+    """Makes the elements of a page, with no attribute but those that hide them.
+
+    Given all attributes of a tag, lxml takes time by the square of their number.
+    """
+
+    def __init__(self) -> None:
+        self._builder = etree.TreeBuilder()
+        self._is_empty = True
+
+    def start(self, tag: str, attributes: Any) -> None:
+        kept = {name: attributes[name] for name in _READ_ATTRIBUTES if name in attributes}
+        self._builder.start(tag, kept)
+        self._is_empty = False
+
+    def end(self, tag: str) -> None:
+        self._builder.end(tag)
+
+    def data(self, text: str) -> None:
+        self._builder.data(text)
+
+    def close(self) -> Any:
+        return None if self._is_empty else self._builder.close()
 
 
 class _HtmlWriter:
@@ -67,13 +92,19 @@ class _HtmlWriter:
         """The last number of each list around; None for one with bullets."""
 
     def write(self, root: Any) -> None:
-        for is_start, element in _walk(root):
-            if is_start:
+        walker = etree.iterwalk(root, events=("start", "end"))  # without recursion
+        for event, element in walker:
+            is_hidden = _is_hidden(element)
+            if event == "end":
+                if not is_hidden:
+                    self._end_element(element)
+                # What follows a hidden element is seen.
+                self._text_pieces.append(_collapse(element.getparent(), element.tail))
+            elif is_hidden:
+                walker.skip_subtree()
+            else:
                 self._start_element(element)
                 self._text_pieces.append(_collapse(element, element.text))
-            else:
-                self._end_element(element)
-                self._text_pieces.append(_collapse(element.getparent(), element.tail))
         self._end_block()
 
     def _start_element(self, element: Any) -> None:
@@ -111,17 +142,6 @@ class _HtmlWriter:
             return
         self._pages.add_paragraph("".join(self._text_pieces), self._heading_level)
         self._text_pieces.clear()
-
-
-def _walk(root: Any) -> Iterator[tuple[bool, Any]]:
-    """Yield every visible element when it starts and when it ends, without recursion."""
-    walker = etree.iterwalk(root, events=("start", "end"))
-    for event, element in walker:
-        if not isinstance(element.tag, str) or _is_hidden(element):
-            if event == "start":
-                walker.skip_subtree()
-            continue
-        yield event == "start", element
 
 
 def _is_hidden(element: Any) -> bool:
