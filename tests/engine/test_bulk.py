@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from readingroom.engine.embedding import card, tokens
+from readingroom.engine.embedding import card
 from readingroom.engine.embedding.bulk import TokenizingPool, make_word_tokenizer
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.tokens import TokenizedTexts, WordTokenizer
@@ -65,9 +65,8 @@ def test_the_ids_of_any_texts_are_those_of_the_library(texts: list[str]) -> None
 
 
 @requirement("engine:embedding:bulk")
-def test_a_memory_of_words_that_is_full_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "_MAX_WORDS", 3)
-    tokenizer = make_word_tokenizer(TOKENIZER_FILE, 256)
+def test_a_memory_of_words_that_is_full_begins_anew() -> None:
+    tokenizer = WordTokenizer(_LIBRARY, 256, max_words=3)
     for text in TEXTS:
         assert split_ids(tokenizer.encode_texts([text])) == [_LIBRARY.encode(text).ids]
 

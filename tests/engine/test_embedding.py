@@ -20,6 +20,7 @@ from readingroom.commands.sample import has_model
 from readingroom.engine.embedding import embedder as embedding
 from readingroom.engine.embedding import weights
 from readingroom.engine.embedding.embedder import MAX_CHARACTERS, Embedder
+from readingroom.engine.embedding.processor import _group_by_length
 from readingroom.engine.embedding.weights import (
     MODEL,
     PINNED,
@@ -85,6 +86,53 @@ def test_int8_vectors_are_near_and_never_pass_for_the_exact_ones(
 
     assert cosines.min() > 0.97
     assert quick.identity != embedder.identity
+
+
+@requirement("engine:embedding:int8")
+def test_an_int8_vector_does_not_depend_on_what_is_embedded_beside_it(models: Path) -> None:
+    quick = Embedder(models, precision="int8")
+    beside_others = quick.embed_batch([*TEXTS, "Homes", "£" * 40, *TEXTS])
+
+    alone = np.array([quick.embed_batch([text])[0] for text in TEXTS])
+
+    assert np.array_equal(beside_others[: len(TEXTS)], alone)
+    assert np.array_equal(beside_others[-len(TEXTS) :], alone)
+
+
+def test_texts_of_one_length_share_a_run_and_no_run_is_filled_up() -> None:
+    lengths = np.array([9, 3, 9, 200, 3, 3, 9, 256], np.int32)
+
+    groups = [rows.tolist() for rows in _group_by_length(lengths, 2)]
+
+    assert groups == [[1, 4], [5], [0, 2], [6], [3], [7]]
+
+
+def test_weights_with_a_tokenizer_of_another_kind_are_embedded_through_the_library(
+    tmp_path: Path, models: Path, embedder: Embedder
+) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(PACKAGED, own)
+    description = json.loads((own / "tokenizer.json").read_text("utf-8"))
+    # The same tokens, but described as a sequence of one step, which is another kind.
+    description["normalizer"] = {"type": "Sequence", "normalizers": [description["normalizer"]]}
+    (own / "tokenizer.json").write_text(json.dumps(description), "utf-8")
+
+    named = Embedder(models, directory=own)
+
+    assert np.abs(named.embed_batch(TEXTS) - VECTORS).max() < 1e-5
+
+
+def test_the_graph_of_an_older_version_is_removed_when_a_new_one_is_built(tmp_path: Path) -> None:
+    digest = PINNED["model.safetensors"][:16]
+    outdated = tmp_path / f"{digest}-float32-1-0123456789abcdef.onnx"
+    other_precision = tmp_path / f"{digest}-int8-1-0123456789abcdef.onnx"
+    outdated.touch()
+    other_precision.touch()
+
+    Embedder(tmp_path).load()
+
+    assert not outdated.exists()
+    assert other_precision.exists()
 
 
 @requirement("engine:embedding:input", "documents:embedding")

@@ -28,7 +28,7 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.core.errors import InvalidCursor, InvalidDate
 from readingroom.core.progress import no_progress
-from readingroom.engine.embedding import embedder as embedding
+from readingroom.engine.embedding.processor import ProcessorModel
 from readingroom.engine.embedding.shared import embedder_for
 from readingroom.engine.embedding.weights import find_weights
 from readingroom.ingest.document import Document, ReadOptions
@@ -177,9 +177,9 @@ async def test_a_batch_answers_each_query_as_a_search_would(
 ) -> None:
     queries = ["parking for cycles", "homes for people"]
     runs: list[list[str]] = []
-    compute = embedding._Model.compute_vectors
+    compute = ProcessorModel.compute_vectors
     monkeypatch.setattr(
-        embedding._Model,
+        ProcessorModel,
         "compute_vectors",
         lambda model, texts: runs.append(texts) or compute(model, texts),
     )

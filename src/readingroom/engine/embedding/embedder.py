@@ -1,13 +1,10 @@
 """Turns text into vectors with a sentence encoder on onnxruntime: loaded lazily, kept small."""
 
 import logging
-import os
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +13,16 @@ from readingroom.core.lru import LRUCache
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.embedding.machine import count_cores, return_memory
 from readingroom.engine.embedding.own_model import OwnModel, load_encoder
-from readingroom.engine.embedding.session import load_tokenizer, open_session
-from readingroom.engine.embedding.weights import Weights, find_weights
+from readingroom.engine.embedding.processor import (
+    MAX_TOKENS,
+    ProcessorModel,
+    load_processor_model,
+)
+from readingroom.engine.embedding.weights import find_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.errors import describe_cause
-from readingroom.storage.files import hash_file
 
 if TYPE_CHECKING:
-    import onnxruntime
-    from tokenizers import Tokenizer
-
     from readingroom.engine.embedding.card import Card, DeviceChoice
     from readingroom.engine.embedding.graph import Precision
 
@@ -37,15 +34,8 @@ Key = TypeVar("Key")
 
 MAX_CHARACTERS = 1024
 """Longer texts are cut: the model reads 256 tokens, which are rarely so many characters."""
-_MAX_TOKENS = 256
-# 32 is the size of a call, not of a tensor: small ones are faster, in a third of the memory.
-_TENSOR_ROWS = 8
 # Six megabytes: queries, and the passages that answer many of them.
 _RECENT_VECTORS = 4096
-
-# To be raised whenever the same weights give another graph. It is not in graph.py, because that
-# imports onnx, which only building a graph needs.
-_GRAPH_VERSION = 1
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +66,7 @@ class Embedder:
         self._device: DeviceChoice = "cpu" if own_model else device
         self._own_model = own_model
         self._card: Card | None = None
-        self._model: _Model | OwnModel | None = None
+        self._model: ProcessorModel | OwnModel | None = None
         self._load_lock = threading.Lock()
         # One ingest at a time; searches pass it by and share the processor with it.
         self._batch_lock = threading.Lock()
@@ -128,7 +118,10 @@ class Embedder:
         batch_size: int = 32,
         report: ReportProgressSync = no_progress_sync,
     ) -> Matrix:
-        """Return the vectors of many texts, one row each, in their order."""
+        """Return the vectors of many texts, one row each, in their order.
+
+        `report` is told of every batch of so many texts.
+        """
         if batch_size < 1:
             raise ValueError(f"a batch has at least one text, not {batch_size}")
         cut_texts = _cut_texts(texts)
@@ -137,13 +130,14 @@ class Embedder:
                 return card.embed_batch(cut_texts)
         model = self._get_model()
         vectors = np.empty((len(cut_texts), model.dimensions), np.float32)
-        # Texts of similar length in one batch waste no work on padding.
-        order = sorted(range(len(cut_texts)), key=lambda number: len(cut_texts[number]))
+        done_count = reported_count = 0
         with self._batch_lock:
-            for start in range(0, len(order), batch_size):
-                rows = order[start : start + batch_size]
-                vectors[rows] = model.compute_vectors([cut_texts[row] for row in rows])
-                report(min(start + batch_size, len(order)), len(order), None)
+            for rows, matrix in model.compute_in_parallel(cut_texts):
+                vectors[rows] = matrix
+                done_count += len(rows)
+                if done_count - reported_count >= batch_size or done_count == len(cut_texts):
+                    report(done_count, len(cut_texts), None)
+                    reported_count = done_count
             return_memory()
         return vectors
 
@@ -180,12 +174,12 @@ class Embedder:
                         f"{self._precision} vectors are made on a processor: choose --device cpu, "
                         "or the precision float32."
                     )
-                self._card = Card(find_weights(self._models, self._directory), _MAX_TOKENS)
+                self._card = Card(find_weights(self._models, self._directory), MAX_TOKENS)
             elif self._card is None:
                 self._device = "cpu"
         return self._card
 
-    def _get_model(self) -> "_Model | OwnModel":
+    def _get_model(self) -> ProcessorModel | OwnModel:
         # Checked again inside the lock: another thread may have loaded it meanwhile.
         if self._model is None:
             with self._load_lock:
@@ -193,11 +187,11 @@ class Embedder:
                     self._model = self._load_model()
         return self._model
 
-    def _load_model(self) -> "_Model | OwnModel":
+    def _load_model(self) -> ProcessorModel | OwnModel:
         if self._own_model is not None:
             return load_encoder(self._own_model, self._threads or count_cores())
         try:
-            return _load_model(
+            return load_processor_model(
                 find_weights(self._models, self._directory),
                 self._models,
                 self._precision,
@@ -222,82 +216,3 @@ def _cut_texts(texts: Sequence[str]) -> list[str]:
             MAX_CHARACTERS,
         )
     return [text[:MAX_CHARACTERS] for text in texts]
-
-
-@dataclass(frozen=True)
-class _Model:
-    identity: str
-    session: "onnxruntime.InferenceSession"
-    tokenizer: "Tokenizer"
-
-    @property
-    def dimensions(self) -> int:
-        return int(self.session.get_outputs()[0].shape[1])
-
-    def compute_vectors(self, texts: list[str]) -> Matrix:
-        encoded = self.tokenizer.encode_batch(texts)
-        tokens = [encoding.ids for encoding in encoded]
-        order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
-        vectors = np.empty((len(tokens), self.dimensions), np.float32)
-        for start in range(0, len(order), _TENSOR_ROWS):
-            rows = order[start : start + _TENSOR_ROWS]
-            vectors[rows] = self._infer([tokens[row] for row in rows])
-        return vectors
-
-    def _infer(self, tokens: list[list[int]]) -> Any:
-        shape = (len(tokens), max(map(len, tokens)))
-        ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        for row, token_ids in enumerate(tokens):
-            ids[row, : len(token_ids)] = token_ids
-            mask[row, : len(token_ids)] = 1
-        (vectors,) = self.session.run(None, {"input_ids": ids, "attention_mask": mask})
-        return vectors
-
-
-def _load_model(weights: Weights, models: Path, precision: "Precision", threads: int) -> _Model:
-    # The published file cuts at 128 tokens and pads to 128, which gives long texts other vectors.
-    tokenizer = load_tokenizer(weights.folder / "tokenizer.json", _MAX_TOKENS)
-    return _Model(
-        f"{weights.name}@{weights.digest[:12]}/{precision}",
-        open_session(_find_graph(weights, models, precision), threads),
-        tokenizer,
-    )
-
-
-def _find_graph(weights: Weights, models: Path, precision: "Precision") -> Path:
-    """Return the path of the graph, which is built when it is missing or damaged.
-
-    Its name ends in its own digest, so damage shows, and one rename publishes both.
-    """
-    stem = f"{weights.digest[:16]}-{precision}-{_GRAPH_VERSION}"
-    for path in models.glob(f"{stem}-*.onnx"):
-        if path.stem == f"{stem}-{hash_file(path)[:16]}":
-            return path
-        log.warning("the model's graph %s is damaged and is built again", path.name)
-        path.unlink(missing_ok=True)
-    return _build_graph(weights, models, precision, stem)
-
-
-def _build_graph(weights: Weights, models: Path, precision: "Precision", stem: str) -> Path:
-    from readingroom.engine.embedding.graph import build_graph
-
-    try:
-        graph = build_graph(weights.folder, precision)
-    except (ValueError, KeyError) as error:
-        raise ModelUnavailable(f"{weights.folder.name} holds no usable model: {error}") from error
-    models.mkdir(parents=True, exist_ok=True)
-    descriptor, partial = tempfile.mkstemp(dir=models, prefix=f".{stem}-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(graph)
-            file.flush()
-            os.fsync(descriptor)
-        # Readable by all: it is no secret, and a container may be built by one user and run by
-        # another.
-        Path(partial).chmod(0o644)
-        final = models / f"{stem}-{hash_file(Path(partial))[:16]}.onnx"
-        Path(partial).replace(final)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
-    return final

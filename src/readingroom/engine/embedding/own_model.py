@@ -3,6 +3,7 @@
 The folder has `model.onnx` and `tokenizer.json`, as sentence-transformers and optimum export them.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -41,7 +42,16 @@ class OwnModel:
     tokenizer: "Tokenizer"
     dimensions: int = 0
 
-    def compute_vectors(self, texts: list[str]) -> Floats:
+    def compute_in_parallel(
+        self, texts: Sequence[str]
+    ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
+        """Yield the vectors of many texts as they come: their row numbers, and a row for each."""
+        order = np.argsort([len(text) for text in texts], kind="stable")
+        for start in range(0, len(order), _BATCH_TEXTS):
+            rows = order[start : start + _BATCH_TEXTS]
+            yield rows, self.compute_vectors([texts[row] for row in rows])
+
+    def compute_vectors(self, texts: Sequence[str]) -> Floats:
         """Return a vector of unit length for each text.
 
         Where the graph gives a vector for each token, that is their mean.

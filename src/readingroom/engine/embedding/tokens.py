@@ -4,10 +4,12 @@ A WordPiece tokenizer treats each word between blanks by itself, so its ids can 
 word. That is some ten times as fast as to cut every text anew, and gives the same ids.
 """
 
+import functools
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +18,10 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-TokenIds = NDArray[np.uint16]
+TokenIds = NDArray[np.uint16] | NDArray[np.int64]
 
-# Some 150 MB when it is full.
-_MAX_WORDS = 1_000_000
+MAX_WORDS = 1_000_000
+"""Some 150 MB when all are remembered."""
 # Python splits a text at these, but a BERT normaliser removes them and joins what is around them.
 _REMOVED_BLANKS = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 # Of a word of plain characters: its letters and digits together, every other character alone.
@@ -27,25 +29,30 @@ _ASCII_PARTS = re.compile("[a-z0-9]+|[^a-z0-9]")
 _LARGEST_ID = np.iinfo(np.uint16).max
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TokenizedTexts:
     """The token ids of many texts, one after the other, and how many each text has."""
 
     ids: TokenIds
     lengths: NDArray[np.int32]
 
+    @functools.cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where the ids of each text begin."""
+        return np.cumsum(self.lengths, dtype=np.int64) - self.lengths
+
 
 class WordTokenizer:
-    """Gives the ids that a BERT tokenizer gives; not for use by several threads at once."""
+    """Gives the ids that a BERT tokenizer gives, and remembers those of so many words."""
 
-    def __init__(self, tokenizer: "Tokenizer", max_tokens: int) -> None:
+    def __init__(self, tokenizer: "Tokenizer", max_tokens: int, max_words: int = MAX_WORDS) -> None:
         """Raise `ValueError` when the tokenizer is of another kind, or its vocabulary too large."""
         description = json.loads(tokenizer.to_str())
         _check_kind(description)
         special_tokens = [token["content"] for token in description["added_tokens"]]
         self._tokenizer = tokenizer
         self._has_special_token = re.compile("|".join(map(re.escape, special_tokens))).search
-        self._ids_by_word = _WordMemory(tokenizer, description["model"])
+        self._ids_by_word = _WordMemory(tokenizer, description["model"], max_words)
         first, last = tokenizer.encode("").ids
         self._first, self._last = _pack_ids([first]), _pack_ids([last])
         self._max_bytes = (max_tokens - 2) * 2
@@ -64,11 +71,25 @@ class WordTokenizer:
         return self._first + packed[: self._max_bytes] + self._last
 
 
+class LibraryTokenizer:
+    """Gives the ids of a tokenizer of any kind, by the library."""
+
+    def __init__(self, tokenizer: "Tokenizer") -> None:
+        self._tokenizer = tokenizer
+
+    def encode_texts(self, texts: Sequence[str]) -> TokenizedTexts:
+        """Return the ids of the texts, as the tokenizer begins, ends and cuts them."""
+        id_lists = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+        lengths = np.fromiter(map(len, id_lists), np.int32, len(id_lists))
+        return TokenizedTexts(np.array([*chain.from_iterable(id_lists)], np.int64), lengths)
+
+
 class _WordMemory(dict[str, bytes]):
     """By word, the ids of its tokens; a word that is not known yet is looked up."""
 
-    def __init__(self, tokenizer: "Tokenizer", model: Mapping[str, Any]) -> None:
+    def __init__(self, tokenizer: "Tokenizer", model: Mapping[str, Any], max_words: int) -> None:
         super().__init__()
+        self._max_words = max_words
         self._tokenizer = tokenizer
         self._vocabulary: dict[str, int] = model["vocab"]
         self._unknown_id = self._vocabulary[model["unk_token"]]
@@ -76,7 +97,7 @@ class _WordMemory(dict[str, bytes]):
         self._max_word_length: int = model["max_input_chars_per_word"]
 
     def __missing__(self, word: str) -> bytes:
-        if len(self) >= _MAX_WORDS:
+        if len(self) >= self._max_words:
             self.clear()
         parts = _ASCII_PARTS.findall(word.lower()) if word.isascii() and word.isprintable() else []
         if not parts:

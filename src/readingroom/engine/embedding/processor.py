@@ -1,0 +1,172 @@
+"""The model on the processor: texts of one length in one run, so that nothing is filled up.
+
+A run takes no mask: without one onnxruntime attends in blocks that fit the cache. Short runs are
+shared out to as many threads as the session has cores.
+"""
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readingroom.engine.embedding.session import load_tokenizer, open_session
+from readingroom.engine.embedding.tokens import LibraryTokenizer, TokenizedTexts, WordTokenizer
+from readingroom.engine.embedding.weights import Weights
+from readingroom.engine.errors import ModelUnavailable
+from readingroom.storage.files import hash_file
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+    from readingroom.engine.embedding.graph import Precision
+
+Matrix = NDArray[np.float32]
+"""One vector a row."""
+RowNumbers = NDArray[np.intp]
+
+MAX_TOKENS = 256
+# Enough for the words of a corpus; some 10 MB in every server that embeds.
+_MAX_WORDS = 60_000
+# Larger runs leave the cache of a core, smaller ones read the weights too often.
+_RUN_TOKENS = 512
+_RUN_TEXTS = 32
+
+# To be raised whenever the same weights give another graph. It is not in graph.py, because that
+# imports onnx, which only building a graph needs.
+_GRAPH_VERSION = 2
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ProcessorModel:
+    """The graph in a session of onnxruntime, its tokenizer, and how both are used."""
+
+    identity: str
+    session: "onnxruntime.InferenceSession"
+    tokenizer: "WordTokenizer | LibraryTokenizer"
+    threads: int
+    max_run_texts: int
+    """How many texts of one length may share a run."""
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a vector has."""
+        return int(self.session.get_outputs()[0].shape[1])
+
+    def compute_vectors(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of a few texts, one row each, in their order."""
+        tokenized = self.tokenizer.encode_texts(texts)
+        vectors = np.empty((len(texts), self.dimensions), np.float32)
+        for rows in _group_by_length(tokenized.lengths, self.max_run_texts):
+            vectors[rows] = self._infer(tokenized, rows)
+        return vectors
+
+    def compute_in_parallel(self, texts: Sequence[str]) -> Iterator[tuple[RowNumbers, Matrix]]:
+        """Yield the vectors of many texts as they come: their row numbers, and a row for each."""
+        tokenized = self.tokenizer.encode_texts(texts)
+        runs = _group_by_length(tokenized.lengths, self.max_run_texts)
+        with ThreadPoolExecutor(self.threads, "embed") as executor:
+            try:
+                matrices = executor.map(lambda rows: self._infer(tokenized, rows), runs)
+                yield from zip(runs, matrices, strict=True)
+            finally:
+                # Whoever stops reading does not want the rest computed.
+                executor.shutdown(cancel_futures=True)
+
+    def _infer(self, tokenized: TokenizedTexts, rows: RowNumbers) -> Matrix:
+        """Return the vectors of texts that have equally many tokens."""
+        token_numbers = np.arange(tokenized.lengths[rows[0]])
+        ids = tokenized.ids[tokenized.starts[rows][:, np.newaxis] + token_numbers]
+        (vectors,) = self.session.run(None, {"input_ids": ids.astype(np.int64)})
+        matrix: Matrix = vectors
+        return matrix
+
+
+def _group_by_length(lengths: NDArray[np.int32], max_run_texts: int) -> list[RowNumbers]:
+    """Return the rows of texts that have equally many tokens, in groups that are one run each."""
+    order = np.argsort(lengths, kind="stable")
+    changes = np.flatnonzero(np.diff(lengths[order])) + 1
+    groups = []
+    for equal_rows in np.split(order, changes) if len(order) else ():
+        run_texts = max(1, min(max_run_texts, _RUN_TOKENS // int(lengths[equal_rows[0]])))
+        groups += [
+            equal_rows[start : start + run_texts] for start in range(0, len(equal_rows), run_texts)
+        ]
+    return groups
+
+
+def load_processor_model(
+    weights: Weights, models: Path, precision: "Precision", threads: int
+) -> ProcessorModel:
+    """Return the model of these weights; its graph is built in `models` when it is not there.
+
+    Raise `ModelUnavailable` when the weights are of another kind of model.
+    """
+    # The published file cuts at 128 tokens and pads to 128, which gives long texts other vectors.
+    library_tokenizer = load_tokenizer(weights.folder / "tokenizer.json", MAX_TOKENS)
+    tokenizer: WordTokenizer | LibraryTokenizer
+    try:
+        tokenizer = WordTokenizer(library_tokenizer, MAX_TOKENS, _MAX_WORDS)
+    except ValueError:  # weights of the operator's own may have a tokenizer of another kind
+        tokenizer = LibraryTokenizer(library_tokenizer)
+    return ProcessorModel(
+        f"{weights.name}@{weights.digest[:12]}/{precision}",
+        # A run is small, so that what is kept of the largest is some 20 MB.
+        open_session(_find_graph(weights, models, precision), threads, keeps_memory=True),
+        tokenizer,
+        threads,
+        # int8 scales the numbers of a whole run by its largest one: a text alone has one vector,
+        # beside others it would depend on them.
+        1 if precision == "int8" else _RUN_TEXTS,
+    )
+
+
+def _find_graph(weights: Weights, models: Path, precision: "Precision") -> Path:
+    """Return the path of the graph, which is built when it is missing or damaged.
+
+    Its name ends in its own digest, so damage shows, and one rename publishes both.
+    """
+    stem = f"{weights.digest[:16]}-{precision}-{_GRAPH_VERSION}"
+    for path in models.glob(f"{stem}-*.onnx"):
+        if path.stem == f"{stem}-{hash_file(path)[:16]}":
+            return path
+        log.warning("the model's graph %s is damaged and is built again", path.name)
+        path.unlink(missing_ok=True)
+    return _build_graph(weights, models, precision, stem)
+
+
+def _build_graph(weights: Weights, models: Path, precision: "Precision", stem: str) -> Path:
+    from readingroom.engine.embedding.graph import build_graph
+
+    try:
+        graph = build_graph(weights.folder, precision)
+    except (ValueError, KeyError) as error:
+        raise ModelUnavailable(f"{weights.folder.name} holds no usable model: {error}") from error
+    models.mkdir(parents=True, exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(dir=models, prefix=f".{stem}-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(graph)
+            file.flush()
+            os.fsync(descriptor)
+        # Readable by all: it is no secret, and a container may be built by one user and run by
+        # another.
+        Path(partial).chmod(0o644)
+        final = models / f"{stem}-{hash_file(Path(partial))[:16]}.onnx"
+        Path(partial).replace(final)
+        # What an older version of this program made of the same weights; it would build it again.
+        for other in models.glob(f"{weights.digest[:16]}-{precision}-*.onnx"):
+            if not other.name.startswith(f"{stem}-"):
+                other.unlink(missing_ok=True)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+    return final
