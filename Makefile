@@ -162,6 +162,6 @@ lock: .venv/bin/python ## resolve the locks anew, moving as little as possible; 
 	@$(BIN)/python -m venv build/lock
 	@build/lock/bin/pip install -qq uv==0.13.7
 	@$(COMPILE) pyproject.toml --group build --group model $(ARGS) -o requirements.lock
-	@$(COMPILE) pyproject.toml --extra otel --group dev -c requirements.lock $(ARGS) -o requirements-dev.lock
+	@$(COMPILE) pyproject.toml --extra otel --extra postgres --group dev -c requirements.lock $(ARGS) -o requirements-dev.lock
 	@$(COMPILE) tests/clients/mcp1.in $(ARGS) -o tests/clients/mcp1.lock
 	@$(COMPILE) tests/clients/mcp2.in $(ARGS) -o tests/clients/mcp2.lock

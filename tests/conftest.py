@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import engines
 from tests.support.govuk import Upstream, emulating
 from tests.support.kit import Served, serving
 from tests.support.scheduling import LongestFilesFirst, rank_of
@@ -32,6 +33,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("full" if config.getoption("--full") else "quick")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests of a module marked `both_engines` on each; `full` where that takes long."""
+    marker = next(metafunc.definition.iter_markers("both_engines"), None)
+    if marker is None:
+        return
+    marks = [pytest.mark.full] if "full" in marker.args else []
+    shared = pytest.param(engines.SHARED, marks=marks)
+    only = next(metafunc.definition.iter_markers("embedded_only"), None)
+    values = [engines.EMBEDDED] if only else [engines.EMBEDDED, shared]
+    metafunc.fixturenames.insert(0, "engine")
+    metafunc.parametrize("engine", values, indirect=True, scope="module")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -72,6 +86,26 @@ def pytest_terminal_summary(
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """A PostgreSQL server, with a template of an empty room."""
+    from tests.support.postgres import make_template, running_server
+
+    with running_server() as server:
+        make_template(server)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The engine that the bases of a module stand on; see `both_engines`."""
+    if request.param == engines.EMBEDDED:
+        yield engines.EMBEDDED
+        return
+    with engines.using_postgres(request.getfixturevalue("postgres")):
+        yield engines.SHARED
 
 
 @pytest.fixture(scope="session")

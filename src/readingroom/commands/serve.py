@@ -134,7 +134,7 @@ def _lock_folders(
 
     Raise `FolderInUse` when another process owns one.
     """
-    locked_names = [spec.name for spec in specs if spec.folder_locked]
+    locked_names = [spec.name for spec in specs if spec.needs_folder_lock(settings)]
     for name in locked_names:
         lock = FolderLock(settings.data / name)
         lock.acquire()

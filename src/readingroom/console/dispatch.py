@@ -32,6 +32,8 @@ async def dispatch(
 async def _run_or_send(
     command: Command, spec: BaseSpec, settings: RoomSettings, report: ReportProgress
 ) -> dict[str, Any]:
+    if spec.folder_locked and not spec.needs_folder_lock(settings):
+        return await _run_here(command, spec.open_base(settings), report)
     # Trying the lock is the only way to know: an address in the file may be a dead server's.
     lock = FolderLock(settings.data / command.base)
     try:

@@ -108,6 +108,14 @@ class RoomSettings(BaseModel):
         "A Redis or Valkey server that several processes share; by default each has its own state.",
         for_sample=False,
     )
+    database_url: SecretStr | None = setting(
+        None,
+        "READINGROOM_DATABASE_URL",
+        "A PostgreSQL database with pgvector that several processes share "
+        "(`postgresql://…`, with `readingroom[postgres]`); by default each base keeps its data in "
+        "the data directory, for one process.",
+        for_sample=False,
+    )
     embedding_model_dir: Path | None = setting(
         None,
         "EMBEDDING_MODEL_DIR",

@@ -1,13 +1,14 @@
 """The searchable index of one collection of chunks: its vectors in memory, its words in a file.
 
-The collection is the source of truth. Both indexes are filled from it when they are first needed
+`indexes.open_index` opens it, or that of a collection in the shared database. The collection is the
+source of truth. Both indexes are filled from it when they are first needed
 and kept up to date by every write. The word index records the generation of the collection it was
 built from and is built anew when the two differ, so a crash at any moment leaves nothing to repair.
 """
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,11 +22,16 @@ from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.embedding.machine import return_memory
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import PROPOSALS, rank_proposals
-from readingroom.engine.lexical import LexicalDocument, LexicalHit, LexicalIndex
+from readingroom.engine.lexical import (
+    LexicalDocument,
+    LexicalHit,
+    LexicalIndex,
+    LexicalStatistics,
+)
 from readingroom.engine.ranking import ProposedPassage, Relevance, rank_passages
-from readingroom.engine.vectors import DIMENSIONS, VectorIndex
+from readingroom.engine.vectors import DIMENSIONS, VectorHit, VectorIndex
 from readingroom.storage.archive import dump_chunks, fill_chunks
-from readingroom.storage.chunks import ChunkCollection, Chunks
+from readingroom.storage.chunks import ChunkCollection, Chunks, StoredCollection
 from readingroom.storage.errors import EmbeddingMismatch
 
 _TEXT = "text"
@@ -60,7 +66,7 @@ class ChunkIndex(Protocol):
     """A collection of chunks that can be searched by words, by meaning and by both.
 
     Safe for concurrent readers and writers. Every method blocks: callers on an event loop run them
-    in a thread. Bases know this class only; `open_index` chooses what stands behind it.
+    in a thread. Bases know this class only; `indexes.open_index` chooses what stands behind it.
     """
 
     @property
@@ -146,18 +152,149 @@ class ChunkIndex(Protocol):
         ...
 
 
-def open_index(
-    collection: ChunkCollection, fields: FilterFields, embedder: Embedder, words: Path
-) -> ChunkIndex:
-    """Return the searchable index of a collection; `words` is where its word index lies."""
-    return EmbeddedIndex(collection, fields, embedder, words)
+class VectorSearch(Protocol):
+    """Finds chunks by meaning."""
+
+    def __len__(self) -> int:
+        """Return how many chunks can be found."""
+        ...
+
+    def search(self, vector: Vector, k: int, where: Filter | None = None) -> list[VectorHit]:
+        """Return the k nearest chunks that pass the filter, nearest first, equal ones by id."""
+        ...
+
+    def get_vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the vectors of these chunks, without those that do not exist."""
+        ...
 
 
-class EmbeddedIndex(ChunkIndex):
+class WordSearch(Protocol):
+    """Finds chunks by words."""
+
+    def __len__(self) -> int:
+        """Return how many chunks can be found."""
+        ...
+
+    def search(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
+        """Return the k best chunks that pass the filter, best first, equal ones by id."""
+        ...
+
+    def statistics(self) -> LexicalStatistics:
+        """Return how common words are in this index."""
+        ...
+
+
+class CollectionIndex(ChunkIndex):
+    """What every index of a collection has in common: how it ranks, and what it only passes on.
+
+    Where vectors and words are kept, and how they are kept up to date, its subclasses know.
+    """
+
+    collection: StoredCollection
+    embedder: Embedder
+
+    def vectors(self) -> VectorSearch:
+        """Return what finds chunks by meaning."""
+        raise NotImplementedError
+
+    def words(self) -> WordSearch:
+        """Return what finds chunks by words."""
+        raise NotImplementedError
+
+    @property
+    def generation(self) -> int:
+        """The generation of the collection."""
+        return self.collection.generation
+
+    def search(self, query: str, k: int, where: Filter | None, mode: Mode) -> Ranking:
+        """Return the k best chunks that pass the filter.
+
+        By meaning they are ordered by the cosine; by words and by both, by their score. Where there
+        is no model, words alone rank them and the ranking says that it is degraded.
+        """
+        vector, degraded = self._embed_or_explain(query, mode)
+        order: Mode = "lexical" if vector is None else mode
+        # By one side alone the others cannot come first, so they need not be read.
+        depth = max(PROPOSALS, k) if order == "hybrid" else k
+        by_meaning, by_words = [], []
+        if vector is not None and order != "lexical" and len(self.vectors()):
+            by_meaning = [hit.id for hit in self.vectors().search(vector, depth, where)]
+        if order != "semantic":
+            by_words = [hit.id for hit in self.search_words(query, depth, where)]
+        passages = rank_proposals(
+            query, by_meaning, by_words, partial(self._compare, query, vector), order, k
+        )
+        hits = [
+            ChunkHit(passage.passage_id, passage.score, passage.parts) for passage in passages[:k]
+        ]
+        return Ranking(hits, degraded)
+
+    def search_words(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
+        """Return the k chunks that match the words of the query best."""
+        return self.words().search(query, k, where)
+
+    def read(self, where: Filter | None = None) -> Chunks:
+        """Return every chunk that passes the filter, without vectors."""
+        return self.collection.get(where=where)
+
+    def read_vectors(self, where: Filter) -> dict[str, Vector]:
+        """Return, by text, the vectors of the chunks that pass the filter, if today's model's."""
+        if self.collection.embedding != self.embedder.identity:
+            return {}
+        chunks = self.collection.get(where=where, vectors=True)
+        return dict(zip(chunks.texts, chunks.vectors, strict=True))
+
+    def count(self) -> int:
+        """Return how many chunks there are; raise `StoreUnusable` if they cannot be read."""
+        return self.collection.count()
+
+    def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
+        """Return what fills both indexes and loads the model."""
+        return (self.words, self.embedder.load, self.vectors) if self.count() else ()
+
+    def dump(self, path: Path) -> int:
+        """Write every chunk with its vector to a file, and return how many there are."""
+        return dump_chunks(self.collection, path)
+
+    def sizes(self) -> tuple[int, int]:
+        """Return how many chunks the vector index and the word index hold."""
+        return len(self.vectors()), len(self.words())
+
+    def _embed_or_explain(self, query: str, mode: Mode) -> tuple[Vector | None, str | None]:
+        """Return the vector of a query, or None and why a search by meaning is not possible."""
+        try:
+            return self._embed(query), None
+        except ModelUnavailable as error:
+            reason = error.message
+        except EmbeddingMismatch as error:
+            if mode == "semantic":
+                raise
+            reason = error.message
+        return None, None if mode == "lexical" else reason
+
+    def _compare(self, query: str, vector: Vector | None, ids: Sequence[str]) -> list[Relevance]:
+        chunks = self.fetch(ids)
+        vectors = {} if vector is None else self.vectors().get_vectors(chunks.ids)
+        passages = [
+            ProposedPassage(id, text, vectors.get(id))
+            for id, text in zip(chunks.ids, chunks.texts, strict=True)
+        ]
+        return rank_passages(query, vector, passages, self.words().statistics())
+
+    def _embed(self, query: str) -> Vector:
+        vector = self.embedder.embed(query)
+        if self.collection.embedding is not None:
+            self.collection.claim_embedding(self.embedder.identity)
+        return vector
+
+
+class EmbeddedIndex(CollectionIndex):
     """The index of a collection in this process: its vectors in memory, its words in a file.
 
     `words` is the path of the word index, a file that may be deleted at any time.
     """
+
+    collection: ChunkCollection
 
     def __init__(
         self, collection: ChunkCollection, fields: FilterFields, embedder: Embedder, words: Path
@@ -174,11 +311,6 @@ class EmbeddedIndex(ChunkIndex):
     def close(self) -> None:
         """Close the word index; nothing may be searching."""
         self._words.close()
-
-    @property
-    def generation(self) -> int:
-        """The generation of the collection."""
-        return self.collection.generation
 
     # --- writing: the collection first, then what is derived from it ---
 
@@ -233,33 +365,6 @@ class EmbeddedIndex(ChunkIndex):
 
     # --- reading ---
 
-    def search(self, query: str, k: int, where: Filter | None, mode: Mode) -> Ranking:
-        """Return the k best chunks that pass the filter.
-
-        By meaning they are ordered by the cosine; by words and by both, by their score. Where there
-        is no model, words alone rank them and the ranking says that it is degraded.
-        """
-        vector, degraded = self._embed_or_explain(query, mode)
-        order: Mode = "lexical" if vector is None else mode
-        # By one side alone the others cannot come first, so they need not be read.
-        depth = max(PROPOSALS, k) if order == "hybrid" else k
-        by_meaning, by_words = [], []
-        if vector is not None and order != "lexical" and len(self.vectors()):
-            by_meaning = [hit.id for hit in self.vectors().search(vector, depth, where)]
-        if order != "semantic":
-            by_words = [hit.id for hit in self.search_words(query, depth, where)]
-        passages = rank_proposals(
-            query, by_meaning, by_words, partial(self._compare, query, vector), order, k
-        )
-        hits = [
-            ChunkHit(passage.passage_id, passage.score, passage.parts) for passage in passages[:k]
-        ]
-        return Ranking(hits, degraded)
-
-    def search_words(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
-        """Return the k chunks that match the words of the query best."""
-        return self.words().search(query, k, where)
-
     def fetch(self, ids: Sequence[str]) -> Chunks:
         """Return the chunks with these ids, without vectors; unknown ids are left out.
 
@@ -279,39 +384,12 @@ class EmbeddedIndex(ChunkIndex):
         present = [id for id in ids if id in rows]
         return Chunks(present, [rows[id][0] for id in present], [rows[id][1] for id in present])
 
-    def read(self, where: Filter | None = None) -> Chunks:
-        """Return every chunk that passes the filter, without vectors."""
-        return self.collection.get(where=where)
-
-    def read_vectors(self, where: Filter) -> dict[str, Vector]:
-        """Return, by text, the vectors of the chunks that pass the filter, if today's model's."""
-        if self.collection.embedding != self.embedder.identity:
-            return {}
-        chunks = self.collection.get(where=where, vectors=True)
-        return dict(zip(chunks.texts, chunks.vectors, strict=True))
-
-    def count(self) -> int:
-        """Return how many chunks there are; raise `StoreUnusable` if they cannot be read."""
-        return self.collection.count()
-
-    def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
-        """Return what fills both indexes and loads the model."""
-        return (self.words, self.embedder.load, self.vectors) if self.count() else ()
-
-    def dump(self, path: Path) -> int:
-        """Write every chunk with its vector to a file, and return how many there are."""
-        return dump_chunks(self.collection, path)
-
     def fill(self, path: Path, validate: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are."""
         # Into the collection directly: both indexes are then built once, at the next search.
         count = fill_chunks(path, self.collection, validate, DIMENSIONS)
         self.rebuild()
         return count
-
-    def sizes(self) -> tuple[int, int]:
-        """Return how many chunks the vector index and the word index hold."""
-        return len(self.vectors()), len(self.words())
 
     def vectors(self) -> VectorIndex:
         """Return the vector index, filled from the collection when it is first needed."""
@@ -332,33 +410,6 @@ class EmbeddedIndex(ChunkIndex):
         return self._words
 
     # --- internals ---
-
-    def _embed_or_explain(self, query: str, mode: Mode) -> tuple[Vector | None, str | None]:
-        """Return the vector of a query, or None and why a search by meaning is not possible."""
-        try:
-            return self._embed(query), None
-        except ModelUnavailable as error:
-            reason = error.message
-        except EmbeddingMismatch as error:
-            if mode == "semantic":
-                raise
-            reason = error.message
-        return None, None if mode == "lexical" else reason
-
-    def _compare(self, query: str, vector: Vector | None, ids: Sequence[str]) -> list[Relevance]:
-        chunks = self.fetch(ids)
-        vectors = {} if vector is None else self.vectors().get_vectors(chunks.ids)
-        passages = [
-            ProposedPassage(id, text, vectors.get(id))
-            for id, text in zip(chunks.ids, chunks.texts, strict=True)
-        ]
-        return rank_passages(query, vector, passages, self.words().statistics())
-
-    def _embed(self, query: str) -> Vector:
-        vector = self.embedder.embed(query)
-        if self.collection.embedding is not None:
-            self.collection.claim_embedding(self.embedder.identity)
-        return vector
 
     def _open_words(self) -> LexicalIndex:
         return LexicalIndex(self._words_path, {_TEXT: 1.0}, self._fields)

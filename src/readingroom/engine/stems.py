@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from readingroom.engine.words import split_significant_words, tokenizer_spec
+from readingroom.engine.words import split_significant_words, split_words, tokenizer_spec
 
 # Every word of a large corpus, with its stem: about 20 MB.
 _MAX_REMEMBERED = 200_000
@@ -37,6 +37,12 @@ class Stemmer:
         words = split_significant_words(text)
         stems = self._find_stems(words)
         return [(word, stems.get(word, word)) for word in words]
+
+    def split_all(self, text: str) -> list[str]:
+        """Return the stems of all words of a text in reading order, as FTS5 indexes them."""
+        words = list(split_words(text))
+        stems = self._find_stems(words)
+        return [stems.get(word, word) for word in words]
 
     def _find_stems(self, words: Sequence[str]) -> Mapping[str, str]:
         """Return the stems of these words, and of others that were seen before."""

@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 from readingroom.bases import BASES, open_bases
+from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import embedder_for, reranker_for
 from readingroom.federation import NAME
@@ -19,6 +20,7 @@ ROOM = BaseSpec(
     port=ALL_PORT,
     open=LazyImport("readingroom.federation.room:open_room"),
     folder_locked=True,
+    on_database="moves",
     commands=LazyImport("readingroom.federation.commands:COMMANDS"),
 )
 """The desk as a base: its folder has one owner, the process that serves all bases."""
@@ -61,11 +63,12 @@ def _lock_folders(settings: RoomSettings) -> tuple[dict[str, FolderLock | None],
     locks: dict[str, FolderLock | None] = {}
     absence_reasons: dict[str, str] = {}
     for name, spec in BASES.items():
-        lock = FolderLock(settings.data / name) if spec.folder_locked else None
+        lock = FolderLock(settings.data / name) if spec.needs_folder_lock(settings) else None
         try:
             if lock:
                 lock.acquire()
+            spec.check_database(settings)
             locks[name] = lock
-        except FolderInUse as error:
+        except (FolderInUse, InvalidSetting) as error:
             absence_reasons[name] = error.message
     return locks, absence_reasons

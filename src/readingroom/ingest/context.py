@@ -9,6 +9,7 @@ from readingroom.engine.embedding.embedder import Embedder
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import Roots
 from readingroom.storage.changes import StepHook, ignore_step
+from readingroom.storage.postgres.database import PostgresDatabase
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +22,5 @@ class IngestContext:
     now: Callable[[], datetime] = clock.now
     on_step: StepHook = ignore_step
     """Called at each named step of a change; tests interrupt it there."""
+    database: PostgresDatabase | None = None
+    """The database that several processes share; None where the base's folder has everything."""

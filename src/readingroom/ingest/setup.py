@@ -12,6 +12,7 @@ from readingroom.ingest.document import ReadOptions
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import Roots
 from readingroom.ingest.read.sandbox import Limits, Sandbox
+from readingroom.storage.postgres.database import find_database
 
 TEMPORARY_FOLDER = "tmp"
 """Folder in the data directory for copies and scratch folders: the system's own folder for
@@ -38,6 +39,7 @@ def make_ingest_context(
         Roots(
             roots_variable, folders, settings.max_document_bytes, settings.data / TEMPORARY_FOLDER
         ),
+        database=find_database(settings),
     )
 
 

@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, Literal
 
+from readingroom.core.errors import InvalidSetting
 from readingroom.core.imports import import_reference
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.errors import Dialect
@@ -116,6 +117,10 @@ class BaseSpec:
     """Whether JOSH_AUTH, where it is set, decides who may call; else the keys do."""
     folder_locked: bool = False
     """Whether its folder in the data directory belongs to one process at a time."""
+    on_database: Literal["moves", "keeps nothing", "not yet"] = "not yet"
+    """What READINGROOM_DATABASE_URL does to it: its data moves there, it has none that processes
+    would have to share, or it cannot be served with that setting yet.
+    """
     id_prefix: str | None = None
     """What its ids begin with, before the colon; a base without one gets every other id."""
     routes: LazyImport | None = None
@@ -137,8 +142,25 @@ class BaseSpec:
     sample: LazyImport | None = None
     """A `BaseSample`: how the sample corpus gets into it."""
 
+    def needs_folder_lock(self, settings: RoomSettings) -> bool:
+        """Return whether one process at a time may open it: not where a database has its data."""
+        return self.folder_locked and not (self.on_database == "moves" and settings.database_url)
+
+    def check_database(self, settings: RoomSettings) -> None:
+        """Raise `InvalidSetting` when the base cannot use the database that the settings name."""
+        if settings.database_url and self.on_database == "not yet":
+            raise InvalidSetting(
+                f"The {self.name} base keeps its data in the data directory and cannot be shared "
+                "through READINGROOM_DATABASE_URL yet; serve it without that setting, in a process "
+                "of its own"
+            )
+
     def open_base(self, settings: RoomSettings) -> KnowledgeBase:
-        """Open the base; in a read-only room without the tools that write."""
+        """Open the base; in a read-only room without the tools that write.
+
+        Raise `InvalidSetting` when it cannot use the database that the settings name.
+        """
+        self.check_database(settings)
         base: KnowledgeBase = self.open(settings)
         if self.routes:
             base = replace(

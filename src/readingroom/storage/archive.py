@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
-from readingroom.storage.chunks import ChunkCollection, Chunks
+from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.database import Database, DatabaseError, connect, open_untrusted
 from readingroom.storage.errors import BackupUnusable, StorageFailed
 from readingroom.storage.files import hash_file, is_plain_name
@@ -289,7 +289,7 @@ def _open_reader(path: Path) -> Database:
     return connect(path, timeout=30, pragmas={"query_only": "ON"})
 
 
-def dump_chunks(collection: ChunkCollection, path: Path) -> int:
+def dump_chunks(collection: StoredCollection, path: Path) -> int:
     """Write every chunk with its vector to a file, and return how many there are.
 
     The file is SQLite of our own, so that any version of Chroma can be filled from it.
@@ -317,7 +317,7 @@ def check_chunks(path: Path, validate: ValidateChunks, dimensions: int) -> None:
 
 
 def fill_chunks(
-    path: Path, collection: ChunkCollection, validate: ValidateChunks, dimensions: int
+    path: Path, collection: StoredCollection, validate: ValidateChunks, dimensions: int
 ) -> int:
     """Add the chunks that `dump_chunks` wrote, and return how many there are.
 

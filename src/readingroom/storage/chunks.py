@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,54 @@ class Chunks:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+class StoredCollection(Protocol):
+    """One collection of chunks, wherever it is kept; a write is durable when its method returns."""
+
+    def get(
+        self,
+        ids: Sequence[str] | None = None,
+        where: Filter | None = None,
+        vectors: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Chunks:
+        """Return the chunks with these ids, or those that pass the filter, or all.
+
+        Unknown ids are left out. `limit` and `offset` are for reading everything page by page.
+        """
+        ...
+
+    def upsert(self, chunks: Chunks) -> None:
+        """Add chunks, replacing those with the same ids and all of their metadata."""
+        ...
+
+    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+        """Merge new values into the metadata of chunks; unknown ids are ignored."""
+        ...
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Remove chunks; unknown ids are ignored."""
+        ...
+
+    def count(self) -> int:
+        """Return how many chunks there are."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """A number that every write increases; an index built at another one is out of date."""
+        ...
+
+    @property
+    def embedding(self) -> str | None:
+        """Identity of the model that made the vectors; None before the first vector."""
+        ...
+
+    def claim_embedding(self, embedding: str) -> None:
+        """Record which model makes the vectors; raise `EmbeddingMismatch` when another one did."""
+        ...
 
 
 class ChunkStore:

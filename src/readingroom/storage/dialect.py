@@ -51,3 +51,14 @@ SQLITE = SqlDialect(
     table_names="SELECT name FROM sqlite_master WHERE type = 'table'",
     last_number="SELECT seq FROM sqlite_sequence WHERE name = '{table}'",
 )
+
+POSTGRES = SqlDialect(
+    begin_write="BEGIN",
+    any_case="",
+    join_in_order="JOIN",
+    index_hint="",
+    parameter_items="SELECT value FROM json_array_elements_text(?::json)",
+    field_items="json_array_elements_text({column} -> '{field}') AS items(value)",
+    table_names="SELECT tablename AS name FROM pg_tables WHERE schemaname = 'readingroom'",
+    last_number="SELECT last_value AS seq FROM {table}_seq",
+)

@@ -104,3 +104,38 @@ class WrongRoom(KnowledgeError):
 
     code = "wrong_room"
     http_status = 500
+
+
+class DatabaseFailed(KnowledgeError):
+    """The shared database refuses a statement; the message has the reason."""
+
+    code = "database_failed"
+    http_status = 503
+
+
+class DatabaseUnreachable(DatabaseFailed):
+    """The shared database does not answer, or has ended the connection."""
+
+    code = "database_unreachable"
+    http_status = 503
+
+
+class DatabaseConflict(DatabaseFailed):
+    """A row breaks a rule of the shared database together with another row."""
+
+    code = "database_conflict"
+    http_status = 409
+
+
+class InvalidDatabaseValue(DatabaseFailed):
+    """A value does not fit into the column of the shared database that it was written to."""
+
+    code = "invalid_database_value"
+    http_status = 422
+
+
+class SchemaTooNew(KnowledgeError):
+    """The shared database was written by a newer Reading Room than this one."""
+
+    code = "schema_too_new"
+    http_status = 503

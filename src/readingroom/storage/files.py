@@ -1,12 +1,13 @@
-"""Files: hashing, linking and moving them, and paths that stay inside their folder."""
+"""Files: those that a base keeps, hashing and moving them, and paths inside their folder."""
 
 import hashlib
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from readingroom.storage.errors import StorageFailed, describe_cause
 
@@ -81,3 +82,77 @@ def move_files(source: Path, target: Path) -> None:
         destination = target / file_path.relative_to(source)
         destination.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(file_path, destination)
+
+
+def sweep_old_files(folder: Path, now: datetime) -> None:
+    """Delete the files below a folder that nobody has written to for a day, and empty folders."""
+    oldest = (now - timedelta(days=1)).timestamp()
+    for path in sorted(folder.glob("**/*"), reverse=True):
+        with suppress(OSError):  # another process may be deleting it at this moment
+            if path.lstat().st_mtime >= oldest:
+                continue
+            if path.is_dir():
+                path.rmdir()
+            else:
+                path.unlink()
+
+
+class OwnFiles(Protocol):
+    """Files by their paths relative to the base's folder. Every method blocks."""
+
+    def locate(self, path: Sequence[str]) -> Path:
+        """Return where a file can be read now; nothing is there when we do not have it."""
+        ...
+
+    def exists(self, path: Sequence[str]) -> bool:
+        """Return whether we have a file."""
+        ...
+
+    def take(self, path: Sequence[str], spool: Path) -> None:
+        """Keep a file in place of one of the same path; `spool` is gone afterwards.
+
+        Raise `StorageFailed` when it cannot be kept.
+        """
+        ...
+
+    def delete(self, path: Sequence[str]) -> None:
+        """Delete a file; one that does not exist is fine."""
+        ...
+
+    def delete_folder(self, path: Sequence[str]) -> None:
+        """Delete every file below a folder; one that does not exist is fine."""
+        ...
+
+
+class LocalFiles(OwnFiles):
+    """Files in the folder of the base."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def locate(self, path: Sequence[str]) -> Path:
+        return resolve_inside(self._folder, *path)
+
+    def exists(self, path: Sequence[str]) -> bool:
+        return self.locate(path).exists()
+
+    def take(self, path: Sequence[str], spool: Path) -> None:
+        final_path = self.locate(path)
+        with translate_os_errors("The file cannot be kept"):
+            final_path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                # A rename in one file system is atomic: a reader sees the old file or the new one.
+                spool.replace(final_path)
+            except OSError:
+                partial = final_path.with_name("partial")
+                with spool.open("rb") as content:
+                    copy_stream(content, partial)
+                partial.replace(final_path)
+                spool.unlink()
+
+    def delete(self, path: Sequence[str]) -> None:
+        with translate_os_errors("The file cannot be deleted"):
+            self.locate(path).unlink(missing_ok=True)
+
+    def delete_folder(self, path: Sequence[str]) -> None:
+        shutil.rmtree(resolve_inside(self._folder, *path), ignore_errors=True)

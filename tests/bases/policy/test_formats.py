@@ -96,7 +96,7 @@ async def test_the_headings_of_a_text_are_its_sections(tmp_path: Path, extension
         )
         listed = await library.service.list_section_titles(ListPolicySections(source="PLAN"))
         hits = await library.service.search(SearchPolicy(query="homes people of the parish need"))
-        kept_path = library.service.ingestion.get_file_path("PLAN", revision_id)
+        kept_path = library.service.ingestion.files.locate("PLAN", revision_id)
         kept_content = kept_path.read_bytes()
 
     assert section.text.startswith("Policy H1: Homes in towns")
@@ -123,7 +123,7 @@ async def test_a_text_is_read_again_and_replaced_by_another_format(tmp_path: Pat
             ),
             no_progress,
         )
-        kept_path = library.service.ingestion.get_file_path("PLAN", revision_id)
+        kept_path = library.service.ingestion.files.locate("PLAN", revision_id)
         names = [file.name for file in kept_path.parent.iterdir()]
         stored = await library.admin.get_revision("PLAN", revision_id)
         diagnosis = await PolicyDoctor(library.service, repair=False).diagnose()
@@ -149,7 +149,7 @@ async def test_the_tool_reads_a_text_and_refuses_what_is_no_policy(tmp_path: Pat
             with pytest.raises(UnsupportedFileType, match=r"\.docx"):
                 await library.service.ingest(name_file(file_name, content), no_progress)
         answer = await library.service.ingest(name_file("plan.md", FILES[".md"]), no_progress)
-        kept_path = library.service.ingestion.get_file_path("PLAN", revision_id)
+        kept_path = library.service.ingestion.files.locate("PLAN", revision_id)
 
     assert answer.chunks_created > 0
     assert kept_path.name == "document.md"

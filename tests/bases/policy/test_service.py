@@ -41,7 +41,7 @@ from tests.requirements import requirement
 from tests.support.model import MODELS, WordEmbedder
 from tests.support.policy.base import FILLER, PolicyLibrary, brief, open_library, pdf
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_engines("full")]
 
 OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"
 

@@ -24,6 +24,7 @@ from readingroom.ingest.errors import NoContent
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import PrivateCopy, Roots
 from readingroom.ingest.read.sandbox import Sandbox
+from tests.support import engines
 from tests.support.model import EMBEDDER, WordEmbedder
 
 TODAY = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -158,7 +159,7 @@ class PolicyLibrary:
         )
 
     def spool(self, content: bytes) -> Path:
-        uploads = self.service.ingestion.uploads_folder
+        uploads = self.service.ingestion.files.uploads_folder
         uploads.mkdir(parents=True, exist_ok=True)
         path = uploads / f"{len(list(uploads.iterdir()))}-{id(content)}.pdf"
         path.write_bytes(content)
@@ -206,7 +207,10 @@ def service_on(
     pipeline: Any = None,
 ) -> PolicyService:
     roots = Roots("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
-    context = IngestContext(pipeline or Pipeline(Sandbox()), embedder, roots, now, on_step)
+    database = engines.database_of(folder) if redis_url is None else None
+    context = IngestContext(
+        pipeline or Pipeline(Sandbox()), embedder, roots, now, on_step, database
+    )
     return PolicyService(folder, redis_url, context)
 
 

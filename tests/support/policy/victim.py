@@ -233,7 +233,9 @@ async def aftermath(folder: Path, change: str) -> Aftermath:
             complaints=diagnosis.complaints,
             in_force=await _in_force(library),
             is_kept=await CHANGES[change].is_kept(library),
-            leftovers=[path.name for path in library.service.ingestion.uploads_folder.glob("*")],
+            leftovers=[
+                path.name for path in library.service.ingestion.files.uploads_folder.glob("*")
+            ],
         )
 
 

@@ -18,7 +18,8 @@ from readingroom.bases.documents.registry.records import DocumentRecord, StoredC
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.index import ChunkIndex, Ranking, open_index
+from readingroom.engine.index import ChunkIndex, Ranking
+from readingroom.engine.indexes import open_index
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Document

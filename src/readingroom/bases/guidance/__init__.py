@@ -6,6 +6,7 @@ from readingroom.protocol.spec import BaseSpec, LazyImport
 SPEC = BaseSpec(
     name="guidance",
     port=3004,
+    on_database="keeps nothing",
     open=LazyImport("readingroom.bases.guidance.tools:open_base"),
     settings=GuidanceSettings,
     stdio=True,

@@ -6,6 +6,7 @@ from readingroom.protocol.spec import BaseSpec, LazyImport
 SPEC = BaseSpec(
     name="policy",
     port=3003,
+    on_database="moves",
     open=LazyImport("readingroom.bases.policy.tools:open_base"),
     settings=PolicySettings,
     port_setting="policy_kb_port",

@@ -5,7 +5,6 @@ outlives the version of either store and can move from our own registry to one a
 """
 
 import re
-import shutil
 from pathlib import Path
 
 import anyio
@@ -103,7 +102,7 @@ def _count_contents(dump: _RegistryDump, chunk_count: int) -> BackupCounts:
 
 def _copy_files(service: PolicyService, revisions: list[Revision], files_folder: Path) -> None:
     for revision in revisions:
-        path = service.ingestion.get_file_path(revision.source, revision.revision_id)
+        path = service.ingestion.files.locate(revision.source, revision.revision_id)
         if path.exists():
             link_or_copy(path, _build_backup_path(files_folder, revision, path.suffix))
 
@@ -114,18 +113,18 @@ def _build_backup_path(files_folder: Path, revision: Revision, extension: str) -
 
 def _restore_files(service: PolicyService, dump: _RegistryDump, files_folder: Path) -> None:
     for revision in dump.revisions:
-        pdf_path = service.ingestion.get_file_path(revision.source, revision.revision_id)
         for extension in POLICY_EXTENSIONS:
             backup_path = _build_backup_path(files_folder, revision, extension)
             if backup_path.exists():
-                pdf_path.parent.mkdir(parents=True, exist_ok=True)
-                shutil.move(backup_path, pdf_path.with_suffix(extension))
+                service.ingestion.files.move_into_place(
+                    backup_path, revision.source, revision.revision_id, extension
+                )
                 break
 
 
 def _relocate(revision: Revision, service: PolicyService, new_folder: Path) -> Revision:
     """Return the revision with the path its file will have below `new_folder`."""
-    path = service.ingestion.get_file_path(revision.source, revision.revision_id)
+    path = service.ingestion.files.get_path(revision.source, revision.revision_id)
     return revision.model_copy(
         update={"file_path": str(new_folder / path.relative_to(service.folder))}
     )

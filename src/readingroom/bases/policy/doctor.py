@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import anyio
+
 from readingroom.bases.policy.admin_models import PolicyDiagnosis
 from readingroom.bases.policy.chunks.store import build_registry_metadata, is_outdated
 from readingroom.bases.policy.registry import timeline
@@ -99,8 +101,9 @@ class PolicyDoctor:
                     ingestion.set_chunk_count, revision.source, revision.revision_id, chunk_count
                 ),
             )
-        file = ingestion.get_file_path(revision.source, revision.revision_id)
-        if revision.status == RevisionStatus.PROCESSING and not file.exists():
+        file = await ingestion.locate_file(revision)
+        is_processing = revision.status == RevisionStatus.PROCESSING
+        if is_processing and not await anyio.Path(file).exists():
             yield Finding(
                 revision.revision_id,
                 "it is processing, but its file is missing",

@@ -239,7 +239,7 @@ def _add_revision_writing_routes(
         """Add a revision with its file; it is ingested in the background."""
         # An unknown policy is refused before a large file is received.
         await service.registry.get_policy(source)
-        spool = service.ingestion.uploads_folder / f"{uuid.uuid4().hex}.pdf"
+        spool = service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}.pdf"
         try:
             upload = await receive_upload(request, spool, MAX_FILE_BYTES)
             if not upload.file_name.lower().endswith(POLICY_EXTENSIONS):

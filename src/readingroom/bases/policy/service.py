@@ -4,7 +4,6 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import date
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -49,9 +48,9 @@ from readingroom.bases.policy.models import (
     VerifyPolicyQuote,
 )
 from readingroom.bases.policy.registry import timeline
+from readingroom.bases.policy.registry.opening import AnyPolicyRegistry, open_registry
 from readingroom.bases.policy.registry.records import Revision, format_citation
 from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, Resolution
-from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext
@@ -59,12 +58,6 @@ from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import open_in_thread
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.handover import sweep_handover
-from readingroom.storage.keyvalue import (
-    KeyValueClient,
-    check_durability,
-    check_room,
-    open_key_values,
-)
 
 logger = logging.getLogger(__name__)
 
@@ -84,8 +77,9 @@ class PolicyService:
         self._redis_url = redis_url
         self._context = context
         self.now = context.now
-        self.store = PolicyStore(folder, context.embedder)
-        self.registry: PolicyRegistry
+        self.database = context.database
+        self.store = PolicyStore(folder, context.embedder, context.database)
+        self.registry: AnyPolicyRegistry
         self.resolver: EffectiveDateResolver
         self._search: PolicySearch
         self.ingestion: Ingestion
@@ -94,8 +88,7 @@ class PolicyService:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Open the stores, finish interrupted changes, and work on queued jobs until the exit."""
-        async with open_key_values(self._redis_url, self.folder / "registry") as client:
-            self.registry = PolicyRegistry(client, partial(self._check_registry, client))
+        async with open_registry(self.folder, self._redis_url, self.database) as self.registry:
             try:
                 await self.registry.ping()
             except RegistryUnavailable as error:
@@ -118,14 +111,6 @@ class PolicyService:
                 # itself.
                 with anyio.CancelScope(shield=True):
                     await self.store.close()
-
-    async def _check_registry(self, client: KeyValueClient) -> None:
-        if self._redis_url is not None:
-            # A Redis of somebody else's may evict keys or lose writes in a crash; ours does
-            # neither.
-            await check_durability(client)
-        # The registry of one data directory must not be read with the chunks of another.
-        await check_room(client, self.folder / "room")
 
     async def check_ready(self) -> None:
         """Raise `RegistryUnavailable` or `StoreUnusable` while no policy can be read."""

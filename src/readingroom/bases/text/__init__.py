@@ -6,6 +6,7 @@ from readingroom.protocol.spec import BaseSpec, LazyImport, SettingFlag
 SPEC = BaseSpec(
     name="text",
     port=3001,
+    on_database="keeps nothing",
     open=LazyImport("readingroom.bases.text.tools:open_base"),
     settings=TextSettings,
     flags=(SettingFlag("--file", "kb_file", "The text base's file [KB_FILE]."),),

@@ -11,7 +11,8 @@ from readingroom.bases.guidance.offline.library import GuidanceLibrary, PassageC
 from readingroom.core.filters import FilterFields
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.index import ChunkIndex, open_index
+from readingroom.engine.index import ChunkIndex
+from readingroom.engine.indexes import open_index
 
 _PASSAGES_READ = 60  # for ten pages: a long page may have many of the best
 # Chosen on the tuning half of tests/fixtures/questions/guidance.tsv: 0.05 to 0.2 do as well.

@@ -31,37 +31,38 @@ class PolicyPictures:
 
         Raise FileNotFound when the PDF is not kept, and ExtractionFailed when it has no such page.
         """
-        sha256 = await self._hash_file(source, revision_id)
-        with self._open_file(source, revision_id, sha256) as stored_file:
+        path, sha256 = await self._locate_file(source, revision_id)
+        with _open_file(path, source, revision_id, sha256) as stored_file:
             return await self._pictures.draw_page(stored_file, page, dpi)
 
     async def mark_passage(
         self, source: str, revision_id: str, page: int, passage: str
     ) -> tuple[Mark, ...]:
         """Return where a passage stands on a page, if it does. Raise FileNotFound."""
-        sha256 = await self._hash_file(source, revision_id)
-        with self._open_file(source, revision_id, sha256) as stored_file:
+        path, sha256 = await self._locate_file(source, revision_id)
+        with _open_file(path, source, revision_id, sha256) as stored_file:
             return await self._pictures.mark_passage(stored_file, page, passage)
 
-    async def _hash_file(self, source: str, revision_id: str) -> str:
-        return await anyio.to_thread.run_sync(self._read_hash, source, revision_id)
+    async def _locate_file(self, source: str, revision_id: str) -> tuple[Path, str]:
+        """Return where the PDF lies, and its SHA-256."""
+        return await anyio.to_thread.run_sync(self._find_and_hash, source, revision_id)
 
-    def _read_hash(self, source: str, revision_id: str) -> str:
-        path = self._service.ingestion.get_file_path(source, revision_id)
+    def _find_and_hash(self, source: str, revision_id: str) -> tuple[Path, str]:
+        path = self._service.ingestion.files.locate(source, revision_id)
         try:
             status = path.stat()
         except FileNotFoundError as error:
             raise _make_missing_error(source, revision_id) from error
-        return _hash_content(path, status.st_mtime_ns, status.st_size)
+        return path, _hash_content(path, status.st_mtime_ns, status.st_size)
 
-    @contextmanager
-    def _open_file(self, source: str, revision_id: str, sha256: str) -> Iterator[StoredFile]:
-        path = self._service.ingestion.get_file_path(source, revision_id)
-        try:
-            with path.open("rb", buffering=0) as file:
-                yield StoredFile(file, path.name, sha256)
-        except FileNotFoundError as error:
-            raise _make_missing_error(source, revision_id) from error
+
+@contextmanager
+def _open_file(path: Path, source: str, revision_id: str, sha256: str) -> Iterator[StoredFile]:
+    try:
+        with path.open("rb", buffering=0) as file:
+            yield StoredFile(file, path.name, sha256)
+    except FileNotFoundError as error:
+        raise _make_missing_error(source, revision_id) from error
 
 
 @lru_cache(maxsize=200)

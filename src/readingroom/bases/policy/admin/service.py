@@ -5,6 +5,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import anyio
 from pydantic import BaseModel
 
 from readingroom.bases.policy.admin_models import (
@@ -251,8 +252,8 @@ class PolicyAdmin:
             FileNotFound: its file is gone.
         """
         revision = await self._find_revision(source, revision_id)
-        file_path = self._service.ingestion.get_file_path(source, revision_id)
-        if not file_path.exists():
+        file_path = await self._service.ingestion.locate_file(revision)
+        if not await anyio.Path(file_path).exists():
             raise FileNotFound(f"The file of {revision_id} is not there any more; upload it again")
         await self._service.ingestion.reopen(revision)
         revision = await self._find_revision(source, revision_id)
@@ -299,7 +300,7 @@ class PolicyAdmin:
         )
 
     async def _ingest(self, revision: Revision, report: ReportProgress) -> IngestedRevision:
-        file_path = self._service.ingestion.get_file_path(revision.source, revision.revision_id)
+        file_path = await self._service.ingestion.locate_file(revision)
         async with open_in_thread(
             self._service.ingestion.files.make_roots().open(str(file_path))
         ) as private_copy:

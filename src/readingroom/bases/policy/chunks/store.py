@@ -1,6 +1,6 @@
-"""The chunks of policies, in ChromaDB, with a vector index and a word index on them.
+"""The chunks of policies, in ChromaDB or the shared database, with an index on them.
 
-ChromaDB is what lasts; the engine's `ChunkIndex` keeps both indexes in step with it.
+The store is what lasts; the engine's `ChunkIndex` keeps its indexes in step with it.
 """
 
 from collections.abc import Sequence
@@ -24,12 +24,21 @@ from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Meta
 from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder, Vector
-from readingroom.engine.index import ChunkIndex, Ranking, open_index
+from readingroom.engine.index import ChunkIndex, Ranking
+from readingroom.engine.indexes import open_index
 from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Chunk, Document, PassageKind
 from readingroom.ingest.embed import Vectors
 from readingroom.ingest.structure.starts import SUPPORTING_PREFIX
-from readingroom.storage.chunks import Chunks, ChunkStore, format_numbers, parse_numbers
+from readingroom.storage.chunks import (
+    ChunkCollection,
+    Chunks,
+    ChunkStore,
+    format_numbers,
+    parse_numbers,
+)
+from readingroom.storage.postgres.chunks import PostgresChunkStore, PostgresCollection
+from readingroom.storage.postgres.database import PostgresDatabase
 
 CHUNK_COLLECTION = "policy_docs"
 
@@ -95,10 +104,13 @@ class StoredChunk:
 class PolicyStore:
     """The collection `policy_docs` and the two indexes on it."""
 
-    def __init__(self, folder: Path, embedder: Embedder) -> None:
+    def __init__(
+        self, folder: Path, embedder: Embedder, database: PostgresDatabase | None = None
+    ) -> None:
         self._folder = folder
         self._embedder = embedder
-        self._chroma: ChunkStore | None = None
+        self._database = database
+        self._chunk_store: ChunkStore | PostgresChunkStore | None = None
         self._index: ChunkIndex
         self._sections: LRUCache[tuple[str, str, int], SectionIndex] = LRUCache(
             _MAX_SECTION_INDEXES
@@ -221,17 +233,22 @@ class PolicyStore:
         return await anyio.to_thread.run_sync(self._index.read, where)
 
     def _open(self) -> None:
-        self._chroma = ChunkStore(self._folder / "chroma")
-        collection = self._chroma.open_collection(CHUNK_COLLECTION)
+        collection: ChunkCollection | PostgresCollection
+        if self._database is None:
+            embedded_store = self._chunk_store = ChunkStore(self._folder / "chroma")
+            collection = embedded_store.open_collection(CHUNK_COLLECTION)
+        else:
+            shared_store = self._chunk_store = PostgresChunkStore(self._database)
+            collection = shared_store.open_collection(CHUNK_COLLECTION, _FILTER_FIELDS)
         self._index = open_index(
             collection, _FILTER_FIELDS, self._embedder, self._folder / "words.db"
         )
 
     def _close(self) -> None:
-        if self._chroma:
+        if self._chunk_store:
             self._index.close()
-            self._chroma.close()
-            self._chroma = None
+            self._chunk_store.close()
+            self._chunk_store = None
 
 
 def build_chunks(

@@ -1,10 +1,10 @@
 """The files of revisions: kept as `<source>/<revision>/document.pdf`, or as what else they are."""
 
-import shutil
 import uuid
 from collections.abc import Collection
 from pathlib import Path, PurePath
 
+from readingroom.core import clock
 from readingroom.core.errors import FileTooLarge
 from readingroom.ingest.document import Refusal
 from readingroom.ingest.errors import UnsupportedFileType
@@ -16,7 +16,9 @@ from readingroom.ingest.read.formats.detect import (
     detect_format,
     get_named_format,
 )
-from readingroom.storage.files import copy_stream, resolve_inside, translate_os_errors
+from readingroom.storage.files import copy_stream, resolve_inside, sweep_old_files
+from readingroom.storage.postgres.database import PostgresDatabase
+from readingroom.storage.postgres.files import open_files
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
 
@@ -68,24 +70,29 @@ def check_revision_file(path: Path, extension: str) -> None:
 class RevisionFiles:
     """The files of one policy base, and those that are being received or ingested."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, database: PostgresDatabase | None) -> None:
         self._folder = folder
-
-    @property
-    def uploads_folder(self) -> Path:
+        self._files = open_files(folder, database)
+        self._is_shared = database is not None
+        # Where processes share the folder each has its own: none sweeps what another receives.
+        self.uploads_folder = folder / "uploads" / (uuid.uuid4().hex if database else "")
         """The folder for files that are being received or ingested."""
-        return self._folder / "uploads"
 
     def make_roots(self) -> Roots:
         """Return the roots from which our own copies may be opened."""
         return Roots("the policy folder", (self._folder,), MAX_FILE_BYTES, self.uploads_folder)
 
+    def build_path(self, source: str, revision_id: str, extension: str) -> Path:
+        """Return the path that a revision's file of this kind has, whether there is one or not."""
+        return resolve_inside(self._folder, *_build_path(source, revision_id, extension))
+
     def get_path(self, source: str, revision_id: str) -> Path:
         """Return the path of our copy of a revision's file; that of a PDF when there is none."""
-        paths = [
-            self._build_path(source, revision_id, extension) for extension in POLICY_EXTENSIONS
-        ]
-        return next((path for path in paths if path.exists()), paths[0])
+        return resolve_inside(self._folder, *self._find(source, revision_id))
+
+    def locate(self, source: str, revision_id: str) -> Path:
+        """Return where our copy can be read, which may be another place than its path."""
+        return self._files.locate(self._find(source, revision_id))
 
     def copy_to_spool(self, private_copy: PrivateCopy) -> Path:
         """Copy what is being ingested, for the recovery after a crash; return the copy."""
@@ -96,30 +103,36 @@ class RevisionFiles:
 
     def move_into_place(self, spool: Path, source: str, revision_id: str, extension: str) -> None:
         """Make a file the one of a revision."""
-        final_path = self._build_path(source, revision_id, extension)
-        with translate_os_errors("The file cannot be kept"):
-            final_path.parent.mkdir(parents=True, exist_ok=True)
-            # Those in other formats before the new one, or a crash could leave two. Nothing is
-            # lost by it: until the rename, the intent names the spool.
-            for other_path in final_path.parent.glob("document.*"):
-                if other_path != final_path:
-                    other_path.unlink(missing_ok=True)
-            # A rename in one file system is atomic: a reader sees the old file or the new one.
-            spool.replace(final_path)
+        # Those in other formats before the new one, or a crash could leave two. Nothing is lost by
+        # it: until the new one is there, the intent names the spool.
+        for other_extension in POLICY_EXTENSIONS:
+            if other_extension != extension:
+                self._files.delete(_build_path(source, revision_id, other_extension))
+        self._files.take(_build_path(source, revision_id, extension), spool)
 
     def delete(self, source: str, revision_id: str) -> None:
         """Delete the file of a revision, and the folder that it alone was in."""
-        shutil.rmtree(self._build_path(source, revision_id).parent, ignore_errors=True)
+        self._files.delete_folder((source, revision_id))
 
     def delete_policy_folder(self, source: str) -> None:
         """Delete the folder of a policy with every file in it."""
-        shutil.rmtree(resolve_inside(self._folder, source), ignore_errors=True)
+        self._files.delete_folder((source,))
 
     def sweep_uploads(self, needed_files: Collection[str]) -> None:
         """Delete what interrupted uploads left, but for the files that are still needed."""
+        if self._is_shared:
+            # Another process that lives may be receiving a file.
+            sweep_old_files(self.uploads_folder.parent, clock.now())
+            return
         for path in self.uploads_folder.glob("*"):
             if path.suffix in POLICY_EXTENSIONS and str(path) not in needed_files:
                 path.unlink(missing_ok=True)
 
-    def _build_path(self, source: str, revision_id: str, extension: str = _PDF_EXTENSION) -> Path:
-        return resolve_inside(self._folder, source, revision_id, f"document{extension}")
+    def _find(self, source: str, revision_id: str) -> tuple[str, ...]:
+        """Return the path of a revision's file in the folder; that of a PDF when there is none."""
+        paths = [_build_path(source, revision_id, extension) for extension in POLICY_EXTENSIONS]
+        return next((path for path in paths if self._files.exists(path)), paths[0])
+
+
+def _build_path(source: str, revision_id: str, extension: str) -> tuple[str, ...]:
+    return source, revision_id, f"document{extension}"

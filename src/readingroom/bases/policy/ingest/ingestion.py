@@ -7,7 +7,7 @@ completed or undone, depending on what the registry says.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ from readingroom.bases.policy.ingest.files import RevisionFiles, check_revision_
 from readingroom.bases.policy.ingest.progress import IngestionProgress
 from readingroom.bases.policy.models import IngestedRevision
 from readingroom.bases.policy.registry import timeline
+from readingroom.bases.policy.registry.opening import AnyPolicyRegistry
 from readingroom.bases.policy.registry.records import Revision, Stage
-from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
 from readingroom.engine.embedding.embedder import Vector
@@ -31,10 +31,10 @@ from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors, embed_document
 from readingroom.ingest.errors import NoContent
 from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
-from readingroom.storage.changes import StoreChanges
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.intents import Intent
+from readingroom.storage.postgres.changes import open_changes
 
 # Of so many other revisions vectors are taken over where the text is the same.
 _REUSED_REVISIONS = 2
@@ -46,16 +46,17 @@ class Ingestion:
     def __init__(
         self,
         folder: Path,
-        registry: PolicyRegistry,
+        registry: AnyPolicyRegistry,
         store: PolicyStore,
         context: IngestContext,
     ) -> None:
-        self.files = RevisionFiles(folder)
+        self.is_shared = context.database is not None
+        self.files = RevisionFiles(folder, context.database)
         self._registry = registry
         self._store = store
         self._context = context
-        self._changes = StoreChanges(folder / "intents.db", context.on_step)
-        self._progress = IngestionProgress()
+        self._changes = open_changes(folder, context.database, context.on_step)
+        self._progress = IngestionProgress(context.database)
 
     # --- changes ---
 
@@ -93,7 +94,7 @@ class Ingestion:
             revision_id = timeline.choose_revision_id(
                 source, first_day, [revision.revision_id for revision in remaining]
             )
-            file_path = self.get_file_path(source, revision_id).with_suffix(extension)
+            file_path = self.files.build_path(source, revision_id, extension)
             names = {"revision_id": revision_id, "file_path": str(file_path)}
             new_revision = draft.model_copy(update=names)
             body = {
@@ -135,7 +136,7 @@ class Ingestion:
             RevisionBusy: the revision is being ingested already.
             NoContent: no text was found in the file; the revision is marked as failed.
         """
-        with self._progress.mark_busy(revision.revision_id):
+        async with self._progress.mark_busy(revision.revision_id):
             try:
                 # Reading takes minutes, so it runs outside of the lock; other revisions change
                 # meanwhile.
@@ -174,8 +175,7 @@ class Ingestion:
             RevisionBusy: it is being ingested.
             SoleRevision: it is the only active one of its policy.
         """
-        self._progress.refuse_busy([revision_id])
-        async with self._changes.begin_change(source):
+        async with self._progress.refuse_busy([revision_id]), self._changes.begin_change(source):
             chunk_ids = await self._store.get_chunk_ids(source, revision_id)
             async with self._changes.record_intent(
                 "delete", source=source, revision_id=revision_id
@@ -201,10 +201,12 @@ class Ingestion:
         async with self._changes.begin_change(source):
             revisions = await self._registry.get_revisions(source)
             revision_ids = [revision.revision_id for revision in revisions]
-            self._progress.refuse_busy(revision_ids)
             chunk_count = sum(revision.chunk_count for revision in revisions)
-            async with self._changes.record_intent(
-                "delete_policy", source=source, revision_ids=revision_ids
+            async with (
+                self._progress.refuse_busy(revision_ids),
+                self._changes.record_intent(
+                    "delete_policy", source=source, revision_ids=revision_ids
+                ),
             ):
                 await self._registry.delete_policy(source)
                 self._changes.on_step("delete_policy:registry")
@@ -243,9 +245,9 @@ class Ingestion:
         self, kind: str, source: str, failed_ids: Sequence[str], **body: Any
     ) -> AsyncIterator[None]:
         """Enclose a change that takes failed revisions away; raises `RevisionBusy`."""
-        with ExitStack() as busy_marks:
+        async with AsyncExitStack() as busy_marks:
             for failed_id in failed_ids:
-                busy_marks.enter_context(self._progress.mark_busy(failed_id))
+                await busy_marks.enter_async_context(self._progress.mark_busy(failed_id))
             body |= {"source": source, "replaced_ids": failed_ids}
             async with self._changes.record_intent(kind, **body):
                 yield
@@ -299,14 +301,11 @@ class Ingestion:
         """Return how far an ingestion that is running now has come, else None."""
         return self._progress.get(revision_id)
 
-    def get_file_path(self, source: str, revision_id: str) -> Path:
-        """Return the path of our copy of a revision's file."""
-        return self.files.get_path(source, revision_id)
-
-    @property
-    def uploads_folder(self) -> Path:
-        """The folder for files that are being received or ingested."""
-        return self.files.uploads_folder
+    async def locate_file(self, revision: Revision) -> Path:
+        """Return where our copy of a revision's file can be read now."""
+        return await anyio.to_thread.run_sync(
+            self.files.locate, revision.source, revision.revision_id
+        )
 
     # --- recovery ---
 
@@ -362,7 +361,7 @@ class Ingestion:
 
     async def _resume_ingest(self, revision: Revision, spool: Path, report: ReportProgress) -> None:
         """Ingest the same file again, from wherever the interruption left it."""
-        final_path = self.get_file_path(revision.source, revision.revision_id)
+        final_path = await self.locate_file(revision)
         # The crash came before or after the rename; one of the two has the bytes.
         source_file = spool if await anyio.Path(spool).exists() else final_path
         async with open_in_thread(self.files.make_roots().open(str(source_file))) as private_copy:
@@ -440,7 +439,7 @@ class Ingestion:
             values = {
                 "chunk_count": len(chunks),
                 "page_count": len(document.pages),
-                "file_path": str(self.get_file_path(source, revision_id)),
+                "file_path": str(self.files.build_path(source, revision_id, spool.suffix)),
                 "ingested_at": self._context.now(),
                 "error": None,
             }

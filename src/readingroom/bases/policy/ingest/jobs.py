@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from readingroom.bases.policy.errors import RevisionBusy
 from readingroom.bases.policy.ingest.ingestion import Ingestion
+from readingroom.bases.policy.registry.opening import AnyPolicyRegistry
 from readingroom.bases.policy.registry.records import Revision, RevisionStatus
-from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import no_progress
 from readingroom.ingest.private_copy import open_in_thread
@@ -24,10 +25,11 @@ _RETRY_SECONDS = 5.0
 class Jobs:
     """The queue of one process. Whatever it holds is also `processing` in the registry."""
 
-    def __init__(self, registry: PolicyRegistry, ingestion: Ingestion) -> None:
+    def __init__(self, registry: AnyPolicyRegistry, ingestion: Ingestion) -> None:
         self._registry = registry
         self._ingestion = ingestion
         self._queued_ids: set[str] = set()
+        self._is_shared = ingestion.is_shared
         self._sender: MemoryObjectSendStream[Revision]
 
     @asynccontextmanager
@@ -42,6 +44,8 @@ class Jobs:
             except RegistryUnavailable as error:
                 logger.error("%s; trying again", error.message)
                 tasks.start_soon(self._queue_unfinished_later)
+            if self._is_shared:
+                tasks.start_soon(self._adopt_jobs)
             tasks.start_soon(self._run_jobs, receiver)
             yield
             tasks.cancel_scope.cancel()
@@ -62,6 +66,15 @@ class Jobs:
                 if revision.status == RevisionStatus.PROCESSING:
                     self.add(revision)
 
+    async def _adopt_jobs(self) -> None:
+        """Queue, again and again, what another process began and did not live to end."""
+        while True:
+            await anyio.sleep(_RETRY_SECONDS)
+            try:
+                await self._queue_unfinished()
+            except KnowledgeError as error:
+                logger.error("%s; trying again", error.message)
+
     async def _queue_unfinished_later(self) -> None:
         while True:
             await anyio.sleep(_RETRY_SECONDS)
@@ -73,7 +86,11 @@ class Jobs:
     async def _run_jobs(self, receiver: MemoryObjectReceiveStream[Revision]) -> None:
         async for revision in receiver:
             try:
-                await self._ingest(revision)
+                if not self._is_shared or await self._is_unfinished(revision):
+                    await self._ingest(revision)
+            except RevisionBusy:
+                # Whoever has it ends it, or fails and says so.
+                logger.info("%s is being ingested already", revision.revision_id)
             except KnowledgeError as error:
                 logger.warning("%s could not be ingested: %s", revision.revision_id, error.message)
                 await self._mark_failed(revision, error)
@@ -83,8 +100,18 @@ class Jobs:
                 await self._mark_failed(revision, error)
             self._queued_ids.discard(revision.revision_id)
 
+    async def _is_unfinished(self, revision: Revision) -> bool:
+        """Return whether it still waits: another process may have ended it since it was queued."""
+        if revision.status != RevisionStatus.PROCESSING:
+            return True  # somebody asked for it to be read again
+        return any(
+            current.revision_id == revision.revision_id
+            and current.status == RevisionStatus.PROCESSING
+            for current in await self._registry.get_revisions(revision.source)
+        )
+
     async def _ingest(self, revision: Revision) -> None:
-        file = self._ingestion.get_file_path(revision.source, revision.revision_id)
+        file = await self._ingestion.locate_file(revision)
         async with open_in_thread(
             self._ingestion.files.make_roots().open(str(file))
         ) as private_copy:

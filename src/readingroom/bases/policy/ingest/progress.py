@@ -1,16 +1,19 @@
 """Which revisions are being ingested now, and how far each has come."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from readingroom.bases.policy.admin_models import Progress
 from readingroom.bases.policy.errors import RevisionBusy
+from readingroom.storage.postgres.database import PostgresDatabase
 
 
 class IngestionProgress:
-    """The ingestions of one process; a revision has at most one at a time."""
+    """The ingestions of one process; a revision has at most one at a time, in all processes."""
 
-    def __init__(self) -> None:
+    def __init__(self, database: PostgresDatabase | None) -> None:
+        """`database` is where processes that share it keep each other from the same revision."""
+        self._database = database
         self._progress_by_revision: dict[str, Progress] = {}
 
     def get(self, revision_id: str) -> Progress | None:
@@ -23,21 +26,42 @@ class IngestionProgress:
             phase=phase, percent_complete=int(percent), chunks_processed=chunk_count
         )
 
-    @contextmanager
-    def mark_busy(self, revision_id: str) -> Iterator[None]:
+    @asynccontextmanager
+    async def mark_busy(self, revision_id: str) -> AsyncIterator[None]:
         """Enclose an ingestion; raise `RevisionBusy` when the revision has one already."""
+        message = f"{revision_id} is being ingested already; wait until it is active"
         if revision_id in self._progress_by_revision:
-            raise RevisionBusy(f"{revision_id} is being ingested already; wait until it is active")
+            raise RevisionBusy(message)
         self.set(revision_id, "queued", 0, 0)
         try:
-            yield
+            async with self._claim(revision_id) as is_ours:
+                if not is_ours:
+                    raise RevisionBusy(message)
+                yield
         finally:
             del self._progress_by_revision[revision_id]
 
-    def refuse_busy(self, revision_ids: Sequence[str]) -> None:
-        """Raise `RevisionBusy` when one of these revisions is being ingested."""
-        for revision_id in revision_ids:
-            if revision_id in self._progress_by_revision:
-                raise RevisionBusy(
-                    f"{revision_id} is being ingested; wait until that has ended, then delete it"
-                )
+    @asynccontextmanager
+    async def refuse_busy(self, revision_ids: Sequence[str]) -> AsyncIterator[None]:
+        """Keep other processes from these revisions.
+
+        Raise `RevisionBusy` when one of them is being ingested.
+        """
+        async with AsyncExitStack() as claims:
+            for revision_id in revision_ids:
+                is_ours = await claims.enter_async_context(self._claim(revision_id))
+                if revision_id in self._progress_by_revision or not is_ours:
+                    raise RevisionBusy(
+                        f"{revision_id} is being ingested; wait until that has ended, then delete "
+                        "it"
+                    )
+            yield
+
+    @asynccontextmanager
+    async def _claim(self, revision_id: str) -> AsyncIterator[bool]:
+        """Keep other processes from a revision; yield False when one of them has it."""
+        if self._database is None:
+            yield True
+            return
+        async with self._database.claim(f"policy revision {revision_id}") as is_ours:
+            yield is_ours

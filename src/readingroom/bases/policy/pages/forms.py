@@ -55,7 +55,7 @@ class PolicyForms:
         new_revision = validate_model(NewRevision, _read_fields(request, names))
         if not request.files:
             raise InvalidArguments([{"field": "file", "message": "choose a PDF"}])
-        spool = self._service.ingestion.uploads_folder / f"{uuid.uuid4().hex}.pdf"
+        spool = self._service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}.pdf"
         await anyio.to_thread.run_sync(_move_file, request.files[0].path, spool)
         try:
             accepted = await self._admin.add_revision(request.get("source"), new_revision, spool)

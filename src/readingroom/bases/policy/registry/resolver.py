@@ -10,8 +10,9 @@ from datetime import date
 
 from readingroom.bases.policy.errors import RevisionNotFound
 from readingroom.bases.policy.registry import timeline
+from readingroom.bases.policy.registry.opening import AnyPolicyRegistry
 from readingroom.bases.policy.registry.records import Policy, Reason, Revision
-from readingroom.bases.policy.registry.store import PolicyRegistry, Timeline
+from readingroom.bases.policy.registry.store import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Resolution:
 class EffectiveDateResolver:
     """Resolves days from the registry, which is the source of truth for dates."""
 
-    def __init__(self, registry: PolicyRegistry) -> None:
+    def __init__(self, registry: AnyPolicyRegistry) -> None:
         self._registry = registry
 
     async def resolve_for_policy(self, source: str, day: date) -> Resolution:

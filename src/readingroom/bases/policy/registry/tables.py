@@ -1,0 +1,299 @@
+"""The catalogue of policies and revisions as tables of the shared database.
+
+A change locks the policy's row, reads its revisions, and writes what a rule of `timeline` returns.
+That no two revisions share a day is a constraint of the table too.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import anyio.to_thread
+
+from readingroom.bases.policy.errors import PolicyExists, PolicyNotFound, RevisionOverlap
+from readingroom.bases.policy.registry import timeline
+from readingroom.bases.policy.registry.records import Policy, Revision
+from readingroom.bases.policy.registry.store import Catalogue, ReplacingRule, Rule, Timeline
+from readingroom.storage.errors import (
+    DatabaseConflict,
+    DatabaseFailed,
+    RegistryUnavailable,
+)
+from readingroom.storage.postgres.database import Connection, PostgresDatabase, SharedTransaction
+
+_STORE_NAME = "policy_registry"
+_ORDER = "ORDER BY source, effective_from DESC, revision_id DESC"
+_Answer = TypeVar("_Answer")
+
+
+class SharedPolicyRegistry:
+    """Reads and writes policies and their revisions; the methods of `PolicyRegistry`.
+
+    Every method raises `RegistryUnavailable` when the database does not answer.
+    """
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+        self._catalogue: Catalogue | None = None
+
+    async def ping(self) -> None:
+        """Check that the database answers, and that its tables are of a version we know."""
+
+        def check() -> None:
+            self._database.prepare()
+            with self._database.connection() as connection:
+                connection.execute("SELECT 1")
+
+        await self._run(check)
+
+    async def read_catalogue(self) -> Catalogue:
+        """Return everything; it is read again only after somebody has written."""
+        generation = await self._run(self._read_generation)
+        # The generation is read first: what is written in between is then read the next time.
+        if self._catalogue is None or self._catalogue.generation != generation:
+            policies = {policy.source: policy for policy in await self.list_policies()}
+            self._catalogue = Catalogue(generation, policies, await self.get_timelines(policies))
+        return self._catalogue
+
+    async def create_policy(self, policy: Policy) -> None:
+        """Register a policy; raise `PolicyExists` if its slug is in use."""
+
+        def create(transaction: SharedTransaction) -> None:
+            row = transaction.connection.execute(
+                "INSERT INTO policies VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING source",
+                (policy.source, policy.model_dump_json()),
+            ).fetchone()
+            if row is None:
+                raise PolicyExists(
+                    f"The policy {policy.source} exists already; add a revision to it"
+                )
+
+        await self._write(create)
+
+    async def update_policy(self, policy: Policy) -> None:
+        """Write a policy over what is stored of it."""
+        await self._write(lambda transaction: _write_policy(transaction.connection, policy))
+
+    async def restore(self, policies: Iterable[Policy], revisions: Iterable[Revision]) -> None:
+        """Write policies and revisions as a backup holds them, in one transaction."""
+
+        def write_all(transaction: SharedTransaction) -> None:
+            for policy in policies:
+                _write_policy(transaction.connection, policy)
+            for revision in revisions:
+                _write_revision(transaction.connection, revision)
+
+        await self._write(write_all)
+
+    async def delete_all(self) -> None:
+        """Delete every policy and revision."""
+
+        def delete(transaction: SharedTransaction) -> None:
+            transaction.connection.execute("DELETE FROM revisions")
+            transaction.connection.execute("DELETE FROM policies")
+
+        await self._write(delete)
+
+    async def list_policies(self) -> list[Policy]:
+        """Return every policy, in the order of their slugs."""
+
+        def read() -> list[Policy]:
+            with self._database.connection() as connection:
+                rows = connection.execute("SELECT record FROM policies ORDER BY source").fetchall()
+            return [Policy.model_validate(row[0]) for row in rows]
+
+        return await self._run(read)
+
+    async def get_policy(self, source: str) -> Policy:
+        """Return one policy; raise `PolicyNotFound`, which names those there are."""
+
+        def read() -> Policy:
+            with self._database.connection() as connection:
+                row = connection.execute(
+                    "SELECT record FROM policies WHERE source = ?", (_clean(source),)
+                ).fetchone()
+                if row is None:
+                    raise _make_not_found_error(connection, source)
+            return Policy.model_validate(row[0])
+
+        return await self._run(read)
+
+    async def get_revisions(self, source: str) -> Timeline:
+        """Return the revisions of one policy, newest first; none for an unknown policy."""
+        return (await self.get_timelines([source]))[source]
+
+    async def get_timelines(self, sources: Iterable[str]) -> dict[str, Timeline]:
+        """Return the revisions of several policies, newest first."""
+        slugs = list(sources)
+
+        def read() -> dict[str, Timeline]:
+            with self._database.connection() as connection:
+                rows = connection.execute(
+                    f"SELECT source, record FROM revisions WHERE source = ANY(?) {_ORDER}",
+                    ([_clean(source) for source in slugs],),
+                ).fetchall()
+            timelines: dict[str, list[Revision]] = {source: [] for source in slugs}
+            for source, record in rows:
+                timelines[source].append(Revision.model_validate(record))
+            return {source: tuple(revisions) for source, revisions in timelines.items()}
+
+        return await self._run(read)
+
+    async def change_revisions(self, source: str, rule: Rule) -> list[Revision]:
+        """Write what `rule` returns for the policy's revisions; as `replace_revisions`."""
+        return await self.replace_revisions(source, lambda before: (rule(before), ()))
+
+    async def replace_revisions(self, source: str, rule: ReplacingRule) -> list[Revision]:
+        """Write and delete what `rule` returns for the policy's revisions, in one transaction.
+
+        Returns what was written. Others who change the policy wait until this has ended.
+
+        Raises:
+            PolicyNotFound: there is no such policy.
+        """
+
+        def replace(transaction: SharedTransaction) -> list[Revision]:
+            connection = transaction.connection
+            changed_revisions, deleted_ids = rule(_lock_revisions(connection, source))
+            # Before the writes: a new revision may have the id of the one it replaces.
+            connection.execute(
+                "DELETE FROM revisions WHERE source = ? AND revision_id = ANY(?)",
+                (source, list(deleted_ids)),
+            )
+            for revision in changed_revisions:
+                _write_revision(connection, revision)
+            return list(changed_revisions)
+
+        return await self._write(replace)
+
+    async def has_policy(self, source: str) -> bool:
+        """Return whether there is such a policy."""
+
+        def read() -> bool:
+            with self._database.connection() as connection:
+                row = connection.execute(
+                    "SELECT 1 FROM policies WHERE source = ?", (_clean(source),)
+                ).fetchone()
+            return row is not None
+
+        return await self._run(read)
+
+    async def delete_policy(self, source: str) -> Timeline:
+        """Delete a policy with all its revisions; return those there were.
+
+        Raises:
+            PolicyNotFound: there is no such policy.
+        """
+
+        def delete(transaction: SharedTransaction) -> Timeline:
+            revisions = _lock_revisions(transaction.connection, source)
+            transaction.connection.execute("DELETE FROM revisions WHERE source = ?", (source,))
+            transaction.connection.execute("DELETE FROM policies WHERE source = ?", (source,))
+            return revisions
+
+        return await self._write(delete)
+
+    async def delete_revision(self, source: str, revision_id: str) -> list[Revision]:
+        """Delete a revision; returns the other revisions that changed with it."""
+        return await self.replace_revisions(
+            source, lambda before: (timeline.delete_revision(before, revision_id), [revision_id])
+        )
+
+    def _read_generation(self) -> str | None:
+        with self._database.connection() as connection:
+            row = connection.execute(
+                "SELECT generation FROM generations WHERE store_name = ?", (_STORE_NAME,)
+            ).fetchone()
+        return str(row[0]) if row else None
+
+    async def _write(self, change: Callable[[SharedTransaction], _Answer]) -> _Answer:
+        def run() -> _Answer:
+            with self._database.transaction() as transaction:
+                transaction.at_commit[_STORE_NAME] = _raise_generation
+                return change(transaction)
+
+        return await self._run(run)
+
+    async def _run(self, function: Callable[[], _Answer]) -> _Answer:
+        async with _translate_errors():
+            return await anyio.to_thread.run_sync(function)
+
+
+@asynccontextmanager
+async def _translate_errors() -> AsyncIterator[None]:
+    try:
+        yield
+    except DatabaseConflict as error:
+        raise RevisionOverlap(
+            "The revision shares a day with another one of its policy; look at the policy's "
+            "revisions, then choose other days"
+        ) from error
+    except DatabaseFailed as error:
+        raise RegistryUnavailable(
+            f"The shared database does not answer: {error.message}"
+        ) from error
+
+
+def _raise_generation(connection: Connection) -> None:
+    connection.execute(
+        "INSERT INTO generations VALUES (?, 1) ON CONFLICT (store_name) "
+        "DO UPDATE SET generation = generations.generation + 1",
+        (_STORE_NAME,),
+    )
+
+
+def _lock_revisions(connection: Connection, source: str) -> Timeline:
+    """Return the revisions of a policy, which nobody else changes until the transaction ends."""
+    row = connection.execute(
+        "SELECT source FROM policies WHERE source = ? FOR UPDATE", (_clean(source),)
+    ).fetchone()
+    if row is None:
+        raise _make_not_found_error(connection, source)
+    rows = connection.execute(
+        f"SELECT record FROM revisions WHERE source = ? {_ORDER}", (source,)
+    ).fetchall()
+    return tuple(Revision.model_validate(row[0]) for row in rows)
+
+
+def _make_not_found_error(connection: Connection, source: str) -> PolicyNotFound:
+    rows = connection.execute("SELECT source FROM policies ORDER BY source LIMIT 100").fetchall()
+    sources = [row[0] for row in rows]
+    return PolicyNotFound(f"There is no policy {source[:120]!r}", valid_sources=sources)
+
+
+def _write_policy(connection: Connection, policy: Policy) -> None:
+    connection.execute(
+        "INSERT INTO policies VALUES (?, ?) ON CONFLICT (source) "
+        "DO UPDATE SET record = excluded.record",
+        (policy.source, _to_json(policy)),
+    )
+
+
+def _write_revision(connection: Connection, revision: Revision) -> None:
+    # A plan that is not adopted has no days, so it shares none with others.
+    has_days = revision.stage is None
+    connection.execute(
+        "INSERT INTO revisions VALUES (?, ?, ?, CASE WHEN ? THEN daterange(?, ?, '[]') END, ?) "
+        "ON CONFLICT (source, revision_id) DO UPDATE SET effective_from = excluded.effective_from, "
+        "days = excluded.days, record = excluded.record",
+        (
+            revision.source,
+            revision.revision_id,
+            revision.effective_from,
+            has_days,
+            revision.effective_from,
+            revision.effective_to,
+            _to_json(revision),
+        ),
+    )
+
+
+def _to_json(record: Policy | Revision) -> str:
+    values = record.model_dump(mode="json")
+    return json.dumps({name: _clean(value) for name, value in values.items()})
+
+
+def _clean(value: Any) -> Any:
+    """Return a value that PostgreSQL takes: it has no texts with U+0000."""
+    return value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value

@@ -1,0 +1,1 @@
+"""PostgreSQL, where several processes share what one process keeps in its data directory."""

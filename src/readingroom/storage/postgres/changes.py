@@ -1,0 +1,71 @@
+"""Changes to a base in the shared database: each is one transaction, so none is ever half done."""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from readingroom.core.errors import KnowledgeError
+from readingroom.storage.changes import StepHook, StoreChanges, ignore_step
+from readingroom.storage.intents import Intent
+from readingroom.storage.postgres.database import PostgresDatabase
+
+
+class TransactionChanges:
+    """The changes of one base; the methods of `StoreChanges`, with nothing to recover."""
+
+    def __init__(
+        self, database: PostgresDatabase, base_name: str, on_step: StepHook = ignore_step
+    ) -> None:
+        self.on_step = on_step
+        self._database = database
+        self._base_name = base_name
+        self._locks_by_key: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
+
+    @asynccontextmanager
+    async def begin_change(self, key: str) -> AsyncIterator[None]:
+        """Enclose a change: one at a time for each key, and never cancelled once it has begun."""
+        # The lock of this process first: those who wait for the database each hold a connection.
+        async with self._locks_by_key[key]:
+            with anyio.CancelScope(shield=True):
+                async with self._database.begin_change(f"{self._base_name}:{key}"):
+                    yield
+
+    def pause(self) -> AbstractAsyncContextManager[None]:
+        """Read everything as it is at one moment; changes go on meanwhile, unseen."""
+        return self._database.begin_snapshot()
+
+    @asynccontextmanager
+    async def record_intent(self, kind: str, **body: Any) -> AsyncIterator[Intent]:
+        """Name the steps of a change; the transaction around it needs no record of it."""
+        self.on_step(f"{kind}:begin")
+        yield Intent(0, kind, body)
+        self.on_step(f"{kind}:end")
+
+    async def list_unfinished(self) -> list[Intent]:
+        """Return nothing: what was not committed has never been."""
+        return []
+
+    async def recover(
+        self,
+        finish: Callable[[Intent], Awaitable[None]],
+        fatal_errors: tuple[type[KnowledgeError], ...] = (),
+    ) -> int:
+        """Return 0: there is nothing to complete."""
+        return 0
+
+
+AnyChanges = StoreChanges | TransactionChanges
+"""The changes of a base, wherever its stores are."""
+
+
+def open_changes(
+    base_folder: Path, database: PostgresDatabase | None, on_step: StepHook
+) -> AnyChanges:
+    """Return the changes of a base in its folder, or in the database where there is one."""
+    if database is None:
+        return StoreChanges(base_folder / "intents.db", on_step)
+    return TransactionChanges(database, base_folder.name, on_step)

@@ -1,0 +1,496 @@
+"""Collections of chunks in the shared database: the methods of `storage.chunks`, and their words.
+
+A write is one transaction, or a part of the one that is open. Its last statements raise the
+generation of the collection, count its stems and name the chunks it touched, under the lock of one
+row; so generations become visible in their order, and whoever has applied the changes up to one of
+them has missed none.
+"""
+
+import json
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readingroom.core.filters import Condition, Filter, FilterFields, In, Metadata, flatten
+from readingroom.storage.chunks import Chunks
+from readingroom.storage.errors import (
+    DatabaseFailed,
+    EmbeddingMismatch,
+    InvalidDatabaseValue,
+    StoreUnusable,
+)
+from readingroom.storage.postgres.database import Connection, PostgresDatabase, SharedTransaction
+from readingroom.storage.postgres.schema import list_collection_statements
+
+Stems = Sequence[str]
+"""The stems of a text, in reading order."""
+SplitStems = Callable[[str], Stems]
+"""Returns the stems that a text is found by."""
+
+_KEPT_CHANGES = 2_000
+"""Writes that a copy of the vectors may be behind before it is read anew."""
+# PostgreSQL refuses U+0000 in texts; one character for one, so that offsets still hold.
+_REPLACEMENTS = {0: "\N{REPLACEMENT CHARACTER}"}
+_COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
+_COPY_END = struct.pack(">h", -1)
+_MAX_POSITION = 16_383
+_MAX_POSITIONS = 255
+_MAX_STEM_BYTES = 2_000
+_ROWS_PER_BLOCK = 200
+
+
+@dataclass
+class _PendingChange:
+    """What a transaction has done to a collection, until it commits."""
+
+    touched_ids: set[str] = field(default_factory=set)
+    stem_counts: Counter[str] = field(default_factory=Counter)
+    chunks: int = 0
+    tokens: int = 0
+
+
+class PostgresChunkStore:
+    """The collections of one base in the shared database."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    def open_collection(self, collection_name: str, fields: FilterFields) -> "PostgresCollection":
+        """Return the collection of that name, which is created when it does not exist."""
+        with _translate_errors():
+            self._database.prepare()
+            names = tuple(dict.fromkeys((*fields.exact_match, *fields.numeric_ranges)))
+            with self._database.transaction() as transaction:
+                connection = transaction.connection
+                # Processes that start at once take turns.
+                connection.execute(
+                    "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (collection_name,)
+                )
+                for statement in list_collection_statements(collection_name, names):
+                    connection.execute(statement)
+                connection.execute(
+                    "INSERT INTO collections (name) VALUES (?) ON CONFLICT DO NOTHING",
+                    (collection_name,),
+                )
+        return PostgresCollection(self._database, collection_name, names)
+
+    def close(self) -> None:
+        """Close the idle connections of the database."""
+        self._database.close()
+
+
+class PostgresCollection:
+    """One collection; a write is durable when its transaction has ended."""
+
+    def __init__(self, database: PostgresDatabase, name: str, field_names: tuple[str, ...]) -> None:
+        self.database = database
+        self.name = name
+        self.field_names = field_names
+        self.split_stems: SplitStems = _find_no_stems
+        self.chunks_table = f"{name}_chunks"
+        self.vectors_table = f"{name}_vectors"
+
+    def get(
+        self,
+        ids: Sequence[str] | None = None,
+        where: Filter | None = None,
+        vectors: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Chunks:
+        """Return the chunks with these ids, or those that pass the filter, or all.
+
+        Unknown ids are left out. `limit` and `offset` are for reading everything page by page.
+        """
+        clauses, values = build_clauses(flatten(where), self.field_names)
+        if ids is not None:
+            clauses.append("id = ANY(?)")
+            values.append(list(ids))
+        condition = " AND ".join(clauses) or "true"
+        page = f"LIMIT {int(limit)} OFFSET {int(offset)}" if limit is not None else ""
+        embedding = ", embedding" if vectors else ""
+        join = f"JOIN {self.vectors_table} USING (id)" if vectors else ""
+        # The filter is on the chunks alone, whose columns the vectors repeat.
+        sql = (
+            f"SELECT id, body, metadata{embedding} FROM "
+            f"(SELECT * FROM {self.chunks_table} WHERE {condition} ORDER BY chunk_number {page}) "
+            f"AS chosen {join} ORDER BY chunk_number"
+        )
+        with _translate_errors(), self.database.connection() as connection:
+            rows = list(connection.iterate_tuples(sql, values))
+        return Chunks(
+            [row[0] for row in rows],
+            [row[1] for row in rows],
+            [row[2] for row in rows],
+            decode_vectors([row[3] for row in rows]) if vectors else np.empty((0, 0), np.float32),
+        )
+
+    def upsert(self, chunks: Chunks) -> None:
+        """Add chunks, replacing those with the same ids and all of their metadata."""
+        if len(set(chunks.ids)) != len(chunks):
+            raise ValueError("an id comes twice in one batch")
+        if not np.isfinite(chunks.vectors).all():
+            raise ValueError("a vector contains a number that is not finite")
+        stem_lists = [self.split_stems(_clean(text)) for text in chunks.texts]
+        with self._begin_write() as (connection, change):
+            self._remove(connection, change, chunks.ids)
+            connection.copy_in(
+                f"{self.chunks_table} (id, body, metadata, words, tokens)",
+                _encode_chunks(chunks, stem_lists),
+            )
+            fields = "".join(f", field_{name}" for name in self.field_names)
+            connection.copy_in(
+                f"{self.vectors_table} (id{fields}, embedding)", self._encode_vectors(chunks)
+            )
+            change.touched_ids.update(chunks.ids)
+            change.chunks += len(chunks)
+            for chunk_stems in stem_lists:
+                change.tokens += len(chunk_stems)
+                change.stem_counts.update(set(map(_cut_stem, chunk_stems)))
+
+    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+        """Merge new values into the metadata of chunks; unknown ids are ignored."""
+        with self._begin_write() as (connection, change):
+            connection.executemany(
+                f"UPDATE {self.chunks_table} SET metadata = metadata || ?::jsonb WHERE id = ?",
+                [
+                    (_encode_json(metadata), chunk_id)
+                    for chunk_id, metadata in zip(ids, metadatas, strict=True)
+                ],
+            )
+            columns = ", ".join(
+                f"field_{name} = {self.chunks_table}.field_{name}" for name in self.field_names
+            )
+            if columns:
+                differs = " OR ".join(
+                    f"{self.vectors_table}.field_{name} IS DISTINCT FROM "
+                    f"{self.chunks_table}.field_{name}"
+                    for name in self.field_names
+                )
+                connection.execute(
+                    f"UPDATE {self.vectors_table} SET {columns} FROM {self.chunks_table} WHERE "
+                    f"{self.chunks_table}.id = {self.vectors_table}.id AND "
+                    f"{self.vectors_table}.id = ANY(?) AND ({differs})",
+                    (list(ids),),
+                )
+            change.touched_ids.update(ids)
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Remove chunks; unknown ids are ignored."""
+        with self._begin_write() as (connection, change):
+            self._remove(connection, change, ids)
+            change.touched_ids.update(ids)
+
+    def count(self) -> int:
+        return int(self._read_value(f"SELECT count(*) FROM {self.chunks_table}"))
+
+    @property
+    def generation(self) -> int:
+        """A number that every write increases; what was read at another one is out of date."""
+        return int(self._read_value("SELECT generation FROM collections WHERE name = ?", self.name))
+
+    @property
+    def embedding(self) -> str | None:
+        """Identity of the model that made the vectors; None before the first vector."""
+        embedding: str | None = self._read_value(
+            "SELECT embedding FROM collections WHERE name = ?", self.name
+        )
+        return embedding
+
+    def claim_embedding(self, embedding: str) -> None:
+        """Record which model makes the vectors; raise `EmbeddingMismatch` when another one did."""
+        if self.embedding is None:
+            # The first of several processes wins.
+            with _translate_errors(), self.database.connection() as connection:
+                connection.execute(
+                    "UPDATE collections SET embedding = coalesce(embedding, ?) WHERE name = ?",
+                    (embedding, self.name),
+                )
+        stored_embedding = self.embedding
+        if stored_embedding != embedding:
+            raise EmbeddingMismatch(
+                f"The vectors of {self.name} were made by {stored_embedding}, and {embedding} is "
+                "what runs now; the two must not be mixed. Set the model and the precision back, "
+                "or ingest everything anew.",
+                held=stored_embedding,
+                running=embedding,
+            )
+
+    def list_changes(self, generation: int) -> tuple[int, list[str] | None]:
+        """Return today's generation, and the ids of the chunks touched since another one.
+
+        None in place of the ids when nobody knows any more: everything must be read anew.
+        """
+        with _translate_errors(), self.database.connection() as connection:
+            row = connection.execute(
+                "SELECT generation, (SELECT min(generation) FROM chunk_changes WHERE "
+                "collection = name), (SELECT array_agg(DISTINCT chunk_id) FROM chunk_changes, "
+                "unnest(chunk_ids) AS chunk_id WHERE collection = name AND "
+                "chunk_changes.generation > ?) FROM collections WHERE name = ?",
+                (generation, self.name),
+            ).fetchone()
+        current, oldest, touched_ids = row
+        if current > generation and (oldest is None or oldest > generation + 1):
+            return current, None
+        return current, touched_ids or []
+
+    def recount(self) -> None:
+        """Count chunks, words and stems anew."""
+        with self._begin_write() as (connection, _):
+            # The row that every writer ends with: no other transaction counts meanwhile.
+            connection.execute(
+                f"UPDATE collections SET (chunks, tokens) = (SELECT count(*), "
+                f"coalesce(sum(tokens), 0) FROM {self.chunks_table}) WHERE name = ?",
+                (self.name,),
+            )
+            connection.execute("DELETE FROM stems WHERE collection = ?", (self.name,))
+            connection.execute(
+                "INSERT INTO stems SELECT ?, word, ndoc FROM "
+                f"ts_stat('SELECT words FROM {self.chunks_table}')",
+                (self.name,),
+            )
+
+    def read_totals(self) -> tuple[int, int]:
+        """Return how many chunks there are, and how many words all of them have."""
+        with _translate_errors(), self.database.connection() as connection:
+            row = connection.execute(
+                "SELECT chunks, tokens FROM collections WHERE name = ?", (self.name,)
+            ).fetchone()
+        return row[0], row[1]
+
+    def count_stems(self, stems: Sequence[str]) -> dict[str, int]:
+        """Return in how many chunks each stem occurs, without those that occur in none."""
+        with _translate_errors(), self.database.connection() as connection:
+            rows = connection.execute(
+                "SELECT stem, chunks FROM stems WHERE collection = ? AND stem = ANY(?) "
+                "AND chunks > 0",
+                (self.name, [_cut_stem(stem) for stem in stems]),
+            ).fetchall()
+        return {row[0]: row[1] for row in rows}
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Lend a connection for a search; raise `StoreUnusable` when that fails."""
+        with _translate_errors(), self.database.connection() as connection:
+            yield connection
+
+    def _read_value(self, sql: str, *values: Any) -> Any:
+        with _translate_errors(), self.database.connection() as connection:
+            return connection.execute(sql, values).fetchone()[0]
+
+    @contextmanager
+    def _begin_write(self) -> Iterator[tuple[Connection, _PendingChange]]:
+        with _translate_errors(), self.database.transaction() as transaction:
+            yield transaction.connection, self._find_pending(transaction)
+
+    def _find_pending(self, transaction: SharedTransaction) -> _PendingChange:
+        """Return what this transaction has done so far; it is told to everybody as it commits."""
+        key = f"collection {self.name}"
+        finish = transaction.at_commit.get(key)
+        if finish is None:
+            change = _PendingChange()
+            transaction.at_commit[key] = _Finish(self.name, change)
+            return change
+        assert isinstance(finish, _Finish)
+        return finish.change
+
+    def _remove(self, connection: Connection, change: _PendingChange, ids: Sequence[str]) -> None:
+        rows = connection.execute(
+            f"WITH removed AS (DELETE FROM {self.chunks_table} WHERE id = ANY(?) "
+            "RETURNING words, tokens), totals AS (SELECT count(*) AS chunks, "
+            "coalesce(sum(tokens), 0) AS tokens FROM removed) "
+            "SELECT stem, count(*), (SELECT chunks FROM totals), (SELECT tokens FROM totals) "
+            "FROM removed LEFT JOIN LATERAL unnest(tsvector_to_array(words)) AS stem ON true "
+            "GROUP BY stem",
+            (list(ids),),
+        ).fetchall()
+        for stem, count, _, _ in rows:
+            if stem is not None:
+                change.stem_counts[stem] -= count
+        if rows:
+            change.chunks -= rows[0][2]
+            change.tokens -= int(rows[0][3])
+
+    def _encode_vectors(self, chunks: Chunks) -> Iterator[bytes]:
+        vectors = np.ascontiguousarray(chunks.vectors, dtype=">f4")
+        head = struct.pack(">HH", vectors.shape[1] if len(chunks) else 0, 0)
+        columns = struct.pack(">h", 2 + len(self.field_names))
+
+        def encode_row(index: int) -> bytes:
+            metadata = chunks.metadatas[index]
+            fields = b"".join(
+                _encode_field(
+                    _encode_json(metadata[name]).encode()
+                    if metadata.get(name) is not None
+                    else None
+                )
+                for name in self.field_names
+            )
+            chunk_id = _encode_field(_clean(chunks.ids[index]).encode())
+            return columns + chunk_id + fields + _encode_field(head + vectors[index].tobytes())
+
+        yield from _encode_rows(len(chunks), encode_row)
+
+
+@dataclass
+class _Finish:
+    """The last statements of a transaction that wrote to a collection."""
+
+    collection: str
+    change: _PendingChange
+
+    def __call__(self, connection: Connection) -> None:
+        change = self.change
+        # First: whoever holds this row is the only one to count, so nobody waits crosswise.
+        (generation,) = connection.execute(
+            "UPDATE collections SET generation = generation + 1, chunks = chunks + ?, "
+            "tokens = tokens + ? WHERE name = ? RETURNING generation",
+            (change.chunks, change.tokens, self.collection),
+        ).fetchone()
+        counts = {stem: count for stem, count in sorted(change.stem_counts.items()) if count}
+        if counts:
+            connection.execute(
+                "INSERT INTO stems SELECT ?, stem, chunks FROM unnest(?::text[], ?::int[]) "
+                "AS added (stem, chunks) ON CONFLICT (collection, stem) "
+                "DO UPDATE SET chunks = stems.chunks + excluded.chunks",
+                (self.collection, list(counts), list(counts.values())),
+            )
+        connection.execute(
+            "INSERT INTO chunk_changes VALUES (?, ?, ?)",
+            (self.collection, generation, sorted(change.touched_ids)),
+        )
+        if generation % 100 == 0:
+            connection.execute(
+                "DELETE FROM chunk_changes WHERE collection = ? AND generation <= ?",
+                (self.collection, generation - _KEPT_CHANGES),
+            )
+        connection.execute("SELECT pg_notify('readingroom', ?)", (self.collection,))
+
+
+def build_clauses(
+    conditions: Iterable[Condition], field_names: Sequence[str]
+) -> tuple[list[str], list[Any]]:
+    """Return the conditions of a filter in SQL, and the values in them."""
+    clauses: list[str] = []
+    values: list[Any] = []
+    for condition in conditions:
+        if isinstance(condition, In):
+            texts = [_encode_json(value) for value in condition.values]
+            is_plain = all(isinstance(value, str | bool) for value in condition.values)
+            if is_plain and condition.field in field_names:
+                clauses.append(f"field_{condition.field} = ANY(?)")
+                values.append(texts)
+            else:
+                clauses.append("metadata -> ? = ANY(?::jsonb[])")
+                values += [condition.field, texts]
+            continue
+        is_column = condition.field in field_names
+        value_sql = f"field_{condition.field}::jsonb" if is_column else "(metadata -> ?)"
+        bounds = [("", None), (">=", condition.low), ("<=", condition.high)]
+        for sign, bound in bounds:
+            if sign and bound is None:
+                continue
+            if not is_column:
+                values.append(condition.field)
+            clauses.append(
+                f"{value_sql} {sign} ?::jsonb" if sign else f"jsonb_typeof({value_sql}) = 'number'"
+            )
+            if sign:
+                values.append(_encode_json(bound))
+    return clauses, values
+
+
+def decode_vectors(values: Sequence[bytes]) -> NDArray[np.float32]:
+    """Return vectors as PostgreSQL sends them in binary form."""
+    if not values:
+        return np.empty((0, 0), np.float32)
+    joined = np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1)
+    return np.ascontiguousarray(joined[:, 4:]).view(">f4").astype(np.float32)
+
+
+def format_vector(vector: NDArray[np.float32]) -> str:
+    """Return a vector as a parameter of a statement."""
+    return "[" + ",".join(map(repr, vector.astype(float).tolist())) + "]"
+
+
+def _encode_chunks(chunks: Chunks, stems: Sequence[Stems]) -> Iterator[bytes]:
+    def encode_row(index: int) -> bytes:
+        metadata = {
+            name: value for name, value in chunks.metadatas[index].items() if value is not None
+        }
+        return b"".join(
+            (
+                struct.pack(">h", 5),
+                _encode_field(_clean(chunks.ids[index]).encode()),
+                _encode_field(_clean(chunks.texts[index]).encode()),
+                # One byte says which version of the binary form of JSON follows.
+                _encode_field(b"\x01" + _encode_json(metadata).encode()),
+                _encode_field(_encode_words(stems[index])),
+                _encode_field(struct.pack(">i", len(stems[index]))),
+            )
+        )
+
+    yield from _encode_rows(len(chunks), encode_row)
+
+
+def _encode_rows(count: int, encode_row: Any) -> Iterator[bytes]:
+    yield _COPY_HEADER
+    for start in range(0, count, _ROWS_PER_BLOCK):
+        yield b"".join(map(encode_row, range(start, min(count, start + _ROWS_PER_BLOCK))))
+    yield _COPY_END
+
+
+def _encode_field(content: bytes | None) -> bytes:
+    return struct.pack(">i", -1) if content is None else struct.pack(">i", len(content)) + content
+
+
+def _encode_words(stems: Stems) -> bytes:
+    """Return a tsvector: each stem with the positions that it stands at."""
+    positions: dict[str, list[int]] = {}
+    for position, stem in enumerate(stems, 1):
+        places = positions.setdefault(_cut_stem(stem), [])
+        if len(places) < _MAX_POSITIONS and position <= _MAX_POSITION:
+            # The highest weight, for which the rank of a stem tells how often it stands there.
+            places.append(position | 0xC000)
+    encoded = [struct.pack(">i", len(positions))]
+    for stem, places in positions.items():
+        encoded += [stem.encode() + b"\0", struct.pack(f">H{len(places)}H", len(places), *places)]
+    return b"".join(encoded)
+
+
+def _find_no_stems(text: str) -> Stems:
+    """Return nothing: for a collection that nobody searches by words."""
+    return ()
+
+
+def _cut_stem(stem: str) -> str:
+    return stem if len(stem) < _MAX_STEM_BYTES // 4 else stem[: _MAX_STEM_BYTES // 4]
+
+
+def _encode_json(value: object) -> str:
+    """Return a value as PostgreSQL's jsonb writes it, which filters compare as text."""
+    return _clean(
+        json.dumps(
+            dict(value) if isinstance(value, Mapping) else value, ensure_ascii=False
+        ).replace("\\u0000", "\N{REPLACEMENT CHARACTER}")
+    )
+
+
+def _clean(text: str) -> str:
+    return text.translate(_REPLACEMENTS)
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    try:
+        yield
+    except InvalidDatabaseValue as error:
+        raise ValueError(error.message) from error
+    except DatabaseFailed as error:
+        raise StoreUnusable(f"The chunk store failed: {error.message}") from error

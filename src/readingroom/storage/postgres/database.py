@@ -1,0 +1,230 @@
+"""The shared database: its connections, and transactions that several stores join.
+
+A change to a base writes to several stores, some from coroutines and some from threads. Inside
+`begin_change` every store that asks for a connection gets that of the transaction, so all of them
+commit together or not at all.
+"""
+
+import hashlib
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from readingroom.core.errors import InvalidSetting
+from readingroom.core.imports import import_reference
+from readingroom.core.settings import RoomSettings, reveal_secret
+from readingroom.storage.postgres import schema
+
+Connection = Any
+"""A `driver.PostgresConnection`; the driver is imported only where it is used."""
+
+_MAX_CONNECTIONS = 16
+"""Connections of one process: a server has about a hundred for all of its clients."""
+_WAIT_SECONDS = 60.0
+
+
+class SharedTransaction:
+    """A transaction that is open; `at_commit` are its last statements, each once."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.at_commit: dict[str, Callable[[Connection], None]] = {}
+
+    def commit(self) -> None:
+        """Run what was left for the end, in an order that is the same for everybody, and commit."""
+        # Rows that every writer changes are locked last, and always in the same order.
+        for _, finish in sorted(self.at_commit.items()):
+            finish(self.connection)
+        self.connection.execute("COMMIT")
+
+
+class PostgresDatabase:
+    """One database, shared by the stores of this process and by other processes."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._connect: Callable[[str], Connection] = _load_driver()
+        self._idle_connections: list[Connection] = []
+        self._free_places = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        self._current: ContextVar[SharedTransaction | None] = ContextVar("current", default=None)
+        self._preparing = threading.Lock()
+        self._is_prepared = False
+
+    def prepare(self) -> None:
+        """Create the tables that are missing. Raise `SchemaTooNew`, or `DatabaseFailed`."""
+        with self._preparing:
+            if not self._is_prepared:
+                with self._lend() as connection:
+                    schema.migrate(connection)
+                self._is_prepared = True
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Lend the connection of the current transaction, or one that commits each statement."""
+        transaction = self._current.get()
+        if transaction is not None:
+            yield transaction.connection
+            return
+        with self._lend() as connection:
+            yield connection
+
+    @contextmanager
+    def transaction(self) -> Iterator[SharedTransaction]:
+        """Join the current transaction, or enclose one that ends here."""
+        transaction = self._current.get()
+        if transaction is not None:
+            yield transaction
+            return
+        with self._lend() as connection:
+            transaction = self._begin(connection, "BEGIN")
+            token = self._current.set(transaction)
+            try:
+                yield transaction
+                transaction.commit()
+            except BaseException:
+                connection.roll_back()
+                raise
+            finally:
+                self._current.reset(token)
+
+    @asynccontextmanager
+    async def begin_change(self, key: str) -> AsyncIterator[None]:
+        """Enclose a change in one transaction: one at a time for each key, in all processes."""
+        async with self._open_transaction("BEGIN", _hash_key(key)):
+            yield
+
+    @asynccontextmanager
+    async def begin_snapshot(self) -> AsyncIterator[None]:
+        """Let every store read the database as it is now, whatever others write meanwhile."""
+        async with self._open_transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", None):
+            yield
+
+    @asynccontextmanager
+    async def _open_transaction(self, begin: str, lock: int | None) -> AsyncIterator[None]:
+        lending = self._lend()
+        connection = await anyio.to_thread.run_sync(lending.__enter__)
+        try:
+            transaction = await anyio.to_thread.run_sync(self._begin, connection, begin, lock)
+            token = self._current.set(transaction)
+            try:
+                yield
+                await anyio.to_thread.run_sync(transaction.commit)
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(connection.roll_back)
+                raise
+            finally:
+                self._current.reset(token)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(lending.__exit__, None, None, None)
+
+    def _begin(
+        self, connection: Connection, begin: str, lock: int | None = None
+    ) -> SharedTransaction:
+        connection.execute(begin)
+        if lock is not None:
+            try:
+                connection.execute("SELECT pg_advisory_xact_lock(?)", (lock,))
+            except BaseException:
+                connection.roll_back()
+                raise
+        return SharedTransaction(connection)
+
+    @contextmanager
+    def hold_lock(self, key: str) -> Iterator[bool]:
+        """Try to hold a lock of this name; yield whether it is ours until the exit.
+
+        It is released with the connection, however this process ends.
+        """
+        connection = self._connect(self.url)
+        try:
+            row = connection.execute("SELECT pg_try_advisory_lock(?)", (_hash_key(key),)).fetchone()
+            yield bool(row[0])
+        finally:
+            connection.close()
+
+    @asynccontextmanager
+    async def claim(self, key: str) -> AsyncIterator[bool]:
+        """As `hold_lock`, for a coroutine."""
+        holding = self.hold_lock(key)
+        is_ours = await anyio.to_thread.run_sync(holding.__enter__)
+        try:
+            yield is_ours
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(holding.__exit__, None, None, None)
+
+    def open_own_connection(self) -> Connection:
+        """Open a connection that the caller keeps and closes, such as one that listens."""
+        return self._connect(self.url)
+
+    @contextmanager
+    def _lend(self) -> Iterator[Connection]:
+        self._free_places.acquire(timeout=_WAIT_SECONDS)
+        try:
+            connection = self._take_idle() or self._connect(self.url)
+            try:
+                yield connection
+            finally:
+                if connection.is_usable:
+                    self._idle_connections.append(connection)
+                else:
+                    connection.close()
+        finally:
+            self._free_places.release()
+
+    def _take_idle(self) -> Connection | None:
+        while True:
+            try:
+                connection = self._idle_connections.pop()
+            except IndexError:
+                return None
+            if connection.is_usable:
+                return connection
+            connection.close()
+
+    def close(self) -> None:
+        """Close the idle connections; they are opened again when needed."""
+        while self._idle_connections:
+            self._idle_connections.pop().close()
+
+
+def find_database(settings: RoomSettings) -> PostgresDatabase | None:
+    """Return the database that the settings name, or None where everything is embedded.
+
+    Raise `InvalidSetting` when the driver is not installed.
+    """
+    url = reveal_secret(settings.database_url)
+    return open_database(url) if url else None
+
+
+@lru_cache(maxsize=8)
+def open_database(url: str) -> PostgresDatabase:
+    """Return the database at a URL, the same for all stores of this process."""
+    return PostgresDatabase(url)
+
+
+def _load_driver() -> Callable[[str], Connection]:
+    try:
+        connect: Callable[[str], Connection] = import_reference(
+            "readingroom.storage.postgres.driver:connect"
+        )
+    except ImportError as error:
+        raise InvalidSetting(
+            "READINGROOM_DATABASE_URL needs the PostgreSQL driver: "
+            "pip install 'readingroom[postgres]'"
+        ) from error
+    return connect
+
+
+def _hash_key(key: str) -> int:
+    """Return the number of an advisory lock: the same in every process."""
+    digest = hashlib.sha256(f"readingroom:{key}".encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)

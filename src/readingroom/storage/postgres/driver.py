@@ -1,0 +1,178 @@
+"""Connections to PostgreSQL through psycopg, with the methods of the SQLite `Database`.
+
+The only module that imports psycopg, which an embedded room does not have installed.
+"""
+
+import select
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+from psycopg import errors
+
+from readingroom.storage.dialect import POSTGRES, SqlDialect
+from readingroom.storage.errors import (
+    DatabaseConflict,
+    DatabaseFailed,
+    DatabaseUnreachable,
+    InvalidDatabaseValue,
+)
+
+SCHEMA_NAME = "readingroom"
+"""The schema that all tables are in, so that they can share a database with others'."""
+
+_CONNECT_SECONDS = 10
+# A peer that vanished without a word is given up after about a minute.
+_KEEPALIVES: dict[str, Any] = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+
+
+def connect(url: str) -> "PostgresConnection":
+    """Open a connection in autocommit mode. Raise `DatabaseUnreachable`."""
+    with _translate_errors():
+        connection = psycopg.connect(
+            url,
+            autocommit=True,
+            connect_timeout=_CONNECT_SECONDS,
+            application_name="readingroom",
+            # Comparisons are of bytes, days are written as ISO 8601, whatever the server's habits.
+            options=f"-c search_path={SCHEMA_NAME},public -c datestyle=ISO -c timezone=UTC",
+            **_KEEPALIVES,
+        )
+    return PostgresConnection(connection)
+
+
+class NamedRow(tuple[Any, ...]):
+    """A row whose values are read by the name of their column, or by position."""
+
+    column_names: tuple[str, ...] = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            return tuple.__getitem__(self, self.column_names.index(key))
+        return tuple.__getitem__(self, key)
+
+    def keys(self) -> list[str]:
+        """Return the names of the columns."""
+        return list(self.column_names)
+
+
+class PostgresConnection:
+    """A connection, used by one thread at a time. Every method raises `DatabaseFailed`."""
+
+    dialect: SqlDialect = POSTGRES
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, values: Sequence[Any] = (), binary: bool = False) -> Any:
+        """Run a statement, with `?` for each value, and return its cursor.
+
+        With `binary` the values of types that psycopg does not know are bytes: a vector is.
+        """
+        with _translate_errors():
+            cursor = self._connection.cursor(binary=binary, row_factory=_make_named_rows)
+            return cursor.execute(_translate_placeholders(sql), tuple(values) or None)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each of the rows."""
+        with _translate_errors():
+            self._connection.cursor().executemany(_translate_placeholders(sql), list(rows))
+
+    def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Return plain tuples, in binary form."""
+        with _translate_errors():
+            cursor = self._connection.cursor(binary=True)
+            return iter(cursor.execute(_translate_placeholders(sql), tuple(values) or None))
+
+    def copy_in(self, target: str, blocks: Iterable[bytes]) -> None:
+        """Write rows in PostgreSQL's binary COPY format into `table (columns)`."""
+        with (
+            _translate_errors(),
+            self._connection.cursor().copy(f"COPY {target} FROM STDIN (FORMAT binary)") as copy,
+        ):
+            for block in blocks:
+                copy.write(block)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit everything that is written inside, or nothing of it when an exception leaves."""
+        self.execute(self.dialect.begin_write)
+        try:
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def roll_back(self) -> None:
+        """End a transaction, if there is one, as if it had never been."""
+        if self._connection.closed or self._connection.broken:
+            return  # the server has rolled it back when it lost the connection
+        with _translate_errors():
+            self._connection.rollback()
+
+    def wait_for_notices(self, seconds: float) -> list[str]:
+        """Return what other connections said on the channels this one listens to."""
+        with _translate_errors():
+            notices = self._connection.notifies(timeout=seconds, stop_after=1)
+            return [str(notice.payload) for notice in notices]
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether nothing speaks against it: an idle one is silent, unless its server has ended."""
+        if self._connection.closed or self._connection.broken:
+            return False
+        if self._connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            return False
+        readable, _, _ = select.select([self._connection.fileno()], [], [], 0)
+        if not readable:
+            return True
+        try:
+            self.execute("SELECT 1")
+        except DatabaseFailed:
+            return False
+        return True
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@lru_cache(maxsize=2_000)
+def _translate_placeholders(sql: str) -> str:
+    return sql.replace("%", "%%").replace("?", "%s")
+
+
+def _make_named_rows(cursor: Any) -> Callable[[Sequence[Any]], NamedRow]:
+    return _make_row_class(tuple(column.name for column in cursor.description or ()))
+
+
+@lru_cache(maxsize=500)
+def _make_row_class(column_names: tuple[str, ...]) -> type[NamedRow]:
+    return type("Row", (NamedRow,), {"column_names": column_names})
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    try:
+        yield
+    except errors.ExclusionViolation as error:
+        raise DatabaseConflict(_describe(error)) from error
+    except errors.UniqueViolation as error:
+        raise DatabaseConflict(_describe(error)) from error
+    except (errors.DataError, errors.IntegrityError) as error:
+        raise InvalidDatabaseValue(_describe(error)) from error
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise DatabaseUnreachable(_describe(error)) from error
+    except psycopg.Error as error:
+        raise DatabaseFailed(_describe(error)) from error
+
+
+def _describe(error: Exception) -> str:
+    """Return the first line of an error, without the values that follow it."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,130 @@
+"""Files in the shared database: cut into pieces, and read into a folder of copies when needed."""
+
+import hashlib
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from readingroom.storage.files import (
+    LocalFiles,
+    OwnFiles,
+    resolve_inside,
+    translate_os_errors,
+)
+from readingroom.storage.postgres.database import Connection, PostgresDatabase
+
+COPIES_FOLDER = "copies"
+_PIECE_BYTES = 1024 * 1024
+
+
+class PostgresFiles(OwnFiles):
+    """The files of one base, by their paths relative to its folder. Every method blocks."""
+
+    def __init__(self, database: PostgresDatabase, base_folder: Path) -> None:
+        """Copies of files that somebody reads are put into the folder; they may be deleted."""
+        self._database = database
+        self._base_name = base_folder.name
+        self._folder = base_folder
+
+    def locate(self, path: Sequence[str]) -> Path:
+        """Return where a copy of a file lies now; nothing is there when we do not have it."""
+        with self._database.connection() as connection:
+            row = connection.execute(
+                "SELECT file_id, sha256 FROM files WHERE base = ? AND path = ?",
+                (self._base_name, _join(path)),
+            ).fetchone()
+            if row is None:
+                return resolve_inside(self._folder, *path)
+            # By its content: a file that is replaced gets a copy of its own.
+            copy = resolve_inside(self._folder, COPIES_FOLDER, str(row["sha256"]), path[-1])
+            if not copy.exists():
+                self._write_copy(connection, row["file_id"], copy)
+        return copy
+
+    def exists(self, path: Sequence[str]) -> bool:
+        """Return whether we have a file."""
+        with self._database.connection() as connection:
+            row = connection.execute(
+                "SELECT 1 FROM files WHERE base = ? AND path = ?", (self._base_name, _join(path))
+            ).fetchone()
+        return row is not None
+
+    def take(self, path: Sequence[str], spool: Path) -> None:
+        """Keep a file in place of one of the same path; `spool` is gone afterwards."""
+        with translate_os_errors("The file cannot be kept"), spool.open("rb") as content:
+            self._write(_join(path), content)
+        spool.unlink(missing_ok=True)
+
+    def delete(self, path: Sequence[str]) -> None:
+        """Delete a file; one that does not exist is fine."""
+        with self._database.transaction() as transaction:
+            self._delete(transaction.connection, "path = ?", _join(path))
+
+    def delete_folder(self, path: Sequence[str]) -> None:
+        """Delete every file below a folder; one that does not exist is fine."""
+        with self._database.transaction() as transaction:
+            self._delete(transaction.connection, "starts_with(path, ?)", f"{_join(path)}/")
+
+    def delete_all(self) -> None:
+        """Delete every file of the base."""
+        with self._database.transaction() as transaction:
+            self._delete(transaction.connection, "starts_with(path, ?)", "")
+
+    def _write(self, path: str, content: IO[bytes]) -> None:
+        with self._database.transaction() as transaction:
+            connection = transaction.connection
+            self._delete(connection, "path = ?", path)
+            (file_id,) = connection.execute(
+                "INSERT INTO files (base, path, sha256, size) VALUES (?, ?, '', 0) "
+                "RETURNING file_id",
+                (self._base_name, path),
+            ).fetchone()
+            digest, size = hashlib.sha256(), 0
+            for piece_number, piece in enumerate(_read_pieces(content)):
+                connection.execute(
+                    "INSERT INTO file_pieces VALUES (?, ?, ?)", (file_id, piece_number, piece)
+                )
+                digest.update(piece)
+                size += len(piece)
+            connection.execute(
+                "UPDATE files SET sha256 = ?, size = ? WHERE file_id = ?",
+                (digest.hexdigest(), size, file_id),
+            )
+
+    def _write_copy(self, connection: Connection, file_id: int, copy: Path) -> None:
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        partial_copy = copy.with_name(f".{uuid.uuid4().hex}")
+        try:
+            descriptor = os.open(partial_copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                for (piece,) in connection.iterate_tuples(
+                    "SELECT content FROM file_pieces WHERE file_id = ? ORDER BY piece_number",
+                    (file_id,),
+                ):
+                    file.write(piece)
+            partial_copy.replace(copy)
+        finally:
+            with suppress(OSError):
+                partial_copy.unlink(missing_ok=True)
+
+    def _delete(self, connection: Connection, condition: str, value: str) -> None:
+        connection.execute(
+            f"DELETE FROM files WHERE base = ? AND {condition}", (self._base_name, value)
+        )
+
+
+def open_files(base_folder: Path, database: PostgresDatabase | None) -> OwnFiles:
+    """Return the files of a base: those in its folder, or in the database where there is one."""
+    return LocalFiles(base_folder) if database is None else PostgresFiles(database, base_folder)
+
+
+def _read_pieces(content: IO[bytes]) -> Iterator[bytes]:
+    while piece := content.read(_PIECE_BYTES):
+        yield piece
+
+
+def _join(path: Sequence[str]) -> str:
+    return "/".join(path).replace("\0", "\N{REPLACEMENT CHARACTER}")

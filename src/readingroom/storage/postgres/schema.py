@@ -1,0 +1,181 @@
+"""The tables of the shared database, and how those of an older version become today's."""
+
+import re
+from typing import Any
+
+from readingroom.storage.errors import DatabaseFailed, SchemaTooNew
+
+SCHEMA_VERSION = 1
+"""Raised with every migration; a process refuses a database with a higher one."""
+
+_MIGRATION_LOCK = 7_323_108_117_105_110  # any number that no other lock has
+_EXTENSIONS = ("vector", "btree_gist")
+
+_VERSION_TABLE = """
+CREATE TABLE IF NOT EXISTS readingroom.schema_version (version integer NOT NULL)
+"""
+
+_MIGRATIONS: dict[int, tuple[str, ...]] = {
+    1: (
+        # How many writes each store has seen; a cache made at another number is out of date.
+        """
+        CREATE TABLE generations (
+            store_name text COLLATE "C" PRIMARY KEY,
+            generation bigint NOT NULL DEFAULT 0
+        )
+        """,
+        """
+        CREATE TABLE collections (
+            name text COLLATE "C" PRIMARY KEY,
+            generation bigint NOT NULL DEFAULT 0,
+            embedding text,
+            chunks bigint NOT NULL DEFAULT 0,
+            tokens bigint NOT NULL DEFAULT 0
+        )
+        """,
+        # Which chunks each write touched, for those who hold a copy of the vectors.
+        """
+        CREATE TABLE chunk_changes (
+            collection text COLLATE "C" NOT NULL REFERENCES collections,
+            generation bigint NOT NULL,
+            chunk_ids text[] NOT NULL,
+            PRIMARY KEY (collection, generation)
+        )
+        """,
+        """
+        CREATE TABLE stems (
+            collection text COLLATE "C" NOT NULL REFERENCES collections,
+            stem text COLLATE "C" NOT NULL,
+            chunks integer NOT NULL,
+            PRIMARY KEY (collection, stem)
+        ) WITH (fillfactor = 70)
+        """,
+        """
+        CREATE TABLE policies (
+            source text COLLATE "C" PRIMARY KEY,
+            record json NOT NULL
+        )
+        """,
+        # Two revisions of a policy never share a day; checked at the end of a change, which may
+        # move several of them.
+        """
+        CREATE TABLE revisions (
+            source text COLLATE "C" NOT NULL REFERENCES policies,
+            revision_id text COLLATE "C" NOT NULL,
+            effective_from date NOT NULL,
+            days daterange,
+            record json NOT NULL,
+            PRIMARY KEY (source, revision_id),
+            CONSTRAINT revisions_share_no_day EXCLUDE USING gist (source WITH =, days WITH &&)
+                DEFERRABLE INITIALLY DEFERRED
+        )
+        """,
+        """
+        CREATE TABLE files (
+            base text COLLATE "C" NOT NULL,
+            path text COLLATE "C" NOT NULL,
+            file_id bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+            sha256 text NOT NULL,
+            size bigint NOT NULL,
+            PRIMARY KEY (base, path)
+        )
+        """,
+        """
+        CREATE TABLE file_pieces (
+            file_id bigint NOT NULL REFERENCES files (file_id) ON DELETE CASCADE,
+            piece_number integer NOT NULL,
+            content bytea NOT NULL,
+            PRIMARY KEY (file_id, piece_number)
+        )
+        """,
+        # Most files are compressed already.
+        "ALTER TABLE file_pieces ALTER COLUMN content SET STORAGE EXTERNAL",
+    ),
+}
+
+_COLLECTION_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+
+
+def migrate(connection: Any) -> None:
+    """Bring the tables to today's version; processes that start at once take turns.
+
+    Raise `SchemaTooNew` when a newer Reading Room has been here, and `DatabaseFailed` when an
+    extension is missing.
+    """
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATION_LOCK,))
+        connection.execute("CREATE SCHEMA IF NOT EXISTS readingroom")
+        connection.execute(_VERSION_TABLE)
+        row = connection.execute("SELECT version FROM readingroom.schema_version").fetchone()
+        version = row[0] if row else 0
+        if version > SCHEMA_VERSION:
+            raise SchemaTooNew(
+                f"The database has tables of version {version}, and this Reading Room knows those "
+                f"up to {SCHEMA_VERSION}; install the version that wrote them, or a later one"
+            )
+        if version == SCHEMA_VERSION:
+            return
+        _create_extensions(connection)
+        for number in range(version + 1, SCHEMA_VERSION + 1):
+            for statement in _MIGRATIONS[number]:
+                connection.execute(statement)
+        connection.execute("DELETE FROM readingroom.schema_version")
+        connection.execute("INSERT INTO readingroom.schema_version VALUES (?)", (SCHEMA_VERSION,))
+
+
+def _create_extensions(connection: Any) -> None:
+    for extension in _EXTENSIONS:
+        # Where it is installed already, the role need not be allowed to install it.
+        try:
+            connection.execute(f"CREATE EXTENSION IF NOT EXISTS {extension} SCHEMA public")
+        except DatabaseFailed as error:
+            raise DatabaseFailed(
+                f"The database needs the extension {extension}: {error}. Install it on the server, "
+                f"then run CREATE EXTENSION {extension} in this database as its owner"
+            ) from error
+
+
+def list_collection_statements(name: str, fields: tuple[str, ...]) -> list[str]:
+    """Return what creates the tables of a collection of chunks that is filtered by these fields.
+
+    Vectors are apart from texts: a search by meaning reads all those that pass a filter.
+    """
+    for identifier in (name, *fields):
+        if not _COLLECTION_NAME.fullmatch(identifier):
+            raise ValueError(f"{identifier!r} cannot be the name of a table or a column")
+    chunk_columns = "".join(
+        f"""field_{field} text COLLATE "C" GENERATED ALWAYS AS ((metadata -> '{field}')::text)
+            STORED, """
+        for field in fields
+    )
+    vector_columns = "".join(f'field_{field} text COLLATE "C", ' for field in fields)
+    statements = [
+        f"""
+        CREATE TABLE IF NOT EXISTS {name}_chunks (
+            chunk_number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            id text COLLATE "C" NOT NULL UNIQUE,
+            body text NOT NULL,
+            metadata jsonb NOT NULL,
+            {chunk_columns}
+            words tsvector NOT NULL,
+            tokens integer NOT NULL
+        ) WITH (toast_tuple_target = 8160)
+        """,
+        f"""
+        CREATE TABLE IF NOT EXISTS {name}_vectors (
+            id text COLLATE "C" PRIMARY KEY
+                REFERENCES {name}_chunks (id) ON DELETE CASCADE,
+            {vector_columns}
+            embedding vector NOT NULL
+        )
+        """,
+        # In the row itself: a search reads every one that passes its filter.
+        f"ALTER TABLE {name}_vectors ALTER COLUMN embedding SET STORAGE PLAIN",
+        f"CREATE INDEX IF NOT EXISTS {name}_chunks_words ON {name}_chunks USING gin (words)",
+    ]
+    for table in (f"{name}_chunks", f"{name}_vectors"):
+        statements += [
+            f"CREATE INDEX IF NOT EXISTS {table}_{field} ON {table} (field_{field})"
+            for field in fields
+        ]
+    return statements

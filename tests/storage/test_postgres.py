@@ -1,0 +1,322 @@
+"""The shared database: its tables, transactions that several stores join, and its differences."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from readingroom.core.errors import InvalidSetting
+from readingroom.core.filters import Equals, Filter, In, Metadata, Value
+from readingroom.storage.chunks import Chunks
+from readingroom.storage.errors import (
+    DatabaseConflict,
+    DatabaseFailed,
+    EmbeddingMismatch,
+    SchemaTooNew,
+    StoreUnusable,
+)
+from readingroom.storage.postgres import database as database_module
+from readingroom.storage.postgres.chunks import PostgresChunkStore, PostgresCollection
+from readingroom.storage.postgres.database import PostgresDatabase, open_database
+from readingroom.storage.postgres.files import PostgresFiles
+from readingroom.storage.postgres.schema import SCHEMA_VERSION
+from tests.engine.test_vectors import FILTERS, vector
+from tests.storage.test_chunks import FIELDS, chunks
+from tests.support.filters import passes
+from tests.support.postgres import PostgresServer, new_database
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> Iterator[PostgresDatabase]:
+    with new_database(postgres) as url:
+        yield open_database(url)
+
+
+@pytest.fixture
+def collection(database: PostgresDatabase) -> PostgresCollection:
+    opened = PostgresChunkStore(database).open_collection("policy_docs", FIELDS)
+    opened.split_stems = str.split
+    return opened
+
+
+def test_what_is_put_comes_back_as_it_was(collection: PostgresCollection) -> None:
+    put = chunks("a", "b", source="NPPF", start=20241212, open=True, weight=0.5)
+    collection.upsert(put)
+
+    got = collection.get(vectors=True)
+
+    assert (got.ids, got.texts, got.metadatas) == (put.ids, put.texts, put.metadatas)
+    assert np.array_equal(got.vectors, put.vectors)
+    assert collection.count() == 2
+    assert collection.get(["b", "unknown"]).ids == ["b"]
+    assert collection.get([]).ids == []
+    assert collection.get(limit=1, offset=1).ids == ["b"]
+
+
+def test_an_upsert_replaces_all_metadata_and_an_update_lays_over_it(
+    collection: PostgresCollection,
+) -> None:
+    collection.upsert(chunks("a", source="A", start=1))
+    collection.upsert(chunks("a", source="B"))
+    assert collection.get(["a"]).metadatas == [{"source": "B"}]
+    collection.update_metadata(["a", "unknown"], [{"end": 2}, {"end": 3}])
+    assert collection.get().metadatas == [{"source": "B", "end": 2}]
+    collection.delete(["a", "unknown"])
+    assert collection.count() == 0
+
+
+@given(where=FILTERS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+def test_filters_pass_what_the_embedded_store_passes(
+    collection: PostgresCollection, where: Filter | None
+) -> None:
+    metadatas: list[Metadata] = [
+        {"source": "A", "start": 1, "open": True},
+        {"source": "B", "start": 1.5, "end": 3},
+        {"source": "1", "open": False},
+        {"source": "A", "end": 2},
+        {},
+    ]
+    ids = [f"chunk {number}" for number in range(len(metadatas))]
+    vectors = np.array([vector(number, 384) for number in range(len(ids))])
+    collection.upsert(Chunks(ids, ids, metadatas, vectors))
+    expected = [
+        chunk_id
+        for chunk_id, metadata in zip(ids, metadatas, strict=True)
+        if passes(metadata, where)
+    ]
+    assert collection.get(where=where).ids == expected
+
+
+def test_counts_of_stems_follow_every_write(collection: PostgresCollection) -> None:
+    two = Chunks(
+        ["a", "b"],
+        ["cycle cycle park", "cycle"],
+        [{}, {}],
+        np.array([vector(0, 384), vector(1, 384)]),
+    )
+    collection.upsert(two)
+    assert collection.read_totals() == (2, 4)
+    assert collection.count_stems(["cycle", "park", "none"]) == {"cycle": 2, "park": 1}
+    collection.upsert(Chunks(["a"], ["park"], [{}], two.vectors[:1]))
+    assert collection.read_totals() == (2, 2)
+    assert collection.count_stems(["cycle", "park"]) == {"cycle": 1, "park": 1}
+    collection.delete(["a", "b"])
+    assert collection.read_totals() == (0, 0)
+    assert collection.count_stems(["cycle", "park"]) == {}
+
+
+def test_generations_become_visible_in_their_order(
+    database: PostgresDatabase, collection: PostgresCollection
+) -> None:
+    """A reader that applied the changes up to a generation never misses an earlier one."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    def write_slowly() -> None:
+        with database.transaction():
+            collection.upsert(chunks("slow"))
+            begun.set()
+            assert may_end.wait(60)
+
+    writer = threading.Thread(target=write_slowly)
+    writer.start()
+    assert begun.wait(60)
+    before = collection.generation
+    # It began later and is committed first, without waiting for the other.
+    collection.upsert(chunks("quick", seed=1))
+    first, touched_first = collection.list_changes(before)
+    may_end.set()
+    writer.join()
+    second, touched_second = collection.list_changes(first)
+    assert (touched_first, touched_second) == (["quick"], ["slow"])
+    assert before < first < second
+
+
+def test_a_transaction_that_fails_leaves_no_trace(
+    database: PostgresDatabase, collection: PostgresCollection, tmp_path: Path
+) -> None:
+    files = PostgresFiles(database, tmp_path / "policy")
+    spool = tmp_path / "spool"
+    spool.write_bytes(b"x" * 3_000_000)
+    generation = collection.generation
+    with pytest.raises(RuntimeError), database.transaction():
+        collection.upsert(chunks("a"))
+        files.take(("NPPF", "a.pdf"), spool)
+        assert collection.count() == 1
+        raise RuntimeError("the process has other plans")
+    assert collection.count() == 0
+    assert collection.generation == generation
+    assert not files.exists(("NPPF", "a.pdf"))
+
+
+@pytest.mark.anyio
+async def test_threads_of_a_change_join_its_transaction(
+    database: PostgresDatabase, collection: PostgresCollection
+) -> None:
+    with pytest.raises(RuntimeError):
+        async with database.begin_change("policy:NPPF"):
+            await anyio.to_thread.run_sync(collection.upsert, chunks("a"))
+            raise RuntimeError
+    assert collection.count() == 0
+    async with database.begin_change("policy:NPPF"):
+        await anyio.to_thread.run_sync(collection.upsert, chunks("a"))
+        await anyio.to_thread.run_sync(collection.upsert, chunks("b", seed=1))
+    assert collection.count() == 2
+    assert collection.generation == 1
+
+
+def test_a_file_comes_back_whole_and_is_replaced(
+    database: PostgresDatabase, tmp_path: Path
+) -> None:
+    files = PostgresFiles(database, tmp_path / "policy")
+    path = ("NPPF", "rev_1", "document.pdf")
+    for content in (b"first" * 500_000, b"second"):
+        spool = tmp_path / "spool"
+        spool.write_bytes(content)
+        files.take(path, spool)
+        assert files.locate(path).read_bytes() == content
+        assert not spool.exists()
+    files.delete_folder(("NPPF", "rev_1"))
+    assert not files.exists(path)
+    assert not files.locate(path).exists()
+
+
+def test_a_lock_of_a_process_that_ended_is_free(database: PostgresDatabase) -> None:
+    with database.hold_lock("revision 1") as is_ours:
+        assert is_ours
+        with database.hold_lock("revision 1") as is_ours_too:
+            assert not is_ours_too
+        with database.hold_lock("revision 2") as is_other_ours:
+            assert is_other_ours
+    with database.hold_lock("revision 1") as is_ours:
+        assert is_ours
+
+
+def test_tables_are_made_once_by_processes_that_start_together(postgres: PostgresServer) -> None:
+    postgres.execute("DROP DATABASE IF EXISTS fresh")
+    postgres.execute("CREATE DATABASE fresh")
+    try:
+        databases = [PostgresDatabase(postgres.url("fresh")) for _ in range(4)]
+        problems: list[Exception] = []
+
+        def prepare(database: PostgresDatabase) -> None:
+            try:
+                database.prepare()
+                PostgresChunkStore(database).open_collection("policy_docs", FIELDS)
+            except Exception as error:
+                problems.append(error)
+
+        threads = [threading.Thread(target=prepare, args=(one,)) for one in databases]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for database in databases:
+            database.close()
+        assert problems == []
+    finally:
+        postgres.execute("DROP DATABASE fresh WITH (FORCE)")
+
+
+def test_tables_of_a_newer_version_are_refused(database: PostgresDatabase) -> None:
+    with database.connection() as connection:
+        connection.execute("UPDATE schema_version SET version = ?", (SCHEMA_VERSION + 1,))
+    with pytest.raises(SchemaTooNew, match="install the version that wrote them"):
+        database.prepare()
+
+
+def test_two_revisions_of_a_policy_cannot_share_a_day(database: PostgresDatabase) -> None:
+    insert = "INSERT INTO revisions VALUES ('A', ?, '2024-01-01', daterange(?, ?, '[]'), '{}')"
+    with pytest.raises(DatabaseConflict), database.transaction() as transaction:
+        transaction.connection.execute("INSERT INTO policies VALUES ('A', '{}')")
+        transaction.connection.execute(insert, ("one", "2024-01-01", "2024-06-30"))
+        transaction.connection.execute(insert, ("two", "2024-06-30", None))
+
+
+def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(reference: str) -> None:
+        raise ModuleNotFoundError("No module named 'psycopg'")
+
+    monkeypatch.setattr(database_module, "import_reference", fail)
+    with pytest.raises(InvalidSetting, match=r"pip install 'readingroom\[postgres\]'"):
+        PostgresDatabase("postgresql://nowhere")
+
+
+def test_a_database_that_does_not_answer_is_an_error_that_says_so(tmp_path: Path) -> None:
+    database = PostgresDatabase(f"postgresql://nobody@/room?host={tmp_path}")
+    with pytest.raises(StoreUnusable, match="chunk store failed"):
+        PostgresChunkStore(database).open_collection("policy_docs", FIELDS)
+
+
+def test_connections_that_the_server_ended_are_replaced(
+    database: PostgresDatabase, collection: PostgresCollection, postgres: PostgresServer
+) -> None:
+    collection.upsert(chunks("a"))
+    name = database.url.partition("?")[0].rpartition("/")[2]
+    postgres.execute(
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+    )
+    # The end of a connection arrives some time after the server has sent it.
+    for _ in range(100):
+        try:
+            assert collection.count() == 1
+            break
+        except StoreUnusable:
+            continue
+
+
+# --- differences of PostgreSQL that no error tells of ---
+
+
+def test_a_text_with_a_null_character_is_kept_with_its_offsets(
+    collection: PostgresCollection,
+) -> None:
+    put = chunks("a", source="one\0two")
+    collection.upsert(Chunks(put.ids, ["cycle\0parking"], put.metadatas, put.vectors))
+    (text,) = collection.get().texts
+    assert (len(text), text[:5], text[6:]) == (13, "cycle", "parking")
+    assert collection.get(where=Equals("source", "one\0two")).ids == ["a"]
+
+
+def test_texts_are_compared_by_their_bytes(collection: PostgresCollection) -> None:
+    ids = ["b", "a", "B", "ä", "A", "_"]
+    collection.upsert(chunks(*ids))
+    with collection.read() as connection:
+        rows = connection.execute("SELECT id FROM policy_docs_chunks ORDER BY id").fetchall()
+    assert [row[0] for row in rows] == sorted(ids)
+
+
+def test_numbers_texts_and_truth_values_do_not_meet(collection: PostgresCollection) -> None:
+    values: dict[str, Value] = {"number": 1, "text": "1", "truth": True, "word": "true"}
+    for chunk_id, value in values.items():
+        collection.upsert(chunks(chunk_id, source=value))
+    for chunk_id, value in values.items():
+        assert collection.get(where=Equals("source", value)).ids == [chunk_id]
+    assert collection.get(where=In("source", (1, "1"))).ids == ["number", "text"]
+
+
+def test_quotation_marks_and_line_ends_in_a_filter_are_letters(
+    collection: PostgresCollection,
+) -> None:
+    odd = ['a "quoted" name', "back\\slash", "tab\tand\nline", "ß–𝄞", "it's", "100 %", "why?"]
+    for number, text in enumerate(odd):
+        collection.upsert(chunks(f"chunk {number}", source=text))
+    for number, text in enumerate(odd):
+        assert collection.get(where=Equals("source", text)).ids == [f"chunk {number}"]
+
+
+def test_another_model_is_refused(collection: PostgresCollection) -> None:
+    collection.claim_embedding("one")
+    collection.claim_embedding("one")
+    with pytest.raises(EmbeddingMismatch):
+        collection.claim_embedding("another")
+
+
+def test_a_statement_that_fails_tells_no_values(database: PostgresDatabase) -> None:
+    with pytest.raises(DatabaseFailed) as caught, database.connection() as connection:
+        connection.execute("SELECT secret_column FROM policies WHERE source = ?", ("hunter2",))
+    assert "hunter2" not in caught.value.message
