@@ -1,7 +1,7 @@
 """Checks that every installed package has a licence an MIT project can stand on.
 
-GPL, AGPL, LGPL, SSPL and unknown licences fail, but for `OPTIONAL` extras. Permissive licences pass. Anything else, MPL-2.0
-included, passes only with a reason in `REASONS`.
+GPL, AGPL, LGPL, SSPL and unknown licences fail, but for `OPTIONAL` extras. Permissive licences
+pass. Anything else, MPL-2.0 included, passes only with a reason in `REASONS`.
 """
 
 import json
