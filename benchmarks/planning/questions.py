@@ -9,7 +9,7 @@ import argparse
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import anyio
@@ -59,6 +59,7 @@ PLANS = {
     ),
 }
 _DEPTH = 5
+_TODAY = datetime(2026, 1, 15, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ class AskedQuestion:
 
     question: Question
     rank: int | None
+    section_rank: int | None
+    """The same, where any passage of the section that holds the quote is right."""
     hits: Sequence[PolicyHit]
 
 
@@ -100,15 +103,31 @@ async def ask(
     answer = await service.search(
         SearchPolicy(query=question.question, sources=sources, mode=mode, n_results=_DEPTH)
     )
-    rank = next(
-        (place for place, hit in enumerate(answer.results) if _is_right(question, hit)), None
+    are_right = [_is_right(question, hit.source, hit.text) for hit in answer.results]
+    in_right_sections = [
+        is_right or _is_right(question, hit.source, await _get_section_text(service, hit))
+        for is_right, hit in zip(are_right, answer.results, strict=True)
+    ]
+    return AskedQuestion(
+        question, _find_first(are_right), _find_first(in_right_sections), answer.results
     )
-    return AskedQuestion(question, rank, answer.results)
 
 
-def _is_right(question: Question, hit: PolicyHit) -> bool:
+def _find_first(are_right: Sequence[bool]) -> int | None:
+    return are_right.index(True) if True in are_right else None
+
+
+async def _get_section_text(service: PolicyService, hit: PolicyHit) -> str:
+    """Return the text of a hit's own section, without the sections inside it."""
+    chunks = await service.store.get_chunks(hit.source, hit.revision_id)
+    return "\n".join(
+        chunk.text for chunk in chunks if hit.section_ref and chunk.section_ref == hit.section_ref
+    )
+
+
+def _is_right(question: Question, source: str, text: str) -> bool:
     return any(
-        PLANS[document][0] == hit.source and _normalise(quote) in _normalise(hit.text)
+        PLANS[document][0] == source and _normalise(quote) in _normalise(text)
         for document, quote in question.answers
         if document in PLANS
     )
@@ -137,8 +156,10 @@ async def measure_references(service: PolicyService) -> tuple[int, int]:
 
 def print_figures(name: str, asked: Sequence[AskedQuestion]) -> None:
     """Print how often the first, the first three and the first five results are right."""
+    ranks = [[one.rank for one in asked], [one.section_rank for one in asked]]
     shares = [
-        sum(one.rank is not None and one.rank < depth for one in asked) / len(asked)
+        sum(rank is not None and rank < depth for rank in kind) / len(asked)
+        for kind in ranks
         for depth in (1, 3, _DEPTH)
     ]
     print(f"{name:<34} {len(asked):>4}   " + "   ".join(f"{share:.3f}" for share in shares))
@@ -159,11 +180,12 @@ def print_misses(asked: Iterable[AskedQuestion]) -> None:
 
 async def run(data: Path, split: str, show_misses: bool, with_references: bool) -> None:
     """Measure one half of the questions over the plans in `data`."""
-    service = service_on(data)
+    service = service_on(data, now=lambda: _TODAY)
     async with service.running():
         await bring_in(service)
         questions = [one for one in read_questions("plans") if one.split == split]
-        print(f"{split} half: questions, first, first 3, first {_DEPTH}")
+        depths = f"first, first 3, first {_DEPTH}"
+        print(f"{split} half: questions; passage {depths}; section {depths}")
         for mode in ("hybrid", "semantic", "lexical"):
             in_plan = [await ask(service, one, mode, [PLANS[one.document][0]]) for one in questions]
             print_figures(f"{mode}, the plan named", in_plan)

@@ -9,7 +9,8 @@ from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.read.reader import read_file
 from tests.requirements import requirement
 from tests.support.papers import Paper
-from tests.support.plans import NotedSection, judge_section, read_notes
+from tests.support.plan_maker import STYLES, PlanStyle, judge_policies, make_plan
+from tests.support.plans import NotedSection, fold, judge_section, read_notes
 
 OPTIONS = ReadOptions(find_sections=True, enable_ocr=False)
 PROSE = (
@@ -219,3 +220,32 @@ def test_paragraphs_of_a_plainly_typeset_framework_are_found(gap: float) -> None
     }
     for expected in range(1, number + 2):
         assert texts[f"Para {expected}"].startswith(f"{expected}. The council"), expected
+
+
+SAMPLED_STYLES = STYLES[::6]
+
+
+def check_made_plan(style: PlanStyle, seed: int) -> None:
+    plan = make_plan(style, seed)
+    document = read_plan(plan.content)
+
+    verdicts = judge_policies(document, plan)
+    assert [*verdicts.values()] == ["exact"] * len(verdicts), verdicts
+    expected = {*map(fold, plan.policies)}
+    kinds = {section.kind for section in document.sections if fold(section.ref) in expected}
+    assert kinds == {"policy"}
+    assert {fold(ref) for ref in list_policies(document)} <= expected
+
+
+@pytest.mark.parametrize("style", SAMPLED_STYLES, ids=lambda style: style.name)
+@requirement("ingest:sections:styles")
+def test_a_plan_has_its_policies_however_it_is_set(style: PlanStyle) -> None:
+    check_made_plan(style, seed=1)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+@requirement("ingest:sections:styles")
+def test_plans_of_every_typesetting_have_their_policies(style: PlanStyle, seed: int) -> None:
+    check_made_plan(style, seed)

@@ -189,6 +189,11 @@ INGEST = (
         "A table of contents holds no sections; each section knows its title and its page.",
     ),
     Requirement(
+        "ingest:sections:styles",
+        "Policies are found whole and alone in plans of every usual typesetting and coding, made "
+        "with the truth about them: columns, boxes, bars, capitals, titles below, repeated codes.",
+    ),
+    Requirement(
         "ingest:sections:plans",
         "In plans as published, a reference leads to its section, whole and exact; other documents "
         "have no policies of their own.",

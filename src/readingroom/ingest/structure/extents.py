@@ -3,7 +3,7 @@
 import re
 
 from readingroom.ingest.structure.policies import PolicyHeading
-from readingroom.ingest.structure.typography import Typography
+from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
 _MAX_BOX_DISTANCE = 4
 """Lines between a heading and the box of its policy: the rest of the title."""
@@ -18,7 +18,7 @@ _EXPLAINING_HEADING = re.compile(
 _EXPLAINING_HEADING_IN_BOLD = re.compile(
     r"(?:policy )?(?:background|context|delivery|implementation|monitoring|indicators?|evidence)"
     r"(?: and (?:delivery|implementation|monitoring|review))?|(?:primary|key) evidence"
-    r"|(?:monitoring )?(?:indicators|targets)|key (?:documents|links)|links to .{0,60}",
+    r"|(?:monitoring )?(?:indicators|targets)|reasons?|key (?:documents|links)|links to .{0,60}",
     re.IGNORECASE,
 )
 _FOOTNOTE_MARKS = frozenset("*†‡¹²³⁴⁵⁶⁷⁸⁹")
@@ -81,11 +81,29 @@ def _follow_box(typography: Typography, index: int, limit: int) -> int:
             break
         if not is_same_box:
             is_often_bold = 3 * bold_count > following - index
-            if not _continues(typography, end - 1, following, is_often_bold):
+            is_bar = end - index < _MAX_BOX_DISTANCE
+            if not (
+                (is_bar and _hangs_below(typography, end - 1, following))
+                or _continues(typography, end - 1, following, is_often_bold)
+            ):
                 break
         end = following + 1
         bold_count += line.line.is_bold
     return end
+
+
+def _hangs_below(typography: Typography, last_index: int, index: int) -> bool:
+    """Whether the box of a line hangs right below another, as that of a text below its heading."""
+    last_line, line = typography.lines[last_index], typography.lines[index]
+    assert last_line.box is not None and line.box is not None
+    if line.page != last_line.page or not typography.stands_out(last_index):
+        return False
+    gap = last_line.box.bottom - line.box.top
+    is_as_wide = (
+        abs(line.box.left - last_line.box.left) < MARGIN_TOLERANCE
+        and abs(line.box.right - last_line.box.right) < MARGIN_TOLERANCE
+    )
+    return is_as_wide and abs(gap) < 2 * typography.size and not typography.stands_out(index)
 
 
 def _continues(typography: Typography, last_index: int, index: int, is_often_bold: bool) -> bool:

@@ -13,7 +13,7 @@ from readingroom.ingest.structure.typography import Typography
 
 # No pattern may take more than one pass over a line: see `numbering`.
 # A title begins with a capital; after a mere mention the sentence goes on in lower case.
-TITLE_PATTERN = r"(?:\s*[:.–—-]\s*|\s+)?(?P<title>[A-Z0-9“‘\"'](?s:.*))?"
+TITLE_PATTERN = r"(?:\s*[:.|–—-]\s*|\s+)?(?P<title>[A-Z0-9“‘\"'](?s:.*))?"
 _WORD_HEADING = re.compile(
     r"(?P<word>(?i:chapter|part|section))\s+"
     rf"(?P<number>\d{{1,2}}(?:\.\d{{1,3}})*|[IVX]+|[A-Z])(?![\w(]){TITLE_PATTERN}"

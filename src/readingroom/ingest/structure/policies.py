@@ -16,21 +16,28 @@ from readingroom.ingest.structure.headings import TITLE_PATTERN
 from readingroom.ingest.structure.starts import SectionStart, make_start
 from readingroom.ingest.structure.typography import Typography
 
-# Codes as plans write them: LP5, BSC 1, DM3.2, H-1, S/12, ESD13a.
-_CODE = r"[A-Z]{1,6}(?:/[A-Z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?[A-Za-z]?"
+# Codes as plans write them: LP5, BSC 1, DM3.2, H-1, S/12, ESD13a, AR-UA-ST1.
+_CODE = r"[A-Z]{1,6}(?:[/-][A-Z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?[A-Za-z]?"
 _POLICY_WORDS = (
     r"(?:(?:Core|Strategic|Non-Strategic|Local|Site|Area|Place|Development|Management|Draft|CORE|"
-    r"STRATEGIC|LOCAL|SITE|DRAFT)\s+)*(?:Policy|POLICY)"
+    r"STRATEGIC|LOCAL|SITE|DRAFT)\s+)*(?:Policy|POLICY)|(?:Site |SITE )?(?:Allocation|ALLOCATION)"
+)
+_TOPIC_WORDS = (
+    r"(?i:housing|employment|environment(?:al)?|transport|design|retail|econom(?:y|ic)|heritage"
+    r"|infrastructure|community|general|spatial|delivery|neighbourhood|planning|rural|urban)"
 )
 _POLICY_HEADING = re.compile(
-    rf"(?P<word>{_POLICY_WORDS})\s+"
-    rf"(?P<number>{_CODE}|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|\d{{1,3}}(?:\.\d{{1,2}})?[A-Z]?)"
-    rf"(?![\w/])(?:\s*\((?i:cont)(?s:.*)|{TITLE_PATTERN})"
+    rf"(?:(?P<topic>{_TOPIC_WORDS})\s+)?(?P<word>{_POLICY_WORDS})\s+"
+    rf"(?P<number>{_CODE}|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|[A-Z]{{2,6}} [A-Z]{{1,4}}\d{{1,3}}"
+    rf"|\d{{1,3}}(?:\.\d{{1,2}})?[A-Z]?|[A-Z](?=\s*[:–—-]))"
+    # What kind of policy it is may stand between its code and its title.
+    rf"(?![\w/])(?:\s*\((?i:cont)(?s:.*)|(?:\s*\([A-Za-z -]{{5,30}}\))?{TITLE_PATTERN})"
 )
 _CODE_HEADING = re.compile(
     r"(?!(?:ANNEX|PART|TABLE|BOX|STEP|NOTE|PHASE|STAGE|ZONE|FIGURE|MAP|PPS|PPG|MPS)\b)"
     rf"(?P<number>{_CODE})(?:\s*[:–—-]\s*|\s+)(?P<title>[A-Z“‘](?s:.*))"
 )
+_CODE_ALONE = re.compile(_CODE)
 _LABEL = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
 _MENTION = re.compile(r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})[ /-]?\d")
 _BACK_MATTER = re.compile(
@@ -125,8 +132,10 @@ def _find_candidates(typography: Typography, text: str) -> list[PolicyHeading]:
         line_text = flow_line.line.text
         if not line_text[0].isupper() or index in typography.contents_lines:
             continue
-        candidate = _match_worded(typography, index) or _match_code(
-            typography, index, prefixes, label_lines
+        candidate = (
+            _match_worded(typography, index)
+            or _match_code(typography, index, prefixes, label_lines)
+            or _match_code_alone(typography, index, prefixes)
         )
         if candidate:
             candidates.append(candidate)
@@ -143,6 +152,8 @@ def _match_worded(typography: Typography, index: int) -> PolicyHeading | None:
         return None
     if _CONTINUED.search((match["title"] or "")[-40:]):
         return None
+    if match["topic"] and not any(character.isalpha() for character in match["number"]):
+        return None  # a mere number does not tell the policies of one topic from another's
     word = match["word"].title() if match["word"].isupper() else match["word"]
     title = _complete_title(typography, index, match["title"] or "")
     return PolicyHeading(index, index, f"{' '.join(word.split())} {match['number']}", title)
@@ -166,6 +177,20 @@ def _match_code(
     if not (typography.begins_block(index) or typography.follows_sentence(index)):
         return None
     return PolicyHeading(index, index, ref, match["title"])
+
+
+def _match_code_alone(
+    typography: Typography, index: int, prefixes: set[str]
+) -> PolicyHeading | None:
+    """Return the heading `HOU2` whose title stands on the next line, or None."""
+    code = typography.lines[index].line.text
+    if _CODE_ALONE.fullmatch(code) is None or not typography.begins_block(index):
+        return None
+    letters = re.match(r"[A-Z]+", code)
+    if letters is None or letters[0] not in prefixes:
+        return None
+    title = _complete_title(typography, index, "")
+    return PolicyHeading(index, index, f"Policy {code}", title) if title else None
 
 
 def _complete_title(typography: Typography, index: int, title: str) -> str:
@@ -272,7 +297,10 @@ class _Choice:
             # Numbers in the box of a policy are its own, and end nothing.
             last = first + _MAX_MEASURED_LINES
             in_box = takewhile(lambda flow_line: flow_line.box == box, all_lines[first:last])
-            return sum(len(flow_line.line.text) for flow_line in in_box)
+            box_length = sum(len(flow_line.line.text) for flow_line in in_box)
+            # The heading may be all of it that a page has room for.
+            if box.is_grid or box_length >= _MIN_TEXT_CHARS:
+                return box_length
         return sum(len(flow_line.line.text) for flow_line in all_lines[first:end])
 
 

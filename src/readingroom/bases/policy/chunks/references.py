@@ -16,10 +16,11 @@ _KINDS_OF_POLICY = re.compile(
 _SEPARATOR_IN_CODE = re.compile(r"(?<=[a-z])[ /-](?=\d)")
 _NUMBER = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
 # Local plans number policies TR4, BSC 1, DM3.2, H-1, S/12 or ESD13a.
-_CODE_PATTERN = r"[a-z]{1,6}(?:/[a-z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?"
+_CODE_PATTERN = r"[a-z]{1,6}(?:[/-][a-z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?"
 _CODE = re.compile(rf"{_CODE_PATTERN}[a-z]?", re.ASCII)
 _CLAUSE = re.compile(r"(?P<section>.*?\d[a-z]?)\s?(?:\((?P<clause>\w{1,4})\)(?:\s?\(\w{1,4}\))*)")
 _CLAUSE_LETTER = re.compile(r"(?P<section>.*\d)(?P<clause>[a-z])")
+_CODED_KINDS = ("policy", "site allocation", "allocation")
 _NUMBERED_KINDS = ("para", "section", "chapter", "policy")
 
 _CLAUSE_PATTERN = r"(?P<clause>(?:\s?\(\w{1,4}\))+|[a-z]\b)?"
@@ -40,7 +41,7 @@ _ASKED_WORDS = re.compile(
 )
 _BARE_CODE = re.compile(
     r"(?<![\w/.-])(?<!class )(?<!Class )(?<!classes )(?<!road )(?<!junction )"
-    r"(?P<code>[A-Z]{1,6}(?:/[A-Z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?[a-z]?)(?![\w/-])"
+    r"(?P<code>[A-Z]{1,6}(?:[/-][A-Z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?[a-z]?)(?![\w/-])"
     + _CLAUSE_PATTERN
 )
 _NAMED_NUMBER = re.compile(
@@ -98,7 +99,7 @@ def list_forms(ref: str) -> list[str]:
     if _NUMBER.fullmatch(plain_ref):
         forms += [fold_ref(f"{kind} {plain_ref}") for kind in _NUMBERED_KINDS]
     elif _CODE.fullmatch(plain_ref):
-        forms.append(fold_ref(f"policy {plain_ref}"))
+        forms += [fold_ref(f"{kind} {plain_ref}") for kind in _CODED_KINDS]
     return forms
 
 
@@ -129,7 +130,8 @@ def _iterate_asked(
     for match in _ASKED_WORDS.finditer(query):
         yield match.start(), _make_asked([fold_ref(match["ref"])], None)
     for match in _BARE_CODE.finditer(query):
-        yield match.start(), _make_asked([fold_ref(f"policy {match['code']}")], match["clause"])
+        forms = [fold_ref(f"{kind} {match['code']}") for kind in _CODED_KINDS]
+        yield match.start(), _make_asked(forms, match["clause"])
     for match in _NAMED_NUMBER.finditer(query):
         if match["name"].casefold() in known_names:
             forms = list_forms(match["number"])[1:]

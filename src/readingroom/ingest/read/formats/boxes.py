@@ -3,6 +3,7 @@
 import ctypes
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import pypdfium2.raw as pdfium
 
@@ -23,6 +24,8 @@ _TOUCH_TOLERANCE = 4.0
 """Points within which two pieces of a box touch."""
 _EDGE_TOLERANCE = 14.0
 """Points within which two pieces of a box have the same left or right edge."""
+_MAX_GUTTER = 36.0
+"""Points between two columns of a page."""
 _WHITE_LEVEL = 250
 
 
@@ -109,10 +112,19 @@ def _pair_rules(rules: Sequence[Rectangle], min_width: float) -> Iterator[Rectan
             rule
         )
     for sides in by_height.values():
-        left_side = min(sides, key=lambda rule: rule.left)
-        right_side = max(sides, key=lambda rule: rule.left)
-        if right_side.left - left_side.left >= min_width:
-            yield left_side.unite(right_side)
+        sides.sort(key=lambda rule: rule.left)
+        frames = [sides[:2], sides[2:]] if _are_two_frames(sides) else [sides]
+        for frame in frames:
+            if frame[-1].left - frame[0].left >= min_width:
+                yield frame[0].unite(frame[-1])
+
+
+def _are_two_frames(sides: Sequence[Rectangle]) -> bool:
+    """Whether four rules of one height are frames in two columns, with a gutter between them."""
+    if len(sides) != 4:
+        return False
+    widths = [right.left - left.left for left, right in pairwise(sides)]
+    return widths[1] <= _MAX_GUTTER and abs(widths[0] - widths[2]) < _EDGE_TOLERANCE
 
 
 def _unite_pieces(pieces: Iterable[Rectangle]) -> list[Rectangle]:
