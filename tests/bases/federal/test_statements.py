@@ -18,15 +18,17 @@ from tests.support.federal.base import asked, loaded
 
 pytestmark = pytest.mark.anyio
 
-POSITIONS_FILE = Path(__file__).parents[2] / "fixtures" / "sap_positions.tsv"
+# Written by reading 60 statements, drawn at random, before anybody looked at what the classifier
+# says of them. Not for tuning: a rule is mended on other statements.
+POSITIONS_FILE = Path(__file__).parents[2] / "fixtures" / "statement_positions.tsv"
 ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
 @pytest.mark.data
 def test_positions_are_what_a_reader_finds(official: Path) -> None:
     lines = POSITIONS_FILE.read_text("utf-8").splitlines()
-    truth = dict(line.split("\t") for line in lines if not line.startswith("#"))
-    assert len(truth) >= 60
+    truth = {id: position for id, position, _ in (line.split("\t") for line in lines[1:])}
+    assert len(truth) == 60
     with closing(store.connect(get_database_path(official))) as db:
         records = {
             row["id"]: row["position"] for row in db.execute("SELECT id, position FROM saps")
