@@ -37,6 +37,7 @@ class Hit(Answer):
     published_at: str | None
     citation: Citation
     parts: ScoreParts | None = Field(default=None, description=PARTS)
+    offset: int | None = Field(default=None, description="Of the passage, for `fetch`.")
 
 
 class Fetched(Answer):

@@ -98,6 +98,12 @@ async def test_a_member_is_named_in_a_filter(world: Path) -> None:
         ("bills", {"congress": 300}, "120"),
         ("bills", {"sponsor": "Z999999"}, "resolve_entity"),
         ("bills", {"sponsor": "Gandalf the Grey"}, "S000033"),
+        ("bills", {"sponsor": "hr:119:1"}, "S000033"),
+        ("bills", {"committee": "HSZZ"}, "resolve_entity"),
+        ("bills", {"cosponsor": "Z999999"}, "resolve_entity"),
+        ("amendments", {"bill_id": "hr:119:987654"}, "hr:119:"),
+        ("committee-memberships", {"bioguide_id": "Z999999"}, "resolve_entity"),
+        ("member-votes", {"vote_id": "house:119:1:98765"}, "house:119:"),
         ("lda-filings", {"issue": "ZZZ"}, "TAX"),
         ("member-votes", {"position": "perhaps"}, "Yea"),
     ],
@@ -122,6 +128,36 @@ async def test_a_value_that_means_nothing_is_refused_with_the_nearest(
     assert over_mcp["error"]["code"] == -32602
     assert name in over_mcp["error"]["message"]
     assert nearest in over_mcp["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "filters"),
+    [("bills", {"congress": 117}), ("saps", {"congress": 90}), ("lda-filings", {"year": 1999})],
+)
+async def test_a_number_that_no_loaded_record_has_is_told(
+    world: Path, path: str, filters: dict[str, int]
+) -> None:
+    """A Congress of which nothing is loaded is no mistake, but its 0 says nothing about it."""
+    ((name, number),) = filters.items()
+    expected = f"No record of {path} with {name} {number} is loaded here; the nearest that are: "
+    async with asked(world) as ask:
+        counted = await ask.answer("count", resource=path, filters=filters)
+        grouped = await ask.answer("count", resource=path, filters=filters, group_by=name)
+        cards = await ask.answer("list_records", source=path, filters=filters)
+        page = await ask.record(f"/{path}", **filters)
+        whole = await ask.answer("count", resource=path)
+    assert (counted["value"], grouped["buckets"], page["results"]) == (0, [], [])
+    for answer in (counted, grouped, cards, page):
+        assert answer["note"].startswith(expected)
+    assert whole["note"] is None
+
+
+async def test_a_bill_that_is_only_named_is_counted_by(world: Path) -> None:
+    """Of a bill that is loaded, or that a loaded record names, 0 and more are true answers."""
+    async with asked(world) as ask:
+        bills = (await ask.record("/bills", limit=200))["results"]
+        unamended = next(bill["id"] for bill in bills if not bill["amendment_count"])
+        assert await count(ask, "amendments", bill_id=unamended) == 0
 
 
 async def test_a_search_refuses_it_as_well(world: Path) -> None:

@@ -26,7 +26,7 @@ async def list_source_cards(service: Any, source: Source, question: ListRecords)
         has_more=page.has_more,
         loaded_up_to=page.loaded_up_to,
         filters_read=page.filters_read,
-        note=None if records else f"No record of {source.name} is loaded here.",
+        note=page.note if records else f"No record of {source.name} is loaded here.",
     )
 
 

@@ -48,9 +48,9 @@ class GetBill(Question):
 
 
 class GetBillText(Question):
-    bill_id: Id = Field(description="Such as `hr:119:1`.")
+    bill_id: Id = Field(description="Such as `hr:119:1`, `comps:1649`.")
     version: str | None = Field(
-        None, max_length=10, description="A version's code, such as `ih` or `enr`; else the newest."
+        None, max_length=10, description="A version's code: `ih`, `116-260`; else the newest."
     )
     offset: Offset = Field(0, description="`next_offset` of the last answer.")
     section: ShortText | None = Field(None, description="Such as `501`; `outline` lists them.")
@@ -253,6 +253,7 @@ class RecordPage(Answer):
     source: str
     loaded_up_to: str | None = None
     filters_read: FiltersRead = None
+    note: str | None = None
 
 
 class WitnessPage(Answer):

@@ -242,13 +242,13 @@ class FederalService:
         section: str | None = None,
         compare_with: str | None = None,
     ) -> BillText:
-        """Return a version of a bill's text, or the newest, from an offset on.
+        """Return a version of the text of a bill or a compiled law, or the newest, from an offset.
 
         With `section` one section of it or its outline, with `compare_with` what differs.
         """
-        id = await self._find_id(BY_NAME["bills"], bill_id)
+        parsed = await self._find_cited(bill_id)
         return await self.store.read(
-            lambda db: texts.read_bill_text(db, id, version, offset, section, compare_with)
+            lambda db: texts.read_bill_text(db, parsed, version, offset, section, compare_with)
         )
 
     async def fetch(self, id: str, offset: int = 0, section: str | None = None) -> Fetched:

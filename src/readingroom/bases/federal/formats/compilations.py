@@ -85,7 +85,16 @@ def _build_entry(element: Element, meta: Element, provenance: Provenance) -> Par
         record,
         head=SearchHead("\n".join(dict.fromkeys((title, *short))), cite),
         facets={"congress": congress, "type": ["compilation"]},
-        text=Text("text", body, title, url, provenance.sha256, "As amended", published),
+        # Each edition is a version of the text, so that two of them can be compared.
+        text=Text(
+            through.partition(":")[2] if through else "text",
+            body,
+            title,
+            url,
+            provenance.sha256,
+            f"As amended through {_cite_law(through)}" if through else "As amended",
+            published,
+        ),
         links=[Link(LinkKind.COMPILATION, law, f"the law it is the text of: {cite}")]
         if law
         else (),

@@ -119,14 +119,33 @@ def describe_reading(
     return changed or None
 
 
+def describe_missing_numbers(
+    db: Database, table: RecordTable, filters: Mapping[str, Any]
+) -> str | None:
+    """Return which number of a filter no loaded record has, and which there are; None if each has.
+
+    A Congress or a year of which nothing is loaded means something, so it is told and not refused.
+    """
+    numeric = {column.name for column in table.filters if column.kind == "INTEGER"}
+    for name, value in filters.items():
+        stored = _ColumnValues(db, table, name)
+        if name not in numeric or stored.has(value):
+            continue
+        nearest = sorted(stored.list_some(_MAX_VALUES), key=lambda number: abs(number - value))
+        shown = ", ".join(str(number) for number in sorted(nearest[:_MAX_NEAREST]))
+        loaded = f"the nearest that are: {shown}" if shown else "none has any"
+        return f"No record of {table.path} with {name} {value} is loaded here; {loaded}."
+    return None
+
+
 def _resolve_search_value(db: Database, name: str, value: Any, filters: Mapping[str, Any]) -> Any:
     if name == "congress":
         _check_congress(value)
     if not isinstance(value, str):
         return value
-    if name in REFERENCES:
-        return _resolve_reference(db, BY_NAME[REFERENCES[name]], name, value, filters)
     stored = _FacetValues(db, name)
+    if name in REFERENCES:
+        return _resolve_reference(db, stored, name, value, filters)
     if stored.has(value) or not stored.list_some(1):
         return value
     return _match_text(db, name, value, stored.list_some(_MAX_VALUES))[0]
@@ -140,12 +159,12 @@ def _resolve_value(
     if not isinstance(value, str) or name in ("since", "until"):
         unchanged: FilterValue = value
         return unchanged
-    if name in REFERENCES:
-        return _resolve_reference(db, BY_NAME[REFERENCES[name]], name, value, filters)
-    if equivalents := _find_equivalents(name, value):
-        return equivalents
     facet = next((facet for facet in table.plan.facets if facet.name == name), None)
     stored = _choose_values(db, table, name, facet)
+    if name in REFERENCES:
+        return _resolve_reference(db, stored, name, value, filters)
+    if equivalents := _find_equivalents(name, value):
+        return equivalents
     # Names and slugs of agencies are both facets; lists and groups go by the slug.
     goes_by_slug = facet is not None and name == "agency"
     is_stored = stored.has(value) and not (goes_by_slug and value != value.lower())
@@ -179,12 +198,12 @@ class _ColumnValues:
     table: RecordTable
     column: str
 
-    def has(self, value: str) -> bool:
+    def has(self, value: str | int) -> bool:
         return _has_row(
             self.db, f"SELECT 1 FROM {self.table.name} WHERE {self.column} = ? LIMIT 1", value
         )
 
-    def list_some(self, limit: int) -> list[str]:
+    def list_some(self, limit: int) -> list[Any]:
         name, column = self.table.name, self.column
         if column not in self.table.lookups:
             sql = f"SELECT DISTINCT {column} FROM {name} WHERE {column} IS NOT NULL LIMIT ?"
@@ -250,15 +269,18 @@ class _ItemValues:
         return [row["value"] for row in rows]
 
 
+_StoredValues = _ColumnValues | _FacetValues | _ItemValues
+
+
 def _choose_values(
     db: Database, table: RecordTable, name: str, facet: Facet | None
-) -> _ColumnValues | _FacetValues | _ItemValues:
+) -> _StoredValues:
     if facet is None:
         return _ColumnValues(db, table, name)
     return _FacetValues(db, name) if name in ("agency", "topic") else _ItemValues(db, facet)
 
 
-def _has_row(db: Database, sql: str, value: str) -> bool:
+def _has_row(db: Database, sql: str, value: str | int) -> bool:
     return db.execute(sql, (value,)).fetchone() is not None
 
 
@@ -266,25 +288,45 @@ def _has_row(db: Database, sql: str, value: str) -> bool:
 
 
 def _resolve_reference(
-    db: Database, source: Source, name: str, text: str, filters: Mapping[str, Any]
+    db: Database, stored: _StoredValues, name: str, text: str, filters: Mapping[str, Any]
 ) -> str:
-    """Return the id that a filter's value means: an id in any spelling, or a name."""
+    """Return the id that a filter's value means: an id in any spelling, or a name.
+
+    Raise InvalidArguments for an id of another source, and for one that is neither loaded nor named
+    by the records that are filtered.
+    """
+    source = BY_NAME[REFERENCES[name]]
     congress = filters.get("congress")
     try:
         parsed = parse_federal_id(text, congress if isinstance(congress, int) else None)
     except UnrecognizedId:
         return _find_named(db, source, name, text)
-    is_registry = parsed.source in ("legislators", "committees")
-    if is_registry and _is_missing(db, parsed.source, parsed.id):
-        _refuse(name, f"no record {parsed.id} is loaded here; `resolve_entity` finds ids")
+    if parsed.source != source.name:
+        problem = f"{parsed.id} is an id of {parsed.source}, not of {source.name}"
+        _refuse(name, f"{problem}; an id such as `{_EXAMPLES[source.name]}`")
+    is_loaded = _has_row(db, f"SELECT 1 FROM {source.name} WHERE id = ?", parsed.id)
+    if is_loaded or stored.has(parsed.id):
+        return parsed.id
+    nearest = _list_neighbouring_ids(db, source, parsed.id) or stored.list_some(_MAX_NEAREST)
+    if nearest:  # else nothing is loaded that could tell a wrong id
+        _refuse(
+            name,
+            f"{parsed.id} is not loaded here, and nothing that is loaded names it; the nearest of "
+            f"{source.name}: {', '.join(nearest)}; `resolve_entity` finds ids by name",
+        )
     return parsed.id
 
 
-def _is_missing(db: Database, table: str, id: str) -> bool:
-    """Return whether a registry has records, but not this one."""
-    return _has_row(db, f"SELECT 1 FROM {table} WHERE id <> ? LIMIT 1", id) and not _has_row(
-        db, f"SELECT 1 FROM {table} WHERE id = ?", id
+def _list_neighbouring_ids(db: Database, source: Source, id: str) -> list[str]:
+    """Return the loaded ids of a source that stand around one in their order."""
+    each_side = _MAX_NEAREST // 2
+    before = db.execute(
+        f"SELECT id FROM {source.name} WHERE id < ? ORDER BY id DESC LIMIT ?", (id, each_side)
     )
+    after = db.execute(
+        f"SELECT id FROM {source.name} WHERE id > ? ORDER BY id LIMIT ?", (id, each_side)
+    )
+    return sorted(row["id"] for rows in (before, after) for row in rows)
 
 
 def _find_named(db: Database, source: Source, name: str, text: str) -> str:

@@ -58,6 +58,7 @@ class Aggregated(Answer):
     unit: str | None = Field(None, description="Of the values: USD, or null for plain numbers.")
     loaded_up_to: str | None = None
     filters_read: FiltersRead = None
+    note: str | None = None
     query_cost: QueryCost
 
 

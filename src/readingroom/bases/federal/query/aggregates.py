@@ -14,6 +14,7 @@ from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
 from readingroom.bases.federal.filters import RowFilter
 from readingroom.bases.federal.names.filter_values import (
     REFERENCES,
+    describe_missing_numbers,
     describe_reading,
     resolve_filters,
 )
@@ -166,6 +167,7 @@ class Aggregator:
             "resource": request.table.path,
             "unit": query.measure.unit if query.measure else None,
             "filters_read": self._reading,
+            "note": describe_missing_numbers(self._db, request.table, request.row_filter.filters),
             "loaded_up_to": store.read_progress(self._db, source).loaded_up_to,
             "query_cost": QueryCost(
                 rows=query.rows,

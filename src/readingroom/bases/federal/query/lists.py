@@ -21,7 +21,11 @@ from readingroom.bases.federal.models import (
     RecordPage,
     WitnessPage,
 )
-from readingroom.bases.federal.names.filter_values import describe_reading, resolve_filters
+from readingroom.bases.federal.names.filter_values import (
+    describe_missing_numbers,
+    describe_reading,
+    resolve_filters,
+)
 from readingroom.bases.federal.query import changes, cursors, links
 from readingroom.bases.federal.query.texts import read_record_json
 from readingroom.bases.federal.schema.records import LinkKind, Membership, MemberVote
@@ -63,6 +67,7 @@ def list_records(
         source=source.name,
         filters_read=describe_reading(row_filter.filters, stored_filter.filters),
         loaded_up_to=store.read_progress(db, source).loaded_up_to,
+        note=describe_missing_numbers(db, source.table, stored_filter.filters),
         **build_next_page_fields(source.name, page.after),
     )
 

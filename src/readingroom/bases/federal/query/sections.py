@@ -15,11 +15,13 @@ _HEADING = re.compile(
     r"^[ \t\u201c]*(?:SECTION|SEC\.)\s+(\d+[A-Z]?(?:[-\u2013]\d+)?)\.?[ \t]*(.*)$", re.MULTILINE
 )
 _SMALL_HEADING = re.compile(
-    r"^[ \t]*Sec\.\s+(\d+[A-Z]?(?:[-\u2013]\d+)?)\.[ \t]*(.*)$", re.MULTILINE
+    r"^[ \t]*(?:Section|Sec\.)\s+(\d+[A-Z]?(?:[-\u2013]\d+)?)\.[ \t]*(.*)$", re.MULTILINE
 )
 _SECTION_WORDS = re.compile(r"^\s*(?:section|sec\.?|\u00a7+)\s*", re.I)
 _WORD = re.compile(r"\S+")
 _MAX_HEADING, _MAX_NAMED = 120, 40
+_MAX_CONTENTS_LINE = 200
+"""Characters of a line in a table of contents, with the heading of a title that may follow it."""
 _CONTEXT_WORDS = 8
 _MAX_COMPARED_WORDS = 4_000
 """Longer sections are only called changed: comparing words takes the square of their number."""
@@ -38,7 +40,7 @@ class TextSection:
 
 def list_sections(body: str) -> list[TextSection]:
     """Return the sections of a text in its order."""
-    matches = list(_HEADING.finditer(body)) or list(_SMALL_HEADING.finditer(body))
+    matches = _find_headings(body)
     seen: Counter[str] = Counter()
     sections = []
     for index, match in enumerate(matches):
@@ -49,6 +51,28 @@ def list_sections(body: str) -> list[TextSection]:
         heading = match[2].strip()[:_MAX_HEADING]
         sections.append(TextSection(label, heading, match.start(), end))
     return sections
+
+
+def _find_headings(body: str) -> list[re.Match[str]]:
+    """Return the headings of sections; in capitals, unless most of them are not, as in old laws."""
+    capital = list(_HEADING.finditer(body))
+    numbers = {match[1] for match in capital}
+    headings = sorted((*capital, *_SMALL_HEADING.finditer(body)), key=lambda match: match.start())
+    ends = [*(match.start() for match in headings), len(body)][1:]
+    is_line = [
+        len(body[match.start(2) : end].strip()) <= _MAX_CONTENTS_LINE
+        for match, end in zip(headings, ends, strict=True)
+    ]
+    with_text = {match[1] for match, short in zip(headings, is_line, strict=True) if not short}
+    if numbers and len(with_text - numbers) <= len(numbers):
+        return capital
+    last_places = {match[1]: place for place, match in enumerate(headings)}
+    # A line of the contents is short, and its section comes later; a short section stays.
+    return [
+        match
+        for place, match in enumerate(headings)
+        if not is_line[place] or last_places[match[1]] == place
+    ]
 
 
 def find_section(body: str, wanted: str) -> TextSection:

@@ -15,6 +15,7 @@ from readingroom.bases.federal.query.sections import (
     format_outline,
 )
 from readingroom.bases.federal.query.votes import describe_roll_call, tally_by_party
+from readingroom.bases.federal.schema.ids import FederalId
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.search import MAX_TEXT_CHARS, Citation, Fetched
@@ -47,19 +48,46 @@ def read_record_json(db: Database, source: Source, id: str) -> str:
             raise missing from None  # name the id that was requested
 
 
+def find_versioned_record(db: Database, parsed: FederalId) -> FederalId:
+    """Return which record has the versions of a text: a bill, or the compilation of a law.
+
+    Raise RecordNotFound for an id of another source, and for a law of which none is loaded.
+    """
+    if parsed.source in ("bills", "statute_compilations"):
+        return parsed
+    if parsed.source != "public_laws":
+        raise RecordNotFound(
+            f"{parsed.id} is an id of {parsed.source}; versions are kept of bills and of "
+            "statute compilations",
+            source=parsed.source,
+        )
+    row = db.execute(
+        "SELECT id FROM statute_compilations WHERE law_id = ? AND status = 'active'", (parsed.id,)
+    ).fetchone()
+    if row is None:
+        raise RecordNotFound(
+            f"No compilation of {parsed.id} is loaded; `fetch` gives the law as it was passed",
+            source="statute_compilations",
+        )
+    return FederalId("statute_compilations", row["id"])
+
+
 def read_bill_text(
     db: Database,
-    id: str,
+    parsed: FederalId,
     version: str | None,
     offset: int,
     section: str | None = None,
     compare_with: str | None = None,
 ) -> BillText:
-    """Return a version of a bill's text, or the newest; one section, or what differs from another.
+    """Return a version of the text of a bill or a compiled law, or the newest.
 
+    With `section` one section of it, with `compare_with` what differs from that older version.
     Raise RecordNotFound if no such text is loaded, InvalidArguments if there is no such section.
     """
-    bill = store.read_record(db, BY_NAME["bills"], id)
+    owner = find_versioned_record(db, parsed)
+    id = owner.id
+    bill = store.read_record(db, BY_NAME[owner.source], id)
     versions = store.list_texts(db, id)
     part = version.lower() if version else next(iter(versions), None)
     text = _read_version(db, bill, part, version, versions)

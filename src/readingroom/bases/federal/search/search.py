@@ -284,9 +284,13 @@ def _find_docs_by_facets(db: Database, facets: dict[str, str]) -> tuple[int, ...
 def _read_hits(db: Database, ranking: Sequence[RankedRecord], query: str) -> Iterable[Hit]:
     for ranked in ranking:
         doc = db.execute("SELECT id, source FROM documents WHERE doc = ?", (ranked.doc,)).fetchone()
-        passage = db.execute("SELECT * FROM passages WHERE chunk = ?", (ranked.chunk,)).fetchone()
+        passage = db.execute(
+            "SELECT part, passages.* FROM chunks JOIN passages USING (chunk) WHERE chunk = ?",
+            (ranked.chunk,),
+        ).fetchone()
         if doc is None or passage is None:
             continue  # the index in memory may be a load ahead of this reader's snapshot
+        shown = _choose_passage(db, ranked.doc, passage, query)
         table = BY_NAME[doc["source"]].name
         title, url, citation, published = db.execute(
             f"""SELECT record ->> 'title', source_url, citation_string, published_at
@@ -298,11 +302,13 @@ def _read_hits(db: Database, ranking: Sequence[RankedRecord], query: str) -> Ite
             title=title,
             url=url,
             source=doc["source"],
-            snippet=cut_snippet(_choose_passage(db, ranked.doc, passage, query), query),
+            snippet=cut_snippet(shown, query),
             score=ranked.score,
             parts=ranked.parts,
             published_at=published,
             citation=Citation(citation_string=citation, url=url),
+            # What is shown of titles and summaries has no place in the text.
+            offset=shown["start"] if shown["part"] == "text" else None,
         )
 
 
@@ -315,7 +321,7 @@ def _choose_passage(db: Database, doc: int, passage: Row, query: str) -> Row:
         return passage
     stems = _list_stems(query)
     openings = db.execute(
-        f"""SELECT passages.* FROM chunks JOIN passages USING (chunk)
+        f"""SELECT part, passages.* FROM chunks JOIN passages USING (chunk)
             WHERE doc = ? AND part = 'text' AND ordinal < {_MAX_OPENINGS} AND length(body) >= ?
             ORDER BY ordinal""",
         (doc, _MIN_PASSAGE),
