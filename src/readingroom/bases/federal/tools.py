@@ -125,8 +125,8 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         """Read the actual wording of one bill whose number you know (`hr:119:1`, H.R. 1 of the
         119th Congress): what does the bill say, in full or in one section, title or definition?
         Gives the legal text to read or quote, as introduced, engrossed or enrolled, else the newest
-        version, or what changed between two: of a compiled law, its amendments. Long texts come in pieces: go on with `offset` =
-        `next_offset`. It does not search the text.
+        version, or what changed between two: of a compiled law, its amendments. Long texts come in
+        pieces: go on with `offset` = `next_offset`. It does not search the text.
         """
         return await service.read_bill_text(
             question.bill_id,
