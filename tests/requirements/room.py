@@ -76,6 +76,10 @@ ROOM = (
         "A key signs a browser in: pages only, re-checked at each request, own forms only.",
     ),
     Requirement(
+        "room:connectors",
+        "Apps connect by a sign-in: tokens bound to a key and a face, ended with the key.",
+    ),
+    Requirement(
         "room:auth:open-paths",
         "While a key is set only /health, matched exactly, is open without one.",
     ),

@@ -661,8 +661,10 @@ def test_disabled_opens_the_federal_base_and_nothing_else(opened: Served, ask: A
     for path in ("/mcp", "/text/mcp", "/policy/mcp", "/api/v1/policies", "/docs", "/metrics"):
         assert ask(opened, path, None).status_code == 401, path
         assert ask(opened, path, "sesame").status_code not in (401, 404), path
-    for path in (WELL_KNOWN, f"{WELL_KNOWN}/federal/mcp", f"{WELL_KNOWN}/mcp"):
-        assert opened.get(path).json()["authorization_servers"] == []
+    assert opened.get(f"{WELL_KNOWN}/federal/mcp").json()["authorization_servers"] == []
+    # Where a key is asked for, this server itself gives tokens to apps.
+    for path in (WELL_KNOWN, f"{WELL_KNOWN}/mcp"):
+        assert opened.get(path).json()["authorization_servers"] == [opened.url]
 
 
 @requirement("federal:auth:oauth")
@@ -676,7 +678,10 @@ def test_oauth_guards_the_federal_and_the_common_face_and_keys_the_others(
     for path in ("/text/mcp", "/policy/mcp", "/guidance/mcp", "/api/v1/policies"):
         assert ask(guarded, path, "sesame").status_code not in (401, 404), path
         refused = ask(guarded, path, issuer.token())
-        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        challenge = refused.headers["www-authenticate"]
+        assert (refused.status_code, challenge.split()[0].rstrip(",")) == (401, "Bearer")
+        assert issuer.url not in challenge
+        assert ("resource_metadata" in challenge) == path.endswith("/mcp")
 
 
 @requirement("room:auth:open-paths", "federal:landing")
@@ -693,8 +698,8 @@ def test_what_tells_of_the_federal_base_is_open_and_nothing_beside_it(guarded: S
         assert guarded.get(path).status_code == 401, path
     for path in ("/text/mcp", "/policy/mcp", "/mcp/", "//mcp", f"{WELL_KNOWN}/", "/v1", "/v1/"):
         assert guarded.get(path, Accept="text/html").status_code == 401, path
-    for path in (f"{WELL_KNOWN}/text/mcp", "/.well-known/"):
-        assert guarded.get(path).status_code == 401, path
+    assert guarded.get("/.well-known/").status_code == 401
+    assert guarded.get(f"{WELL_KNOWN}/text/mcp").json()["authorization_servers"] == [guarded.url]
     assert httpx2.post(guarded.url + WELL_KNOWN, trust_env=False).status_code == 405
 
 

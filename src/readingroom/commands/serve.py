@@ -36,6 +36,7 @@ from readingroom.server.pages.landing import LandingPages, format_client_configu
 from readingroom.server.run import Certificate, bind, format_local_address
 from readingroom.server.run import run as run_server
 from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
+from readingroom.storage.grants import GrantStore
 from readingroom.storage.keys import KeyRing
 from readingroom.storage.lock import FolderLock, Owner
 
@@ -93,7 +94,11 @@ def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool
 
 
 def _serve(only_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
-    key_auth = KeyAuth(reveal_secret(settings.api_key), KeyRing(settings.data))
+    key_auth = KeyAuth(
+        reveal_secret(settings.api_key),
+        KeyRing(settings.data),
+        GrantStore(settings.data) if settings.connectors else None,
+    )
     needs_token = only_spec is not None and only_spec.josh_auth and settings.josh_auth == "oauth"
     _check_bind(settings, key_auth.is_required or needs_token)
     _warn_of_short_key(settings)

@@ -19,7 +19,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.protocol.command import ADMIN_PREFIX, Command
 from readingroom.protocol.spec import KnowledgeBase
+from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.browsers import Browsers
+from readingroom.server.auth.connectors import KeyBackedIssuer, make_issuer_routes
 from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.connections import count_requests_per_caller
 from readingroom.server.faces import Face
@@ -38,6 +40,8 @@ from readingroom.server.observe.logging import log_call
 from readingroom.server.observe.metrics import CONTENT_TYPE, Metrics
 from readingroom.server.observe.readiness import Readiness
 from readingroom.server.observe.requests import RequestCounter
+from readingroom.server.pages.consent import ConsentPages
+from readingroom.server.pages.frame import PageFrame
 from readingroom.server.pages.landing import LandingPages
 from readingroom.server.pages.manifest import build_manifest_routes
 from readingroom.server.pages.site import build_site, make_page_test
@@ -79,6 +83,7 @@ def build_app(
     landing_pages = LandingPages(faces, settings, policies, site.menu)
     page_routes = [
         *site.routes,
+        *_make_consent_routes(site.frame, policies.key_auth, faces, settings),
         Route("/", landing_pages.show_index),
         Route("/connect", landing_pages.show_connect),
         Route("/llms.txt", landing_pages.show_llms),
@@ -92,6 +97,7 @@ def build_app(
     routes: list[BaseRoute] = [
         *(route for endpoint in endpoints for route in endpoint.make_routes()),
         *policies.make_routes(),
+        *_make_issuer_routes(policies.key_auth, settings),
         *build_manifest_routes(faces, settings, policies),
         *page_routes,
         Route(HEALTH_PATH, show_health),
@@ -135,6 +141,24 @@ def build_app(
         # Not a route: one for every path would hide that another allows other methods (405).
         app.router.default = _build_rest(routers, settings, held_bytes)
     return app
+
+
+def _make_issuer_routes(key_auth: KeyAuth, settings: ServerSettings) -> list[BaseRoute]:
+    """Return the routes by which apps get tokens; none where they cannot connect."""
+    if key_auth.grants is None:
+        return []
+    issuer = KeyBackedIssuer(key_auth.grants, key_auth)
+    return make_issuer_routes(issuer, key_auth, settings.public_url)
+
+
+def _make_consent_routes(
+    frame: PageFrame, key_auth: KeyAuth, faces: Sequence[Face], settings: ServerSettings
+) -> list[BaseRoute]:
+    """Return the page where people answer apps; none where they cannot connect."""
+    if key_auth.grants is None:
+        return []
+    titles = {face.path: face.title for face in faces}
+    return ConsentPages(frame, key_auth.grants, titles, settings.public_url).make_routes()
 
 
 class _McpEndpoint:

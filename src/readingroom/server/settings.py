@@ -64,6 +64,12 @@ class ServerSettings(RoomSettings):
         "Where the issuer's signing keys are; by default found through its metadata.",
         pattern=TRUSTED_URL,
     )
+    connectors: bool = setting(
+        True,
+        "READINGROOM_CONNECTORS",
+        "Let apps such as Claude and ChatGPT connect by a sign-in here (OAuth) where a key is "
+        "asked for; `false` leaves the keys as the only way in.",
+    )
     registry_org: str = setting(
         "reading-room",
         "READINGROOM_REGISTRY_ORG",

@@ -10,6 +10,7 @@ from starlette.types import Scope
 
 from readingroom.server.errors import Unauthorized
 from readingroom.server.http.addresses import group_address
+from readingroom.storage.grants import ACCESS_TOKEN_PREFIX, GrantStore
 from readingroom.storage.keys import Holder, KeyRing, hash_secret
 
 logger = logging.getLogger(__name__)
@@ -25,6 +26,9 @@ OPERATOR_SCOPE = "operator"
 """The scope of a user who may run the server in the console."""
 
 _ENVIRONMENT_HOLDER = Holder("env", "", operator=True)
+
+MCP_ENDPOINTS = ("/mcp", "/sse", "/messages/")
+"""What follows the path of a face in the addresses of its transports."""
 
 Access = Literal["open", "key", "oauth"]
 
@@ -74,8 +78,12 @@ class KeyAuth:
     strictness = 1
     issuers: tuple[str, ...] = ()
 
-    def __init__(self, api_key: str | None, key_ring: KeyRing) -> None:
+    def __init__(
+        self, api_key: str | None, key_ring: KeyRing, grants: GrantStore | None = None
+    ) -> None:
         self.key_ring = key_ring
+        self.grants = grants
+        """What holders of keys have allowed connected apps; None where apps cannot connect."""
         self._api_key = api_key.encode() if api_key else None
         self._is_required = self._api_key is not None or key_ring.has_keys()
         self._users = UsersByHolder()
@@ -96,10 +104,35 @@ class KeyAuth:
         """Return the caller, or None when no key is required. Raise Unauthorized."""
         if not self.is_required:
             return None
-        holder = self._find_holder(read_bearer_token(scope))
+        token = read_bearer_token(scope)
+        if self.grants and token.startswith(ACCESS_TOKEN_PREFIX.encode()):
+            return self._find_app_user(self.grants, token.decode("latin-1"), scope["path"])
+        holder = self._find_holder(token)
         if holder is None:
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
         return self._users[holder]
+
+    def _find_app_user(self, grants: GrantStore, token: str, path: str) -> AuthenticatedUser:
+        """Return the user whom a connected app calls for. Raise Unauthorized.
+
+        The token is worth nothing outside the tools it was given for, nor without its key.
+        """
+        issued = grants.find("access", token)
+        if issued is None or not _is_in_face(path, issued.grant.face_path):
+            raise Unauthorized(INVALID_TOKEN_MESSAGE)
+        user = self.find_user_by_digest(issued.grant.key_digest)
+        if user is None:
+            raise Unauthorized(INVALID_TOKEN_MESSAGE)
+        may_write = issued.grant.may_write and WRITE_SCOPE in user.scopes
+        return AuthenticatedUser(
+            AccessToken(
+                token="",
+                client_id=user.username,
+                # A session belongs to one app, and not to whoever else has the same key.
+                subject=f"{issued.grant.key_digest}:{issued.grant.grant_id}",
+                scopes=[WRITE_SCOPE] if may_write else [],
+            )
+        )
 
     def find_digest(self, key: bytes) -> str | None:
         """Return the digest by which a session remembers a key; None for a key that is wrong."""
@@ -131,6 +164,18 @@ def read_bearer_token(scope: Scope) -> bytes:
     if len(header_values) > 1 or scheme.lower() != b"bearer" or not token.strip():
         raise Unauthorized(MALFORMED_HEADER_MESSAGE)
     return token.strip()
+
+
+def is_mcp_path(path: str) -> bool:
+    """Whether a path is one of MCP's: of its transports, whatever the base."""
+    return path.endswith(MCP_ENDPOINTS)
+
+
+def _is_in_face(path: str, face_path: str | None) -> bool:
+    """Whether a path is one of MCP's, of this face or, for None, of any."""
+    if face_path is None:
+        return is_mcp_path(path)
+    return path in [face_path + endpoint for endpoint in MCP_ENDPOINTS]
 
 
 def may_write(scope: Scope) -> bool:

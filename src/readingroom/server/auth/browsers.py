@@ -89,6 +89,11 @@ class Browsers:
             samesite="lax",
         )
 
+    def get_session(self, scope: Scope) -> BrowserSession | None:
+        """Return the session that this request belongs to; None for a key that was sent along."""
+        session: BrowserSession | None = scope["state"].get(_SESSION_STATE)
+        return session
+
     def remember(self, scope: Scope, session: BrowserSession) -> None:
         """Let the rest of this request belong to a session that has just begun."""
         scope["state"][_SESSION_STATE] = session
@@ -128,7 +133,7 @@ class Browsers:
         )
 
     def _sign(self, scope: Scope, nonce: str) -> str:
-        session: BrowserSession | None = scope["state"].get(_SESSION_STATE)
+        session = self.get_session(scope)
         secret = session.session_id if session else self._open_secret
         return hmac.new(secret.encode(), nonce.encode(), sha256).hexdigest()
 

@@ -10,12 +10,15 @@ from starlette.types import Scope
 
 from readingroom.bases import BASES
 from readingroom.protocol.spec import KnowledgeBase
+from readingroom.server.auth import connectors
 from readingroom.server.auth.bearer import (
     MALFORMED_HEADER_MESSAGE,
+    MCP_ENDPOINTS,
     MISSING_HEADER_MESSAGE,
     AuthPolicy,
     KeyAuth,
     OpenAccess,
+    is_mcp_path,
 )
 from readingroom.server.errors import Unauthorized
 from readingroom.server.faces import Face
@@ -49,10 +52,16 @@ class AuthPolicies:
         self._public_documents = (
             {MANIFEST_PATH, *_list_metadata_paths(self._josh_pages)} if josh_faces else set()
         )
+        self._faces_by_resource = {f"{face.path}/mcp": face for face in faces}
+        if key_auth.grants:
+            self._public_documents |= {
+                *connectors.PUBLIC_PATHS,
+                *_list_metadata_paths(self._faces_by_resource),
+            }
         self._policies_by_path = {
             face.path + endpoint: self.find_policy(face)
             for face in faces
-            for endpoint in ("/mcp", "/sse", "/messages/")
+            for endpoint in MCP_ENDPOINTS
         }
         bases = {base.name: base for face in faces for base in face.bases}.values()
         self._policies_by_prefix = tuple(
@@ -67,6 +76,10 @@ class AuthPolicies:
         """Return the strictest of the policies of a face's bases."""
         return self._find_strictest(face.bases)
 
+    def can_connect_apps(self, request: Request) -> bool:
+        """Whether apps can connect by a sign-in at the address that this request came to."""
+        return bool(self._list_issuers(self.key_auth, request))
+
     async def authenticate(self, scope: Scope) -> AuthenticatedUser | None:
         """Return the caller, or None where anybody may call. Raise Unauthorized."""
         if self._is_public(scope):
@@ -75,33 +88,44 @@ class AuthPolicies:
         try:
             return await policy.authenticate(scope)
         except Unauthorized as refusal:
-            # Keys come from the operator: there is nothing that a client could discover.
-            if policy.access != "oauth":
+            # Where keys come from the operator only, there is nothing that a client could discover.
+            is_discoverable = policy.access == "oauth" or is_mcp_path(scope["path"])
+            if not is_discoverable or not self._list_issuers(policy, Request(scope)):
                 raise
             challenge = self._make_challenge(refusal.message, scope)
             raise Unauthorized(refusal.message, **refusal.hint, challenge=challenge) from refusal
 
     def make_routes(self) -> list[BaseRoute]:
-        """Return the routes of the RFC 9728 documents: of this address, and of each such face."""
-        paths = _list_metadata_paths(self._josh_pages) if self._josh_pages else ()
+        """Return the routes of the RFC 9728 documents: of this address, and of each face that
+        takes tokens.
+        """
+        faces = self._faces_by_resource if self.key_auth.grants else self._josh_pages
+        paths = _list_metadata_paths(faces) if faces else ()
         return [Route(path, self._show_metadata) for path in paths]
 
     async def _show_metadata(self, request: Request) -> Response:
         """What is protected, and by whose tokens; an empty list says that none are required."""
         resource_path = request.url.path.removeprefix(METADATA_PATH)
-        face = self._josh_pages.get(resource_path)
+        face = self._faces_by_resource.get(resource_path)
         policy = self.find_policy(face) if face else self.default_policy
         metadata = {
             "resource": resolve_address(request, self._public_url) + resource_path,
             "resource_name": face.title if face else "Reading Room",
-            "authorization_servers": list(policy.issuers),
+            "authorization_servers": self._list_issuers(policy, request),
             "bearer_methods_supported": ["header"],
         }
         return JSONResponse(metadata)
 
+    def _list_issuers(self, policy: AuthPolicy, request: Request) -> list[str]:
+        """Return who issues the tokens that a policy takes: others, this very server, or nobody."""
+        if policy is not self.key_auth or not self.key_auth.grants or policy.access != "key":
+            return list(policy.issuers)
+        address = resolve_address(request, self._public_url)
+        return [address] if connectors.can_issue_tokens(address) else []
+
     def _make_challenge(self, message: str, scope: Scope) -> str:
         """Return how a client finds out where tokens come from (RFC 6750, RFC 9728)."""
-        path = scope["path"] if scope["path"] in self._josh_pages else ""
+        path = scope["path"] if scope["path"] in self._faces_by_resource else ""
         address = resolve_address(Request(scope), self._public_url)
         challenge_parameters = [f'resource_metadata="{address}{METADATA_PATH}{path}"']
         # A request without credentials gets no error code (RFC 6750, section 3.1).

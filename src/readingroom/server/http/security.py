@@ -10,7 +10,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readingroom.core.caller import current_caller
-from readingroom.server.auth.bearer import identify_caller, log_refusal
+from readingroom.server.auth.bearer import identify_caller, is_mcp_path, log_refusal
 from readingroom.server.auth.browsers import Browsers
 from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.errors import ForbiddenOrigin, IssuerUnreachable, Misdirected, Unauthorized
@@ -115,7 +115,7 @@ class SecurityMiddleware:
         """
         if not _is_allowed(origin, self._allowed_names.origins):
             return False
-        is_write = scope["method"] not in _SAFE_METHODS and not _is_mcp(scope["path"])
+        is_write = scope["method"] not in _SAFE_METHODS and not is_mcp_path(scope["path"])
         if not is_write or b"authorization" in headers:
             return True
         return origin in self._allowed_names.named_origins or self._browsers.is_own_origin(
@@ -225,11 +225,6 @@ def _is_cross_site(scope: Scope) -> bool:
 
 def _sends_key(scope: Scope) -> bool:
     return any(name == b"authorization" for name, _ in scope["headers"])
-
-
-def _is_mcp(path: str) -> bool:
-    """Whether a path is one of MCP's: of its transports, whatever the base."""
-    return path.endswith(("/mcp", "/sse", "/messages/"))
 
 
 def _is_open_page(path: str) -> bool:

@@ -1,5 +1,9 @@
 """`/operations/keys`: keys made and revoked in the browser; the first one signs it in."""
 
+import datetime as dt
+from dataclasses import dataclass
+
+from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -13,8 +17,19 @@ from readingroom.server.pages.sign_in import receive_fields
 KEYS_PATH = "/operations/keys"
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectedApp:
+    """An app that somebody has allowed to call with their key."""
+
+    grant_id: str
+    name: str
+    key_name: str
+    may_write: bool
+    connected_at: dt.datetime
+
+
 class KeyPages:
-    """The page of keys, and its two forms."""
+    """The page of keys and of the apps that use them, and its forms."""
 
     def __init__(self, frame: PageFrame, key_auth: KeyAuth) -> None:
         self._browsers = frame.browsers
@@ -27,6 +42,7 @@ class KeyPages:
             Route(KEYS_PATH, self.show_keys, methods=["GET"]),
             Route(f"{KEYS_PATH}/add", self.add_key, methods=["POST"]),
             Route(f"{KEYS_PATH}/revoke", self.revoke_key, methods=["POST"]),
+            Route(f"{KEYS_PATH}/disconnect", self.disconnect_app, methods=["POST"]),
         ]
 
     async def show_keys(self, request: Request) -> Response:
@@ -65,6 +81,31 @@ class KeyPages:
         self._key_ring.revoke(form.get("name", ""))
         return RedirectResponse(KEYS_PATH, 303)
 
+    async def disconnect_app(self, request: Request) -> Response:
+        """End what a connected app was allowed: its next call is refused."""
+        self._check_operator(request)
+        form = await receive_fields(request)
+        self._browsers.check_form(request.scope, form)
+        if self._key_auth.grants:
+            self._key_auth.grants.end_grant(form.get("grant", ""))
+        return RedirectResponse(KEYS_PATH, 303)
+
+    def _list_apps(self) -> list[ConnectedApp]:
+        """Return the apps that can call, each with whose key it calls for."""
+        if self._key_auth.grants is None:
+            return []
+        return [
+            ConnectedApp(
+                grant.grant_id,
+                from_json(metadata).get("client_name") or "An app without a name",
+                user.username,
+                grant.may_write,
+                dt.datetime.fromtimestamp(grant.created_at, dt.UTC),
+            )
+            for grant, metadata in self._key_auth.grants.list_grants()
+            if (user := self._key_auth.find_user_by_digest(grant.key_digest))
+        ]
+
     def _check_operator(self, request: Request) -> None:
         visitor = self._browsers.identify_visitor(request.scope)
         if visitor is None:
@@ -86,6 +127,7 @@ class KeyPages:
             "Keys",
             status=status,
             keys=self._key_ring.list_keys(),
+            apps=self._list_apps(),
             message=message,
             new_key=new_key,
             new_name=new_name,

@@ -57,6 +57,7 @@ class LandingPages:
             face.title,
             url=url,
             access=access,
+            has_connectors=self._policies.can_connect_apps(request),
             shell_command=f"claude mcp add --transport http {face.server_name} {url}{header}",
             clients=[
                 {

@@ -1,0 +1,297 @@
+"""Connected apps: OAuth 2.1 with this server as its own issuer, for clients that take no key.
+
+A client registers, sends a person here to consent, and gets tokens that act for the key that the
+person signed in with. The protocol is the SDK's; here is what stands behind its routes.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mcp.server.auth.handlers.authorize import AuthorizationHandler
+from mcp.server.auth.handlers.register import RegistrationHandler
+from mcp.server.auth.handlers.token import TokenHandler
+from mcp.server.auth.middleware.client_auth import AuthenticationError, ClientAuthenticator
+from mcp.server.auth.provider import (
+    AccessToken,
+    AuthorizationCode,
+    AuthorizationParams,
+    OAuthAuthorizationServerProvider,
+    RefreshToken,
+    RegistrationError,
+    TokenError,
+)
+from mcp.server.auth.settings import ClientRegistrationOptions
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from pydantic import AnyUrl
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from readingroom.server.auth.bearer import WRITE_SCOPE, KeyAuth
+from readingroom.server.http.addresses import is_loopback, resolve_address
+from readingroom.storage.grants import ACCESS_SECONDS, Grant, GrantStore, IssuedToken, TokenKind
+
+ISSUER_METADATA_PATH = "/.well-known/oauth-authorization-server"
+AUTHORIZE_PATH = "/authorize"
+CONSENT_PATH = "/authorize/consent"
+TOKEN_PATH = "/token"
+REGISTER_PATH = "/register"
+REVOKE_PATH = "/revoke"
+PUBLIC_PATHS = (ISSUER_METADATA_PATH, AUTHORIZE_PATH, TOKEN_PATH, REGISTER_PATH, REVOKE_PATH)
+"""What a client opens before it has a token. The page of consent asks for a sign-in."""
+
+READ_SCOPE = "read"
+_SCOPES = [READ_SCOPE, WRITE_SCOPE]
+_MAX_REDIRECT_URIS = 10
+_MAX_URI_CHARS = 2000
+_MAX_NAME_CHARS = 100
+# The schemes of desktop apps, such as `cursor:`; none that a browser itself gives a meaning.
+_APP_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{2,}")
+_BROWSER_SCHEMES = {
+    *("about", "blob", "chrome", "data", "file", "filesystem", "ftp", "javascript", "mailto"),
+    *("resource", "tel", "vbscript", "view-source", "ws", "wss"),
+}
+
+
+def can_issue_tokens(address: str) -> bool:
+    """Whether tokens may be sent to an address of ours: over TLS, or inside this machine."""
+    scheme, _, host = address.partition("://")
+    return scheme == "https" or is_loopback(_remove_port(host))
+
+
+class KeyBackedIssuer(
+    OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]
+):
+    """What the SDK's routes ask: clients, codes and tokens, each bound to a key."""
+
+    def __init__(self, grants: GrantStore, key_auth: KeyAuth) -> None:
+        self._grants = grants
+        self._key_auth = key_auth
+
+    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
+        """Return a client that has registered."""
+        metadata = self._grants.get_client(client_id)
+        return OAuthClientInformationFull.model_validate_json(metadata) if metadata else None
+
+    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep a client. Raise RegistrationError for one that nobody could be sent back to."""
+        uris = client_info.redirect_uris or []
+        if len(uris) > _MAX_REDIRECT_URIS or not all(map(_is_safe_redirect, uris)):
+            raise RegistrationError(
+                "invalid_redirect_uri",
+                "a redirect URI is https, http on this machine, or of an app's own scheme, without "
+                f"a fragment; at most {_MAX_REDIRECT_URIS} of them",
+            )
+        name = client_info.client_name or ""
+        if len(name) > _MAX_NAME_CHARS or not name.isprintable():
+            raise RegistrationError(
+                "invalid_client_metadata",
+                f"client_name has at most {_MAX_NAME_CHARS} printable characters",
+            )
+        assert client_info.client_id
+        # What else it says of itself is neither shown nor fetched, so it is not kept.
+        kept = client_info.model_copy(
+            update={"jwks": None, "jwks_uri": None, "contacts": None, "logo_uri": None}
+        )
+        self._grants.add_client(client_info.client_id, kept.model_dump_json(exclude_none=True))
+
+    async def authorize(
+        self, client: OAuthClientInformationFull, params: AuthorizationParams
+    ) -> str:
+        """Return the address of the page where a person answers the client."""
+        assert client.client_id
+        request_id = self._grants.add_request(client.client_id, params.model_dump_json())
+        return f"{CONSENT_PATH}?request={request_id}"
+
+    async def load_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: str
+    ) -> AuthorizationCode | None:
+        """Return a code that this client was sent."""
+        issued = self._find("code", authorization_code, client)
+        if issued is None:
+            return None
+        params = AuthorizationParams.model_validate_json(issued.grant.parameters)
+        return AuthorizationCode(
+            code=authorization_code,
+            scopes=list_scopes(issued.grant),
+            expires_at=issued.expires_at,
+            client_id=issued.grant.client_id,
+            code_challenge=params.code_challenge,
+            redirect_uri=params.redirect_uri,
+            redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
+            resource=params.resource,
+        )
+
+    async def exchange_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
+    ) -> OAuthToken:
+        """Return the first tokens of a grant. Raise TokenError for a code that was used before."""
+        return self._exchange("code", authorization_code.code, client)
+
+    async def load_refresh_token(
+        self, client: OAuthClientInformationFull, refresh_token: str
+    ) -> RefreshToken | None:
+        """Return a refresh token of this client."""
+        issued = self._find("refresh", refresh_token, client)
+        if issued is None:
+            return None
+        return RefreshToken(
+            token=refresh_token,
+            client_id=issued.grant.client_id,
+            scopes=list_scopes(issued.grant),
+            expires_at=int(issued.expires_at),
+        )
+
+    async def exchange_refresh_token(
+        self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
+    ) -> OAuthToken:
+        """Return new tokens. Raise TokenError for one that was used before, or for fewer scopes."""
+        if set(scopes) != set(refresh_token.scopes):
+            raise TokenError("invalid_scope", "the scopes of a grant stay as they were given")
+        return self._exchange("refresh", refresh_token.token, client)
+
+    async def load_access_token(self, token: str) -> AccessToken | None:
+        """Return an access token, for revoking it; calls are checked by `KeyAuth`."""
+        issued = self._grants.find("access", token)
+        if issued is None:
+            return None
+        return AccessToken(
+            token=token, client_id=issued.grant.client_id, scopes=list_scopes(issued.grant)
+        )
+
+    async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
+        """End the grant of a token, and so every token of it."""
+        kind: TokenKind = "refresh" if isinstance(token, RefreshToken) else "access"
+        if issued := self._grants.find(kind, token.token):
+            self._grants.end_grant(issued.grant.grant_id)
+
+    def _find(
+        self, kind: TokenKind, token: str, client: OAuthClientInformationFull
+    ) -> IssuedToken | None:
+        issued = self._grants.find(kind, token)
+        return issued if issued and issued.grant.client_id == client.client_id else None
+
+    def _exchange(
+        self, kind: TokenKind, token: str, client: OAuthClientInformationFull
+    ) -> OAuthToken:
+        issued = self._find(kind, token, client)
+        if issued and self._key_auth.find_user_by_digest(issued.grant.key_digest) is None:
+            self._grants.end_grant(issued.grant.grant_id)
+            raise TokenError("invalid_grant", "the key of this grant was revoked")
+        new_tokens = self._grants.exchange(kind, token) if issued else None
+        if issued is None or new_tokens is None:
+            raise TokenError("invalid_grant", f"this {kind} was used before; its grant has ended")
+        access_token, refresh_token = new_tokens
+        return OAuthToken(
+            access_token=access_token,
+            expires_in=ACCESS_SECONDS,
+            refresh_token=refresh_token,
+            scope=" ".join(list_scopes(issued.grant)),
+        )
+
+
+def list_scopes(grant: Grant) -> list[str]:
+    """Return what a grant allows, as OAuth names it."""
+    return _SCOPES if grant.may_write else [READ_SCOPE]
+
+
+def make_issuer_routes(
+    issuer: KeyBackedIssuer, key_auth: KeyAuth, public_url: str | None
+) -> list[BaseRoute]:
+    """Return the routes by which clients register and get their tokens."""
+    authenticator = ClientAuthenticator(issuer)
+    # A client may name scopes of its own; which of ours it gets, a person decides.
+    registration = ClientRegistrationOptions(enabled=True, default_scopes=_SCOPES)
+    endpoints: dict[str, tuple[Callable[[Request], Awaitable[Response]], list[str]]] = {
+        AUTHORIZE_PATH: (AuthorizationHandler(issuer).handle, ["GET", "POST"]),
+        TOKEN_PATH: (TokenHandler(issuer, authenticator).handle, ["POST"]),
+        REGISTER_PATH: (RegistrationHandler(issuer, registration).handle, ["POST"]),
+        REVOKE_PATH: (_Revocation(issuer, authenticator).handle, ["POST"]),
+    }
+
+    def offer(handle: Callable[[Request], Awaitable[Response]]) -> Any:
+        async def answer(request: Request) -> Response:
+            if not key_auth.is_required or not can_issue_tokens(
+                resolve_address(request, public_url)
+            ):
+                return JSONResponse(
+                    {
+                        "error": "invalid_request",
+                        "error_description": "this address issues no tokens: a server without a "
+                        "key needs none, and with one it must be reached over https",
+                    },
+                    404,
+                )
+            return await handle(request)
+
+        return answer
+
+    async def show_metadata(request: Request) -> Response:
+        address = resolve_address(request, public_url)
+        return JSONResponse(
+            {
+                "issuer": address,
+                "authorization_endpoint": address + AUTHORIZE_PATH,
+                "token_endpoint": address + TOKEN_PATH,
+                "registration_endpoint": address + REGISTER_PATH,
+                "revocation_endpoint": address + REVOKE_PATH,
+                "scopes_supported": _SCOPES,
+                "response_types_supported": ["code"],
+                "grant_types_supported": ["authorization_code", "refresh_token"],
+                "token_endpoint_auth_methods_supported": [
+                    *("none", "client_secret_post", "client_secret_basic")
+                ],
+                "code_challenge_methods_supported": ["S256"],
+                "authorization_response_iss_parameter_supported": True,
+                "service_documentation": address + "/connect",
+            }
+        )
+
+    return [
+        Route(ISSUER_METADATA_PATH, offer(show_metadata), methods=["GET"]),
+        *(
+            Route(path, offer(handle), methods=methods)
+            for path, (handle, methods) in endpoints.items()
+        ),
+    ]
+
+
+class _Revocation:
+    """RFC 7009. Not the SDK's: that one refuses clients which have no secret."""
+
+    def __init__(self, issuer: KeyBackedIssuer, authenticator: ClientAuthenticator) -> None:
+        self._issuer = issuer
+        self._authenticator = authenticator
+
+    async def handle(self, request: Request) -> Response:
+        try:
+            client = await self._authenticator.authenticate_request(request)
+        except AuthenticationError as error:
+            return JSONResponse(
+                {"error": "invalid_client", "error_description": error.message}, 401
+            )
+        token = str((await request.form()).get("token", ""))
+        found = await self._issuer.load_access_token(token)
+        found_token = found or await self._issuer.load_refresh_token(client, token)
+        if found_token and found_token.client_id == client.client_id:
+            await self._issuer.revoke_token(found_token)
+        # A token that is not known is revoked already.
+        return Response(headers={"Cache-Control": "no-store"})
+
+
+def _is_safe_redirect(uri: AnyUrl) -> bool:
+    if len(str(uri)) > _MAX_URI_CHARS or uri.fragment is not None or uri.username or uri.password:
+        return False
+    if uri.scheme == "https":
+        return bool(uri.host)
+    if uri.scheme == "http":
+        return is_loopback((uri.host or "").strip("[]"))
+    return bool(_APP_SCHEME.fullmatch(uri.scheme)) and uri.scheme not in _BROWSER_SCHEMES
+
+
+def _remove_port(host: str) -> str:
+    """Return the host of `host:port`, without the brackets of an IPv6 address."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]

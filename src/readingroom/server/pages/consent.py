@@ -1,0 +1,157 @@
+"""`/authorize/consent`: a person lets an app use the tools with their key, or does not."""
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from mcp.server.auth.provider import AuthorizationParams, construct_redirect_uri
+from mcp.shared.auth import OAuthClientInformationFull
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from readingroom.protocol.pages import Visitor
+from readingroom.server.auth.bearer import WRITE_SCOPE
+from readingroom.server.auth.connectors import CONSENT_PATH
+from readingroom.server.errors import FormExpired, Unauthorized
+from readingroom.server.http.addresses import resolve_address
+from readingroom.server.pages.frame import PAGE_POLICY, PageFrame, render_page
+from readingroom.server.pages.sign_in import receive_fields
+from readingroom.storage.browser_sessions import BrowserSession
+from readingroom.storage.grants import ConsentRequest, GrantStore
+
+_EXPIRED_MESSAGE = "This request was answered or is too old; begin again in the app"
+
+
+class ConsentPages:
+    """The page where a client is named, and the form that answers it."""
+
+    def __init__(
+        self,
+        frame: PageFrame,
+        grants: GrantStore,
+        face_titles: Mapping[str, str],
+        public_url: str | None,
+    ) -> None:
+        self._browsers = frame.browsers
+        self._grants = grants
+        self._face_titles = face_titles
+        self._public_url = public_url
+
+    def make_routes(self) -> list[BaseRoute]:
+        """Return their routes."""
+        return [
+            Route(CONSENT_PATH, self.show_request, methods=["GET"]),
+            Route(CONSENT_PATH, self.answer_request, methods=["POST"]),
+        ]
+
+    async def show_request(self, request: Request) -> Response:
+        """Say who asks, for what, and where the answer goes."""
+        visitor, _ = self._require_session(request)
+        request_id = request.query_params.get("request", "")
+        consent_request = self._find_request(request_id)
+        params = _read_parameters(consent_request)
+        try:
+            face_path = self._find_face(request, params.resource)
+        except _UnknownResource:
+            self._grants.remove_request(request_id)
+            return self._send_back(request, params, error="invalid_target")
+        redirect_uri = str(params.redirect_uri)
+        return render_page(
+            request.scope,
+            "consent.html",
+            "Connect an app",
+            headers={"Content-Security-Policy": _allow_return(redirect_uri)},
+            request_id=request_id,
+            client_name=self._get_client_name(consent_request.client_id),
+            return_host=urlsplit(redirect_uri).netloc or redirect_uri,
+            faces=[
+                title
+                for path, title in self._face_titles.items()
+                if face_path is None or path == face_path
+            ],
+            key_name=visitor.name,
+            may_offer_write=_may_offer_write(visitor, params),
+            form_token=self._browsers.make_form_token(request.scope),
+        )
+
+    async def answer_request(self, request: Request) -> Response:
+        """Send the browser back to the client, with a code or with a refusal."""
+        form = await receive_fields(request)
+        self._browsers.check_form(request.scope, form)
+        visitor, session = self._require_session(request)
+        request_id = form.get("request", "")
+        consent_request = self._find_request(request_id)
+        params = _read_parameters(consent_request)
+        try:
+            face_path = self._find_face(request, params.resource)
+        except _UnknownResource:
+            return self._send_back(request, params, error="invalid_target")
+        if not self._grants.remove_request(request_id):
+            raise FormExpired(_EXPIRED_MESSAGE)
+        if form.get("answer") != "allow":
+            return self._send_back(request, params, error="access_denied")
+        may_write = form.get("changes") == "yes" and _may_offer_write(visitor, params)
+        code = self._grants.add_grant(consent_request, session.key_digest, may_write, face_path)
+        return self._send_back(request, params, code=code)
+
+    def _require_session(self, request: Request) -> tuple[Visitor, BrowserSession]:
+        """Return who has signed in, with their session. Raise Unauthorized."""
+        visitor = self._browsers.identify_visitor(request.scope)
+        session = self._browsers.get_session(request.scope)
+        if visitor is None or session is None:
+            raise Unauthorized("Sign in with a key to answer this request")
+        return visitor, session
+
+    def _find_request(self, request_id: str) -> ConsentRequest:
+        consent_request = self._grants.find_request(request_id)
+        if consent_request is None:
+            raise FormExpired(_EXPIRED_MESSAGE)
+        return consent_request
+
+    def _get_client_name(self, client_id: str) -> str | None:
+        metadata = self._grants.get_client(client_id)
+        if metadata is None:
+            raise FormExpired(_EXPIRED_MESSAGE)
+        return OAuthClientInformationFull.model_validate_json(metadata).client_name
+
+    def _find_face(self, request: Request, resource: str | None) -> str | None:
+        """Return the path of the face that a resource names; None when it names all of them.
+
+        Raise _UnknownResource when it names something that is not ours.
+        """
+        address = resolve_address(request, self._public_url)
+        if resource is None or resource.rstrip("/") == address:
+            return None
+        path = resource.removeprefix(address).rstrip("/").removesuffix("/mcp")
+        if resource.rstrip("/") == f"{address}{path}/mcp" and path in self._face_titles:
+            return path
+        raise _UnknownResource(f"This server has no face at {resource[:200]}")
+
+    def _send_back(self, request: Request, params: AuthorizationParams, **answer: str) -> Response:
+        # The issuer is named, so that a client with several cannot mix their answers up.
+        issuer = resolve_address(request, self._public_url)
+        target = construct_redirect_uri(
+            str(params.redirect_uri), **answer, state=params.state, iss=issuer
+        )
+        return RedirectResponse(target, 302, {"Cache-Control": "no-store"})
+
+
+class _UnknownResource(Exception):
+    """A client asks for tokens of something else than this server."""
+
+
+def _read_parameters(consent_request: ConsentRequest) -> AuthorizationParams:
+    return AuthorizationParams.model_validate_json(consent_request.parameters)
+
+
+def _may_offer_write(visitor: Visitor, params: AuthorizationParams) -> bool:
+    """Whether the client asks to change something, and the key is of somebody who may."""
+    return visitor.role != "reader" and (params.scopes is None or WRITE_SCOPE in params.scopes)
+
+
+def _allow_return(redirect_uri: str) -> str:
+    """Return the policy of a page whose form leads back to a client."""
+    parts = urlsplit(redirect_uri)
+    is_web = parts.scheme in ("http", "https")
+    source = f"{parts.scheme}://{parts.netloc}" if is_web else f"{parts.scheme}:"
+    return PAGE_POLICY.replace("form-action 'self'", f"form-action 'self' {source}")

@@ -1,0 +1,308 @@
+"""Connected apps: clients that registered, and what holders of keys have allowed them.
+
+Codes and tokens are kept as digests. The secret of a client is kept as it is: anybody can register
+a client, so its secret alone opens nothing.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from readingroom.core import clock
+from readingroom.storage.database import ConnectionPool, Database, DatabaseError, connect
+from readingroom.storage.errors import StorageFailed, describe_cause
+
+GRANTS_FILE = "grants.db"
+ACCESS_TOKEN_PREFIX = "rra_"
+"""Tells an access token from a key, which begins with `rr_`."""
+REQUEST_SECONDS = 600
+CODE_SECONDS = 120
+ACCESS_SECONDS = 3600
+REFRESH_SECONDS = 30 * 24 * 3600
+MAX_CLIENTS = 1000
+MAX_REQUESTS = 1000
+
+TokenKind = Literal["code", "access", "refresh"]
+_TOKEN_SECONDS: dict[TokenKind, int] = {
+    "code": CODE_SECONDS,
+    "access": ACCESS_SECONDS,
+    "refresh": REFRESH_SECONDS,
+}
+_TOKEN_PREFIXES: dict[TokenKind, str] = {
+    "code": "rrc_",
+    "access": ACCESS_TOKEN_PREFIX,
+    "refresh": "rrf_",
+}
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS clients (
+    client_id TEXT PRIMARY KEY,
+    metadata TEXT NOT NULL,
+    created_at REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS consent_requests (
+    digest TEXT PRIMARY KEY,
+    client_id TEXT NOT NULL,
+    parameters TEXT NOT NULL,
+    created_at REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS grants (
+    grant_id TEXT PRIMARY KEY,
+    client_id TEXT NOT NULL,
+    key_digest TEXT NOT NULL,
+    may_write INTEGER NOT NULL,
+    face_path TEXT,
+    parameters TEXT NOT NULL,
+    created_at REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS tokens (
+    digest TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    grant_id TEXT NOT NULL REFERENCES grants (grant_id) ON DELETE CASCADE,
+    expires_at REAL NOT NULL,
+    is_spent INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX IF NOT EXISTS tokens_by_grant ON tokens (grant_id);
+"""
+_GRANT_COLUMNS = ", ".join(
+    f"grants.{column}"
+    for column in (
+        *("grant_id", "client_id", "key_digest", "may_write", "face_path", "parameters"),
+        "created_at",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What the holder of a key has allowed a client."""
+
+    grant_id: str
+    client_id: str
+    key_digest: str
+    may_write: bool
+    face_path: str | None
+    """The face whose tools it may call, such as `/policy`; None for all of them."""
+    parameters: str
+    """The request that it answers, as JSON."""
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A code or a token with the grant that it stands for."""
+
+    grant: Grant
+    expires_at: float
+    is_spent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentRequest:
+    """A client's request that nobody has answered yet."""
+
+    client_id: str
+    parameters: str
+
+
+class GrantStore:
+    """The clients and grants of one data directory; the file is created with the first client."""
+
+    def __init__(self, data: Path, now: Callable[[], float] = clock.unix_seconds) -> None:
+        self._path = data / GRANTS_FILE
+        self._now = now
+        self._pool = ConnectionPool(self._connect)
+
+    def add_client(self, client_id: str, metadata: str) -> None:
+        """Keep a client. Beyond MAX_CLIENTS the oldest without a grant makes room."""
+        with self._write() as db:
+            db.execute(
+                "DELETE FROM clients WHERE client_id IN (SELECT client_id FROM clients "
+                "WHERE client_id NOT IN (SELECT client_id FROM grants) "
+                "ORDER BY created_at DESC LIMIT -1 OFFSET ?)",
+                (MAX_CLIENTS - 1,),
+            )
+            db.execute(
+                "INSERT INTO clients (client_id, metadata, created_at) VALUES (?, ?, ?)",
+                (client_id, metadata, self._now()),
+            )
+
+    def get_client(self, client_id: str) -> str | None:
+        """Return the metadata of a client as JSON; None for one that is not known."""
+        if not self._path.exists():
+            return None
+        with self._read() as db:
+            row = db.execute(
+                "SELECT metadata FROM clients WHERE client_id = ?", (client_id,)
+            ).fetchone()
+        return row[0] if row else None
+
+    def add_request(self, client_id: str, parameters: str) -> str:
+        """Keep what a client asks for until somebody answers, and return its id."""
+        request_id = secrets.token_urlsafe(32)
+        with self._write() as db:
+            db.execute(
+                "DELETE FROM consent_requests WHERE created_at < ? OR digest IN ("
+                "SELECT digest FROM consent_requests ORDER BY created_at DESC LIMIT -1 OFFSET ?)",
+                (self._now() - REQUEST_SECONDS, MAX_REQUESTS - 1),
+            )
+            db.execute(
+                "INSERT INTO consent_requests (digest, client_id, parameters, created_at) "
+                "VALUES (?, ?, ?, ?)",
+                (_hash(request_id), client_id, parameters, self._now()),
+            )
+        return request_id
+
+    def find_request(self, request_id: str) -> ConsentRequest | None:
+        """Return a request that waits for an answer; None for one that was answered or is old."""
+        if not self._path.exists():
+            return None
+        with self._read() as db:
+            row = db.execute(
+                "SELECT client_id, parameters FROM consent_requests "
+                "WHERE digest = ? AND created_at >= ?",
+                (_hash(request_id), self._now() - REQUEST_SECONDS),
+            ).fetchone()
+        return ConsentRequest(*row) if row else None
+
+    def remove_request(self, request_id: str) -> bool:
+        """Take a request away; return whether it was still there, so that one answer counts."""
+        with self._write() as db:
+            deleted = db.execute(
+                "DELETE FROM consent_requests WHERE digest = ?", (_hash(request_id),)
+            )
+            return deleted.rowcount == 1
+
+    def add_grant(
+        self,
+        request: ConsentRequest,
+        key_digest: str,
+        may_write: bool,
+        face_path: str | None,
+    ) -> str:
+        """Keep what the holder of a key allows, and return the code that the client is sent."""
+        grant_id, now = secrets.token_hex(16), self._now()
+        with self._write() as db:
+            db.execute(
+                "DELETE FROM grants WHERE grant_id NOT IN "
+                "(SELECT grant_id FROM tokens WHERE expires_at >= ?)",
+                (now,),
+            )
+            db.execute(
+                "INSERT INTO grants (grant_id, client_id, key_digest, may_write, face_path, "
+                "parameters, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    grant_id,
+                    request.client_id,
+                    key_digest,
+                    may_write,
+                    face_path,
+                    request.parameters,
+                    now,
+                ),
+            )
+            return self._issue(db, "code", grant_id)
+
+    def find(self, kind: TokenKind, token: str) -> IssuedToken | None:
+        """Return a code or a token that has not expired; one that is spent says so."""
+        if not self._path.exists():
+            return None
+        with self._read() as db:
+            row = db.execute(
+                f"SELECT {_GRANT_COLUMNS}, expires_at, is_spent FROM tokens "
+                "JOIN grants USING (grant_id) WHERE digest = ? AND kind = ? AND expires_at >= ?",
+                (_hash(token), kind, self._now()),
+            ).fetchone()
+        return IssuedToken(_make_grant(row), row[-2], bool(row[-1])) if row else None
+
+    def exchange(self, kind: TokenKind, token: str) -> tuple[str, str] | None:
+        """Spend a code or a refresh token, and return a new access and a new refresh token.
+
+        Return None for one that was spent before: somebody else has it, so its grant ends.
+        """
+        with self._write() as db:
+            digest = _hash(token)
+            row = db.execute(
+                "SELECT grant_id, is_spent FROM tokens WHERE digest = ? AND kind = ?",
+                (digest, kind),
+            ).fetchone()
+            if row is None:
+                return None
+            grant_id, is_spent = row
+            if is_spent:
+                db.execute("DELETE FROM grants WHERE grant_id = ?", (grant_id,))
+                return None
+            db.execute("UPDATE tokens SET is_spent = 1 WHERE digest = ?", (digest,))
+            # What is spent is kept until it expires, so that it is recognised when it comes again.
+            db.execute(
+                "DELETE FROM tokens WHERE grant_id = ? AND expires_at < ?", (grant_id, self._now())
+            )
+            return self._issue(db, "access", grant_id), self._issue(db, "refresh", grant_id)
+
+    def end_grant(self, grant_id: str) -> None:
+        """End a grant with its tokens; it does not matter whether there was one."""
+        with self._write() as db:
+            db.execute("DELETE FROM grants WHERE grant_id = ?", (grant_id,))
+
+    def list_grants(self) -> list[tuple[Grant, str]]:
+        """Return the grants that can still be used, each with its client's metadata."""
+        if not self._path.exists():
+            return []
+        with self._read() as db:
+            rows = db.execute(
+                f"SELECT {_GRANT_COLUMNS}, metadata "
+                "FROM grants JOIN clients USING (client_id) WHERE grant_id IN "
+                "(SELECT grant_id FROM tokens WHERE expires_at >= ? AND is_spent = 0) "
+                "ORDER BY grants.created_at",
+                (self._now(),),
+            ).fetchall()
+        return [(_make_grant(row), row[-1]) for row in rows]
+
+    def _issue(self, db: Database, kind: TokenKind, grant_id: str) -> str:
+        token = _TOKEN_PREFIXES[kind] + secrets.token_urlsafe(32)
+        db.execute(
+            "INSERT INTO tokens (digest, kind, grant_id, expires_at) VALUES (?, ?, ?, ?)",
+            (_hash(token), kind, grant_id, self._now() + _TOKEN_SECONDS[kind]),
+        )
+        return token
+
+    @contextmanager
+    def _read(self) -> Iterator[Database]:
+        try:
+            with self._pool.connection() as db:
+                yield db
+        except (OSError, DatabaseError) as error:
+            raise self._make_error(error) from error
+
+    @contextmanager
+    def _write(self) -> Iterator[Database]:
+        with self._read() as db, db.transaction():
+            yield db
+
+    def _connect(self) -> Database:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # Before SQLite creates it, readable for everybody.
+        self._path.touch(mode=0o600)
+        db = connect(self._path, any_thread=True, pragmas={"foreign_keys": "ON"})
+        db.executescript(_SCHEMA)
+        return db
+
+    def _make_error(self, error: Exception) -> StorageFailed:
+        return StorageFailed(
+            f"The connected apps in {self._path.name} cannot be used: {describe_cause(error)}"
+        )
+
+
+def _make_grant(row: tuple[Any, ...]) -> Grant:
+    grant_id, client_id, key_digest, may_write, face_path, parameters, created_at = row[:7]
+    return Grant(
+        grant_id, client_id, key_digest, bool(may_write), face_path, parameters, created_at
+    )
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,557 @@
+"""Apps connect by a sign-in: the whole dance with official clients, and attacks on each step."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+
+from readingroom.storage.grants import CODE_SECONDS, MAX_CLIENTS, GrantStore
+from readingroom.storage.keys import KeyRing
+from tests.requirements import requirement
+from tests.support.connectors import (
+    REDIRECT_URI,
+    App,
+    Person,
+    call_tools,
+    make_app,
+    open_web,
+    read_form,
+    read_query,
+    register,
+)
+from tests.support.kit import HANG_SECONDS, Served, serving
+
+pytestmark = requirement("room:connectors")
+
+HTML = {"Accept": "text/html"}
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
+    """A server of two bases with one named key that may write, and its secret."""
+    data = tmp_path_factory.mktemp("connectors") / "data"
+    secret = KeyRing(data).add("ada", False, False)
+    with serving(data=data, env={"READINGROOM_RATE_LIMIT": "60000"}) as served:
+        yield served, secret
+
+
+@pytest.fixture
+def web(room: tuple[Served, str]) -> Iterator[httpx2.Client]:
+    with open_web(room[0].url) as client:
+        yield client
+
+
+@pytest.fixture
+def person(room: tuple[Served, str]) -> Iterator[Person]:
+    served, secret = room
+    with open_web(served.url, **HTML) as client:
+        signed_in = Person(client, served.url)
+        signed_in.sign_in(secret)
+        yield signed_in
+
+
+@pytest.fixture
+def app(web: httpx2.Client) -> App:
+    return make_app(web)
+
+
+def get_tokens(app: App, person: Person, **changed: str) -> dict[str, Any]:
+    response = app.exchange(person.allow(app.make_authorize_url(), **changed)["code"])
+    assert response.status_code == 200, response.text
+    tokens: dict[str, Any] = response.json()
+    return tokens
+
+
+def list_tool_names(response: httpx2.Response) -> set[str]:
+    assert response.status_code == 200, response.text
+    return {tool["name"] for tool in response.json()["result"]["tools"]}
+
+
+# --- the way that honest clients go ---
+
+
+class _Memory:
+    """Where the SDK's client keeps its tokens."""
+
+    tokens: OAuthToken | None = None
+    client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self.client = client_info
+
+
+@pytest.mark.anyio
+async def test_the_python_sdk_connects_by_itself_and_refreshes(
+    room: tuple[Served, str], person: Person
+) -> None:
+    served, _ = room
+    answers: list[dict[str, str]] = []
+
+    async def open_browser(url: str) -> None:
+        answers.append(person.allow(url))
+
+    async def receive_answer() -> AuthorizationCodeResult:
+        answer = answers[-1]
+        return AuthorizationCodeResult(
+            code=answer["code"], state=answer["state"], iss=answer["iss"]
+        )
+
+    memory = _Memory()
+    provider = OAuthClientProvider(
+        f"{served.url}/policy/mcp",
+        OAuthClientMetadata(client_name="SDK", redirect_uris=[REDIRECT_URI]),  # type: ignore[list-item]
+        memory,
+        open_browser,
+        receive_answer,
+    )
+    async with httpx2.AsyncClient(auth=provider, timeout=HANG_SECONDS, trust_env=False) as web:
+        transport = streamable_http_client(f"{served.url}/policy/mcp", http_client=web)
+        async with Client(transport) as client:
+            names = {tool.name for tool in (await client.list_tools()).tools}
+    assert "policy_snapshot" in names
+    assert memory.tokens and memory.tokens.refresh_token
+    first_access = memory.tokens.access_token
+    with open_web(served.url) as web_client:
+        assert memory.client
+        app = App(web_client, memory.client.model_dump(mode="json"))
+        refreshed = app.refresh(
+            memory.tokens.refresh_token, client_secret=str(memory.client.client_secret)
+        ).json()
+        assert refreshed["access_token"] != first_access
+        assert call_tools(web_client, refreshed["access_token"], "/policy/mcp").status_code == 200
+
+
+def test_a_refusal_leads_to_who_issues_tokens(room: tuple[Served, str], web: httpx2.Client) -> None:
+    url = room[0].url
+    refusal = web.post("/policy/mcp", json={})
+    assert refusal.status_code == 401
+    metadata_url = f"{url}/.well-known/oauth-protected-resource/policy/mcp"
+    assert refusal.headers["www-authenticate"] == f'Bearer resource_metadata="{metadata_url}"'
+    resource = web.get(metadata_url).json()
+    assert resource["resource"] == f"{url}/policy/mcp"
+    assert resource["authorization_servers"] == [url]
+    issuer = web.get("/.well-known/oauth-authorization-server").json()
+    assert issuer["issuer"] == url
+    assert issuer["code_challenge_methods_supported"] == ["S256"]
+    # REST takes keys only, so it leads nowhere.
+    assert "resource_metadata" not in web.get("/api/policies").headers["www-authenticate"]
+
+
+def test_an_app_may_read_unless_the_person_lets_it_change_things(
+    web: httpx2.Client, app: App, person: Person
+) -> None:
+    reading = get_tokens(app, person)
+    writing = get_tokens(app, person, changes="yes")
+    assert (reading["scope"], writing["scope"]) == ("read", "read write")
+    names = list_tool_names(call_tools(web, reading["access_token"]))
+    more_names = list_tool_names(call_tools(web, writing["access_token"]))
+    assert "search" in names
+    assert "remove_document" in more_names - names
+
+
+def test_the_page_names_the_app_where_the_answer_goes_and_what_it_may_ask(
+    app: App, person: Person, room: tuple[Served, str]
+) -> None:
+    page = person.open_request(app.make_authorize_url(resource=f"{room[0].url}/policy/mcp"))
+    assert page.status_code == 200
+    for words in ("Test App", "127.0.0.1:1", "ada", "also change"):
+        assert words in page.text
+    policy = page.headers["content-security-policy"]
+    assert "form-action 'self' http://127.0.0.1:1;" in policy
+    assert page.headers["cache-control"] == "no-store"
+
+
+def test_without_a_sign_in_the_request_waits_for_one(room: tuple[Served, str], app: App) -> None:
+    served, secret = room
+    with open_web(served.url, **HTML) as browser:
+        asked = browser.get(app.make_authorize_url())
+        to_sign_in = browser.get(asked.headers["location"])
+        assert to_sign_in.status_code == 303
+        target = read_query(to_sign_in.headers["location"])["next"]
+        Person(browser, served.url).sign_in(secret)
+        assert "Test App" in browser.get(target).text
+
+
+def test_a_person_can_refuse(app: App, person: Person, room: tuple[Served, str]) -> None:
+    response = person.answer(person.open_request(app.make_authorize_url()), "deny")
+    assert read_query(response.headers["location"]) == {
+        "error": "access_denied",
+        "state": "state-1",
+        "iss": room[0].url,
+    }
+
+
+def test_a_key_for_reading_gives_no_more_than_reading(
+    room: tuple[Served, str], web: httpx2.Client, app: App
+) -> None:
+    served, _ = room
+    secret = KeyRing(served.data).add("reader", True, False)
+    with open_web(served.url, **HTML) as browser:
+        reader = Person(browser, served.url)
+        reader.sign_in(secret)
+        page = reader.open_request(app.make_authorize_url())
+        assert "It can only read" in page.text
+        code = read_query(reader.answer(page, changes="yes").headers["location"])["code"]
+    assert app.exchange(code).json()["scope"] == "read"
+
+
+def test_an_operators_token_runs_no_server_and_the_operator_can_end_it(
+    room: tuple[Served, str], web: httpx2.Client, app: App
+) -> None:
+    served, _ = room
+    secret = KeyRing(served.data).add("boss", False, True)
+    with open_web(served.url, **HTML) as browser:
+        operator = Person(browser, served.url)
+        operator.sign_in(secret)
+        token = get_tokens(app, operator, changes="yes")["access_token"]
+        page = browser.get("/operations/keys").text
+        assert "Test App" in page
+        assert call_tools(web, token).status_code == 200
+    headers = {**HTML, "Authorization": f"Bearer {token}"}
+    with open_web(served.url, **headers) as with_token:
+        assert "Test App" not in with_token.get("/operations/keys").text
+    with open_web(served.url, **HTML) as browser:
+        operator = Person(browser, served.url)
+        operator.sign_in(secret)
+        page = browser.get("/operations/keys").text
+        grants = re.findall(r'name="grant" value="([^"]+)"', page)
+        (form_token, *_) = re.findall(r'name="form_token" value="([^"]+)"', page)
+        for grant in grants:
+            fields = {"grant": grant, "form_token": form_token}
+            origin = {"Origin": served.url}
+            browser.post("/operations/keys/disconnect", data=fields, headers=origin)
+    assert call_tools(web, token).status_code == 401
+
+
+# --- attacks: none gets through ---
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "javascript:alert(1)",
+        "data:text/html,hi",
+        "file:///etc/passwd",
+        "blob:https://x/1",
+        "http://evil.example/callback",
+        "http://127.0.0.1.evil.example/",
+        "https://user:word@app.example/",
+        "https://app.example/#fragment",
+        "vbscript:x",
+        "https://app.example/" + "a" * 2000,
+    ],
+)
+def test_a_client_registers_no_address_that_could_harm(web: httpx2.Client, uri: str) -> None:
+    response = register(web, redirect_uris=[uri])
+    assert response.status_code == 400
+    assert response.json()["error"] == "invalid_redirect_uri"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"redirect_uris": []},
+        {"redirect_uris": ["https://a.example/"] * 11},
+        {"client_name": "x" * 101},
+        {"client_name": "Claude\u202egpj"},
+        {"client_name": "two\nlines"},
+        {"grant_types": ["password"]},
+        {"response_types": ["token"]},
+        {"token_endpoint_auth_method": "private_key_jwt"},
+    ],
+)
+def test_odd_registrations_are_refused(web: httpx2.Client, changed: dict[str, Any]) -> None:
+    assert register(web, **changed).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://127.0.0.1:1/callback/more",
+        "http://127.0.0.1:1/callback?x=1",
+        "http://127.0.0.1:1/callback#x",
+        "http://127.0.0.1:1@evil.example/callback",
+        "http://evil.example/callback",
+        "http://127.0.0.1:2/callback",
+        "//evil.example/callback",
+        "/callback",
+    ],
+)
+def test_an_answer_goes_only_to_a_registered_address(
+    web: httpx2.Client, app: App, uri: str
+) -> None:
+    response = web.get(app.make_authorize_url(redirect_uri=uri))
+    assert response.status_code == 400
+    assert "location" not in response.headers
+
+
+def test_an_unknown_client_is_sent_nowhere(web: httpx2.Client, app: App) -> None:
+    response = web.get(app.make_authorize_url(client_id="nobody"))
+    assert response.status_code == 400
+    assert "location" not in response.headers
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"code_challenge": None},
+        {"code_challenge_method": "plain"},
+        {"response_type": "token"},
+        {"scope": "operator"},
+    ],
+)
+def test_a_request_without_proof_of_possession_is_refused(
+    web: httpx2.Client, app: App, changed: dict[str, str | None]
+) -> None:
+    answer = read_query(web.get(app.make_authorize_url(**changed)).headers["location"])
+    assert "error" in answer
+    assert "request" not in answer
+
+
+def test_a_request_for_another_server_is_refused(app: App, person: Person) -> None:
+    url = app.make_authorize_url(resource="https://other.example/mcp")
+    response = person.open_request(url)
+    assert read_query(response.headers["location"])["error"] == "invalid_target"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"code_verifier": "wrong" * 10},
+        {"code_verifier": ""},
+        {"redirect_uri": "http://127.0.0.1:1/other"},
+        {"code": "rrc_guess"},
+        {"grant_type": "password"},
+        {"client_id": "nobody"},
+    ],
+)
+def test_a_stolen_code_is_worth_nothing(app: App, person: Person, changed: dict[str, str]) -> None:
+    code = person.allow(app.make_authorize_url())["code"]
+    response = app.exchange(**{"code": code, **changed})
+    assert response.status_code in (400, 401)
+    assert "access_token" not in response.text
+    # What an attacker tries does not spend it.
+    assert app.exchange(code).status_code == 200
+
+
+def test_a_code_of_one_client_is_not_anothers(web: httpx2.Client, app: App, person: Person) -> None:
+    code = person.allow(app.make_authorize_url())["code"]
+    other = make_app(web)
+    other.verifier = app.verifier
+    assert other.exchange(code).json()["error"] == "invalid_grant"
+
+
+def test_a_confidential_client_must_show_its_secret(web: httpx2.Client, person: Person) -> None:
+    app = make_app(web, token_endpoint_auth_method="client_secret_post")
+    code = person.allow(app.make_authorize_url())["code"]
+    assert app.exchange(code).status_code == 401
+    assert app.exchange(code, client_secret="wrong").status_code == 401
+    secret = app.registration["client_secret"]
+    assert app.exchange(code, client_secret=secret).status_code == 200
+
+
+def test_a_code_that_comes_twice_ends_what_it_gave(
+    web: httpx2.Client, app: App, person: Person
+) -> None:
+    code = person.allow(app.make_authorize_url())["code"]
+    tokens = app.exchange(code).json()
+    assert call_tools(web, tokens["access_token"]).status_code == 200
+    assert app.exchange(code).json()["error"] == "invalid_grant"
+    assert call_tools(web, tokens["access_token"]).status_code == 401
+    assert app.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
+
+
+def test_a_refresh_token_that_comes_twice_ends_its_grant(
+    web: httpx2.Client, app: App, person: Person
+) -> None:
+    tokens = get_tokens(app, person)
+    newer = app.refresh(tokens["refresh_token"]).json()
+    assert app.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
+    assert call_tools(web, newer["access_token"]).status_code == 401
+
+
+def test_a_refresh_token_is_its_clients_and_grows_no_scope(
+    web: httpx2.Client, app: App, person: Person
+) -> None:
+    tokens = get_tokens(app, person)
+    other = make_app(web)
+    assert other.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
+    response = app.refresh(tokens["refresh_token"], scope="read write")
+    assert response.json()["error"] == "invalid_scope"
+    assert app.refresh(tokens["refresh_token"]).status_code == 200
+
+
+def test_a_revoked_token_is_refused_with_its_whole_grant(
+    web: httpx2.Client, app: App, person: Person
+) -> None:
+    tokens = get_tokens(app, person)
+    stranger = make_app(web)
+    assert stranger.revoke(tokens["access_token"]).status_code == 200
+    assert call_tools(web, tokens["access_token"]).status_code == 200
+    assert app.revoke(tokens["refresh_token"]).status_code == 200
+    assert call_tools(web, tokens["access_token"]).status_code == 401
+    assert app.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
+
+
+def test_tokens_end_with_their_key(room: tuple[Served, str], web: httpx2.Client, app: App) -> None:
+    served, _ = room
+    ring = KeyRing(served.data)
+    secret = ring.add("leaver", False, False)
+    with open_web(served.url, **HTML) as browser:
+        leaver = Person(browser, served.url)
+        leaver.sign_in(secret)
+        tokens = get_tokens(app, leaver)
+        code = leaver.allow(app.make_authorize_url())["code"]
+    assert call_tools(web, tokens["access_token"]).status_code == 200
+    ring.revoke("leaver")
+    assert call_tools(web, tokens["access_token"]).status_code == 401
+    assert app.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
+    assert app.exchange(code).json()["error"] == "invalid_grant"
+    # The same name with another secret is somebody else.
+    ring.add("leaver", False, False)
+    assert call_tools(web, tokens["access_token"]).status_code == 401
+
+
+def test_a_token_opens_the_face_it_was_asked_for_and_nothing_else(
+    room: tuple[Served, str], web: httpx2.Client, app: App, person: Person
+) -> None:
+    url = app.make_authorize_url(resource=f"{room[0].url}/policy/mcp")
+    token = app.exchange(person.allow(url)["code"]).json()["access_token"]
+    assert call_tools(web, token, "/policy/mcp").status_code == 200
+    headers = {"Authorization": f"Bearer {token}"}
+    assert call_tools(web, token, "/mcp").status_code == 401
+    assert call_tools(web, token, "/documents/mcp").status_code == 401
+    for path in ("/api/policies", "/metrics", "/policies", "/openapi.json"):
+        assert web.get(path, headers=headers).status_code == 401, path
+
+
+def test_neither_a_refresh_token_nor_a_code_is_an_access_token(
+    web: httpx2.Client, app: App, person: Person
+) -> None:
+    answer = person.allow(app.make_authorize_url())
+    tokens = app.exchange(answer["code"]).json()
+    for token in (tokens["refresh_token"], answer["code"], "rra_guess", "rra_"):
+        assert call_tools(web, token).status_code == 401
+
+
+def test_another_site_cannot_answer_for_a_person(
+    app: App, person: Person, room: tuple[Served, str]
+) -> None:
+    page = person.open_request(app.make_authorize_url())
+    fields = {**read_form(page.text), "answer": "allow"}
+    for headers in (
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {},
+    ):
+        response = person.web.post("/authorize/consent", data=fields, headers=headers)
+        assert response.status_code == 403, headers
+    for token in ("", "a.b", fields["form_token"][:-1]):
+        response = person.answer(page, form_token=token)
+        assert response.status_code == 403
+    assert person.answer(page).status_code == 302
+
+
+def test_one_persons_form_is_not_anothers(
+    app: App, person: Person, room: tuple[Served, str]
+) -> None:
+    served, secret = room
+    page = person.open_request(app.make_authorize_url())
+    with open_web(served.url, **HTML) as browser:
+        other = Person(browser, served.url)
+        other.sign_in(secret)
+        assert other.answer(page).status_code == 403
+
+
+def test_a_request_is_answered_once(app: App, person: Person) -> None:
+    page = person.open_request(app.make_authorize_url())
+    assert person.answer(page).status_code == 302
+    assert person.answer(page).status_code == 403
+
+
+def test_an_app_cannot_consent_with_a_key_or_a_token(
+    room: tuple[Served, str], web: httpx2.Client, app: App, person: Person
+) -> None:
+    _, secret = room
+    location = web.get(app.make_authorize_url()).headers["location"]
+    token = get_tokens(app, person)["access_token"]
+    for credential in (secret, token):
+        headers = {**HTML, "Authorization": f"Bearer {credential}"}
+        response = web.get(location, headers=headers)
+        assert response.headers.get("location", "").startswith("/sign-in?"), response.status_code
+
+
+def test_the_page_cannot_be_framed_and_shows_names_as_text(
+    web: httpx2.Client, person: Person
+) -> None:
+    app = make_app(web, client_name='<img src=x onerror="alert(1)">')
+    page = person.open_request(app.make_authorize_url())
+    assert "<img" not in page.text
+    assert "&lt;img" in page.text
+    assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+
+
+def test_registering_without_end_fills_no_disk(tmp_path: Path) -> None:
+    moments = iter(range(10**6))
+    store = GrantStore(tmp_path, now=lambda: float(next(moments)))
+    for number in range(MAX_CLIENTS + 50):
+        store.add_client(f"client-{number}", "{}")
+    assert store.get_client("client-0") is None
+    assert store.get_client(f"client-{MAX_CLIENTS + 49}") == "{}"
+
+
+def test_a_client_with_a_grant_is_kept_and_codes_end(tmp_path: Path) -> None:
+    now = [0.0]
+    store = GrantStore(tmp_path, now=lambda: now[0])
+    store.add_client("kept", "{}")
+    request_id = store.add_request("kept", "{}")
+    request = store.find_request(request_id)
+    assert request
+    code = store.add_grant(request, "00", False, None)
+    for number in range(MAX_CLIENTS + 50):
+        now[0] += 0.01
+        store.add_client(f"client-{number}", "{}")
+    assert store.get_client("kept") == "{}"
+    assert store.find("code", code)
+    now[0] += CODE_SECONDS + 1
+    assert store.find("code", code) is None
+    assert (tmp_path / "grants.db").stat().st_mode & 0o077 == 0
+
+
+def test_an_open_server_and_a_plain_address_issue_nothing(tmp_path: Path) -> None:
+    with serving("text", data=tmp_path / "open", env={"READINGROOM_RATE_LIMIT": "0"}) as served:
+        response = served.get("/.well-known/oauth-authorization-server")
+        assert response.status_code == 404
+        assert (
+            served.get("/.well-known/oauth-protected-resource").json()["authorization_servers"]
+            == []
+        )
+    env = {"MCP_API_KEY": "sesame-sesame-sesame", "READINGROOM_PUBLIC_URL": "http://room.example"}
+    with serving("text", data=tmp_path / "plain", env=env) as served:
+        assert served.get("/.well-known/oauth-authorization-server").status_code == 404
+        refusal = served.get("/mcp", Accept="text/event-stream")
+        assert "resource_metadata" not in refusal.headers["www-authenticate"]
+
+
+def test_connectors_can_be_switched_off(tmp_path: Path) -> None:
+    env = {"MCP_API_KEY": "sesame-sesame-sesame", "READINGROOM_CONNECTORS": "false"}
+    with serving("text", data=tmp_path / "data", env=env) as served:
+        for path in ("/.well-known/oauth-authorization-server", "/authorize", "/token"):
+            assert served.get(path).status_code == 401
