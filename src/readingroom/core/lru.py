@@ -39,6 +39,11 @@ class LRUCache(Generic[Key, Value]):
                 self._entries.move_to_end(key)
             return value
 
+    def list_values(self) -> list[Value]:
+        """Return every value, the most recently used first; none is marked as used by that."""
+        with self._lock:
+            return list(reversed(self._entries.values()))
+
     def put(self, key: Key, value: Value) -> None:
         """Add or replace a value, and discard others until the size is within its bound."""
         with self._lock:

@@ -143,6 +143,24 @@ class Unasked:
     href: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SourceFreshness:
+    """How far something that is loaded from elsewhere reaches, or how old a copy of it is."""
+
+    title: str
+    href: str | None
+    detail: str
+    """What is there."""
+    complete_up_to: str | None = None
+    """The day up to which nothing is missing, where that is known."""
+    newest_at: str | None = None
+    """The day of the newest thing that is there, which says nothing about others."""
+
+
+async def _load_from_nowhere() -> Sequence[SourceFreshness]:
+    return ()
+
+
 async def _add_nothing(request: PageRequest, record: DeskRecord) -> ReadingAid:
     return ReadingAid()
 
@@ -164,3 +182,5 @@ class BasePages:
         _leave_nothing_out
     )
     """What a search over all bases leaves out of this one."""
+    list_freshness: Callable[[], Awaitable[Sequence[SourceFreshness]]] = _load_from_nowhere
+    """How fresh each of its sources is, for whoever runs the server."""

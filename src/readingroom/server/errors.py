@@ -17,6 +17,13 @@ class IssuerUnreachable(KnowledgeError):
     http_status = 503
 
 
+class DoctorFailed(KnowledgeError):
+    """A check of the data ended without a result; `readingroom doctor` in a shell may say why."""
+
+    code = "doctor_failed"
+    http_status = 500
+
+
 class ReadOnlyKey(KnowledgeError):
     """The key may only read; one added without --read-only may also write."""
 

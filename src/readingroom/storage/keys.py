@@ -22,6 +22,7 @@ from readingroom.storage.errors import (
     StorageFailed,
     describe_cause,
 )
+from readingroom.storage.key_uses import KeyUses
 
 KEYS_FILE = "keys.db"
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
@@ -68,6 +69,8 @@ class Key:
     """Whether its holder can neither see nor call tools that write."""
     operator: bool = False
     """Whether its holder may run the server in the console: keys, jobs, errors."""
+    last_used_on: str | None = None
+    """The last day on which it was used; None if it never was, or not since that is noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ class KeyRing:
         self.path = data / KEYS_FILE
         # As a string: every request calls os.stat, which is slower with a Path.
         self._path_string = str(self.path)
+        self._uses = KeyUses(data)
         self._reader: Database | None = None
         self._header_descriptor = -1  # a descriptor on the same file
         # Device and inode of the open file: a restore may replace the file at any time.
@@ -140,12 +144,20 @@ class KeyRing:
     def list_keys(self) -> list[Key]:
         """Return every key, sorted by name."""
         rows = self._query(
-            f"SELECT name, created_at, subject, read_only, {_IS_OPERATOR} FROM api_keys "
+            f"SELECT name, hash, created_at, subject, read_only, {_IS_OPERATOR} FROM api_keys "
             "ORDER BY name"
         )
+        last_days = self._uses.list_days()
         return [
-            Key(key_name, created_at, subject, bool(is_read_only), bool(is_operator))
-            for key_name, created_at, subject, is_read_only, is_operator in rows
+            Key(
+                key_name,
+                created_at,
+                subject,
+                bool(is_read_only),
+                bool(is_operator),
+                last_days.get(digest.hex()),
+            )
+            for key_name, digest, created_at, subject, is_read_only, is_operator in rows
         ]
 
     def restore(self, copied_file: Path) -> list[Key]:
@@ -209,7 +221,9 @@ class KeyRing:
             key_name, digest, read_only, operator = rows[0]
             holder = Holder(key_name, digest.hex(), bool(read_only), bool(operator))
             self._cached_holders[value] = holder
-        return self._cached_holders[value]
+        holder = self._cached_holders[value]
+        self._uses.note(holder.digest)
+        return holder
 
     def has_keys(self) -> bool:
         """Return whether there is a key with a secret that can be sent."""

@@ -39,6 +39,16 @@ def format_day(day: dt.date | str | None) -> str:
     return f"{day.day} {day:%B %Y}" if day else ""
 
 
+def format_seconds(seconds: float) -> str:
+    """Return a length of time in the unit that suits it: `40 s`, `12 min`, `5 h`, `3 days`."""
+    minutes = seconds / 60
+    if minutes < 2:
+        return f"{seconds:.0f} s"
+    if minutes < 120:
+        return f"{minutes:.0f} min"
+    return f"{minutes / 60:.0f} h" if minutes < 48 * 60 else f"{minutes / 1440:.0f} days"
+
+
 def format_number(number: float) -> str:
     """Return a number with commas between its thousands."""
     return f"{number:,}"

@@ -1,34 +1,156 @@
-"""The guidance base's page: a search, and what the Commission changed since a day."""
+"""The guidance base's pages: a search, what the Commission changed, and what is kept here."""
 
 import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
+
 from readingroom.bases.guidance.models import Changes, RecentChanges, SearchGuidance, SearchResults
 from readingroom.bases.guidance.service import GuidanceService
+from readingroom.bases.guidance.store import KeptCopy
 from readingroom.bases.guidance.tools import make_call_context
 from readingroom.core import clock
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import validate_model
-from readingroom.protocol.pages import BasePage, BasePages, PageRequest, RenderedPage, ToolExample
+from readingroom.protocol.pages import (
+    BasePage,
+    BasePages,
+    PageRequest,
+    RenderedPage,
+    SourceFreshness,
+    ToolExample,
+)
+from readingroom.protocol.search import make_read_path
 from readingroom.storage.jobs.store import JobStore
-from readingroom.web.templates import render_template
+from readingroom.web.templates import format_seconds, render_template
 
 _render = partial(render_template, folder=Path(__file__).parent / "templates")
 _LOOK_BACK = dt.timedelta(days=365)
 _RESULTS_PER_PAGE = 20
+_MAX_SHOWN_COPIES = 100
 
 
 def make_pages(service: GuidanceService, jobs: JobStore) -> BasePages:
-    """Return the page of the guidance base."""
-    page = BasePage(
-        "/guidance",
-        partial(_show_guidance, service),
-        menu_label="Guidance",
-        summary="Charity Commission guidance: what is current, withdrawn, or has changed.",
+    """Return the pages of the guidance base."""
+    pages = [
+        BasePage(
+            "/guidance",
+            partial(_show_guidance, service),
+            menu_label="Guidance",
+            summary="Charity Commission guidance: what is current, withdrawn, or has changed.",
+        ),
+        BasePage("/guidance/copies", partial(_show_copies, service)),
+    ]
+    return BasePages(pages, list_freshness=partial(_list_freshness, service))
+
+
+async def _show_copies(service: GuidanceService, request: PageRequest) -> RenderedPage:
+    """Return the pages that are kept here, each with its age against how long it is fresh."""
+    now = clock.unix_seconds()
+    copies = [_ShownCopy.make(copy, now) for copy in service.list_copies()[:_MAX_SHOWN_COPIES]]
+    library = await anyio.to_thread.run_sync(_read_library, service, now)
+    body = _render("copies.html", copies=copies, library=library)
+    return RenderedPage(
+        "Guidance that is kept here", body, data={"cached": copies, "offline": library}
     )
-    return BasePages([page])
+
+
+async def _list_freshness(service: GuidanceService) -> list[SourceFreshness]:
+    now = clock.unix_seconds()
+    copies = [_ShownCopy.make(copy, now) for copy in service.list_copies()]
+    stale_count = sum(not copy.is_fresh for copy in copies)
+    detail = "none was read since the start"
+    if copies:
+        oldest = max(copies, key=lambda copy: copy.age_seconds)
+        detail = f"{len(copies)} pages, {stale_count} to be asked for again; oldest {oldest.age}"
+    found = [SourceFreshness("Guidance, read live", "/guidance/copies", detail)]
+    library = await anyio.to_thread.run_sync(_read_library, service, now)
+    if library:
+        title, detail = "Guidance, offline copy", f"{library.page_count:,} pages"
+        found.append(SourceFreshness(title, "/guidance/copies", detail, library.synced_at or None))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _ShownCopy:
+    """A kept page as a line of a table."""
+
+    path: str
+    title: str
+    href: str
+    updated_at: str
+    is_withdrawn: bool
+    age_seconds: float
+    ttl_seconds: float
+
+    @classmethod
+    def make(cls, copy: KeptCopy, now: float) -> "_ShownCopy":
+        return cls(
+            copy.path,
+            copy.title,
+            make_read_path(f"guidance:{copy.path}"),
+            copy.public_updated_at or "",
+            copy.is_withdrawn,
+            max(0.0, now - copy.fetched_at),
+            copy.ttl,
+        )
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it is shown without asking GOV.UK again."""
+        return self.age_seconds <= self.ttl_seconds
+
+    @property
+    def age(self) -> str:
+        return format_seconds(self.age_seconds)
+
+    @property
+    def lifetime(self) -> str:
+        """How long it counts as fresh."""
+        return format_seconds(self.ttl_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _ShownLibrary:
+    """The offline copy as a page shows it."""
+
+    page_count: int
+    withdrawn_count: int
+    pending_count: int
+    synced_at: str
+    """A day; empty before the first sync has ended."""
+    pages: Sequence[tuple[str, str, bool, str]]
+    """The path, its page here, whether it is withdrawn, and how long ago it was checked."""
+
+
+def _read_library(service: GuidanceService, now: float) -> _ShownLibrary | None:
+    """Return the offline copy, of which the first pages are listed; None where there is none."""
+    if service.offline is None or not service.offline.library.exists:
+        return None
+    status = service.offline.library.status()
+    pages = islice(service.offline.library.iterate_pages(), _MAX_SHOWN_COPIES)
+    return _ShownLibrary(
+        status.pages,
+        status.withdrawn,
+        status.pending,
+        dt.datetime.fromtimestamp(status.synced_at, dt.UTC).date().isoformat()
+        if status.synced_at
+        else "",
+        [
+            (
+                page.path,
+                make_read_path(f"guidance:{page.path}"),
+                page.is_withdrawn,
+                format_seconds(now - page.checked_at),
+            )
+            for page in pages
+        ],
+    )
 
 
 async def _show_guidance(service: GuidanceService, request: PageRequest) -> RenderedPage:

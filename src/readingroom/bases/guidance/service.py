@@ -61,7 +61,7 @@ from readingroom.bases.guidance.search import (
     parse_hits,
     translate_filters,
 )
-from readingroom.bases.guidance.store import GovukStore, check_rate
+from readingroom.bases.guidance.store import GovukStore, KeptCopy, check_rate
 from readingroom.core import clock
 from readingroom.core.errors import InvalidArguments
 from readingroom.net.cache import CachedReply
@@ -275,6 +275,10 @@ class GuidanceService:
             since=question.since,
             changes=hits,
         )
+
+    def list_copies(self) -> list[KeptCopy]:
+        """Return the pages that were read by this process, the most recently read first."""
+        return self._store.list_copies()
 
     async def list_error_kinds(self, context: CallContext) -> ErrorTaxonomy:
         await check_rate(self._limiter, context)

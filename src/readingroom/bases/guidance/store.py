@@ -31,6 +31,21 @@ _PARSED_PAGES_BYTES = 64_000_000  # stored parsed, so that a popular page is par
 _PARSED_JSON_FACTOR = 5  # an item takes up to this many times more memory than its JSON
 
 
+_MAX_KEPT_COPIES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCopy:
+    """A page that was read here, and how long the cache's copy of it counts as fresh."""
+
+    path: str
+    title: str
+    public_updated_at: str | None
+    is_withdrawn: bool
+    fetched_at: float
+    ttl: float
+
+
 @dataclass(frozen=True, slots=True)
 class CacheLifetimes:
     """Seconds for which answers are fresh."""
@@ -61,12 +76,15 @@ class GovukStore:
         self._pages: LRUCache[tuple[str, bytes], GovukPage] = LRUCache(
             _PARSED_PAGES_BYTES, _weigh_page
         )
+        self._kept_copies: LRUCache[str, KeptCopy] = LRUCache(_MAX_KEPT_COPIES)
 
     async def read_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path; raise `NotFoundOrRedirected` or `InvalidPath`."""
         request = Request("content", _make_content_path(path))
         cached_reply = await self._read(request, self._lifetimes.content, context)
-        return await self._parse_page(path, cached_reply), cached_reply
+        page = await self._parse_page(path, cached_reply)
+        self._note_copy(path, page, cached_reply)
+        return page, cached_reply
 
     async def refresh_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path, fetched anew from GOV.UK."""
@@ -81,7 +99,27 @@ class GovukStore:
             self._cache_key(request), self._lifetimes.content, fetch
         )
         self._record(request, cached_reply, context, started)
-        return await self._parse_page(path, cached_reply), cached_reply
+        page = await self._parse_page(path, cached_reply)
+        self._note_copy(path, page, cached_reply)
+        return page, cached_reply
+
+    def list_copies(self) -> list[KeptCopy]:
+        """Return the pages that were read by this process, the most recently read first."""
+        return self._kept_copies.list_values()
+
+    def _note_copy(self, path: str, page: GovukPage, cached_reply: CachedReply) -> None:
+        entry = cached_reply.entry
+        self._kept_copies.put(
+            path,
+            KeptCopy(
+                path,
+                page.title or path,
+                page.public_updated_at,
+                page.withdrawn_notice is not None,
+                entry.fetched_at,
+                entry.ttl,
+            ),
+        )
 
     async def peek_page(self, path: str) -> CacheEntry | None:
         """Return the cache's entry of a page, fresh or not; nothing is fetched."""

@@ -70,6 +70,15 @@ def download_weights(
     return find_weights(models, models / MODEL)
 
 
+def has_weights(models: Path, directory: Path | None = None) -> bool:
+    """Return whether there are weights to use; they are looked for, but not read."""
+    folders = (directory,) if directory is not None else (_find_package(), models / MODEL)
+    return any(
+        folder is not None and all((folder / file_name).is_file() for file_name in PINNED)
+        for folder in folders
+    )
+
+
 def _check_folder(folder: Path, message: str) -> Weights:
     for file_name in PINNED:
         if not (folder / file_name).is_file():

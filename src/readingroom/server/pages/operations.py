@@ -1,22 +1,31 @@
 """`/operations`: what runs, what failed, who calls, how long it takes; for operators."""
 
 import datetime as dt
+import platform
 import shutil
+import sqlite3
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
 
+from readingroom import __version__
 from readingroom.core import clock
 from readingroom.core.errors import KnowledgeError
-from readingroom.protocol.pages import BasePage, PageRequest, RenderedPage
+from readingroom.engine.embedding.weights import MODEL, has_weights
+from readingroom.protocol.pages import BasePage, BasePages, PageRequest, RenderedPage
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.observe.history import CallHistory, CallSummary
+from readingroom.server.pages.doctor import DoctorPages
 from readingroom.server.settings import ServerSettings
 from readingroom.storage.jobs.store import JobStore
+from readingroom.storage.keys import KeyRing
 from readingroom.web.charts import Chart, draw_sparkline
-from readingroom.web.templates import render_template
+from readingroom.web.templates import format_seconds, render_template
 
 _GIGABYTE = 10**9
 
@@ -30,11 +39,17 @@ class OperationsPages:
         settings: ServerSettings,
         jobs: JobStore,
         history: CallHistory,
+        base_pages: Sequence[BasePages],
+        key_ring: KeyRing,
+        doctor: DoctorPages,
     ) -> None:
         self._bases = bases
         self._settings = settings
         self._jobs = jobs
         self._history = history
+        self._base_pages = base_pages
+        self._key_ring = key_ring
+        self._doctor = doctor
 
     def make_pages(self) -> list[BasePage]:
         """Return them."""
@@ -54,22 +69,37 @@ class OperationsPages:
         jobs = await anyio.to_thread.run_sync(self._jobs.list_newest, 20)
         errors = self._history.list_errors()[:20]
         states = [await _check_base(base) for base in self._bases]
-        disk = await anyio.to_thread.run_sync(shutil.disk_usage, self._settings.data)
+        machine = await anyio.to_thread.run_sync(_inspect_machine, self._settings)
+        checkup = await self._doctor.find_newest()
+        fresh = [source for pages in self._base_pages for source in await pages.list_freshness()]
         body = render_template(
             "operations.html",
             calls=[_ShownCalls(summary, _draw_calls(summary)) for summary in calls[:40]],
             jobs=jobs,
             errors=[(_format_time(error.at), error) for error in errors],
             states=states,
-            free_gigabytes=disk.free / _GIGABYTE,
-            uptime=_format_duration(clock.unix_seconds() - self._history.started_at),
+            machine=machine,
+            gigabyte=_GIGABYTE,
+            uptime=format_seconds(clock.unix_seconds() - self._history.started_at),
+            checkup=checkup,
+            checked_ago=format_seconds(clock.unix_seconds() - checkup.job.created_at)
+            if checkup
+            else "",
+            freshness=fresh,
+            keys=self._key_ring.list_keys(),
+            versions=_list_versions(),
+            request=request,
         )
         data: dict[str, Any] = {
             "calls": calls,
             "errors": errors,
             "jobs": [job.hide_question() for job in jobs],
             "bases": {state.name: state.problem or "ready" for state in states},
-            "free_bytes": disk.free,
+            "free_bytes": machine.free_bytes,
+            "used_bytes": machine.used_bytes,
+            "model": machine.model_problem or "ready",
+            "freshness": fresh,
+            "versions": _list_versions(),
         }
         return RenderedPage("Operations", body, data=data)
 
@@ -108,8 +138,37 @@ def _format_time(seconds: float) -> str:
     return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%H:%M:%S")
 
 
-def _format_duration(seconds: float) -> str:
-    minutes = int(seconds // 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} days"
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """What the server stands on."""
+
+    free_bytes: int
+    used_bytes: int
+    model_problem: str
+    """Why searches go by words only; empty while the model is there."""
+
+
+def _inspect_machine(settings: ServerSettings) -> _Machine:
+    used_bytes = sum(_measure_file(path) for path in settings.data.rglob("*"))
+    has_model = has_weights(settings.models, settings.embedding_model_dir)
+    problem = "" if has_model else "not here: searches go by words (`readingroom model install`)"
+    return _Machine(shutil.disk_usage(settings.data).free, used_bytes, problem)
+
+
+def _measure_file(path: Path) -> int:
+    """Return the bytes of a plain file; 0 for anything else, also for what was just deleted."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+def _list_versions() -> dict[str, str]:
+    return {
+        "Reading Room": __version__,
+        "Python": platform.python_version(),
+        "SQLite": sqlite3.sqlite_version,
+        "MCP SDK": metadata.version("mcp"),
+        "Embedding model": MODEL,
+    }

@@ -14,6 +14,7 @@ from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.browsers import Browsers
 from readingroom.server.observe.history import CallHistory
 from readingroom.server.pages.dispatch import make_page_routes
+from readingroom.server.pages.doctor import DoctorPages
 from readingroom.server.pages.frame import MenuEntry, PageFrame
 from readingroom.server.pages.jobs import make_job_pages
 from readingroom.server.pages.keys import KeyPages
@@ -47,12 +48,16 @@ def build_site(
     """Return the pages of all bases, those to sign in, and the runner of the jobs they begin."""
     jobs = JobStore(settings.data)
     base_pages = [base.pages(jobs) for base in bases]
-    operations = OperationsPages(bases, settings, jobs, history)
+    doctor = DoctorPages(settings, jobs)
+    operations = OperationsPages(
+        bases, settings, jobs, history, base_pages, key_auth.key_ring, doctor
+    )
     pages = [page for part in base_pages for page in part.pages]
-    pages += [*make_job_pages(jobs), *operations.make_pages()]
+    pages += [*make_job_pages(jobs), *operations.make_pages(), *doctor.make_pages()]
     menu = _make_menu(pages)
     frame = PageFrame(browsers, menu, settings.sample)
     handlers = {kind: handler for part in base_pages for kind, handler in part.job_handlers.items()}
+    handlers |= doctor.make_job_handlers()
     routes: list[BaseRoute] = [
         Route(f"{ASSET_PREFIX}{{digest}}/{{file_name}}", _show_asset),
         *SignInPages(frame).make_routes(),

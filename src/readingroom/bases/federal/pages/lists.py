@@ -12,7 +12,7 @@ from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, 
 from readingroom.bases.federal.query.aggregates import Aggregation
 from readingroom.bases.federal.schema.sources import Column, Source, find_source
 from readingroom.bases.federal.service import FederalService
-from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
+from readingroom.protocol.pages import PageRequest, RenderedPage, SourceFreshness, ToolExample
 from readingroom.web.charts import Bar, Bin, Chart, draw_bars, draw_histogram
 from readingroom.web.templates import format_words, render_template
 
@@ -45,6 +45,20 @@ class ListPages:
         )
         body = render("sources.html", chart=chart if ordered else None, sources=ordered)
         return RenderedPage("Federal records", body, data=ordered)
+
+    async def list_freshness(self) -> list[SourceFreshness]:
+        """Return up to which day each source is loaded, or the day of its newest record."""
+        return [
+            SourceFreshness(
+                format_words(item.source),
+                f"/records/{item.source}",
+                f"{item.records:,} record{'s' if item.records != 1 else ''}",
+                item.loaded_up_to,
+                item.newest_record_at,
+            )
+            for item in await self._service.list_progress()
+            if item.is_loaded
+        ]
 
     async def show_source(self, request: PageRequest) -> RenderedPage:
         """Return the records of a source that pass the filters, and how many there were when."""

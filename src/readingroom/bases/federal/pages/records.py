@@ -71,6 +71,7 @@ def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
             BasePage("/records/{source}/series", SeriesPages(service).show_series),
         ],
         aid_reading=records.aid_reading,
+        list_freshness=lists.list_freshness,
     )
 
 

@@ -1,0 +1,105 @@
+"""`/operations/doctor`: the checks of `readingroom doctor`, begun from a page."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from readingroom.protocol.pages import BasePage, PageRequest, SeeOther
+from readingroom.server.errors import DoctorFailed
+from readingroom.server.settings import ServerSettings
+from readingroom.storage.jobs.runner import JobHandler, ReportPercent
+from readingroom.storage.jobs.store import BackgroundJob, JobStore
+
+DOCTOR_JOB = "server.doctor"
+_MAX_SECONDS = 600
+_HEADERS = ["What", "Problem", "What to do"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """What the last check found."""
+
+    job: BackgroundJob
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing keeps anything from working; notes do not count."""
+        return self.job.state == "done" and not self.job.outcome.get("complaint_count")
+
+
+class DoctorPages:
+    """The form that begins the checks, and the job that runs them."""
+
+    def __init__(self, settings: ServerSettings, jobs: JobStore) -> None:
+        self._settings = settings
+        self._jobs = jobs
+
+    def make_pages(self) -> list[BasePage]:
+        """Return the page that begins a check."""
+        return [BasePage("/operations/doctor", self.begin, method="POST", role="operator")]
+
+    def make_job_handlers(self) -> dict[str, JobHandler]:
+        """Return the handler of the checks, by the kind of job."""
+        return {DOCTOR_JOB: self.run_checks}
+
+    async def begin(self, request: PageRequest) -> SeeOther:
+        """Begin the checks, or lead to those that are running."""
+        newest = await self.find_newest()
+        if newest is None or newest.job.has_ended:
+            add_job = partial(self._jobs.add, DOCTOR_JOB, "Check of the data and the machine", {})
+            job = await anyio.to_thread.run_sync(partial(add_job, caller=request.visitor.name))
+        else:
+            job = newest.job
+        return SeeOther(f"/jobs/{job.id}")
+
+    async def find_newest(self) -> Checkup | None:
+        """Return the newest check, also one that runs; None before the first."""
+        newest = await anyio.to_thread.run_sync(self._jobs.list_newest, 1, DOCTOR_JOB)
+        return Checkup(newest[0]) if newest else None
+
+    async def run_checks(
+        self, question: Mapping[str, Any], report: ReportPercent
+    ) -> Mapping[str, Any]:
+        """Run the command in a process of its own and return its findings as a table."""
+        await report(10, "checking")
+        # The command itself: it asks this server about the bases that it owns.
+        command = [sys.executable, "-m", "readingroom", "doctor", "--json"]
+        command += ["--data", str(self._settings.data)]
+        findings = _read_findings(await _run_command(command))
+        complaints, notes = findings["complaints"], findings["notes"]
+        return {
+            "link": "/operations",
+            "link_label": "Operations",
+            "headers": _HEADERS,
+            "rows": [_make_row(finding, "") for finding in complaints]
+            + [_make_row(finding, "note: ") for finding in notes]
+            or [["everything", "none was found", ""]],
+            "complaint_count": len(complaints),
+            "checked": findings["checked"],
+        }
+
+
+async def _run_command(command: list[str]) -> bytes:
+    with anyio.move_on_after(_MAX_SECONDS):
+        process = await anyio.run_process(command, check=False, stdin=subprocess.DEVNULL)
+        return process.stdout
+    raise DoctorFailed(f"The check did not end within {_MAX_SECONDS} seconds")
+
+
+def _read_findings(output: bytes) -> dict[str, Any]:
+    try:
+        findings: dict[str, Any] = json.loads(output)
+    except ValueError as error:
+        raise DoctorFailed("The check ended without a result; run `readingroom doctor`") from error
+    return findings
+
+
+def _make_row(finding: Mapping[str, Any], prefix: str) -> list[str]:
+    return [finding["subject"], prefix + finding["problem"], finding["fix"]]
