@@ -139,6 +139,7 @@ class DeskPages:
             body,
             data=record,
             tool_example=ToolExample("fetch", {"id": record.id}),
+            print_note=_describe_validity(record.record),
         )
 
     async def show_beside(self, request: PageRequest) -> RenderedPage:

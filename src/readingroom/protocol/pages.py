@@ -35,6 +35,17 @@ class SentFile:
 
 
 @dataclass(frozen=True, slots=True)
+class FormRefusal:
+    """Why a form was not accepted, to be shown where it can be mended."""
+
+    code: str
+    """The code of the error."""
+    message: str
+    fields: frozenset[str] = frozenset()
+    """The fields that it is about, where the error names them."""
+
+
+@dataclass(frozen=True, slots=True)
 class PageRequest:
     """What a page is asked."""
 
@@ -48,6 +59,8 @@ class PageRequest:
     form_token: str = ""
     """What every form on the page carries in its field `form_token`."""
     files: Sequence[SentFile] = ()
+    refusal: FormRefusal | None = None
+    """Where the page shows a form again that was refused; its fields are in the parameters."""
 
     def get(self, parameter_name: str, default: str = "") -> str:
         """Return a parameter without the spaces around it."""
@@ -74,6 +87,8 @@ class RenderedPage:
     """The answer that it shows, which the same address with `?format=json` gives as JSON."""
     tool_example: ToolExample | None = None
     status: int = 200
+    print_note: str = ""
+    """What is printed on each sheet after the title, such as the days that it was in force."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +123,10 @@ class BasePage:
     """Its entry in the menu that stands on every page; None for a page that is reached by links."""
     summary: str = ""
     """What the home page says about it, where it is in the menu."""
+    form_page: Callable[[PageRequest], Awaitable[PageAnswer]] | None = None
+    """The page with the form, shown again with the reason when the form is refused; None for one
+    whose errors have a page of their own.
+    """
     max_upload_bytes: int | None = None
     """How large the files of its form may be together; None when it takes none."""
 

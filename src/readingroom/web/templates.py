@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +17,7 @@ from readingroom.web.assets import get_asset_address
 
 _FULL_LINE_CHARS = 45
 """A shorter line ended because its author ended it."""
+_LINE_END = re.compile(r"(?<!\n)\n(?!\n)")
 _OUR_TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -57,6 +59,11 @@ def format_number(number: float) -> str:
 def format_words(identifier: str) -> str:
     """Return a name from a program as people write it: `transport_assessment` in plain words."""
     return identifier.replace("_", " ").replace("-", " ").strip().capitalize()
+
+
+def join_lines(passage: str) -> str:
+    """Return a piece of a passage without the line ends of its page; paragraphs and rows stay."""
+    return passage if "|" in passage else _LINE_END.sub(" ", passage)
 
 
 def reflow(passage: str) -> str:
@@ -103,6 +110,7 @@ def _make_environment(folder: Path) -> Environment:
         plain_words=format_words,
         url_part=quote_for_url,
         as_json=format_json,
+        joined=join_lines,
     )
     environment.globals["asset"] = get_asset_address
     return environment

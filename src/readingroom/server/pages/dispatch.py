@@ -2,7 +2,8 @@
 
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from readingroom.core.errors import InvalidArguments, KnowledgeError
 from readingroom.core.progress import no_progress
 from readingroom.ingest.read.scratch import ScratchFolders
 from readingroom.protocol.pages import (
     BasePage,
+    FormRefusal,
+    PageAnswer,
     PagePicture,
     PageRequest,
     RenderedPage,
@@ -33,6 +37,8 @@ from readingroom.web.uploads import receive_form
 
 _PICTURE_SECONDS = 24 * 3600
 _SPOOL_FOLDER = "uploads"
+_MENDABLE_STATUSES = (409, 413, 415, 422)
+"""What whoever sent a form can do something about."""
 
 
 class _PageNumber(Convertor[int]):
@@ -78,16 +84,20 @@ async def _answer(
     if not visitor.may_act_as(page.role):
         raise RoleRequired(f"This takes a key of an {page.role}; yours is of a {visitor.role}")
     async with _receive(page, frame, settings, spools, request) as (fields, files):
-        answer = await page.render(
-            PageRequest(
-                parameters={**request.query_params, **fields, **request.path_params},
-                visitor=visitor,
-                call=make_call_from_scope(request.scope, no_progress),
-                is_sample=settings.sample,
-                form_token=frame.browsers.make_form_token(request.scope),
-                files=files,
-            )
+        page_request = PageRequest(
+            parameters={**request.query_params, **fields, **request.path_params},
+            visitor=visitor,
+            call=make_call_from_scope(request.scope, no_progress),
+            is_sample=settings.sample,
+            form_token=frame.browsers.make_form_token(request.scope),
+            files=files,
         )
+        try:
+            answer = await page.render(page_request)
+        except KnowledgeError as error:
+            if page.form_page is None or error.http_status not in _MENDABLE_STATUSES:
+                raise
+            answer = await _show_form_again(page.form_page, page_request, error)
     match answer:
         case SeeOther(address):
             return RedirectResponse(address, 303)
@@ -98,6 +108,20 @@ async def _answer(
             return _respond_json(answer, settings.sample)
         case RenderedPage():
             return frame.respond(request.scope, answer)
+
+
+async def _show_form_again(
+    form_page: Callable[[PageRequest], Awaitable[PageAnswer]],
+    page_request: PageRequest,
+    error: KnowledgeError,
+) -> PageAnswer:
+    problems = error.errors if isinstance(error, InvalidArguments) else []
+    refused_fields = frozenset(problem["field"] for problem in problems)
+    refusal = FormRefusal(error.code, error.message, refused_fields)
+    answer = await form_page(replace(page_request, refusal=refusal))
+    if isinstance(answer, RenderedPage):
+        return replace(answer, status=error.http_status)
+    return answer
 
 
 @contextlib.asynccontextmanager

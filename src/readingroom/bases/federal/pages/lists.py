@@ -162,8 +162,11 @@ def _draw_series(source: Source, series: Series, chosen: Mapping[str, Any]) -> C
 class _Row:
     """A record as a line of a list."""
 
-    def __init__(self, citation: str, href: str, published_at: str, detail: str) -> None:
-        self.citation = citation
+    def __init__(
+        self, record_id: str, title: str, href: str, published_at: str, detail: str
+    ) -> None:
+        self.record_id = record_id
+        self.title = title
         self.href = href
         self.published_at = published_at
         self.detail = detail
@@ -173,6 +176,7 @@ class _Row:
         latest = record.get("latest_action") or {}
         detail = latest.get("text") or record.get("result") or record.get("type") or ""
         return cls(
+            record["id"],
             str(record.get("title") or record["id"]),
             make_record_address(record["id"]),
             str(record.get("published_at") or ""),

@@ -1,6 +1,7 @@
-"""Forms that change policies: a new policy, a revision with its PDF, read again, removed."""
+"""Forms that change policies: a new one, a revision with its file, its days, read again, removed."""
 
 import uuid
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -8,34 +9,57 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.policy.admin.service import PolicyAdmin
-from readingroom.bases.policy.admin_models import NewPolicy, NewRevision
+from readingroom.bases.policy.admin_models import NewPolicy, NewRevision, RevisionPatch
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import InvalidArguments, validate_model
-from readingroom.protocol.pages import BasePage, PageRequest, RenderedPage, SeeOther
+from readingroom.protocol.pages import BasePage, PageAnswer, PageRequest, RenderedPage, SeeOther
 from readingroom.web.templates import render_template
 
 _render = partial(render_template, folder=Path(__file__).parent / "templates")
 _MAX_UPLOAD_BYTES = 256 * 2**20
 
 
+FormPage = Callable[[PageRequest], Awaitable[PageAnswer]]
+
+
 class PolicyForms:
     """What editors do with policies in the console."""
 
-    def __init__(self, service: PolicyService) -> None:
+    def __init__(
+        self,
+        service: PolicyService,
+        show_policies: FormPage,
+        show_policy: FormPage,
+        show_revision: FormPage,
+    ) -> None:
+        """The pages that are given have the forms, and show them again when they are refused."""
         self._service = service
         self._admin = PolicyAdmin(service)
+        self._show_policies = show_policies
+        self._show_policy = show_policy
+        self._show_revision = show_revision
 
     def make_pages(self) -> list[BasePage]:
         """Return the pages that the forms are sent to."""
         revision_path = "/policies/{source}/{revision_id}"
         return [
-            BasePage("/policies/add", self.add_policy, "POST", "editor"),
+            BasePage(
+                "/policies/add", self.add_policy, "POST", "editor", form_page=self._show_policies
+            ),
             BasePage(
                 "/policies/{source}/add",
                 self.add_revision,
                 "POST",
                 "editor",
+                form_page=self._show_policy,
                 max_upload_bytes=_MAX_UPLOAD_BYTES,
+            ),
+            BasePage(
+                f"{revision_path}/change",
+                self.change_revision,
+                "POST",
+                "editor",
+                form_page=self._show_revision,
             ),
             BasePage(f"{revision_path}/reindex", self.reindex, "POST", "editor"),
             BasePage(f"{revision_path}/remove", self.ask_removal, "GET", "editor"),
@@ -62,6 +86,15 @@ class PolicyForms:
         finally:
             await anyio.Path(spool).unlink(missing_ok=True)
         return SeeOther(f"/policies/{accepted.source}/{accepted.revision_id}")
+
+    async def change_revision(self, request: PageRequest) -> SeeOther:
+        """Change the name, the days or the notes of a revision; raise RevisionOverlap."""
+        source, revision_id = request.get("source"), request.get("revision_id")
+        names = ("version_label", "effective_from", "effective_to", "notes")
+        # An empty field is a value: no last day, and no notes.
+        values: dict[str, str | None] = {name: request.get(name) or None for name in names}
+        await self._admin.amend_revision(source, revision_id, validate_model(RevisionPatch, values))
+        return SeeOther(f"/policies/{source}/{revision_id}")
 
     async def reindex(self, request: PageRequest) -> SeeOther:
         """Have a revision's PDF read again."""

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 from readingroom.bases.policy.admin.pictures import PolicyPictures
 from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.admin_models import PolicyDetail, RevisionDetail
+from readingroom.bases.policy.compare import passages
 from readingroom.bases.policy.ids import format_section_id
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
@@ -21,6 +22,11 @@ from readingroom.bases.policy.models import (
     VerifyPolicyQuote,
 )
 from readingroom.bases.policy.pages.forms import PolicyForms
+from readingroom.bases.policy.pages.sections import (
+    SectionHistoryPages,
+    build_section_tree,
+    make_history_address,
+)
 from readingroom.bases.policy.registry.records import PolicyCategory, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
@@ -79,10 +85,16 @@ def make_pages(service: PolicyService, jobs: JobStore) -> BasePages:
             ),
             # Before the page of one policy, whose name could otherwise be `check`.
             BasePage("/policies/check", pages.check_quotation),
-            *PolicyForms(service).make_pages(),
+            *PolicyForms(
+                service, pages.show_policies, pages.show_policy, pages.show_revision
+            ).make_pages(),
             BasePage("/policies/{source}", pages.show_policy),
             BasePage("/policies/{source}/compare", pages.compare),
             BasePage("/policies/{source}/{revision_id}", pages.show_revision),
+            BasePage(
+                "/policies/{source}/{revision_id}/history",
+                SectionHistoryPages(service).show_history,
+            ),
             BasePage(
                 "/policies/{source}/{revision_id}/pages/{page:page_number}.webp", pages.draw_page
             ),
@@ -160,7 +172,8 @@ class PolicyPages:
         source, revision_id = request.get("source"), request.get("revision_id")
         policy = await self._admin.get_policy(source)
         revision = await self._admin.get_revision(source, revision_id)
-        sections = await self._service.list_sections(source, revision_id)
+        chunks = await self._service.store.get_chunks(source, revision_id)
+        listed_sections = passages.list_sections(chunks)
         progress = await self._admin.get_progress(source, revision_id)
         body = _render(
             "revision.html",
@@ -168,19 +181,15 @@ class PolicyPages:
             request=request,
             policy=policy,
             revision=revision,
-            sections=[
-                {
-                    "ref": ref,
-                    "page": page,
-                    "href": make_read_path(format_section_id(source, revision_id, ref)),
-                }
-                for ref, page in sections.items()
-            ],
+            sections=build_section_tree(source, revision_id, chunks, listed_sections),
+            section_count=len(listed_sections),
             validity=_describe_period(revision.effective_from, revision.effective_to),
         )
         title = f"{source} ({revision.version_label})"
         return RenderedPage(
-            title, body, data={**revision.model_dump(mode="json"), "sections": sections}
+            title,
+            body,
+            data={**revision.model_dump(mode="json"), "sections": listed_sections},
         )
 
     async def compare(self, request: PageRequest) -> RenderedPage:
@@ -202,6 +211,7 @@ class PolicyPages:
             shown=request.get("only"),
             changes=_select_changes(diff.changes, request.get("only")),
             make_section_address=partial(_make_section_address, source),
+            make_history_address=partial(make_history_address, source),
             next_address=_make_next_address(request, diff.next_cursor),
             from_date=question.from_date,
             to_date=question.to_date,
@@ -246,16 +256,9 @@ class PolicyPages:
         place = refs.index(section_ref) if section_ref in refs else -1
         policy = await self._admin.get_policy(source)
         related = [PageLink("The whole revision", f"/policies/{source}/{revision_id}")]
-        related += [
-            PageLink(
-                f"The same in {other.version_label}",
-                make_read_path(format_section_id(source, other.revision_id, section_ref)),
-            )
-            for other in policy.revisions
-            if other.revision_id != revision_id
-            and section_ref
-            and section_ref in await self._service.list_sections(source, other.revision_id)
-        ]
+        if section_ref:
+            address = make_history_address(str(source), str(revision_id), str(section_ref))
+            related.append(PageLink("This section in every revision", address))
         related += _link_changes(policy, str(revision_id))
         return ReadingAid(
             picture=await self._show_picture(request, record),
