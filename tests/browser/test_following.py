@@ -1,4 +1,4 @@
-"""What people follow: a section through its numbers, a bill through its versions, bars to records."""
+"""What people follow: a section through its numbers, a bill through its versions, bars to rows."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Forms that change policies: a new one, a revision with its file, its days, read again, removed."""
+"""Forms that change policies: a new one, a revision with its file, its days, reading, removal."""
 
 import uuid
 from collections.abc import Awaitable, Callable
