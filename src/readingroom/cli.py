@@ -41,11 +41,15 @@ class _LazyGroup(click.Group):
 
 @click.group(
     cls=_LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        # Here and not in the function below, which is not called when a line is completed.
+        "obj": lambda flags: import_reference("readingroom.settings:load_settings")(flags),
+    },
 )
 @click.version_option(__version__, prog_name="readingroom")
-@click.pass_context
-def main(ctx: click.Context) -> None:
+def main() -> None:
     """Official knowledge that AI agents can cite, over MCP.
 
     \b
@@ -67,4 +71,3 @@ def main(ctx: click.Context) -> None:
     """
     # Whatever is made from here on is its owner's alone: most of a data directory is documents.
     os.umask(0o077)
-    ctx.obj = import_reference("readingroom.settings:load_settings")

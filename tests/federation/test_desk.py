@@ -466,9 +466,10 @@ async def test_ask_opens_the_bases_itself_when_nobody_serves_them(
     assert answer["notes"] == []
     refused = run("ask", "x", "--source", "nowhere", "--data", str(tmp_path / "data"), timeout=300)
     assert (refused.returncode, refused.stderr) == (
-        1,
-        "Error: There is no base or source 'nowhere'\n",
+        2,
+        "Error: --source: There is no base or source 'nowhere'\n",
     )
+    assert {path.name for path in (tmp_path / "data").iterdir()} == {"models", "policy"}
 
 
 # --- parts ---

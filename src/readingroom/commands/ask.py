@@ -3,21 +3,30 @@
 import shutil
 import sys
 import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
 from readingroom.bases import BASES
+from readingroom.console.completion import complete_with
+from readingroom.console.layout import make_bold, make_faint, wrap_text
 from readingroom.console.options import add_common_options, build_model, print_result, run_command
 from readingroom.console.sample import apply_sample_settings
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
+from readingroom.engine.embedding.weights import find_weights
+from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.commands import Ask
 from readingroom.federation.models import DeskSearch
-from readingroom.federation.room import ROOM
+from readingroom.federation.room import ROOM, list_empty_bases
 
 _MAX_WIDTH = 100
 _MAX_CHARS = 600  # of a passage that is printed
+
+
+def _list_sources(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
+    return list(BASES)
 
 
 @click.command()
@@ -25,7 +34,10 @@ _MAX_CHARS = 600  # of a passage that is printed
 @click.option("--on", "date", metavar="DATE", help="Policy as in force on this day [today].")
 @click.option("--application", "application_ref", help="Only documents of this application.")
 @click.option(
-    "--source", multiple=True, help="Only this base, or this federal source; may be repeated."
+    "--source",
+    multiple=True,
+    shell_complete=complete_with(_list_sources),
+    help="Only this base, or this federal source; may be repeated.",
 )
 @click.option("-n", "--limit", default=5, show_default=True, help="How many passages.")
 @add_common_options
@@ -44,12 +56,31 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     command = Ask(search=build_model(DeskSearch, query=question, **values))
     with apply_sample_settings(settings, BASES.values()) as chosen:
         answer = run_command(command, ROOM, chosen, no_progress)
-    print_result(as_json, answer, _format_answer(answer))
+    notes = [*_describe_emptiness(answer, chosen), *_describe_missing_model(answer, chosen)]
+    print_result(as_json, answer, _format_answer(answer, notes))
     if not answer["results"] or answer["confidence"] == "none":
         sys.exit(1)
 
 
-def _format_answer(answer: dict[str, Any]) -> str:
+def _describe_emptiness(answer: dict[str, Any], settings: RoomSettings) -> Iterator[str]:
+    if not answer["results"] and (empty_names := list_empty_bases(settings)):
+        yield f"(There is nothing in {', '.join(empty_names)} yet.)"
+
+
+def _describe_missing_model(answer: dict[str, Any], settings: RoomSettings) -> Iterator[str]:
+    # A server that answered may have a model where this shell has none.
+    if any((hit["parts"] or {}).get("semantic") is not None for hit in answer["results"]):
+        return
+    try:
+        find_weights(settings.models, settings.embedding_model_dir)
+    except ModelUnavailable as error:
+        yield (
+            f"(Searched by words alone: {error.message.rstrip('.')}. `readingroom model install` "
+            "brings the model.)"
+        )
+
+
+def _format_answer(answer: dict[str, Any], own_notes: Sequence[str] = ()) -> str:
     width = min(_MAX_WIDTH, shutil.get_terminal_size().columns)
     hits = answer["results"]
     passages = [_format_hit(number, hit, width) for number, hit in enumerate(hits, 1)] or [
@@ -60,16 +91,17 @@ def _format_answer(answer: dict[str, Any]) -> str:
     notes = [f"({note['base']}: {note['message']})" for note in answer["notes"]]
     # What must be repeated with the words, once however many hits demand it.
     attributions = dict.fromkeys(hit["attribution"] for hit in hits if hit.get("attribution"))
-    return "\n\n".join([*passages, *notes, *attributions])
+    return "\n\n".join([*passages, *notes, *own_notes, *attributions])
 
 
 def _format_hit(number: int, hit: dict[str, Any], width: int) -> str:
     passage = textwrap.shorten(hit["snippet"], _MAX_CHARS, placeholder=" …")
     body = textwrap.fill(passage, width, initial_indent="   ", subsequent_indent="   ")
     details = " · ".join(filter(None, [hit["base"], _format_days(hit["in_force"]), hit["id"]]))
-    lines = [f"{number}. {hit['citation']['citation_string']}", body, f"   {details}"]
+    citation = wrap_text(f"{number}. {hit['citation']['citation_string']}", width)
+    lines = [make_bold(citation), body, make_faint(wrap_text(details, width, "   "))]
     if not hit["url"].startswith(hit["id"]):
-        lines.append(f"   {hit['url']}")
+        lines.append(make_faint(f"   {hit['url']}"))
     return "\n".join(lines)
 
 

@@ -1,9 +1,13 @@
 """`readingroom keys`: make, list and revoke named API keys."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 import click
 
+from readingroom.console.completion import complete_with
+from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import add_common_options, print_result
 from readingroom.core.settings import RoomSettings
 from readingroom.storage.keys import Key, KeyRing
@@ -50,16 +54,23 @@ def add(
 def list_keys(settings: RoomSettings, as_json: bool) -> None:
     """Show every key's name, when it was made, and whose tokens it stands for."""
     all_keys = KeyRing(settings.data).list_keys()
-    lines = [_format_key(key) for key in all_keys]
+    rows = [
+        (make_bold(key.name), key.created_at, _describe_role(key), key.subject or "")
+        for key in all_keys
+    ]
     print_result(
         as_json,
         {"keys": [asdict(key) for key in all_keys]},
-        "\n".join(lines) or "There are no keys.",
+        format_table(rows) or "There are no keys.",
     )
 
 
+def _list_names(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
+    return [key.name for key in KeyRing(settings.data).list_keys()]
+
+
 @keys.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with(_list_names))
 @add_common_options
 def revoke(name: str, settings: RoomSettings, as_json: bool) -> None:
     """Revoke the key called NAME: its next request is refused."""
@@ -67,6 +78,5 @@ def revoke(name: str, settings: RoomSettings, as_json: bool) -> None:
     print_result(as_json, {"name": name, "revoked": True}, f"Revoked {name}.")
 
 
-def _format_key(key: Key) -> str:
-    role = "read-only" if key.read_only else "operator" if key.operator else ""
-    return f"{key.name:<24} {key.created_at} {role:<9} {key.subject or ''}".rstrip()
+def _describe_role(key: Key) -> str:
+    return "read-only" if key.read_only else "operator" if key.operator else ""

@@ -1,6 +1,8 @@
 """Runs a command here, or sends it to the process that owns the base's folder."""
 
 import json
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -34,6 +36,8 @@ async def _run_or_send(
 ) -> dict[str, Any]:
     if spec.folder_locked and not spec.needs_folder_lock(settings):
         return await _run_here(command, spec.open_base(settings), report)
+    if command.reads_only and not (settings.data / command.base).exists():
+        return await _run_without_folder(command, spec, settings, report)
     # Trying the lock is the only way to know: an address in the file may be a dead server's.
     lock = FolderLock(settings.data / command.base)
     try:
@@ -47,6 +51,22 @@ async def _run_or_send(
         return await _run_here(command, spec.open_base(settings), report)
     finally:
         lock.release()
+
+
+async def _run_without_folder(
+    command: Command, spec: BaseSpec, settings: RoomSettings, report: ReportProgress
+) -> dict[str, Any]:
+    """Return the result of a command that reads a base of which there is nothing, and make nothing.
+
+    It runs on an empty directory that goes afterwards.
+    """
+    with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch:
+        models = settings.models if settings.models.exists() else Path(scratch) / "models"
+        changed_settings: dict[str, Path] = {"models_dir": models}
+        if not spec.is_view:
+            changed_settings["data"] = Path(scratch)
+        base = spec.open_base(settings.model_copy(update=changed_settings))
+        return await _run_here(command, base, report)
 
 
 async def _run_here(

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from pathlib import Path
@@ -13,7 +13,15 @@ import click
 from pydantic import BaseModel
 
 from readingroom.console.dispatch import dispatch
-from readingroom.core.errors import InvalidArguments, InvalidSetting, KnowledgeError, validate_model
+from readingroom.console.layout import make_red, render_styles
+from readingroom.core.errors import (
+    InvalidArguments,
+    InvalidDate,
+    InvalidSetting,
+    KnowledgeError,
+    UnknownSource,
+    validate_model,
+)
 from readingroom.core.progress import ReportProgress, ReportProgressSync
 from readingroom.core.settings import (
     MODELS_FOLDER,
@@ -29,6 +37,10 @@ from readingroom.protocol.spec import BaseSpec
 from readingroom.storage.errors import DataNotEmpty, StorageFailed
 
 CommandFunction = Callable[..., Any]
+# Codes, because the error of a command that a server ran has another class.
+_WRONG_VALUE_CODES = frozenset(
+    error.code for error in (InvalidArguments, InvalidDate, InvalidSetting, UnknownSource)
+)
 Model = TypeVar("Model", bound=BaseModel)
 
 log_level_option = click.option(
@@ -85,21 +97,35 @@ device_option = click.option(
 
 def exit_with_error(error: KnowledgeError, as_json: bool) -> NoReturn:
     """Print the error and exit: with 2 when a setting or a value is wrong, else with 1."""
-    if isinstance(error, InvalidArguments):
-        error = _name_options(error)
+    message = _name_options(error)
     if as_json:
-        body = {"code": error.code, "message": error.message, "hint": dict(error.hint)}
+        body = {"code": error.code, "message": message, "hint": dict(error.hint)}
         print_text(json.dumps({"error": body}), err=True)
     else:
-        print_text(f"Error: {error.message}", err=True)
+        print_text(f"{make_red('Error:')} {message}", err=True)
     # 2 is what click exits with for a bad option, and a setting is often given as one.
-    sys.exit(2 if isinstance(error, InvalidSetting | InvalidArguments) else 1)
+    sys.exit(2 if error.code in _WRONG_VALUE_CODES else 1)
 
 
-def _name_options(error: InvalidArguments) -> InvalidArguments:
-    """Return the error with the options and arguments of the command in place of their fields."""
+def _name_options(error: KnowledgeError) -> str:
+    """Return the message with the options and arguments of the command in place of their fields."""
     context = click.get_current_context(silent=True)
     parameters = context.command.params if context else []
+    if error.code == InvalidArguments.code and error.hint.get("errors"):
+        return _describe_problems(error.hint["errors"], parameters)
+    if context and error.code in (InvalidDate.code, UnknownSource.code):
+        # The message quotes the value, which one of the parameters has.
+        for parameter in parameters:
+            value = context.params.get(str(parameter.name))
+            values = value if isinstance(value, tuple) else (value,)
+            if any(isinstance(one, str) and one and one in error.message for one in values):
+                return f"{_describe_parameter(parameter)}: {error.message}"
+    return error.message
+
+
+def _describe_problems(
+    problems: Sequence[Mapping[str, str]], parameters: Sequence[click.Parameter]
+) -> str:
     labels = {parameter.name: _describe_parameter(parameter) for parameter in parameters}
     # The text that a command searches for is its first argument, whatever it is called.
     arguments = (parameter for parameter in parameters if isinstance(parameter, click.Argument))
@@ -107,9 +133,9 @@ def _name_options(error: InvalidArguments) -> InvalidArguments:
     return InvalidArguments(
         [
             {**problem, "field": labels.get(problem["field"].rpartition(".")[2], problem["field"])}
-            for problem in error.errors
+            for problem in problems
         ]
-    )
+    ).message
 
 
 def _describe_parameter(parameter: click.Parameter) -> str:
@@ -216,4 +242,5 @@ def print_result(as_json: bool, body: object, text: str) -> None:
 
 def print_text(text: str, err: bool = False) -> None:
     """Print what may quote anybody's words: none of them can command the terminal."""
-    click.echo(escape_controls(text), err=err)
+    stream = sys.stderr if err else sys.stdout
+    click.echo(render_styles(escape_controls(text), stream), err=err)

@@ -261,6 +261,13 @@ def get_variable_name(field: FieldInfo) -> str:
     return str(_get_extra(field, "env"))
 
 
+def read_shell_variable(
+    name: Literal["COLUMNS", "NO_COLOR", "TERM", "_READINGROOM_COMPLETE"],
+) -> str:
+    """Return what a shell says of its terminal; "" where it says nothing. These are no settings."""
+    return os.environ.get(name, "")
+
+
 def make_sandbox_environment(**extra_variables: str) -> dict[str, str]:
     """Return the environment of a process that handles untrusted bytes."""
     present_variables = {

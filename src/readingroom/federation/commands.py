@@ -18,6 +18,7 @@ class Ask(Command):
     """A search over every base."""
 
     name: ClassVar[str] = "desk.ask"
+    reads_only: ClassVar[bool] = True
     base: ClassVar[str] = NAME
     search: DeskSearch
 
@@ -29,6 +30,7 @@ class Evaluate(Command):
     """Searches over every base, or over some, that are compared with the right answers."""
 
     name: ClassVar[str] = "desk.eval"
+    reads_only: ClassVar[bool] = True
     base: ClassVar[str] = NAME
     questions: list[EvaluationQuestion]
     source: list[str] | None = None

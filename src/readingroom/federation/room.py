@@ -1,8 +1,10 @@
 """All bases opened in one process, for a command that needs them when no server has them."""
 
-from collections.abc import AsyncIterator, Mapping
+import tempfile
+from collections.abc import AsyncIterator, Container, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from readingroom.bases import BASES, open_bases
 from readingroom.core.errors import InvalidSetting
@@ -21,6 +23,7 @@ ROOM = BaseSpec(
     open=LazyImport("readingroom.federation.room:open_room"),
     folder_locked=True,
     on_database="moves",
+    is_view=True,
     commands=LazyImport("readingroom.federation.commands:COMMANDS"),
 )
 """The desk as a base: its folder has one owner, the process that serves all bases."""
@@ -40,13 +43,20 @@ def make_desk(
 
 def open_room(settings: RoomSettings) -> KnowledgeBase:
     """Return the desk over every base that no other process owns, opened and closed with it."""
-    locks, absence_reasons = _lock_folders(settings)
-    bases = open_bases(locks, settings)
+    empty_names = list_empty_bases(settings)
+    locks, absence_reasons = _lock_folders(settings, empty_names)
+    # No folder is made for a question's sake: a base without one is opened on another, for a while.
+    scratch = tempfile.TemporaryDirectory(prefix="readingroom-")
+    scratch_settings = settings.model_copy(
+        update={"data": Path(scratch.name), "models_dir": settings.models}
+    )
+    bases = (*open_bases(locks, settings), *open_bases(empty_names, scratch_settings))
     desk = make_desk(bases, settings, absent=absence_reasons)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
+            stack.callback(scratch.cleanup)
             for lock in locks.values():
                 if lock:
                     stack.callback(lock.release)
@@ -58,11 +68,25 @@ def open_room(settings: RoomSettings) -> KnowledgeBase:
     return replace(desk, lifespan=lifespan)
 
 
-def _lock_folders(settings: RoomSettings) -> tuple[dict[str, FolderLock | None], dict[str, str]]:
+def list_empty_bases(settings: RoomSettings) -> list[str]:
+    """Return the bases that keep their data in a folder and have none here yet."""
+    if settings.database_url:
+        return []
+    # What is kept in a folder is in a backup too.
+    return [
+        name for name, spec in BASES.items() if spec.backup and not (settings.data / name).is_dir()
+    ]
+
+
+def _lock_folders(
+    settings: RoomSettings, empty_names: Container[str]
+) -> tuple[dict[str, FolderLock | None], dict[str, str]]:
     """Return the bases that this process can open, each with its lock, and why not the others."""
     locks: dict[str, FolderLock | None] = {}
     absence_reasons: dict[str, str] = {}
     for name, spec in BASES.items():
+        if name in empty_names:
+            continue
         lock = FolderLock(settings.data / name) if spec.needs_folder_lock(settings) else None
         try:
             if lock:

@@ -22,6 +22,8 @@ class Command(BaseModel):
     """Its name on the admin route: `policy.revise`."""
     base: ClassVar[str]
     """The base whose folder it needs."""
+    reads_only: ClassVar[bool] = False
+    """Whether it changes nothing; then it makes no folder where there is none."""
 
     @abstractmethod
     async def run(self, service: Any, report: ReportProgress) -> BaseModel:

@@ -121,6 +121,8 @@ class BaseSpec:
     """What READINGROOM_DATABASE_URL does to it: its data moves there, it has none that processes
     would have to share, or it cannot be served with that setting yet.
     """
+    is_view: bool = False
+    """Whether it keeps nothing itself, and reads the other bases."""
     id_prefix: str | None = None
     """What its ids begin with, before the colon; a base without one gets every other id."""
     routes: LazyImport | None = None

@@ -1,7 +1,7 @@
 """`readingroom documents`: files of planning applications in, passages with their pages out."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -29,6 +29,8 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
     SetApplication,
 )
+from readingroom.console.completion import ask_quietly, complete_with
+from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
@@ -42,7 +44,30 @@ from readingroom.core.settings import RoomSettings
 from readingroom.ingest.errors import FileNotFound
 from readingroom.storage.handover import hand_over
 
-_application_option = click.option("--application", "application_ref", metavar="REF", required=True)
+_NO_DOCUMENTS = "There are no documents yet: `readingroom documents ingest` brings them in."
+
+
+def _list_references(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
+    applications = ask_quietly(ListApplications(), SPEC, settings)["applications"]
+    return [application["reference"] for application in applications]
+
+
+def _list_document_ids(settings: RoomSettings, typed: Mapping[str, Any]) -> Iterator[str]:
+    for reference in _list_references(settings, typed):
+        question = build_model(ListIngestedDocuments, application_ref=reference)
+        listed = ask_quietly(ListDocuments(question=question), SPEC, settings)
+        yield from (document["document_id"] for document in listed["documents"])
+
+
+_complete_reference = complete_with(_list_references)
+_document_argument = click.argument("document_id", shell_complete=complete_with(_list_document_ids))
+_application_option = click.option(
+    "--application",
+    "application_ref",
+    metavar="REF",
+    required=True,
+    shell_complete=_complete_reference,
+)
 _type_choice = click.Choice(get_args(DocumentType))
 
 
@@ -85,32 +110,54 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
 
 
 @documents.command("list")
-@click.option("--application", "application_ref", metavar="REF", help="Its documents.")
+@click.option(
+    "--application",
+    "application_ref",
+    metavar="REF",
+    shell_complete=_complete_reference,
+    help="Its documents.",
+)
 @add_common_options
 def list_documents(application_ref: str | None, settings: RoomSettings, as_json: bool) -> None:
     """List the documents of an application, or every application."""
     if application_ref is None:
         answer = run_command(ListApplications(), SPEC, settings)
-        lines = [
-            f"{application['reference']:<24} {application['document_count']:>5}  "
-            f"{application['validation_date'] or ''}"
-            for application in answer["applications"]
-        ]
+        table = format_table(
+            [
+                (
+                    make_bold(application["reference"]),
+                    str(application["document_count"]),
+                    application["validation_date"] or "",
+                )
+                for application in answer["applications"]
+            ],
+            right_aligned=[1],
+        )
     else:
         question = build_model(ListIngestedDocuments, application_ref=application_ref)
         answer = run_command(ListDocuments(question=question), SPEC, settings)
-        lines = [
-            f"{document['document_id']:<32} {document['document_type']:<24} "
-            f"{document['chunk_count']:>5} chunks  {Path(document['file_path']).name}"
-            f"{_describe_textless_pages(document)}"
+        rows = [
+            (
+                make_bold(document["document_id"]),
+                document["document_type"],
+                f"{document['chunk_count']} chunks",
+                f"{Path(document['file_path']).name}{_describe_textless_pages(document)}",
+            )
             for document in answer["documents"]
         ]
-    print_result(as_json, answer, "\n".join(line.rstrip() for line in lines) or "There is nothing.")
+        table = format_table(rows, right_aligned=[2])
+    print_result(as_json, answer, table or _NO_DOCUMENTS)
 
 
 @documents.command()
 @click.argument("query")
-@click.option("--application", "application_ref", metavar="REF", help="Only in this application.")
+@click.option(
+    "--application",
+    "application_ref",
+    metavar="REF",
+    shell_complete=_complete_reference,
+    help="Only in this application.",
+)
 @click.option("--type", "document_types", type=_type_choice, multiple=True, help="May be repeated.")
 @click.option("--mode", type=click.Choice(get_args(Mode)), default="hybrid")
 @click.option(
@@ -122,14 +169,20 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     types = list(values.pop("document_types")) or None
     question = build_model(SearchApplicationDocs, query=query, document_types=types, **values)
     answer = run_command(SearchDocuments(question=question), SPEC, settings)
-    lines = [f"{hit['citation']}\n  {' '.join(hit['text'].split())}" for hit in answer["results"]]
-    print_result(
-        as_json, answer, "\n\n".join(lines) or f"Nothing was found: {answer['empty_because']}."
-    )
+    lines = [
+        f"{make_bold(hit['citation'])}\n  {' '.join(hit['text'].split())}"
+        for hit in answer["results"]
+    ]
+    if not lines:
+        is_empty = answer["empty_because"] == "no_documents"
+        lines = [_NO_DOCUMENTS if is_empty else f"Nothing was found: {answer['empty_because']}."]
+    if answer["degraded"]:
+        lines.append(f"({answer['degraded']})")
+    print_result(as_json, answer, "\n\n".join(lines))
 
 
 @documents.command()
-@click.argument("document_id")
+@_document_argument
 @click.option("--pages", help="Only these: 14, 14-16, 1,4-6.")
 @add_common_options
 def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: bool) -> None:
@@ -140,7 +193,7 @@ def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: b
 
 
 @documents.command()
-@click.argument("document_id")
+@_document_argument
 @add_common_options
 def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Remove a document with all its chunks."""
@@ -152,7 +205,7 @@ def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
 
 
 @documents.command()
-@click.argument("reference", metavar="REF")
+@click.argument("reference", metavar="REF", shell_complete=_complete_reference)
 @click.option("--address")
 @click.option("--description")
 @click.option("--validated", "validation_date", help="The day it was validated, YYYY-MM-DD.")
@@ -204,18 +257,17 @@ def _find_files(paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
 
 
 def _render_table(answer: dict[str, Any]) -> str:
-    outcomes = answer["files"]
-    width = max((len(outcome["file"]) for outcome in outcomes), default=0)
-    lines = [
-        f"{outcome['file']:<{width}}  {outcome['status']:<16} {_describe_outcome(outcome)}"
-        for outcome in outcomes
+    rows = [
+        (outcome["file"], outcome["status"], _describe_outcome(outcome))
+        for outcome in answer["files"]
     ]
+    lines = [format_table(rows)] if rows else []
     lines.append(
         f"{answer['file_count']} files: {answer['ingested']} ingested, "
         f"{answer['already_ingested']} were there, {answer['skipped']} skipped, "
         f"{answer['failed']} failed"
     )
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(lines)
 
 
 def _describe_outcome(outcome: dict[str, Any]) -> str:

@@ -80,6 +80,7 @@ class ListDocuments(_DocumentsCommand):
     """List the documents of an application."""
 
     name: ClassVar[str] = "documents.list"
+    reads_only: ClassVar[bool] = True
     question: ListIngestedDocuments
 
     async def run(self, service: DocumentsService, report: ReportProgress) -> DocumentList:
@@ -90,6 +91,7 @@ class ListApplications(_DocumentsCommand):
     """List every application."""
 
     name: ClassVar[str] = "documents.applications"
+    reads_only: ClassVar[bool] = True
 
     async def run(self, service: DocumentsService, report: ReportProgress) -> ApplicationList:
         return await service.list_applications()
@@ -99,6 +101,7 @@ class SearchDocuments(_DocumentsCommand):
     """Search the documents."""
 
     name: ClassVar[str] = "documents.search"
+    reads_only: ClassVar[bool] = True
     question: SearchApplicationDocs
 
     async def run(self, service: DocumentsService, report: ReportProgress) -> DocumentHits:
@@ -109,6 +112,7 @@ class ReadDocument(_DocumentsCommand):
     """Return a document's text."""
 
     name: ClassVar[str] = "documents.text"
+    reads_only: ClassVar[bool] = True
     question: GetDocumentText
 
     async def run(self, service: DocumentsService, report: ReportProgress) -> DocumentText:
@@ -139,6 +143,7 @@ class ShowApplication(_DocumentsCommand):
     """Return an application with its documents by type."""
 
     name: ClassVar[str] = "documents.overview"
+    reads_only: ClassVar[bool] = True
     question: ApplicationOverview
 
     async def run(self, service: DocumentsService, report: ReportProgress) -> Overview:

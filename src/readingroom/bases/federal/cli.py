@@ -1,7 +1,9 @@
 """`readingroom federal`: load official bulk files, and show how far each source has come."""
 
 import sys
-from contextlib import closing
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,11 @@ from readingroom.bases.federal.load.bulk import Hosts
 from readingroom.bases.federal.load.loading import Summary
 from readingroom.bases.federal.load.sync import sync as sync_source
 from readingroom.bases.federal.query.changes import list_changes
-from readingroom.bases.federal.schema.sources import Source, find_source, is_source_name
+from readingroom.bases.federal.schema.sources import SOURCES, Source, find_source, is_source_name
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.settings import FederalSettings
+from readingroom.console.completion import complete_with
+from readingroom.console.layout import format_table
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
@@ -24,10 +28,15 @@ from readingroom.console.options import (
     progress_bar,
 )
 from readingroom.core.dates import parse_day
+from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import embedder_for
 
 _MAX_NAMED = 20  # files that are named when they could not be loaded
 _FORMATS = "Which formats are read: `readingroom federal load --help`, docs/federal.md"
+
+
+def _list_sources(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
+    return [source.name for source in SOURCES]
 
 
 @click.group()
@@ -96,7 +105,7 @@ def update(
 
 @federal.command()
 @click.option("--since", required=True, metavar="DATE", help="Loaded on this day (UTC) or later.")
-@click.option("--source", help="Of this source alone.")
+@click.option("--source", shell_complete=complete_with(_list_sources), help="Of this source alone.")
 @click.option("--limit", default=200, show_default=True, type=click.IntRange(1, 10_000))
 @add_common_options
 def changes(
@@ -106,23 +115,25 @@ def changes(
 
     day = parse_day(since).isoformat()
     only = find_source(source) if source else None
-    path = store.get_database_path(settings.data)
-    store.prepare(path)
-    reader = store.FederalStore(path)
-    rows, _, more = reader.read_now(lambda db: list_changes(db, day, only, None, limit, 0))
-    reader.close()
-    lines = [
-        f"{row['changed_at']}  {row['kind']:<9}  {row['id']}  {row['title'][:80]}"
-        + (f" → {row['successor_id']}" if row["successor_id"] else "")
+    with _open_reader(settings) as reader:
+        rows, _, more = reader.read_now(lambda db: list_changes(db, day, only, None, limit, 0))
+    cells = [
+        (
+            row["changed_at"],
+            row["kind"],
+            row["id"],
+            row["title"][:80] + (f" → {row['successor_id']}" if row["successor_id"] else ""),
+        )
         for row in rows
     ]
+    lines = [format_table(cells) or f"Nothing came, changed or was withdrawn since {day}."]
     if more:
         lines.append(f"… and more: the first {limit} are shown (--limit)")
     print_result(as_json, {"since": day, "results": rows, "has_more": more}, "\n".join(lines))
 
 
 @federal.command()
-@click.argument("source")
+@click.argument("source", shell_complete=complete_with(_list_sources))
 @click.option("--since", metavar="DATE", help="Only what was published or changed since this day.")
 @add_common_options
 def sync(source: str, since: str | None, settings: FederalSettings, as_json: bool) -> None:
@@ -199,26 +210,31 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     failed, were not used, or lack what they name follow, each with what to do.
     """
 
-    path = store.get_database_path(settings.data)
-    store.prepare(path)
-    reader = store.FederalStore(path)
-    rows = reader.read_now(store.read_status)
-    failed = [dict(row) for row in reader.read_now(lambda db: list(loading.list_failures(db)))]
-    incomplete = [
-        dict(row) for row in reader.read_now(lambda db: list(loading.list_incomplete(db)))
-    ]
-    ignored = [dict(row) for row in reader.read_now(lambda db: list(loading.list_ignored(db)))]
-    reader.close()
-    lines = [
-        f"{'source':<26} {'records':>9} {'chunks':>9} {'embedded':>9} {'%':>4}  "
-        f"{'complete to':<11} newest"
-    ]
-    lines += [
-        f"{row['source']:<26} {row['records']:>9,} {row['chunks']:>9,} {row['embedded']:>9,} "
-        f"{_format_percent(row['embedded_percent']):>4}  "
-        f"{row['loaded_up_to'] or 'unknown':<11} {row['newest_record_at'] or '-'}"
+    with _open_reader(settings) as reader:
+        rows = reader.read_now(store.read_status)
+        failed = [dict(row) for row in reader.read_now(lambda db: list(loading.list_failures(db)))]
+        incomplete = [
+            dict(row) for row in reader.read_now(lambda db: list(loading.list_incomplete(db)))
+        ]
+        ignored = [dict(row) for row in reader.read_now(lambda db: list(loading.list_ignored(db)))]
+    headings = ("source", "records", "chunks", "embedded", "%", "complete to", "newest")
+    cells = [
+        (
+            row["source"],
+            f"{row['records']:,}",
+            f"{row['chunks']:,}",
+            f"{row['embedded']:,}",
+            _format_percent(row["embedded_percent"]),
+            row["loaded_up_to"] or "unknown",
+            row["newest_record_at"] or "-",
+        )
         for row in rows
     ]
+    lines = [format_table(cells, headings, right_aligned=[1, 2, 3, 4])]
+    if not any(row["records"] for row in rows):
+        lines.append(
+            "Nothing is loaded yet: `readingroom federal load PATH…` loads official files."
+        )
     partly = [row["source"] for row in rows if row["embedded"] < row["chunks"]]
     if partly:
         lines.append(
@@ -231,6 +247,18 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     lines += _count_unnamed(len(ignored), "files that were ignored (all of them: --json)")
     body = {"sources": rows, "failed": failed, "incomplete": incomplete, "ignored": ignored}
     print_result(as_json, body, "\n".join(lines))
+
+
+@contextmanager
+def _open_reader(settings: FederalSettings) -> Iterator[store.FederalStore]:
+    """Yield a reader of the database; where there is none, of an empty one that goes afterwards."""
+    with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch:
+        path = store.get_database_path(settings.data)
+        if not path.exists():
+            path = store.get_database_path(Path(scratch))
+        store.prepare(path)
+        with closing(store.FederalStore(path)) as reader:
+            yield reader
 
 
 def _format_percent(percent: int | None) -> str:

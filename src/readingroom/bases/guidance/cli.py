@@ -1,5 +1,6 @@
 """`readingroom guidance`: read Charity Commission guidance from the shell."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +12,8 @@ from readingroom.bases.guidance.models import GuidanceAnswer
 from readingroom.bases.guidance.offline.library import GuidanceLibrary
 from readingroom.bases.guidance.offline.sync import GuidanceSync, SyncSummary
 from readingroom.bases.guidance.settings import GuidanceSettings
+from readingroom.console.completion import complete_with
+from readingroom.console.layout import make_bold
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
@@ -21,6 +24,7 @@ from readingroom.console.sample import apply_sample_settings
 from readingroom.core import clock
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import ReportProgress, no_progress
+from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import embedder_for
 from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
@@ -29,6 +33,14 @@ from readingroom.protocol.sample import mark_citations
 from readingroom.protocol.tool import ToolCall
 
 _MAX_NAMED_PAGES = 20
+
+
+def _list_paths(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
+    library = GuidanceLibrary(settings.data / "guidance")
+    try:
+        return sorted(library.count_passages()) if library.exists else []
+    finally:
+        library.close()
 
 
 @click.group()
@@ -41,7 +53,7 @@ def guidance() -> None:
 
 
 @guidance.command()
-@click.argument("path")
+@click.argument("path", shell_complete=complete_with(_list_paths))
 @add_common_options
 def get(path: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Print the page at PATH, such as /guidance/charity-reporting, as readable text."""
@@ -63,7 +75,7 @@ def search(query: str, newest: bool, mode: str, settings: GuidanceSettings, as_j
     """Print the pages that match QUERY, best first."""
     order = "newest" if newest else "relevance"
     answer = _call_tool("search_guidance", settings, query=query, order=order, mode=mode)
-    lines = [f"{hit.path or hit.url}\n    {hit.title}" for hit in answer.results]
+    lines = [f"{make_bold(hit.path or hit.url)}\n    {hit.title}" for hit in answer.results]
     _print(as_json, answer, "\n".join([*lines, f"{len(lines)} of {answer.total}"]))
 
 
@@ -133,7 +145,7 @@ def _format_moment(unix_seconds: float | None) -> str:
 
 
 @guidance.command()
-@click.argument("path")
+@click.argument("path", shell_complete=complete_with(_list_paths))
 @add_common_options
 def refresh(path: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Fetch the page at PATH anew, past a shared cache, and say whether it changed."""

@@ -1,7 +1,7 @@
 """`readingroom policy`: register policies and revisions, and look at what is in force."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any, get_args
@@ -45,6 +45,8 @@ from readingroom.bases.policy.models import (
     VerifyPolicyQuote,
 )
 from readingroom.bases.policy.registry.records import PolicyCategory, Stage, name_section
+from readingroom.console.completion import ask_quietly, complete_with
+from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
@@ -60,6 +62,27 @@ from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.tool import Body
 from readingroom.storage.handover import hand_over
 
+_NO_POLICIES = "There are no policies yet: `readingroom policy add` registers one."
+
+
+def _list_slugs(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
+    policies = ask_quietly(ListPolicies(), SPEC, settings)["policies"]
+    return [policy["source"] for policy in policies]
+
+
+def _list_revisions(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
+    detail = ask_quietly(build_model(ShowPolicy, source=typed["source"]), SPEC, settings)
+    return [revision["revision_id"] for revision in detail["revisions"]]
+
+
+def _list_section_refs(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
+    question = build_model(ListPolicySections, source=typed["source"])
+    sections = ask_quietly(ListSections(question=question), SPEC, settings)["sections"]
+    return [section["section_ref"] for section in sections]
+
+
+_source_argument = click.argument("source", shell_complete=complete_with(_list_slugs))
+_revision_argument = click.argument("revision_id", shell_complete=complete_with(_list_revisions))
 _categories = click.Choice([str(category) for category in PolicyCategory])
 
 
@@ -84,7 +107,12 @@ class _PolicyList(Body):
 def _add_revision_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that choose a revision: by its id, or by a day."""
     by_day = click.option("--on", "date", help="The revision in force on this day.")
-    by_id = click.option("--revision", "revision_id", help="A revision; by default today's.")
+    by_id = click.option(
+        "--revision",
+        "revision_id",
+        shell_complete=complete_with(_list_revisions),
+        help="A revision; by default today's.",
+    )
     return by_id(by_day(command))
 
 
@@ -116,7 +144,7 @@ def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> No
 
 
 @policy.command()
-@click.argument("source")
+@_source_argument
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--label", required=True, help='Label of this revision, for example "December 2024".')
 @click.option("--from", "start", required=True, help="First day in force, YYYY-MM-DD.")
@@ -156,27 +184,31 @@ def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **val
 def list_policies(settings: RoomSettings, as_json: bool) -> None:
     """List every policy with the revision in force today."""
     answer = run_command(ListPolicies(), SPEC, settings)
-    lines = [
-        f"{policy['source']:<24} {_format_label(policy['current_revision']):<20} {policy['title']}"
+    rows = [
+        (make_bold(policy["source"]), _format_label(policy["current_revision"]), policy["title"])
         for policy in answer["policies"]
     ]
-    print_result(as_json, answer, "\n".join(lines) or "There are no policies.")
+    print_result(as_json, answer, format_table(rows) or _NO_POLICIES)
 
 
 @policy.command()
-@click.argument("source")
+@_source_argument
 @add_common_options
 def show(source: str, settings: RoomSettings, as_json: bool) -> None:
     """Show a policy and its revisions, newest first."""
     answer = run_command(build_model(ShowPolicy, source=source), SPEC, settings)
-    lines = [f"{answer['source']}: {answer['title']} ({answer['category']})"]
-    lines += [
-        f"  {revision['revision_id']:<28} {revision['effective_from']} – "
-        f"{revision['effective_to'] or '':<10} {revision['status']:<10} "
-        f"{revision['chunk_count']} chunks  {revision['version_label']}"
+    heading = f"{make_bold(answer['source'])}: {answer['title']} ({answer['category']})"
+    rows = [
+        (
+            f"  {revision['revision_id']}",
+            f"{revision['effective_from']} – {revision['effective_to'] or ''}".rstrip(),
+            revision["status"],
+            f"{revision['chunk_count']} chunks",
+            revision["version_label"],
+        )
         for revision in answer["revisions"]
     ]
-    print_result(as_json, answer, "\n".join(lines))
+    print_result(as_json, answer, f"{heading}\n{format_table(rows)}".rstrip())
 
 
 @policy.command()
@@ -185,19 +217,25 @@ def show(source: str, settings: RoomSettings, as_json: bool) -> None:
 def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Tell which revision of every policy was in force on DAY (YYYY-MM-DD)."""
     answer = run_command(EffectiveOn(day=day), SPEC, settings)
-    lines = [
-        f"{policy['source']:<24} {_format_label(policy['effective_revision'])}"
+    rows = [
+        (make_bold(policy["source"]), _format_label(policy["effective_revision"]))
         for policy in answer["policies"]
     ]
     missing = [*answer["policies_not_yet_effective"], *answer["policies_with_no_revision_for_date"]]
-    lines += [f"{source:<24} –" for source in missing]
-    print_result(as_json, answer, "\n".join(lines) or "There are no policies.")
+    rows += [(make_bold(source), "–") for source in missing]
+    print_result(as_json, answer, format_table(rows) or _NO_POLICIES)
 
 
 @policy.command()
 @click.argument("query")
 @click.option("--on", "day", help="Only revisions in force on this day.")
-@click.option("--source", "sources", multiple=True, help="Only this policy; may be repeated.")
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    shell_complete=complete_with(_list_slugs),
+    help="Only this policy; may be repeated.",
+)
 @click.option("--mode", type=click.Choice(get_args(Mode)), default="hybrid")
 @click.option("--authority", "local_authority", help="Only what applies where it decides.")
 @click.option("--include-emerging", is_flag=True, help="Also plans that are not adopted yet.")
@@ -210,14 +248,22 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
         SearchPolicy, query=query, sources=sources, effective_date=values.pop("day"), **values
     )
     answer = run_command(SearchPolicies(question=question), SPEC, settings)
-    lines = [f"{hit['citation']}\n  {' '.join(hit['text'].split())}" for hit in answer["results"]]
+    lines = [
+        f"{make_bold(hit['citation'])}\n  {' '.join(hit['text'].split())}"
+        for hit in answer["results"]
+    ]
     lines += [f"({policy['source']}: {policy['reason']})" for policy in answer["excluded"]]
-    print_result(as_json, answer, "\n\n".join(lines) or "Nothing was found.")
+    if not lines:
+        is_empty = not run_command(ListPolicies(), SPEC, settings)["policies"]
+        lines = [_NO_POLICIES if is_empty else "Nothing was found."]
+    if answer["degraded"]:
+        lines.append(f"({answer['degraded']})")
+    print_result(as_json, answer, "\n\n".join(lines))
 
 
 @policy.command()
-@click.argument("source")
-@click.argument("section_ref")
+@_source_argument
+@click.argument("section_ref", shell_complete=complete_with(_list_section_refs))
 @_add_revision_options
 @add_common_options
 def section(
@@ -226,11 +272,11 @@ def section(
     """Read one section of SOURCE, such as "Para 116"."""
     question = build_model(GetPolicySection, source=source, section_ref=section_ref, **chosen)
     answer = run_command(ReadSection(question=question), SPEC, settings)
-    print_result(as_json, answer, f"{answer['citation']}\n\n{answer['text']}")
+    print_result(as_json, answer, f"{make_bold(answer['citation'])}\n\n{answer['text']}")
 
 
 @policy.command()
-@click.argument("source")
+@_source_argument
 @_add_revision_options
 @add_common_options
 def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str | None) -> None:
@@ -247,7 +293,7 @@ def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str |
 
 
 @policy.command()
-@click.argument("source")
+@_source_argument
 @click.argument("from_date")
 @click.argument("to_date")
 @click.option("--section", "section_ref", help="Only this section and those in it.")
@@ -272,7 +318,7 @@ def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -
 
 
 @policy.command()
-@click.argument("source")
+@_source_argument
 @click.argument("quote")
 @click.option("--on", "date", required=True, help="The day it is cited for, YYYY-MM-DD.")
 @add_common_options
@@ -294,17 +340,19 @@ def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Show every policy with its revision in force on DAY, or why it has none."""
     question = build_model(PolicySnapshot, date=day)
     answer = run_command(TakeSnapshot(question=question), SPEC, settings)
-    lines = [
-        f"{entry['source']:<24} {_format_label(entry['revision']) if entry['revision'] else ''}"
-        f"{entry['reason'] or ''}"
+    rows = [
+        (
+            make_bold(entry["source"]),
+            _format_label(entry["revision"]) if entry["revision"] else entry["reason"] or "",
+        )
         for entry in answer["policies"]
     ]
-    print_result(as_json, answer, "\n".join(lines) or "There are no policies.")
+    print_result(as_json, answer, format_table(rows) or _NO_POLICIES)
 
 
 @policy.command()
-@click.argument("source")
-@click.argument("revision_id")
+@_source_argument
+@_revision_argument
 @click.option("--from", "start", help="First day in force, YYYY-MM-DD.")
 @click.option("--to", "end", help='Last day in force; "open" for a revision that still is.')
 @click.option("--label", "version_label", help="Its label.")
@@ -328,8 +376,8 @@ def dates(
 
 
 @policy.command()
-@click.argument("source")
-@click.argument("revision_id")
+@_source_argument
+@_revision_argument
 @add_common_options
 def delete(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Delete a revision of SOURCE, its text and its file."""
@@ -339,7 +387,7 @@ def delete(source: str, revision_id: str, settings: RoomSettings, as_json: bool)
 
 
 @policy.command("delete-policy")
-@click.argument("source")
+@_source_argument
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @add_common_options
 def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool) -> None:
@@ -354,8 +402,8 @@ def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool)
 
 
 @policy.command()
-@click.argument("source")
-@click.argument("revision_id")
+@_source_argument
+@_revision_argument
 @add_common_options
 def reindex(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Read the file of a revision again and wait until it can be searched."""

@@ -85,6 +85,7 @@ class ListPolicies(_PolicyCommand):
     """List every policy."""
 
     name: ClassVar[str] = "policy.list"
+    reads_only: ClassVar[bool] = True
 
     async def run(self, service: PolicyService, report: ReportProgress) -> PolicyIndex:
         return await PolicyAdmin(service).list_policies()
@@ -94,6 +95,7 @@ class ShowPolicy(_PolicyCommand):
     """Return one policy with its revisions."""
 
     name: ClassVar[str] = "policy.show"
+    reads_only: ClassVar[bool] = True
     source: SourceSlug
 
     async def run(self, service: PolicyService, report: ReportProgress) -> PolicyDetail:
@@ -104,6 +106,7 @@ class EffectiveOn(_PolicyCommand):
     """Return what was in force on a day."""
 
     name: ClassVar[str] = "policy.effective"
+    reads_only: ClassVar[bool] = True
     day: str
 
     async def run(self, service: PolicyService, report: ReportProgress) -> EffectivePolicies:
@@ -114,6 +117,7 @@ class SearchPolicies(_PolicyCommand):
     """Search the policies."""
 
     name: ClassVar[str] = "policy.search"
+    reads_only: ClassVar[bool] = True
     question: SearchPolicy
 
     async def run(self, service: PolicyService, report: ReportProgress) -> PolicyHits:
@@ -124,6 +128,7 @@ class ReadSection(_PolicyCommand):
     """Return the whole text of a section."""
 
     name: ClassVar[str] = "policy.section"
+    reads_only: ClassVar[bool] = True
     question: GetPolicySection
 
     async def run(self, service: PolicyService, report: ReportProgress) -> SectionText:
@@ -134,6 +139,7 @@ class ListSections(_PolicyCommand):
     """List the sections of a revision."""
 
     name: ClassVar[str] = "policy.sections"
+    reads_only: ClassVar[bool] = True
     question: ListPolicySections
 
     async def run(self, service: PolicyService, report: ReportProgress) -> SectionList:
@@ -144,6 +150,7 @@ class CompareRevisions(_PolicyCommand):
     """Compare two revisions."""
 
     name: ClassVar[str] = "policy.compare"
+    reads_only: ClassVar[bool] = True
     question: ComparePolicyRevisions
 
     async def run(self, service: PolicyService, report: ReportProgress) -> RevisionDiff:
@@ -154,6 +161,7 @@ class VerifyQuote(_PolicyCommand):
     """Check a quotation."""
 
     name: ClassVar[str] = "policy.verify"
+    reads_only: ClassVar[bool] = True
     question: VerifyPolicyQuote
 
     async def run(self, service: PolicyService, report: ReportProgress) -> QuoteCheck:
@@ -164,6 +172,7 @@ class TakeSnapshot(_PolicyCommand):
     """Return every policy with its revision in force on a day."""
 
     name: ClassVar[str] = "policy.snapshot"
+    reads_only: ClassVar[bool] = True
     question: PolicySnapshot
 
     async def run(self, service: PolicyService, report: ReportProgress) -> Snapshot:
