@@ -22,6 +22,7 @@ PARTS = {
         )
     },
     "federal-answers": "benchmarks.federal.answers",
+    "findings": "benchmarks.attacks.findings",
     **{
         f"beside-{part}": f"benchmarks.beside.{part}"
         for part in ("startup", "calls", "engine", "ingest", "federal", "quality")

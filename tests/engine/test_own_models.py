@@ -148,3 +148,53 @@ def test_a_cross_encoder_reads_the_first_results_again(tmp_path: Path, encoder: 
     # Without its model the results stay as they were.
     missing = rank_hits("cycle parking", [hits], embedder, Reranker(tmp_path / "nowhere"))
     assert [hit.id for hit in missing] == ["policy:a", "policy:b"]
+
+
+def write_graph(folder: Path, nodes: list[onnx.NodeProto]) -> Path:
+    """Write a model whose graph makes `made` out of the tokens with these nodes."""
+    write_model(folder, MEANINGS)
+    graph = helper.make_graph(
+        nodes,
+        "odd",
+        [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["texts", "tokens"])],
+        [helper.make_tensor_value_info("made", TensorProto.FLOAT, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    onnx.save(model, str(folder / "model.onnx"))
+    return folder
+
+
+@requirement("engine:own-models")
+def test_a_model_that_gives_no_usable_numbers_is_refused(tmp_path: Path) -> None:
+    numbers = helper.make_node("Cast", ["input_ids"], ["numbers"], to=TensorProto.FLOAT)
+    # A number for each token: as many as the text is long.
+    uneven = write_graph(
+        tmp_path / "uneven", [helper.make_node("Cast", ["input_ids"], ["made"], to=1)]
+    )
+    doubled = write_graph(
+        tmp_path / "doubled",
+        [numbers, helper.make_node("Concat", ["numbers", "numbers"], ["made"], axis=0)],
+    )
+    for folder in (uneven, doubled, write_model(tmp_path / "nan", MEANINGS * np.nan)):
+        with pytest.raises(ModelUnavailable):
+            Embedder(tmp_path, own_model=folder).embed_batch(["flood", "flood water trees"])
+        with pytest.raises(ModelUnavailable):
+            Reranker(folder).score_texts("flood", ["water", "trees and water"])
+
+
+@requirement("engine:own-models")
+@pytest.mark.parametrize("location", ["../secret", "/etc/passwd", "link"])
+def test_a_model_reads_no_file_outside_of_its_folder(
+    tmp_path: Path, encoder: Path, location: str
+) -> None:
+    (tmp_path / "secret").write_bytes(MEANINGS.tobytes())
+    (encoder / "link").symlink_to(tmp_path / "secret")
+    model = onnx.load(str(encoder / "model.onnx"))
+    table = model.graph.initializer[0]
+    table.ClearField("raw_data")
+    table.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", location), ("length", str(MEANINGS.nbytes))):
+        table.external_data.add(key=key, value=value)
+    (encoder / "model.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ModelUnavailable, match="cannot be read"):
+        Embedder(tmp_path, own_model=encoder).load()

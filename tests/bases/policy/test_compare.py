@@ -2,13 +2,22 @@
 
 import json
 import re
+import time
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+from readingroom.bases.policy.chunks.store import StoredChunk
+from readingroom.bases.policy.compare import diffs
 from readingroom.bases.policy.compare.diffs import make_diff
-from readingroom.bases.policy.compare.likeness import list_sections, pair_sections
+from readingroom.bases.policy.compare.likeness import (
+    RevisionSection,
+    list_sections,
+    pair_sections,
+)
+from readingroom.bases.policy.compare.passages import diff_words
 from readingroom.bases.policy.models import ComparePolicyRevisions, NearestRevision, RevisionDiff
 from readingroom.core.errors import InvalidCursor
 from tests.requirements import requirement
@@ -24,10 +33,18 @@ PARAGRAPHS = [
 
 
 def compare(old: bytes, new: bytes, **asked: object) -> RevisionDiff:
+    return compare_sections(
+        list_sections(read_chunks(old)), list_sections(read_chunks(new)), **asked
+    )
+
+
+def compare_sections(
+    old: list[RevisionSection], new: list[RevisionSection], **asked: object
+) -> RevisionDiff:
     question = ComparePolicyRevisions.model_validate(
         {"source": "NPPF", "from_date": "2024-01-01", "to_date": "2025-01-01", **asked}
     )
-    pairs = pair_sections(list_sections(read_chunks(old)), list_sections(read_chunks(new)))
+    pairs = pair_sections(old, new)
     days = {"effective_from": date(2024, 1, 1), "effective_to": None}
     return make_diff(
         question,
@@ -108,6 +125,72 @@ def test_pages_of_changes_together_are_all_of_them_once() -> None:
     assert refs == [change.section_ref for change in whole.changes]
     with pytest.raises(InvalidCursor):
         compare(old, new, cursor="3.abc")
+
+
+def make_sections(texts: Iterable[str], first: int = 1) -> list[RevisionSection]:
+    """Numbered paragraphs with these texts, as a revision has them."""
+    chunks = []
+    start = 0
+    for number, text in enumerate(texts, first):
+        chunk_text = f"{number}. {text}"
+        end = start + len(chunk_text)
+        place = ("NPPF", "rev_x", f"Para {number}", (), (1,), number, start, end)
+        chunks.append(StoredChunk(f"c{number}", chunk_text, *place, "text_layer", (), start))
+        start = end + 2
+    return list_sections(chunks)
+
+
+@requirement("policy:compare")
+def test_thousands_of_paragraphs_with_the_same_words_are_paired_in_no_time() -> None:
+    def measure(count: int) -> float:
+        old = make_sections(["Reserved."] * count)
+        new = make_sections(["Reserved."] * count, first=count + 1)
+        began = time.process_time()
+        pairs = pair_sections(old, new)
+        seconds = time.process_time() - began
+        assert all(pair.kind == "moved" and pair.has_same_words for pair in pairs)
+        return seconds
+
+    once, twice = min(measure(500), measure(500)), min(measure(1000), measure(1000))
+    assert twice < 3 * once + 0.05
+
+
+@requirement("policy:compare")
+def test_of_equal_paragraphs_that_of_the_same_number_comes_first() -> None:
+    pairs = pair_sections(make_sections(["Reserved."] * 3), make_sections(["Reserved."] * 3, 2))
+    refs = [(pair.before and pair.before.ref, pair.after and pair.after.ref) for pair in pairs]
+    assert refs == [("Para 2", "Para 2"), ("Para 3", "Para 3"), ("Para 1", "Para 4")]
+
+
+@requirement("policy:compare")
+def test_a_long_text_of_few_words_is_compared_by_sentences_or_as_a_whole() -> None:
+    sentences = [f"a b a b {number}." for number in range(2000)]
+    changed = [*sentences[:1000], "a b a c.", *sentences[1001:]]
+    parts = diff_words(" ".join(sentences), " ".join(changed))
+    assert [(part.op, part.text) for part in parts[1:3]] == [
+        ("delete", sentences[1000]),
+        ("insert", "a b a c."),
+    ]
+    assert [part.op for part in parts] == ["equal", "delete", "insert", "equal"]
+    whole = diff_words("a b. " * 2000, "b a. " * 1000 + "a b. " * 1000)
+    assert [part.op for part in whole] == ["delete", "insert"]
+
+
+@requirement("policy:compare")
+def test_a_page_of_changes_compares_a_bounded_number_of_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    old = make_sections(PARAGRAPHS)
+    new = make_sections([text.replace("will", "may") for text in PARAGRAPHS])
+    monkeypatch.setattr(diffs, "_MAX_COMPARED_WORDS", 150)
+    refs: list[str] = []
+    cursor = None
+    while not refs or cursor:
+        page = compare_sections(old, new, cursor=cursor)
+        assert len(page.changes) == 2
+        refs += [change.section_ref for change in page.changes]
+        cursor = page.next_cursor
+    assert refs == [f"Para {number}" for number in range(1, 9)]
 
 
 @pytest.mark.data

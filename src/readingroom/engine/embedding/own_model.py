@@ -54,7 +54,8 @@ class OwnModel:
     def compute_vectors(self, texts: Sequence[str]) -> Floats:
         """Return a vector of unit length for each text.
 
-        Where the graph gives a vector for each token, that is their mean.
+        Where the graph gives a vector for each token, that is their mean. Raise `ModelUnavailable`
+        when the graph gives anything else.
         """
         vectors = []
         for start in range(0, len(texts), _BATCH_TEXTS):
@@ -62,21 +63,35 @@ class OwnModel:
             output, mask = self._run(encodings)
             if output.ndim == 3:
                 output = (output * mask[:, :, np.newaxis]).sum(axis=1)
+            self._check_output(output, len(encodings), self.dimensions)
             vectors.append(output)
         matrix: Floats = np.concatenate(vectors).astype(np.float32)
         matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
         return matrix
 
     def compute_scores(self, query: str, texts: list[str]) -> list[float]:
-        """Return the probability that each text answers the query, as a cross-encoder sees it."""
+        """Return the probability that each text answers the query, as a cross-encoder sees it.
+
+        Raise `ModelUnavailable` when the graph gives anything but one or two numbers for a text.
+        """
         scores: list[float] = []
         for start in range(0, len(texts), _BATCH_TEXTS):
             pairs = [(query, text) for text in texts[start : start + _BATCH_TEXTS]]
             output, _ = self._run(self.tokenizer.encode_batch(pairs))
+            self._check_output(output, len(pairs), 2 if output.shape[1:] == (2,) else 1)
             # Two outputs are "does not" and "does"; one is how surely it does.
             logits = output[:, -1] - (output[:, 0] if output.shape[1] == 2 else 0)
             scores += (1 / (1 + np.exp(-logits))).tolist()
         return scores
+
+    def _check_output(self, output: Floats, text_count: int, number_count: int) -> None:
+        """Raise `ModelUnavailable` unless there are finite numbers, as many as should be."""
+        width = number_count or output.shape[-1]  # not known until the first text
+        if output.shape != (text_count, width) or not np.isfinite(output).all():
+            raise ModelUnavailable(
+                f"{self.identity} gives no numbers that can be used (shape {output.shape}); "
+                "name another folder, or none"
+            )
 
     def _run(self, encodings: "list[Encoding]") -> tuple[Floats, Floats]:
         """Return what the graph makes of texts, and which of their tokens are real."""

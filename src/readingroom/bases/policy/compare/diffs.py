@@ -21,6 +21,8 @@ _MAX_PAGE_CHARS = 200_000
 """Of all diffs on a page: clients end at events of a megabyte, and each text is sent twice."""
 _MAX_DIFF_CHARS = 40_000
 """Of one diff; a chapter that was replaced as a whole is cut."""
+_MAX_COMPARED_WORDS = 40_000
+"""On a page: what is compared takes time, however short the diff is."""
 
 
 def make_diff(
@@ -34,8 +36,11 @@ def make_diff(
     fingerprint = _hash_question(question, from_revision, to_revision)
     offset = _parse_cursor(question.cursor, fingerprint)
     changes: list[SectionChange] = []
-    page_chars = 0
+    page_chars = compared_words = 0
     for pair in changed_pairs[offset : offset + question.limit]:
+        compared_words += pair.word_count
+        if changes and compared_words > _MAX_COMPARED_WORDS:
+            break
         change = _make_change(pair)
         page_chars += sum(len(part.text) for part in change.diff)
         # A page has at least one change, or a reader would never come to its end.

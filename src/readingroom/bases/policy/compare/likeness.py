@@ -55,6 +55,10 @@ class RevisionSection:
         padded = ("", *self.words, "")
         return Counter(pairwise(padded))
 
+    @cached_property
+    def folded_ref(self) -> str:
+        return fold_ref(self.ref)
+
     @property
     def page(self) -> int:
         return self.chunks[0].page_number
@@ -87,6 +91,11 @@ class SectionPair:
             and self.before.words == self.after.words
         )
 
+    @property
+    def word_count(self) -> int:
+        """How many words both sides have together."""
+        return sum(len(section.words) for section in (self.before, self.after) if section)
+
     def lies_in(self, refs: Collection[str]) -> bool:
         """Whether one side is one of these sections or stands inside one."""
         return any(
@@ -104,7 +113,7 @@ class SectionPair:
             return "added"
         if self.after is None:
             return "removed"
-        if fold_ref(self.before.ref) != fold_ref(self.after.ref):
+        if self.before.folded_ref != self.after.folded_ref:
             return "moved"
         return None if self.has_same_words else "reworded"
 
@@ -138,20 +147,22 @@ def _pair_equal(
     old: Sequence[RevisionSection], new: Sequence[RevisionSection], partners: dict[int, int]
 ) -> None:
     """Pair sections with the same words: those with the same reference before the others."""
-    old_by_words: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
-    for index, section in enumerate(old):
-        old_by_words[section.words].append(index)
+    paired_old: set[int] = set()
     for by_ref in (True, False):
+        # The last first, so that the first in the text is the next to be taken.
+        old_by_words: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+        for index in reversed(range(len(old))):
+            if index not in paired_old:
+                old_by_words[_make_words_key(old[index], by_ref)].append(index)
         for index, section in enumerate(new):
-            if index in partners:
-                continue
-            candidates = old_by_words.get(section.words, [])
-            chosen = next(
-                (i for i in candidates if not by_ref or _has_same_ref(old[i], section)), None
-            )
-            if chosen is not None:
-                partners[index] = chosen
-                candidates.remove(chosen)
+            candidates = old_by_words.get(_make_words_key(section, by_ref))
+            if index not in partners and candidates:
+                partners[index] = candidates.pop()
+                paired_old.add(partners[index])
+
+
+def _make_words_key(section: RevisionSection, with_ref: bool) -> tuple[object, ...]:
+    return (section.words, section.folded_ref if with_ref else None)
 
 
 def _pair_alike(
@@ -202,4 +213,4 @@ def _measure_likeness(
 
 
 def _has_same_ref(first: RevisionSection, second: RevisionSection) -> bool:
-    return fold_ref(first.ref) == fold_ref(second.ref)
+    return first.folded_ref == second.folded_ref

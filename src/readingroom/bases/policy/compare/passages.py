@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -13,6 +14,9 @@ from readingroom.core.text import fold_dashes
 _PLAIN_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
 _WHITE_SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\S+\s*")
+_SENTENCE = re.compile(r"[^.;:\n]+[.;:\n]*\s*|[.;:\n]+\s*")
+_MAX_WORD_PAIRS = 400_000
+"""Pairs of equal words in two texts, by which comparing them costs; 7,000 words have so many."""
 _SHOWN_WORDS_PER_END = 12  # of a long unchanged run, at either end
 
 
@@ -98,13 +102,24 @@ def group_by_section(chunks: Sequence[StoredChunk]) -> dict[str, list[StoredChun
 
 
 def diff_words(before: str, after: str) -> list[DiffPart]:
-    """Return the runs of words that are the same, deleted and inserted."""
-    old_words, new_words = _WORD.findall(before), _WORD.findall(after)
-    # Compared without white space, because each PDF breaks its lines elsewhere.
-    stripped_old_words, stripped_new_words = (
-        [word.strip() for word in old_words],
-        [word.strip() for word in new_words],
-    )
+    """Return the runs of words that are the same, deleted and inserted.
+
+    Where word by word would take too long, sentences are compared as wholes, or else the texts.
+    """
+    for unit in (_WORD, _SENTENCE):
+        old_words, new_words = unit.findall(before), unit.findall(after)
+        # Compared without white space, because each PDF breaks its lines elsewhere.
+        stripped_old_words, stripped_new_words = (
+            [word.strip() for word in old_words],
+            [word.strip() for word in new_words],
+        )
+        if _count_equal_pairs(stripped_old_words, stripped_new_words) <= _MAX_WORD_PAIRS:
+            break
+    else:
+        return [
+            DiffPart(op="delete", text=before.strip()),
+            DiffPart(op="insert", text=after.strip()),
+        ]
     diff_parts: list[DiffPart] = []
     # autojunk would ignore the frequent words of a long text, and tear the diff apart there.
     matcher = difflib.SequenceMatcher(None, stripped_old_words, stripped_new_words, autojunk=False)
@@ -121,6 +136,11 @@ def diff_words(before: str, after: str) -> list[DiffPart]:
                 DiffPart(op="insert", text="".join(new_words[new_start:new_end]).strip())
             )
     return diff_parts
+
+
+def _count_equal_pairs(first_words: Sequence[str], second_words: Sequence[str]) -> int:
+    second_counts = Counter(second_words)
+    return sum(count * second_counts[word] for word, count in Counter(first_words).items())
 
 
 def has_same_words(first_text: str, second_text: str) -> bool:
