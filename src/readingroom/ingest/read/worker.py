@@ -1,10 +1,11 @@
 """The confined process: reads one file from standard input and writes JSON lines to its output.
 
-Started by `sandbox.py` as `python -m readingroom.ingest.read.worker JOB`. It is killed with all
-that it started when it exceeds a limit, and exits when the server that started it is gone.
+Started by `sandbox.py`, which calls `main` with a job. It is killed with all that it started when it
+exceeds a limit, and exits when the server that started it is gone.
 """
 
-import base64
+import binascii
+import gc
 import json
 import os
 import signal
@@ -26,6 +27,9 @@ _PARENT_CHECK_SECONDS = 0.5
 
 def main() -> None:
     """Read the file on standard input and write the result."""
+    # What was imported until now stays, so no collection need look at it.
+    gc.freeze()
+    gc.enable()
     job = Job.from_json(sys.argv[1])
     # First of all, and before there is a second thread, which would stay unconfined.
     confine_process(job.confinement)
@@ -64,7 +68,7 @@ def _run_job(job: Job, output: IO[str]) -> dict[str, Any]:
                 picture = render_page(
                     content, job.file_name, job.page, job.dpi, job.options, job.picture_format
                 )
-                return {"picture": base64.b64encode(picture).decode("ascii")}
+                return {"picture": binascii.b2a_base64(picture, newline=False).decode("ascii")}
             case "find_words":
                 words = find_page_words(content, job.file_name, job.page, job.options)
                 return {"words": [asdict(word) for word in words]}
@@ -97,7 +101,3 @@ def _unpack(content: bytes, file_name: str) -> list[dict[str, str]]:
 def _write_message(output: IO[str], **message: Any) -> None:
     output.write(json.dumps(message) + "\n")
     output.flush()
-
-
-if __name__ == "__main__":
-    main()
