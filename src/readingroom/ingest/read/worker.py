@@ -1,7 +1,7 @@
 """The confined process: reads one file from standard input and writes JSON lines to its output.
 
-Started by `sandbox.py`, which calls `main` with a job. It is killed with all that it started when it
-exceeds a limit, and exits when the server that started it is gone.
+Started by `sandbox.py`, which calls `main` with a job. It is killed with all that it started when
+it exceeds a limit, and exits when the server that started it is gone.
 """
 
 import binascii
