@@ -5,8 +5,8 @@ its own, and the same one again when the base is opened there again.
 """
 
 import contextlib
+import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,17 +22,22 @@ class _SharedEngine:
     def __init__(self, server: "PostgresServer") -> None:
         self._server = server
         self._urls: dict[Path, str] = {}
-        self.databases = ExitStack()
 
     def find_url(self, folder: Path) -> str:
-        # Here: most tests need no PostgreSQL.
-        from tests.support.postgres import new_database
-
         if folder not in self._urls:
-            self._urls[folder] = self.databases.enter_context(new_database(self._server))
+            url = self._urls[folder] = self._server.make_room(f"{_PREFIX}{uuid.uuid4().hex}")
+            # For processes that the test starts on the same folder.
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            _marker(folder).write_text(url)
         return self._urls[folder]
 
+    def drop_all(self) -> None:
+        for url in self._urls.values():
+            open_database(url).close()
+        self._server.drop_rooms(_PREFIX)
 
+
+_PREFIX = "engine_"
 _current: _SharedEngine | None = None
 
 
@@ -42,9 +47,9 @@ def using_postgres(server: "PostgresServer") -> Iterator[None]:
     global _current
     _current = _SharedEngine(server)
     try:
-        with _current.databases:
-            yield
+        yield
     finally:
+        _current.drop_all()
         _current = None
 
 
@@ -55,9 +60,15 @@ def is_shared() -> bool:
 
 def database_url(folder: Path) -> str | None:
     """The database that belongs to a folder; None where bases are embedded."""
-    return _current.find_url(folder) if _current is not None else None
+    if _current is not None:
+        return _current.find_url(folder)
+    return _marker(folder).read_text() if _marker(folder).exists() else None
 
 
 def database_of(folder: Path) -> PostgresDatabase | None:
     url = database_url(folder)
     return open_database(url) if url is not None else None
+
+
+def _marker(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.database")

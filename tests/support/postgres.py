@@ -97,6 +97,23 @@ class PostgresServer:
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             connection.execute(sql)  # type: ignore[call-overload]
 
+    def make_room(self, name: str) -> str:
+        """Return the URL of the database of this name, which is an empty room unless it exists."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            query = "SELECT 1 FROM pg_database WHERE datname = %s"
+            if connection.execute(query, (name,)).fetchone() is None:
+                connection.execute(
+                    f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY file_copy"  # type: ignore[arg-type]
+                )
+        return self.url(name)
+
+    def drop_rooms(self, prefix: str) -> None:
+        """Drop every database whose name begins like this."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            query = "SELECT datname FROM pg_database WHERE starts_with(datname, %s)"
+            for (name,) in connection.execute(query, (prefix,)).fetchall():
+                connection.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[arg-type]
+
     def _answers(self) -> bool:
         with contextlib.suppress(psycopg.OperationalError):
             psycopg.connect(self.url("postgres"), connect_timeout=5).close()
@@ -138,8 +155,7 @@ def make_template(server: PostgresServer) -> None:
 def new_database(server: PostgresServer) -> Iterator[str]:
     """The URL of an empty room; it is dropped with the block."""
     name = f"room_{uuid.uuid4().hex}"
-    server.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY file_copy")
-    url = server.url(name)
+    url = server.make_room(name)
     try:
         yield url
     finally:

@@ -4,8 +4,11 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import anyio
+
+from tests.support import engines
 
 # Processes are forked from one that has imported everything and started nothing.
 FORKS = multiprocessing.get_context("forkserver")
@@ -33,6 +36,9 @@ class KillAtStep:
 
 def killed(work: Callable[..., Awaitable[None]], *args: object) -> None:
     """Do work in a process that must not survive it; the last argument is the step of its end."""
+    for folder in args:
+        if isinstance(folder, Path):
+            engines.database_url(folder)  # so that the other process finds it
     victim = FORKS.Process(target=anyio.run, args=(work, *args))
     victim.start()
     victim.join(300)

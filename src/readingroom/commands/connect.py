@@ -22,8 +22,8 @@ from readingroom.federation.room import ALL_PORT
 from readingroom.server.faces import ROOM_SERVER_NAME
 from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
 from readingroom.server.settings import ServerSettings
-from readingroom.storage.keys import KeyRing
 from readingroom.storage.lock import read_owner
+from readingroom.storage.postgres.keys import open_keys
 
 _KEY_VARIABLE = "READING_ROOM_KEY"
 _DEFAULT_STDIO = min(
@@ -108,7 +108,7 @@ def _resolve_target(settings: ServerSettings, options: dict[str, Any], stdio: bo
         name=f"{ROOM_SERVER_NAME}-{base}" if base else ROOM_SERVER_NAME,
         url=address if address.endswith("/mcp") else address.rstrip("/") + path,
         key=options["key"],
-        needs_key=settings.api_key is not None or KeyRing(settings.data).has_keys(),
+        needs_key=settings.api_key is not None or open_keys(settings).has_keys(),
         stdio=base if stdio else None,
         # Named only where it was named to us: else the client's default is the same.
         data=str(settings.data) if click.get_current_context().params.get("data") else None,

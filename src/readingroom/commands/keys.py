@@ -10,7 +10,8 @@ from readingroom.console.completion import complete_with
 from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import add_common_options, print_result
 from readingroom.core.settings import RoomSettings
-from readingroom.storage.keys import Key, KeyRing
+from readingroom.storage.keys import Key
+from readingroom.storage.postgres.keys import open_keys
 
 
 @click.group()
@@ -41,10 +42,10 @@ def add(
     if operator and (read_only or subject is not None):
         raise click.UsageError("--operator goes with neither --read-only nor --subject")
     if subject is not None:
-        KeyRing(settings.data).add_subject(name, subject, read_only)
+        open_keys(settings).add_subject(name, subject, read_only)
         body = {"name": name, "subject": subject}
         return print_result(as_json, body, f"Tokens of {subject} are let in as {name}.")
-    secret = KeyRing(settings.data).add(name, read_only, operator)
+    secret = open_keys(settings).add(name, read_only, operator)
     note = f"{secret}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer <key>"
     print_result(as_json, {"name": name, "key": secret}, note)
 
@@ -53,7 +54,7 @@ def add(
 @add_common_options
 def list_keys(settings: RoomSettings, as_json: bool) -> None:
     """Show every key's name, when it was made, and whose tokens it stands for."""
-    all_keys = KeyRing(settings.data).list_keys()
+    all_keys = open_keys(settings).list_keys()
     rows = [
         (make_bold(key.name), key.created_at, _describe_role(key), key.subject or "")
         for key in all_keys
@@ -66,7 +67,7 @@ def list_keys(settings: RoomSettings, as_json: bool) -> None:
 
 
 def _list_names(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
-    return [key.name for key in KeyRing(settings.data).list_keys()]
+    return [key.name for key in open_keys(settings).list_keys()]
 
 
 @keys.command()
@@ -74,7 +75,7 @@ def _list_names(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
 @add_common_options
 def revoke(name: str, settings: RoomSettings, as_json: bool) -> None:
     """Revoke the key called NAME: its next request is refused."""
-    KeyRing(settings.data).revoke(name)
+    open_keys(settings).revoke(name)
     print_result(as_json, {"name": name, "revoked": True}, f"Revoked {name}.")
 
 

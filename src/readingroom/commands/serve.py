@@ -37,8 +37,8 @@ from readingroom.server.run import Certificate, bind, format_local_address
 from readingroom.server.run import run as run_server
 from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
 from readingroom.storage.grants import GrantStore
-from readingroom.storage.keys import KeyRing
 from readingroom.storage.lock import FolderLock, Owner
+from readingroom.storage.postgres.keys import open_keys
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool
 def _serve(only_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
     key_auth = KeyAuth(
         reveal_secret(settings.api_key),
-        KeyRing(settings.data),
+        open_keys(settings),
         GrantStore(settings.data) if settings.connectors else None,
     )
     needs_token = only_spec is not None and only_spec.josh_auth and settings.josh_auth == "oauth"

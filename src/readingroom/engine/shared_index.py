@@ -27,12 +27,8 @@ from readingroom.engine.vectors import DIMENSIONS, VectorHit, VectorIndex
 from readingroom.engine.words import LexicalQuery, parse_query
 from readingroom.storage.archive import fill_chunks
 from readingroom.storage.chunks import Chunks
-from readingroom.storage.postgres.chunks import (
-    PostgresCollection,
-    build_clauses,
-    decode_vectors,
-    format_vector,
-)
+from readingroom.storage.postgres.chunks import PostgresCollection
+from readingroom.storage.postgres.encoding import build_clauses, decode_vectors, format_vector
 
 EXACT_ROWS = 8_000
 """Chunks that may pass a filter for their vectors to be compared in SQL."""

@@ -75,15 +75,6 @@ def link_or_copy(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def move_files(source: Path, target: Path) -> None:
-    """Move every file below one folder to the same relative path below another."""
-    # Listed first: moving files changes the folders that `rglob` walks through.
-    for file_path in [path for path in source.rglob("*") if path.is_file()]:
-        destination = target / file_path.relative_to(source)
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(file_path, destination)
-
-
 def sweep_old_files(folder: Path, now: datetime) -> None:
     """Delete the files below a folder that nobody has written to for a day, and empty folders."""
     oldest = (now - timedelta(days=1)).timestamp()
@@ -108,8 +99,19 @@ class OwnFiles(Protocol):
         """Return whether we have a file."""
         ...
 
+    def list_paths(self, folder: str) -> list[tuple[str, ...]]:
+        """Return the paths of all files below a folder."""
+        ...
+
     def take(self, path: Sequence[str], spool: Path) -> None:
         """Keep a file in place of one of the same path; `spool` is gone afterwards.
+
+        Raise `StorageFailed` when it cannot be kept.
+        """
+        ...
+
+    def put(self, path: Sequence[str], content: IO[bytes]) -> None:
+        """Keep what an open file holds in place of a file of the same path.
 
         Raise `StorageFailed` when it cannot be kept.
         """
@@ -136,19 +138,24 @@ class LocalFiles(OwnFiles):
     def exists(self, path: Sequence[str]) -> bool:
         return self.locate(path).exists()
 
+    def list_paths(self, folder: str) -> list[tuple[str, ...]]:
+        files = (self._folder / folder).rglob("*.*")
+        return [path.relative_to(self._folder).parts for path in files]
+
     def take(self, path: Sequence[str], spool: Path) -> None:
         final_path = self.locate(path)
         with translate_os_errors("The file cannot be kept"):
             final_path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                # A rename in one file system is atomic: a reader sees the old file or the new one.
-                spool.replace(final_path)
-            except OSError:
-                partial = final_path.with_name("partial")
-                with spool.open("rb") as content:
-                    copy_stream(content, partial)
-                partial.replace(final_path)
-                spool.unlink()
+            # A rename in one file system is atomic: a reader sees the old file or the new one.
+            spool.replace(final_path)
+
+    def put(self, path: Sequence[str], content: IO[bytes]) -> None:
+        final_path = self.locate(path)
+        partial = final_path.with_name("partial")
+        copy_stream(content, partial)
+        # Renamed when whole: a file under its own name is never half written.
+        with translate_os_errors("The file cannot be kept"):
+            partial.replace(final_path)
 
     def delete(self, path: Sequence[str]) -> None:
         with translate_os_errors("The file cannot be deleted"):

@@ -33,6 +33,8 @@ _RESERVED_NAME = "env"
 _CHANGE_COUNTER_OFFSET = 24
 
 FileGeneration = tuple[int, int, bytes]
+KeyRow = tuple[Any, ...]
+"""A key as it is stored: name, digest, when it was made, subject, read-only, operator."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS api_keys (
@@ -130,9 +132,16 @@ class KeyRing:
                 f"starting with a letter or digit, and not {_RESERVED_NAME!r}"
             )
         key_row = (key_name, digest, clock.format_now(), subject, int(read_only), int(operator))
+        self._insert_rows([key_row])
+
+    def _insert_rows(self, rows: list[KeyRow]) -> None:
+        """Add keys, all or none. Raise `KeyExists`."""
         with self._open_writer() as db:
+            key_name = ""
             try:
-                _insert_key(db, key_row)
+                for key_row in rows:
+                    key_name = key_row[0]
+                    _insert_key(db, key_row)
             except sqlite3.IntegrityError as error:
                 conflicting_key = (
                     "for that subject" if "subject" in str(error) else f"named {key_name!r}"
@@ -172,9 +181,7 @@ class KeyRing:
             raise BackupUnusable(f"The keys of the backup cannot be read: {error}") from error
         if not all(_is_key(*row) for row in rows):
             raise BackupUnusable("The keys of the backup are not such as Reading Room makes")
-        with self._open_writer() as db:
-            for key_row in rows:
-                _insert_key(db, key_row)
+        self._insert_rows(rows)
         return [
             Key(key_name, created_at, subject, bool(is_read_only), bool(is_operator))
             for key_name, _, created_at, subject, is_read_only, is_operator in rows
@@ -182,14 +189,11 @@ class KeyRing:
 
     def revoke(self, key_name: str) -> None:
         """Delete a key, whose next request is then refused; raise `KeyNotFound`."""
-        unknown_key = KeyNotFound(
-            f"There is no key named {key_name!r}; `readingroom keys list` shows all"
-        )
         if not self.path.exists():
-            raise unknown_key
+            raise make_unknown_error(key_name)
         with self._open_writer() as db:
             if db.execute("DELETE FROM api_keys WHERE name = ?", (key_name,)).rowcount == 0:
-                raise unknown_key
+                raise make_unknown_error(key_name)
             db.execute("DELETE FROM key_operators WHERE hash NOT IN (SELECT hash FROM api_keys)")
 
     def find_holder(self, secret: bytes) -> Holder | None:
@@ -285,6 +289,11 @@ class KeyRing:
         )
 
 
+def make_unknown_error(key_name: str) -> KeyNotFound:
+    """Return the error for a name that no key has."""
+    return KeyNotFound(f"There is no key named {key_name!r}; `readingroom keys list` shows all")
+
+
 def _create_table(db: Database) -> None:
     """Create the table, and add the columns that an older one does not have."""
     db.execute(_SCHEMA)
@@ -297,7 +306,7 @@ def _create_table(db: Database) -> None:
     db.execute(_SUBJECT_INDEX)
 
 
-def _insert_key(db: Database, key_row: tuple[Any, ...]) -> None:
+def _insert_key(db: Database, key_row: KeyRow) -> None:
     *columns, is_operator = key_row
     db.execute(
         "INSERT INTO api_keys (name, hash, created_at, subject, read_only) VALUES (?, ?, ?, ?, ?)",
@@ -312,7 +321,7 @@ def _list_missing_columns(db: Database) -> list[str]:
     return [column for column in _ADDED_COLUMNS if column not in present_columns]
 
 
-def _read_rows(path: Path) -> list[tuple[Any, ...]]:
+def _read_rows(path: Path) -> list[KeyRow]:
     """Return the rows of a file that may be anybody's, in the order of our columns."""
     with closing(open_untrusted(path)) as db:
         missing = _list_missing_columns(db)

@@ -22,7 +22,11 @@ from tests.support.documents.base import REF, Desk, desk
 from tests.support.model import WordEmbedder
 from tests.support.papers import paper
 
-pytestmark = [pytest.mark.anyio, requirement("documents:contained")]
+pytestmark = [
+    pytest.mark.anyio,
+    requirement("documents:contained"),
+    pytest.mark.both_engines("full"),
+]
 
 REPORT = paper("Bats roost in the old barn and fly along the hedge at dusk.")
 

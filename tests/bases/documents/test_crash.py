@@ -12,7 +12,7 @@ from tests.support.documents.base import PLAIN, Desk, desk
 from tests.support.documents.victim import CHANGES, NEW, kill_at
 from tests.support.policy.base import plain
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.both_engines("full")]
 
 CASES = [(name, step) for name, change in CHANGES.items() for step in change.steps]
 

@@ -18,7 +18,7 @@ from readingroom.bases.documents.backup import restore_backup, write_backup
 from readingroom.bases.documents.doctor import DocumentsDoctor
 from readingroom.bases.documents.errors import DocumentNotFound, PageNotFound
 from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
-from readingroom.bases.documents.ingest.ingestion import generate_candidate_ids
+from readingroom.bases.documents.ingest.ingestion import _build_copy_path, generate_candidate_ids
 from readingroom.bases.documents.models import (
     ApplicationOverview,
     GetDocumentText,
@@ -36,7 +36,7 @@ from tests.support.documents.base import PLAIN, REF, Desk, desk
 from tests.support.papers import paper
 from tests.support.policy.base import plain
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_engines("full")]
 
 TRAVEL = [
     "The development provides two hundred covered cycle parking spaces beside the entrance.",
@@ -360,6 +360,7 @@ async def test_an_explicit_type_wins(empty: Desk) -> None:
 
 
 @requirement("room:paths")
+@pytest.mark.embedded_only("the database keeps files, not a disk that a test can fill")
 async def test_a_file_that_cannot_be_kept_is_told_and_can_be_ingested_later(empty: Desk) -> None:
     content = plain("Bats roost in the old barn.")
     document_id = next(generate_candidate_ids(REF, hashlib.sha256(content).hexdigest()))
@@ -500,7 +501,9 @@ async def test_a_copy_fills_another_folder_with_the_same_documents(tmp_path: Pat
         assert written.counts == read.counts == {"documents": 2, "chunks": 3}
         assert (await text(library, made.document_id)).text == "one\n\ntwo"
         kept = await library.service.get_record(uploaded.document_id)
-        assert kept.file_path == str(library.service.ingestion.get_copy_path(kept))
+        assert kept.file_path == str(
+            library.service.folder.joinpath(*_build_copy_path(kept.document_id, kept.source_file))
+        )
         overview = await library.service.get_overview(ApplicationOverview(application_ref=REF))
         assert overview.application is not None and overview.application.address == "1 High St"
         assert (await DocumentsDoctor(library.service, repair=False).diagnose()).complaints == []

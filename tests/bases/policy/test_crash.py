@@ -18,7 +18,7 @@ from tests.support.policy.victim import (
     steps_of,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.both_engines("full")]
 
 CASES = [(change, step) for change, steps in STEPS.items() for step in steps]
 

@@ -13,7 +13,7 @@ from readingroom.core.progress import no_progress
 from tests.requirements import requirement
 from tests.support.policy.base import PolicyLibrary, brief, open_library
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_engines("full")]
 
 DAY = "2025-06-01"
 

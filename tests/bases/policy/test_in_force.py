@@ -42,7 +42,7 @@ from readingroom.storage.keyvalue import KeyValueClient, open_key_values
 from tests.requirements import requirement
 from tests.support.policy.base import PLAIN, open_library
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_engines("full")]
 
 NOW = datetime(2025, 6, 1, tzinfo=UTC)
 D = date.fromisoformat

@@ -12,7 +12,7 @@ from tests.requirements import requirement
 from tests.support.papers import Paper
 from tests.support.policy.base import PolicyLibrary, open_library, pdf
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_engines("full")]
 
 FILLER = (
     "A council that prepares a plan looks at what is there, at what is missing and at what people "

@@ -13,7 +13,7 @@ from readingroom.core.errors import KnowledgeError
 from tests.requirements import requirement
 from tests.support.policy.base import PolicyLibrary, open_library
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_engines]
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import PrivateCopy, Roots
 from readingroom.ingest.read.sandbox import Sandbox
+from tests.support import engines
 from tests.support.model import EMBEDDER, WordEmbedder, with_model
 
 TODAY = datetime(2026, 2, 14, 10, 30, tzinfo=UTC)
@@ -90,11 +91,11 @@ async def desk(
 ) -> AsyncIterator[Desk]:
     """A documents base on this folder, open."""
     roots = Roots("DOCUMENT_ROOTS", (folder / "inbox",), 256 * 2**20)
-    service = DocumentsService(
-        folder,
-        None if in_memory else folder / "chroma",
-        IngestContext(pipeline or Pipeline(Sandbox()), embedder, roots, lambda: TODAY, on_step),
+    database = None if in_memory else engines.database_of(folder)
+    context = IngestContext(
+        pipeline or Pipeline(Sandbox()), embedder, roots, lambda: TODAY, on_step, database
     )
+    service = DocumentsService(folder, None if in_memory else folder / "chroma", context)
     async with service.running():
         yield Desk(service, folder / "inbox")
 

@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 
 from readingroom.core.errors import KnowledgeError
+from tests.support import engines
 from tests.support.policy.base import PLAIN, PolicyLibrary, open_library
 from tests.support.victim import FORKS
 
@@ -27,6 +28,7 @@ class Room:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        engines.database_url(folder)  # so that the other process finds it
         self.start()
 
     def start(self) -> None:

@@ -6,6 +6,7 @@ from readingroom.protocol.spec import BaseSpec, LazyImport
 SPEC = BaseSpec(
     name="documents",
     port=3002,
+    on_database="moves",
     open=LazyImport("readingroom.bases.documents.tools:open_base"),
     settings=DocumentsSettings,
     port_setting="document_store_port",

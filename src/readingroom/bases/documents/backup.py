@@ -12,9 +12,8 @@ from readingroom.bases.documents.ids import DOCUMENT_ID_PATTERN
 from readingroom.bases.documents.registry.records import DocumentRecord
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.protocol.backup import BackupCounts
-from readingroom.storage.archive import copy_database
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
-from readingroom.storage.files import link_or_copy, move_files, resolve_inside
+from readingroom.storage.files import link_or_copy, resolve_inside
 
 _ABOUT_FILE = "about.json"
 _CHUNKS_FILE = "chunks.db"
@@ -78,9 +77,7 @@ async def restore_backup(
         if Path(record.file_path).is_relative_to(old_folder):
             new_path = new_folder / Path(record.file_path).relative_to(old_folder)
             await service.store.register(with_values(record, file_path=str(new_path)))
-    await anyio.to_thread.run_sync(
-        move_files, backup_folder / _FILES_FOLDER, service.folder / _FILES_FOLDER
-    )
+    await anyio.to_thread.run_sync(_restore_files, service, backup_folder / _FILES_FOLDER)
     return BackupCounts(counts={"documents": len(records), "chunks": chunk_count})
 
 
@@ -88,11 +85,9 @@ def _copy_files(
     service: DocumentsService, records: list[DocumentRecord], backup_folder: Path
 ) -> None:
     (backup_folder / _ABOUT_FILE).write_text(json.dumps({"folder": str(service.folder)}), "utf-8")
-    if (database := service.folder / _APPLICATIONS_FILE).exists():
-        # A plain copy of an open SQLite file could miss what is still in its journal.
-        copy_database(database, backup_folder / _APPLICATIONS_FILE)
+    service.applications.dump(backup_folder / _APPLICATIONS_FILE)
     for record in records:
-        copy_path = service.ingestion.get_copy_path(record)
+        copy_path = service.ingestion.locate_copy(record)
         if copy_path.exists():
             link_or_copy(
                 copy_path,
@@ -103,3 +98,8 @@ def _copy_files(
 def _restore_applications(service: DocumentsService, backup_folder: Path) -> None:
     if (database := backup_folder / _APPLICATIONS_FILE).exists():
         service.applications.restore(database)
+
+
+def _restore_files(service: DocumentsService, files_folder: Path) -> None:
+    for file_path in sorted(path for path in files_folder.rglob("*") if path.is_file()):
+        service.ingestion.keep_copy(file_path.parent.name, file_path)

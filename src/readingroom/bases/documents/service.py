@@ -62,6 +62,7 @@ from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
 from readingroom.ingest.page_pictures import PagePictures, StoredFile
 from readingroom.ingest.private_copy import PrivateCopy, open_in_thread, open_own_file
+from readingroom.storage.files import sweep_old_files
 from readingroom.storage.handover import sweep_handover
 
 
@@ -78,6 +79,7 @@ class DocumentsService:
         self.folder = folder
         self._chroma_directory = chroma_directory
         self._context = context
+        self._database = context.database
         self.store: DocumentStore
         self.applications: ApplicationStore
         self.pictures: PagePictures
@@ -88,9 +90,9 @@ class DocumentsService:
         """Open the stores and finish interrupted changes; close the stores on exit."""
         with self._open_state_folder() as folder:
             self.store = DocumentStore(
-                self._chroma_directory, folder / "words.db", self._context.embedder
+                self._chroma_directory, folder / "words.db", self._context.embedder, self._database
             )
-            self.applications = ApplicationStore(folder / "applications.db")
+            self.applications = ApplicationStore(folder / "applications.db", self._database)
             self.pictures = PagePictures(self._context.pipeline, folder / "pages")
             self.ingestion = Ingestion(
                 folder, self.store, self.applications, self.pictures, self._context
@@ -115,7 +117,7 @@ class DocumentsService:
 
         Chunks in memory are lost at the end, so what belongs to them must be lost as well.
         """
-        if self._chroma_directory is not None:
+        if self._chroma_directory is not None or self._database is not None:
             yield self.folder
         else:
             with tempfile.TemporaryDirectory(prefix="readingroom-documents-") as folder:
@@ -285,7 +287,7 @@ class DocumentsService:
             UnsupportedFileType: the file has no fixed pages, as an e-mail has none.
         """
         record = await self._get_record_of_page(document_id, page)
-        with self._open_copy(record) as stored_file:
+        async with self._open_copy(record) as stored_file:
             return await self._context.pipeline.render_page(
                 stored_file.file, stored_file.file_name, page, dpi
             )
@@ -293,13 +295,13 @@ class DocumentsService:
     async def draw_page(self, document_id: str, page: int, dpi: int) -> bytes:
         """Return a page as a lossless WebP, drawn once and then kept; raise as `render_page`."""
         record = await self._get_record_of_page(document_id, page)
-        with self._open_copy(record) as stored_file:
+        async with self._open_copy(record) as stored_file:
             return await self.pictures.draw_page(stored_file, page, dpi)
 
     async def mark_passage(self, document_id: str, page: int, passage: str) -> PageMarks:
         """Return where a passage stands on a page; raise as `render_page`."""
         record = await self._get_record_of_page(document_id, page)
-        with self._open_copy(record) as stored_file:
+        async with self._open_copy(record) as stored_file:
             marks = await self.pictures.mark_passage(stored_file, page, passage)
         return PageMarks(
             document_id=record.document_id,
@@ -313,10 +315,11 @@ class DocumentsService:
         parse_pages(str(page), record)
         return record
 
-    @contextmanager
-    def _open_copy(self, record: DocumentRecord) -> Iterator[StoredFile]:
+    @asynccontextmanager
+    async def _open_copy(self, record: DocumentRecord) -> AsyncIterator[StoredFile]:
+        path = await anyio.to_thread.run_sync(self.ingestion.locate_copy, record)
         try:
-            with self.ingestion.get_copy_path(record).open("rb", buffering=0) as file:
+            with path.open("rb", buffering=0) as file:
                 yield StoredFile(file, record.source_file, record.file_hash)
         except FileNotFoundError as error:
             raise FileNotFound(
@@ -382,7 +385,7 @@ class DocumentsService:
 
     async def reingest(self, record: DocumentRecord) -> None:
         """Ingest a document again from our copy of its file, to replace missing chunks."""
-        file = self.ingestion.get_copy_path(record)
+        file = await anyio.to_thread.run_sync(self.ingestion.locate_copy, record)
         async with open_in_thread(self.open_upload(file, record.source_file)) as private_copy:
             await self.ingestion.ingest(
                 private_copy,
@@ -434,6 +437,10 @@ class DocumentsService:
 
     def _sweep_uploads(self) -> None:
         """Delete what interrupted uploads left."""
+        if self._database is not None:
+            # Another process that lives may be receiving a file.
+            sweep_old_files(self.folder / "uploads", self._context.now())
+            return
         for path in (self.folder / "uploads").glob(".*"):
             path.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Documents and their chunks in ChromaDB: collections `application_docs`, `document_registry`.
+"""Documents and their chunks: the collections `application_docs` and `document_registry`.
 
 The registry has vectors of zeros, as the contract asks: nobody searches it. Chunks are found by the
 engine's `ChunkIndex`. Metadata holds the contract's fields and, after them, ours.
@@ -29,27 +29,39 @@ from readingroom.storage.chunks import (
     ChunkCollection,
     Chunks,
     ChunkStore,
+    StoredCollection,
     format_numbers,
     parse_numbers,
 )
+from readingroom.storage.postgres.chunks import PostgresChunkStore, PostgresCollection
+from readingroom.storage.postgres.database import PostgresDatabase
 
 CHUNK_COLLECTION = "application_docs"
 REGISTRY_COLLECTION = "document_registry"
 
 # Indexed for filters: searches are limited to an application or to types.
 FILTER_FIELDS = FilterFields(exact_match=("application_ref", "document_type"))
+_REGISTRY_FIELDS = FilterFields(exact_match=("application_ref", "file_hash"))
 
 
 class DocumentStore:
-    """Both collections. `directory` is ChromaDB's; None keeps them in memory."""
+    """Both collections, in ChromaDB or in the shared database."""
 
-    def __init__(self, directory: Path | None, words_file: Path, embedder: Embedder) -> None:
+    def __init__(
+        self,
+        directory: Path | None,
+        words_file: Path,
+        embedder: Embedder,
+        database: PostgresDatabase | None = None,
+    ) -> None:
+        """`directory` is ChromaDB's; None keeps them in memory, unless there is a database."""
+        self._database = database
         self._chroma_directory = directory
         self._words_file = words_file
         self._embedder = embedder
-        self._chroma: ChunkStore | None = None
+        self._chunk_store: ChunkStore | PostgresChunkStore | None = None
         self._index: ChunkIndex
-        self._registry: ChunkCollection
+        self._registry: StoredCollection
 
     async def open(self) -> None:
         await anyio.to_thread.run_sync(self._open)
@@ -182,16 +194,22 @@ class DocumentStore:
         return await anyio.to_thread.run_sync(self._index.read, where)
 
     def _open(self) -> None:
-        self._chroma = ChunkStore(self._chroma_directory)
-        self._registry = self._chroma.open_collection(REGISTRY_COLLECTION)
-        chunks = self._chroma.open_collection(CHUNK_COLLECTION)
+        chunks: ChunkCollection | PostgresCollection
+        if self._database is None:
+            embedded_store = self._chunk_store = ChunkStore(self._chroma_directory)
+            self._registry = embedded_store.open_collection(REGISTRY_COLLECTION)
+            chunks = embedded_store.open_collection(CHUNK_COLLECTION)
+        else:
+            shared_store = self._chunk_store = PostgresChunkStore(self._database)
+            self._registry = shared_store.open_collection(REGISTRY_COLLECTION, _REGISTRY_FIELDS)
+            chunks = shared_store.open_collection(CHUNK_COLLECTION, FILTER_FIELDS, ("document_id",))
         self._index = open_index(chunks, FILTER_FIELDS, self._embedder, self._words_file)
 
     def _close(self) -> None:
-        if self._chroma:
+        if self._chunk_store:
             self._index.close()
-            self._chroma.close()
-            self._chroma = None
+            self._chunk_store.close()
+            self._chunk_store = None
 
 
 def build_chunks(record: DocumentRecord, document: Document, vectors: Vectors) -> Chunks:

@@ -6,18 +6,15 @@ row; so generations become visible in their order, and whoever has applied the c
 them has missed none.
 """
 
-import json
-import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from readingroom.core.filters import Condition, Filter, FilterFields, In, Metadata, flatten
+from readingroom.core.filters import Filter, FilterFields, Metadata, flatten
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import (
     DatabaseFailed,
@@ -26,23 +23,23 @@ from readingroom.storage.errors import (
     StoreUnusable,
 )
 from readingroom.storage.postgres.database import Connection, PostgresDatabase, SharedTransaction
+from readingroom.storage.postgres.encoding import (
+    Stems,
+    build_clauses,
+    clean_text,
+    cut_stem,
+    decode_vectors,
+    encode_chunks,
+    encode_json,
+    encode_vectors,
+)
 from readingroom.storage.postgres.schema import list_collection_statements
 
-Stems = Sequence[str]
-"""The stems of a text, in reading order."""
 SplitStems = Callable[[str], Stems]
 """Returns the stems that a text is found by."""
 
 _KEPT_CHANGES = 2_000
 """Writes that a copy of the vectors may be behind before it is read anew."""
-# PostgreSQL refuses U+0000 in texts; one character for one, so that offsets still hold.
-_REPLACEMENTS = {0: "\N{REPLACEMENT CHARACTER}"}
-_COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
-_COPY_END = struct.pack(">h", -1)
-_MAX_POSITION = 16_383
-_MAX_POSITIONS = 255
-_MAX_STEM_BYTES = 2_000
-_ROWS_PER_BLOCK = 200
 
 
 @dataclass
@@ -61,11 +58,16 @@ class PostgresChunkStore:
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
 
-    def open_collection(self, collection_name: str, fields: FilterFields) -> "PostgresCollection":
-        """Return the collection of that name, which is created when it does not exist."""
+    def open_collection(
+        self, collection_name: str, fields: FilterFields, read_by: Sequence[str] = ()
+    ) -> "PostgresCollection":
+        """Return the collection of that name, which is created when it does not exist.
+
+        `read_by` are fields that no search is limited to, but that chunks are read by.
+        """
         with _translate_errors():
             self._database.prepare()
-            names = tuple(dict.fromkeys((*fields.exact_match, *fields.numeric_ranges)))
+            names = tuple(dict.fromkeys((*fields.exact_match, *fields.numeric_ranges, *read_by)))
             with self._database.transaction() as transaction:
                 connection = transaction.connection
                 # Processes that start at once take turns.
@@ -137,22 +139,23 @@ class PostgresCollection:
             raise ValueError("an id comes twice in one batch")
         if not np.isfinite(chunks.vectors).all():
             raise ValueError("a vector contains a number that is not finite")
-        stem_lists = [self.split_stems(_clean(text)) for text in chunks.texts]
+        stem_lists = [self.split_stems(clean_text(text)) for text in chunks.texts]
         with self._begin_write() as (connection, change):
             self._remove(connection, change, chunks.ids)
             connection.copy_in(
                 f"{self.chunks_table} (id, body, metadata, words, tokens)",
-                _encode_chunks(chunks, stem_lists),
+                encode_chunks(chunks, stem_lists),
             )
             fields = "".join(f", field_{name}" for name in self.field_names)
             connection.copy_in(
-                f"{self.vectors_table} (id{fields}, embedding)", self._encode_vectors(chunks)
+                f"{self.vectors_table} (id{fields}, embedding)",
+                encode_vectors(chunks, self.field_names),
             )
             change.touched_ids.update(chunks.ids)
             change.chunks += len(chunks)
             for chunk_stems in stem_lists:
                 change.tokens += len(chunk_stems)
-                change.stem_counts.update(set(map(_cut_stem, chunk_stems)))
+                change.stem_counts.update(set(map(cut_stem, chunk_stems)))
 
     def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
@@ -160,7 +163,7 @@ class PostgresCollection:
             connection.executemany(
                 f"UPDATE {self.chunks_table} SET metadata = metadata || ?::jsonb WHERE id = ?",
                 [
-                    (_encode_json(metadata), chunk_id)
+                    (encode_json(metadata), chunk_id)
                     for chunk_id, metadata in zip(ids, metadatas, strict=True)
                 ],
             )
@@ -270,7 +273,7 @@ class PostgresCollection:
             rows = connection.execute(
                 "SELECT stem, chunks FROM stems WHERE collection = ? AND stem = ANY(?) "
                 "AND chunks > 0",
-                (self.name, [_cut_stem(stem) for stem in stems]),
+                (self.name, [cut_stem(stem) for stem in stems]),
             ).fetchall()
         return {row[0]: row[1] for row in rows}
 
@@ -317,26 +320,6 @@ class PostgresCollection:
             change.chunks -= rows[0][2]
             change.tokens -= int(rows[0][3])
 
-    def _encode_vectors(self, chunks: Chunks) -> Iterator[bytes]:
-        vectors = np.ascontiguousarray(chunks.vectors, dtype=">f4")
-        head = struct.pack(">HH", vectors.shape[1] if len(chunks) else 0, 0)
-        columns = struct.pack(">h", 2 + len(self.field_names))
-
-        def encode_row(index: int) -> bytes:
-            metadata = chunks.metadatas[index]
-            fields = b"".join(
-                _encode_field(
-                    _encode_json(metadata[name]).encode()
-                    if metadata.get(name) is not None
-                    else None
-                )
-                for name in self.field_names
-            )
-            chunk_id = _encode_field(_clean(chunks.ids[index]).encode())
-            return columns + chunk_id + fields + _encode_field(head + vectors[index].tobytes())
-
-        yield from _encode_rows(len(chunks), encode_row)
-
 
 @dataclass
 class _Finish:
@@ -373,117 +356,9 @@ class _Finish:
         connection.execute("SELECT pg_notify('readingroom', ?)", (self.collection,))
 
 
-def build_clauses(
-    conditions: Iterable[Condition], field_names: Sequence[str]
-) -> tuple[list[str], list[Any]]:
-    """Return the conditions of a filter in SQL, and the values in them."""
-    clauses: list[str] = []
-    values: list[Any] = []
-    for condition in conditions:
-        if isinstance(condition, In):
-            texts = [_encode_json(value) for value in condition.values]
-            is_plain = all(isinstance(value, str | bool) for value in condition.values)
-            if is_plain and condition.field in field_names:
-                clauses.append(f"field_{condition.field} = ANY(?)")
-                values.append(texts)
-            else:
-                clauses.append("metadata -> ? = ANY(?::jsonb[])")
-                values += [condition.field, texts]
-            continue
-        is_column = condition.field in field_names
-        value_sql = f"field_{condition.field}::jsonb" if is_column else "(metadata -> ?)"
-        bounds = [("", None), (">=", condition.low), ("<=", condition.high)]
-        for sign, bound in bounds:
-            if sign and bound is None:
-                continue
-            if not is_column:
-                values.append(condition.field)
-            clauses.append(
-                f"{value_sql} {sign} ?::jsonb" if sign else f"jsonb_typeof({value_sql}) = 'number'"
-            )
-            if sign:
-                values.append(_encode_json(bound))
-    return clauses, values
-
-
-def decode_vectors(values: Sequence[bytes]) -> NDArray[np.float32]:
-    """Return vectors as PostgreSQL sends them in binary form."""
-    if not values:
-        return np.empty((0, 0), np.float32)
-    joined = np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1)
-    return np.ascontiguousarray(joined[:, 4:]).view(">f4").astype(np.float32)
-
-
-def format_vector(vector: NDArray[np.float32]) -> str:
-    """Return a vector as a parameter of a statement."""
-    return "[" + ",".join(map(repr, vector.astype(float).tolist())) + "]"
-
-
-def _encode_chunks(chunks: Chunks, stems: Sequence[Stems]) -> Iterator[bytes]:
-    def encode_row(index: int) -> bytes:
-        metadata = {
-            name: value for name, value in chunks.metadatas[index].items() if value is not None
-        }
-        return b"".join(
-            (
-                struct.pack(">h", 5),
-                _encode_field(_clean(chunks.ids[index]).encode()),
-                _encode_field(_clean(chunks.texts[index]).encode()),
-                # One byte says which version of the binary form of JSON follows.
-                _encode_field(b"\x01" + _encode_json(metadata).encode()),
-                _encode_field(_encode_words(stems[index])),
-                _encode_field(struct.pack(">i", len(stems[index]))),
-            )
-        )
-
-    yield from _encode_rows(len(chunks), encode_row)
-
-
-def _encode_rows(count: int, encode_row: Any) -> Iterator[bytes]:
-    yield _COPY_HEADER
-    for start in range(0, count, _ROWS_PER_BLOCK):
-        yield b"".join(map(encode_row, range(start, min(count, start + _ROWS_PER_BLOCK))))
-    yield _COPY_END
-
-
-def _encode_field(content: bytes | None) -> bytes:
-    return struct.pack(">i", -1) if content is None else struct.pack(">i", len(content)) + content
-
-
-def _encode_words(stems: Stems) -> bytes:
-    """Return a tsvector: each stem with the positions that it stands at."""
-    positions: dict[str, list[int]] = {}
-    for position, stem in enumerate(stems, 1):
-        places = positions.setdefault(_cut_stem(stem), [])
-        if len(places) < _MAX_POSITIONS and position <= _MAX_POSITION:
-            # The highest weight, for which the rank of a stem tells how often it stands there.
-            places.append(position | 0xC000)
-    encoded = [struct.pack(">i", len(positions))]
-    for stem, places in positions.items():
-        encoded += [stem.encode() + b"\0", struct.pack(f">H{len(places)}H", len(places), *places)]
-    return b"".join(encoded)
-
-
 def _find_no_stems(text: str) -> Stems:
     """Return nothing: for a collection that nobody searches by words."""
     return ()
-
-
-def _cut_stem(stem: str) -> str:
-    return stem if len(stem) < _MAX_STEM_BYTES // 4 else stem[: _MAX_STEM_BYTES // 4]
-
-
-def _encode_json(value: object) -> str:
-    """Return a value as PostgreSQL's jsonb writes it, which filters compare as text."""
-    return _clean(
-        json.dumps(
-            dict(value) if isinstance(value, Mapping) else value, ensure_ascii=False
-        ).replace("\\u0000", "\N{REPLACEMENT CHARACTER}")
-    )
-
-
-def _clean(text: str) -> str:
-    return text.translate(_REPLACEMENTS)
 
 
 @contextmanager

@@ -52,11 +52,43 @@ class PostgresFiles(OwnFiles):
             ).fetchone()
         return row is not None
 
+    def list_paths(self, folder: str) -> list[tuple[str, ...]]:
+        """Return the paths of all files below a folder."""
+        with self._database.connection() as connection:
+            rows = connection.execute(
+                "SELECT path FROM files WHERE base = ? AND starts_with(path, ?) ORDER BY path",
+                (self._base_name, f"{folder}/"),
+            ).fetchall()
+        return [tuple(row[0].split("/")) for row in rows]
+
     def take(self, path: Sequence[str], spool: Path) -> None:
         """Keep a file in place of one of the same path; `spool` is gone afterwards."""
         with translate_os_errors("The file cannot be kept"), spool.open("rb") as content:
-            self._write(_join(path), content)
+            self.put(path, content)
         spool.unlink(missing_ok=True)
+
+    def put(self, path: Sequence[str], content: IO[bytes]) -> None:
+        """Keep what an open file holds in place of a file of the same path."""
+        content.seek(0)
+        with self._database.transaction() as transaction:
+            connection = transaction.connection
+            self._delete(connection, "path = ?", _join(path))
+            (file_id,) = connection.execute(
+                "INSERT INTO files (base, path, sha256, size) VALUES (?, ?, '', 0) "
+                "RETURNING file_id",
+                (self._base_name, _join(path)),
+            ).fetchone()
+            digest, size = hashlib.sha256(), 0
+            for piece_number, piece in enumerate(_read_pieces(content)):
+                connection.execute(
+                    "INSERT INTO file_pieces VALUES (?, ?, ?)", (file_id, piece_number, piece)
+                )
+                digest.update(piece)
+                size += len(piece)
+            connection.execute(
+                "UPDATE files SET sha256 = ?, size = ? WHERE file_id = ?",
+                (digest.hexdigest(), size, file_id),
+            )
 
     def delete(self, path: Sequence[str]) -> None:
         """Delete a file; one that does not exist is fine."""
@@ -72,27 +104,6 @@ class PostgresFiles(OwnFiles):
         """Delete every file of the base."""
         with self._database.transaction() as transaction:
             self._delete(transaction.connection, "starts_with(path, ?)", "")
-
-    def _write(self, path: str, content: IO[bytes]) -> None:
-        with self._database.transaction() as transaction:
-            connection = transaction.connection
-            self._delete(connection, "path = ?", path)
-            (file_id,) = connection.execute(
-                "INSERT INTO files (base, path, sha256, size) VALUES (?, ?, '', 0) "
-                "RETURNING file_id",
-                (self._base_name, path),
-            ).fetchone()
-            digest, size = hashlib.sha256(), 0
-            for piece_number, piece in enumerate(_read_pieces(content)):
-                connection.execute(
-                    "INSERT INTO file_pieces VALUES (?, ?, ?)", (file_id, piece_number, piece)
-                )
-                digest.update(piece)
-                size += len(piece)
-            connection.execute(
-                "UPDATE files SET sha256 = ?, size = ? WHERE file_id = ?",
-                (digest.hexdigest(), size, file_id),
-            )
 
     def _write_copy(self, connection: Connection, file_id: int, copy: Path) -> None:
         copy.parent.mkdir(parents=True, exist_ok=True)

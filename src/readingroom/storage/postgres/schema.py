@@ -5,7 +5,7 @@ from typing import Any
 
 from readingroom.storage.errors import DatabaseFailed, SchemaTooNew
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 3
 """Raised with every migration; a process refuses a database with a higher one."""
 
 _MIGRATION_LOCK = 7_323_108_117_105_110  # any number that no other lock has
@@ -90,6 +90,49 @@ _MIGRATIONS: dict[int, tuple[str, ...]] = {
         """,
         # Most files are compressed already.
         "ALTER TABLE file_pieces ALTER COLUMN content SET STORAGE EXTERNAL",
+    ),
+    2: (
+        """
+        CREATE TABLE applications (
+            reference text COLLATE "C" PRIMARY KEY,
+            address text,
+            description text,
+            validation_date text,
+            status text,
+            updated_at text
+        )
+        """,
+        """
+        CREATE TABLE authorities (
+            application_ref text COLLATE "C" PRIMARY KEY,
+            local_authority text NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE unread (
+            application_ref text COLLATE "C" NOT NULL,
+            file_hash text COLLATE "C" NOT NULL,
+            source_file text COLLATE "C" NOT NULL,
+            document_type text NOT NULL,
+            outcome text NOT NULL,
+            reason text NOT NULL,
+            message text NOT NULL,
+            at text COLLATE "C" NOT NULL,
+            PRIMARY KEY (application_ref, file_hash)
+        )
+        """,
+    ),
+    3: (
+        """
+        CREATE TABLE api_keys (
+            name text COLLATE "C" PRIMARY KEY,
+            hash bytea NOT NULL UNIQUE,
+            created_at text NOT NULL,
+            subject text COLLATE "C" UNIQUE,
+            read_only boolean NOT NULL,
+            operator boolean NOT NULL
+        )
+        """,
     ),
 }
 

@@ -6,7 +6,6 @@ without an entry is undone, and an interrupted removal is completed.
 """
 
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePath
@@ -35,15 +34,17 @@ from readingroom.ingest.kinds.classify import classify
 from readingroom.ingest.page_pictures import PagePictures
 from readingroom.ingest.pipeline import UnpackedFile
 from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
-from readingroom.storage.changes import StoreChanges
-from readingroom.storage.files import copy_stream, resolve_inside, translate_os_errors
+from readingroom.storage.files import resolve_inside
 from readingroom.storage.intents import Intent
+from readingroom.storage.postgres.changes import open_changes
+from readingroom.storage.postgres.files import open_files
 
 Outcome = IngestedDocument | AlreadyIngested | SkippedDocument
 
 _UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
 # File systems allow 255 bytes for a name, and the suffix needs some of them.
 _MAX_STEM_CHARS = 100
+_FILES_FOLDER = "files"
 # One lock for the whole base: an id is chosen by what is registered.
 _CHANGE_LOCK = "documents"
 
@@ -59,12 +60,13 @@ class Ingestion:
         pictures: PagePictures,
         context: IngestContext,
     ) -> None:
-        self._files_folder = folder / "files"
+        self._folder = folder
+        self._files = open_files(folder, context.database)
         self._pictures = pictures
         self._store = store
         self._applications = applications
         self._context = context
-        self._changes = StoreChanges(folder / "intents.db", context.on_step)
+        self._changes = open_changes(folder, context.database, context.on_step)
 
     async def ingest(
         self,
@@ -155,9 +157,16 @@ class Ingestion:
                 await self._pictures.forget(record.file_hash)
                 return chunk_count
 
-    def get_copy_path(self, record: DocumentRecord) -> Path:
-        """Return the path of our copy of a document's file, from which its pages are drawn."""
-        return self._build_copy_path(record.document_id, record.source_file)
+    def locate_copy(self, record: DocumentRecord) -> Path:
+        """Return where our copy of a document's file can be read, from which pages are drawn.
+
+        Blocks where the shared database has it.
+        """
+        return self._files.locate(_build_copy_path(record.document_id, record.source_file))
+
+    def keep_copy(self, document_id: str, file_path: Path) -> None:
+        """Make a file our copy of a document; it is gone afterwards from where it was. Blocks."""
+        self._files.take((_FILES_FOLDER, document_id, file_path.name), file_path)
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Return a context in which no change runs, for a backup or a check of all stores."""
@@ -214,7 +223,9 @@ class Ingestion:
         document: Document,
     ) -> DocumentRecord:
         document_id = await self._choose_id(submission.application_ref, private_copy.sha256)
-        own_path = str(self._build_copy_path(document_id, private_copy.file_name))
+        own_path = str(
+            resolve_inside(self._folder, *_build_copy_path(document_id, private_copy.file_name))
+        )
         return DocumentRecord(
             document_id=document_id,
             file_path=submission.file_path or own_path,
@@ -347,28 +358,24 @@ class Ingestion:
     # --- our copies of the files ---
 
     def _write_copy(self, private_copy: PrivateCopy, record: DocumentRecord) -> None:
-        path = self.get_copy_path(record)
-        partial = path.with_name("partial")
-        copy_stream(private_copy.file, partial)
-        # Renamed when whole: a file under its own name is never half written.
-        with translate_os_errors("The file cannot be kept"):
-            partial.replace(path)
-
-    def _build_copy_path(self, document_id: str, source_name: str) -> Path:
-        """Return a path with a name that people recognise and every file system accepts."""
-        stem = (
-            _UNSAFE_CHARACTERS.sub("_", PurePath(source_name).stem)[:_MAX_STEM_CHARS].lstrip("-")
-            or "document"
-        )
-        file_name = f"{stem}{PurePath(source_name).suffix.lower()}"
-        return resolve_inside(self._files_folder, document_id, file_name)
+        path = _build_copy_path(record.document_id, record.source_file)
+        self._files.put(path, private_copy.file)
 
     def _list_file_folders(self) -> set[str]:
-        return {path.parent.name for path in self._files_folder.glob("*/*.*")}
+        return {path[1] for path in self._files.list_paths(_FILES_FOLDER) if len(path) == 3}
 
     def _delete_copy(self, document_id: str) -> None:
         # Missing is fine: a recovery may delete what a first attempt has deleted.
-        shutil.rmtree(resolve_inside(self._files_folder, document_id), ignore_errors=True)
+        self._files.delete_folder((_FILES_FOLDER, document_id))
+
+
+def _build_copy_path(document_id: str, source_name: str) -> tuple[str, str, str]:
+    """Return a path with a name that people recognise and every file system accepts."""
+    stem = (
+        _UNSAFE_CHARACTERS.sub("_", PurePath(source_name).stem)[:_MAX_STEM_CHARS].lstrip("-")
+        or "document"
+    )
+    return _FILES_FOLDER, document_id, f"{stem}{PurePath(source_name).suffix.lower()}"
 
 
 def generate_candidate_ids(application_ref: str, sha256: str) -> Iterator[str]:

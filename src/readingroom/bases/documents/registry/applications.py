@@ -1,8 +1,8 @@
-"""SQLite store of the applications' own records and of files that could not be ingested."""
+"""The applications' own records, and the files that could not be ingested: two small tables."""
 
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import asdict, astuple, fields, replace
 from datetime import date, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from readingroom.bases.documents.ids import ApplicationRef
 from readingroom.bases.documents.registry.records import Application, UnreadEntry
 from readingroom.storage.database import open_small_database, open_untrusted
 from readingroom.storage.errors import BackupUnusable
+from readingroom.storage.postgres.database import PostgresDatabase
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS applications (
@@ -46,30 +47,46 @@ _SELECT_APPLICATIONS = (
     "LEFT JOIN authorities ON application_ref = reference"
 )
 _SELECT_APPLICATION = f"{_SELECT_APPLICATIONS} WHERE reference = ?"
+_COLUMN_COUNTS = {"applications": 6, "authorities": 2, "unread": len(fields(UnreadEntry))}
 _UNREAD_PLACEHOLDERS = ", ".join("?" for _ in fields(UnreadEntry))
 
 
 class ApplicationStore:
-    """One SQLite file. A change is durable when its method returns."""
+    """One SQLite file, or the tables of the same names in the shared database.
 
-    def __init__(self, path: Path) -> None:
+    A change is durable when its method returns, or when the transaction that it joins has ended.
+    """
+
+    def __init__(self, path: Path, database: PostgresDatabase | None = None) -> None:
+        """`database` has the tables where there is one, else the file at `path`."""
         self._path = path
+        self._database = database
+
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
+        """Open the tables for one transaction."""
+        if self._database is not None:
+            with self._database.transaction() as transaction:
+                yield transaction.connection
+        else:
+            with open_small_database(self._path, _SCHEMA) as db:
+                yield db
 
     def get(self, reference: str) -> Application | None:
         """Return an application's record, or None if it has none."""
-        with open_small_database(self._path, _SCHEMA) as db:
+        with self._open() as db:
             row = db.execute(_SELECT_APPLICATION, (reference,)).fetchone()
         return _to_application(row) if row else None
 
     def list_all(self) -> list[Application]:
         """Return every record, in the order of the references."""
-        with open_small_database(self._path, _SCHEMA) as db:
+        with self._open() as db:
             rows = db.execute(f"{_SELECT_APPLICATIONS} ORDER BY reference").fetchall()
         return [_to_application(row) for row in rows]
 
     def update(self, reference: str, values: Mapping[str, Any], now: datetime) -> Application:
         """Write these fields of an application, keep the others, and return the new record."""
-        with open_small_database(self._path, _SCHEMA) as db:
+        with self._open() as db:
             row = db.execute(_SELECT_APPLICATION, (reference,)).fetchone()
             application_before = _to_application(row) if row else Application(reference)
             updated_application = replace(application_before, **values, updated_at=now)
@@ -77,7 +94,8 @@ class ApplicationStore:
                 value.isoformat() if isinstance(value, date) else value
                 for value in astuple(updated_application)
             ]
-            db.execute("INSERT OR REPLACE INTO applications VALUES (?, ?, ?, ?, ?, ?)", columns)
+            db.execute("DELETE FROM applications WHERE reference = ?", (reference,))
+            db.execute("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", columns)
             db.execute("DELETE FROM authorities WHERE application_ref = ?", (reference,))
             if local_authority is not None:
                 db.execute("INSERT INTO authorities VALUES (?, ?)", (reference, local_authority))
@@ -85,7 +103,7 @@ class ApplicationStore:
 
     def list_unread(self, reference: str) -> list[UnreadEntry]:
         """Return the files of an application that are not among its documents, oldest first."""
-        with open_small_database(self._path, _SCHEMA) as db:
+        with self._open() as db:
             rows = db.execute(
                 "SELECT * FROM unread WHERE application_ref = ? ORDER BY at, source_file",
                 (reference,),
@@ -94,10 +112,9 @@ class ApplicationStore:
 
     def add_unread(self, entry: UnreadEntry) -> None:
         """Record a file that was not ingested, in place of an earlier entry for the same bytes."""
-        with open_small_database(self._path, _SCHEMA) as db:
-            db.execute(
-                f"INSERT OR REPLACE INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", astuple(entry)
-            )
+        with self._open() as db:
+            _delete_unread(db, entry.application_ref, entry.file_hash)
+            db.execute(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", astuple(entry))
 
     def restore(self, untrusted_copy: Path) -> None:
         """Add the rows of another store's file, which is not trusted.
@@ -119,18 +136,38 @@ class ApplicationStore:
             raise BackupUnusable(
                 f"{untrusted_copy.name} of the backup cannot be read: {error}"
             ) from error
-        with open_small_database(self._path, _SCHEMA) as db:
+        with self._open() as db:
             db.executemany("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", application_rows)
             db.executemany("INSERT INTO authorities VALUES (?, ?)", authority_rows)
             db.executemany(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", unread_rows)
 
     def delete_unread(self, reference: str, file_hash: str) -> None:
         """Delete the entry of a file that was ingested after all."""
-        with open_small_database(self._path, _SCHEMA) as db:
-            db.execute(
-                "DELETE FROM unread WHERE application_ref = ? AND file_hash = ?",
-                (reference, file_hash),
-            )
+        with self._open() as db:
+            _delete_unread(db, reference, file_hash)
+
+    def dump(self, path: Path) -> None:
+        """Write everything to a new SQLite file, which `restore` reads."""
+        with self._open() as db:
+            rows_by_table = {
+                table: db.execute(f"SELECT * FROM {table}").fetchall() for table in _COLUMN_COUNTS
+            }
+        with open_small_database(path, _SCHEMA) as copy:
+            for table, rows in rows_by_table.items():
+                marks = ", ".join("?" * _COLUMN_COUNTS[table])
+                copy.executemany(f"INSERT INTO {table} VALUES ({marks})", map(tuple, rows))
+
+    def delete_all(self) -> None:
+        """Delete every application and every unread file."""
+        with self._open() as db:
+            for table in _COLUMN_COUNTS:
+                db.execute(f"DELETE FROM {table}")
+
+
+def _delete_unread(db: Any, reference: str, file_hash: str) -> None:
+    db.execute(
+        "DELETE FROM unread WHERE application_ref = ? AND file_hash = ?", (reference, file_hash)
+    )
 
 
 def _read_authorities(db: sqlite3.Connection) -> list[tuple[Any, ...]]:

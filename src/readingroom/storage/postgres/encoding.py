@@ -1,0 +1,156 @@
+"""Chunks in the binary form that PostgreSQL copies rows from, and filters as its conditions."""
+
+import json
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readingroom.core.filters import Condition, In
+from readingroom.storage.chunks import Chunks
+
+Stems = Sequence[str]
+"""The stems of a text, in reading order."""
+
+# PostgreSQL refuses U+0000 in texts; one character for one, so that offsets still hold.
+_REPLACEMENTS = {0: "\N{REPLACEMENT CHARACTER}"}
+_COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
+_COPY_END = struct.pack(">h", -1)
+_MAX_POSITION = 16_383
+_MAX_POSITIONS = 255
+_MAX_STEM_BYTES = 2_000
+_ROWS_PER_BLOCK = 200
+
+
+def build_clauses(
+    conditions: Iterable[Condition], field_names: Sequence[str]
+) -> tuple[list[str], list[Any]]:
+    """Return the conditions of a filter in SQL, and the values in them."""
+    clauses: list[str] = []
+    values: list[Any] = []
+    for condition in conditions:
+        if isinstance(condition, In):
+            texts = [encode_json(value) for value in condition.values]
+            is_plain = all(isinstance(value, str | bool) for value in condition.values)
+            if is_plain and condition.field in field_names:
+                clauses.append(f"field_{condition.field} = ANY(?)")
+                values.append(texts)
+            else:
+                clauses.append("metadata -> ? = ANY(?::jsonb[])")
+                values += [condition.field, texts]
+            continue
+        is_column = condition.field in field_names
+        value_sql = f"field_{condition.field}::jsonb" if is_column else "(metadata -> ?)"
+        bounds = [("", None), (">=", condition.low), ("<=", condition.high)]
+        for sign, bound in bounds:
+            if sign and bound is None:
+                continue
+            if not is_column:
+                values.append(condition.field)
+            clauses.append(
+                f"{value_sql} {sign} ?::jsonb" if sign else f"jsonb_typeof({value_sql}) = 'number'"
+            )
+            if sign:
+                values.append(encode_json(bound))
+    return clauses, values
+
+
+def decode_vectors(values: Sequence[bytes]) -> NDArray[np.float32]:
+    """Return vectors as PostgreSQL sends them in binary form."""
+    if not values:
+        return np.empty((0, 0), np.float32)
+    joined = np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1)
+    return np.ascontiguousarray(joined[:, 4:]).view(">f4").astype(np.float32)
+
+
+def format_vector(vector: NDArray[np.float32]) -> str:
+    """Return a vector as a parameter of a statement."""
+    return "[" + ",".join(map(repr, vector.astype(float).tolist())) + "]"
+
+
+def encode_chunks(chunks: Chunks, stems: Sequence[Stems]) -> Iterator[bytes]:
+    """Yield chunks with the stems of their texts for COPY."""
+
+    def encode_row(index: int) -> bytes:
+        metadata = {
+            name: value for name, value in chunks.metadatas[index].items() if value is not None
+        }
+        return b"".join(
+            (
+                struct.pack(">h", 5),
+                _encode_field(clean_text(chunks.ids[index]).encode()),
+                _encode_field(clean_text(chunks.texts[index]).encode()),
+                # One byte says which version of the binary form of JSON follows.
+                _encode_field(b"\x01" + encode_json(metadata).encode()),
+                _encode_field(_encode_words(stems[index])),
+                _encode_field(struct.pack(">i", len(stems[index]))),
+            )
+        )
+
+    yield from _encode_rows(len(chunks), encode_row)
+
+
+def _encode_rows(count: int, encode_row: Any) -> Iterator[bytes]:
+    yield _COPY_HEADER
+    for start in range(0, count, _ROWS_PER_BLOCK):
+        yield b"".join(map(encode_row, range(start, min(count, start + _ROWS_PER_BLOCK))))
+    yield _COPY_END
+
+
+def _encode_field(content: bytes | None) -> bytes:
+    return struct.pack(">i", -1) if content is None else struct.pack(">i", len(content)) + content
+
+
+def _encode_words(stems: Stems) -> bytes:
+    """Return a tsvector: each stem with the positions that it stands at."""
+    positions: dict[str, list[int]] = {}
+    for position, stem in enumerate(stems, 1):
+        places = positions.setdefault(cut_stem(stem), [])
+        if len(places) < _MAX_POSITIONS and position <= _MAX_POSITION:
+            # The highest weight, for which the rank of a stem tells how often it stands there.
+            places.append(position | 0xC000)
+    encoded = [struct.pack(">i", len(positions))]
+    for stem, places in positions.items():
+        encoded += [stem.encode() + b"\0", struct.pack(f">H{len(places)}H", len(places), *places)]
+    return b"".join(encoded)
+
+
+def cut_stem(stem: str) -> str:
+    """Return a stem as it is stored: a word of any length does not fit."""
+    return stem if len(stem) < _MAX_STEM_BYTES // 4 else stem[: _MAX_STEM_BYTES // 4]
+
+
+def encode_json(value: object) -> str:
+    """Return a value as PostgreSQL's jsonb writes it, which filters compare as text."""
+    return clean_text(
+        json.dumps(
+            dict(value) if isinstance(value, Mapping) else value, ensure_ascii=False
+        ).replace("\\u0000", "\N{REPLACEMENT CHARACTER}")
+    )
+
+
+def clean_text(text: str) -> str:
+    """Return a text that PostgreSQL takes, of the same length."""
+    return text.translate(_REPLACEMENTS)
+
+
+def encode_vectors(chunks: Chunks, field_names: Sequence[str]) -> Iterator[bytes]:
+    """Yield the vectors of chunks, with the values of these fields, for COPY."""
+    vectors = np.ascontiguousarray(chunks.vectors, dtype=">f4")
+    head = struct.pack(">HH", vectors.shape[1] if len(chunks) else 0, 0)
+    columns = struct.pack(">h", 2 + len(field_names))
+
+    def encode_row(index: int) -> bytes:
+        metadata = chunks.metadatas[index]
+        fields = b"".join(
+            _encode_field(
+                encode_json(metadata[name]).encode() if metadata.get(name) is not None else None
+            )
+            for name in field_names
+        )
+        chunk_id = _encode_field(clean_text(chunks.ids[index]).encode())
+        return columns + chunk_id + fields + _encode_field(head + vectors[index].tobytes())
+
+    yield from _encode_rows(len(chunks), encode_row)

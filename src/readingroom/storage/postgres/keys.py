@@ -1,0 +1,162 @@
+"""Named API keys in the shared database: the methods of `KeyRing`, for several processes.
+
+Requests are answered from a copy in memory, so no request waits for the database. A thread looks
+for changes twice a second: a key that is revoked anywhere is refused everywhere within a second.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from readingroom.core.settings import RoomSettings
+from readingroom.storage.errors import (
+    DatabaseConflict,
+    DatabaseFailed,
+    KeyExists,
+    StorageFailed,
+)
+from readingroom.storage.keys import Holder, Key, KeyRing, KeyRow, make_unknown_error
+from readingroom.storage.postgres.database import Connection, PostgresDatabase, find_database
+
+logger = logging.getLogger(__name__)
+
+_STORE_NAME = "api_keys"
+_LOOK_SECONDS = 0.5
+_MAX_STALE_SECONDS = 30.0
+"""How long the copy is believed while the database does not answer; then nobody is let in."""
+_COLUMNS = "name, hash, created_at, subject, read_only, operator"
+
+
+@dataclass(frozen=True)
+class _KeyCopy:
+    """All keys as they were at one moment."""
+
+    generation: int
+    holders: dict[bytes | str, Holder]
+    """By the digest of a secret, and by the subject of tokens."""
+
+
+class SharedKeyRing(KeyRing):
+    """The keys of all processes on one database."""
+
+    def __init__(self, data: Path, database: PostgresDatabase) -> None:
+        super().__init__(data)
+        self._database = database
+        self._copy: _KeyCopy | None = None
+        self._read_at = 0.0
+        self._starting = threading.Lock()
+        self._is_closed = threading.Event()
+
+    def list_keys(self) -> list[Key]:
+        """Return every key, sorted by name."""
+        with self._open_tables() as connection:
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM api_keys ORDER BY name").fetchall()
+        return [
+            Key(name, created_at, subject, read_only, operator)
+            for name, _, created_at, subject, read_only, operator in rows
+        ]
+
+    def revoke(self, key_name: str) -> None:
+        """Delete a key, which every process refuses within a second; raise `KeyNotFound`."""
+        with self._open_tables() as connection:
+            deleted = connection.execute("DELETE FROM api_keys WHERE name = ?", (key_name,))
+            if deleted.rowcount == 0:
+                raise make_unknown_error(key_name)
+            _raise_generation(connection)
+
+    def has_keys(self) -> bool:
+        """Return whether there is a key with a secret that can be sent."""
+        with self._open_tables() as connection:
+            row = connection.execute("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1")
+            return row.fetchone() is not None
+
+    def _insert_rows(self, rows: list[KeyRow]) -> None:
+        with self._open_tables() as connection:
+            for name, digest, created_at, subject, read_only, operator in rows:
+                connection.execute(
+                    f"INSERT INTO api_keys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
+                    (name, digest, created_at, subject, bool(read_only), bool(operator)),
+                )
+            _raise_generation(connection)
+
+    def _find_by_column(self, value: bytes | str, column: str) -> Holder | None:
+        return self._get_copy().holders.get(value)
+
+    def _get_copy(self) -> _KeyCopy:
+        if self._copy is None:
+            with self._starting:
+                if self._copy is None:
+                    self._copy = self._read_copy()
+                    threading.Thread(target=self._follow, name="keys", daemon=True).start()
+        if time.monotonic() - self._read_at > _MAX_STALE_SECONDS:
+            raise StorageFailed("The keys cannot be used: the shared database does not answer")
+        return self._copy
+
+    def _follow(self) -> None:
+        """Read the keys again whenever somebody has changed them."""
+        is_failing = False
+        while not self._is_closed.wait(_LOOK_SECONDS):
+            try:
+                self._copy = self._read_copy(self._copy)
+                is_failing = False
+            except StorageFailed as error:
+                if not is_failing:  # once, not twice a second
+                    logger.warning("%s; trying again", error.message)
+                is_failing = True
+
+    def close(self) -> None:
+        """Stop looking for changes."""
+        self._is_closed.set()
+
+    def _read_copy(self, before: _KeyCopy | None = None) -> _KeyCopy:
+        begun_at = time.monotonic()
+        with self._open_tables() as connection:
+            row = connection.execute(
+                "SELECT generation FROM generations WHERE store_name = ?", (_STORE_NAME,)
+            ).fetchone()
+            generation = row[0] if row else 0
+            if before is not None and before.generation == generation:
+                self._read_at = begun_at
+                return before
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM api_keys").fetchall()
+        holders: dict[bytes | str, Holder] = {}
+        for name, digest, _, subject, read_only, operator in rows:
+            holder = Holder(name, bytes(digest).hex(), read_only, operator)
+            holders[bytes(digest)] = holder
+            if subject is not None:
+                holders[subject] = holder
+        self._read_at = begun_at
+        return _KeyCopy(generation, holders)
+
+    @contextmanager
+    def _open_tables(self) -> Iterator[Connection]:
+        try:
+            self._database.prepare()
+            with self._database.transaction() as transaction:
+                yield transaction.connection
+        except DatabaseConflict as error:
+            raise KeyExists(
+                "There is a key of that name or for that subject already; revoke it first, or "
+                "choose another"
+            ) from error
+        except DatabaseFailed as error:
+            raise StorageFailed(f"The keys cannot be used: {error.message}") from error
+
+
+def open_keys(settings: RoomSettings) -> KeyRing:
+    """Return the keys in the data directory, or in the database that the settings name."""
+    database = find_database(settings)
+    return KeyRing(settings.data) if database is None else SharedKeyRing(settings.data, database)
+
+
+def _raise_generation(connection: Any) -> None:
+    connection.execute(
+        "INSERT INTO generations VALUES (?, 1) ON CONFLICT (store_name) "
+        "DO UPDATE SET generation = generations.generation + 1",
+        (_STORE_NAME,),
+    )
