@@ -51,6 +51,7 @@ class Ingestion:
         context: IngestContext,
     ) -> None:
         self.is_shared = context.database is not None
+        self.now = context.now
         self.files = RevisionFiles(folder, context.database)
         self._registry = registry
         self._store = store

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 # Long enough not to flood the log while Redis restarts, short enough for one who waits.
 _RETRY_SECONDS = 5.0
+# Whoever registered a revision has begun to read it by then, or has ended.
+_ADOPTION_AGE = timedelta(minutes=1)
 
 
 class Jobs:
@@ -57,13 +60,15 @@ class Jobs:
             self._sender.send_nowait(revision)
         return f"ingest:{revision.revision_id}"
 
-    async def _queue_unfinished(self) -> None:
+    async def _queue_unfinished(self, oldest_only: bool = False) -> None:
+        """Queue what waits; with `oldest_only`, not what its own process may be about to begin."""
         await self._ingestion.recover(no_progress)
         policies = await self._registry.list_policies()
         timelines = await self._registry.get_timelines(policy.source for policy in policies)
         for revisions in timelines.values():
             for revision in revisions:
-                if revision.status == RevisionStatus.PROCESSING:
+                is_new = self._ingestion.now() - revision.created_at < _ADOPTION_AGE
+                if revision.status == RevisionStatus.PROCESSING and not (oldest_only and is_new):
                     self.add(revision)
 
     async def _adopt_jobs(self) -> None:
@@ -71,7 +76,7 @@ class Jobs:
         while True:
             await anyio.sleep(_RETRY_SECONDS)
             try:
-                await self._queue_unfinished()
+                await self._queue_unfinished(oldest_only=True)
             except KnowledgeError as error:
                 logger.error("%s; trying again", error.message)
 
