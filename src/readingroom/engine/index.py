@@ -18,6 +18,14 @@ from readingroom.core.filters import Filter, FilterFields, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
+from readingroom.engine.context import (
+    CONTEXT_FIELD,
+    ListContexts,
+    embed_anew,
+    list_bare_chunks,
+    put_in_context,
+    select_unchanged,
+)
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.embedding.machine import return_memory
 from readingroom.engine.errors import ModelUnavailable
@@ -109,7 +117,7 @@ class ChunkIndex(Protocol):
         ...
 
     def read_vectors(self, where: Filter) -> dict[str, Vector]:
-        """Return, by text, the vectors of the chunks that pass the filter.
+        """Return the vectors of the chunks that pass the filter, by what was embedded of each.
 
         Those of another model than today's are left out.
         """
@@ -238,11 +246,15 @@ class CollectionIndex(ChunkIndex):
         return self.collection.get(where=where)
 
     def read_vectors(self, where: Filter) -> dict[str, Vector]:
-        """Return, by text, the vectors of the chunks that pass the filter, if today's model's."""
+        """Return the vectors of the chunks that pass the filter, if they are today's model's."""
         if self.collection.embedding != self.embedder.identity:
             return {}
         chunks = self.collection.get(where=where, vectors=True)
-        return dict(zip(chunks.texts, chunks.vectors, strict=True))
+        embedded_texts = (
+            put_in_context(str(metadata.get(CONTEXT_FIELD, "")), text)
+            for text, metadata in zip(chunks.texts, chunks.metadatas, strict=True)
+        )
+        return dict(zip(embedded_texts, chunks.vectors, strict=True))
 
     def count(self) -> int:
         """Return how many chunks there are; raise `StoreUnusable` if they cannot be read."""
@@ -297,9 +309,15 @@ class EmbeddedIndex(CollectionIndex):
     collection: ChunkCollection
 
     def __init__(
-        self, collection: ChunkCollection, fields: FilterFields, embedder: Embedder, words: Path
+        self,
+        collection: ChunkCollection,
+        fields: FilterFields,
+        embedder: Embedder,
+        words: Path,
+        list_contexts: ListContexts | None = None,
     ) -> None:
         self.collection = collection
+        self._list_contexts = list_contexts
         self.embedder = embedder
         self._fields = fields
         self._words_path = words
@@ -409,7 +427,25 @@ class EmbeddedIndex(CollectionIndex):
                     self._words.fill(documents, self.collection.generation)
         return self._words
 
+    def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
+        """Return what fills both indexes, loads the model, and embeds anew what has no context."""
+        steps = super().list_warm_up_steps()
+        if not steps or self._list_contexts is None:
+            return steps
+        if self.collection.embedding != self.embedder.identity:
+            return steps
+        batches = list_bare_chunks(self.collection.get(), self._list_contexts)
+        return (*steps, *(partial(self._embed_anew, contexts) for contexts in batches))
+
     # --- internals ---
+
+    def _embed_anew(self, contexts: Mapping[str, str]) -> None:
+        """Embed chunks under their contexts; those that changed meanwhile are left alone."""
+        chunks = self.collection.get(list(contexts))
+        if len(chunks):
+            renewed = embed_anew(chunks, contexts, self.embedder)
+            with self._writing:
+                self.put(select_unchanged(renewed, self.collection.get(renewed.ids)))
 
     def _open_words(self) -> LexicalIndex:
         return LexicalIndex(self._words_path, {_TEXT: 1.0}, self._fields)

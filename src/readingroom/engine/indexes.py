@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from readingroom.core.filters import FilterFields
+from readingroom.engine.context import ListContexts
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, EmbeddedIndex
 from readingroom.engine.shared_index import SharedIndex
@@ -15,11 +16,13 @@ def open_index(
     fields: FilterFields,
     embedder: Embedder,
     words: Path,
+    list_contexts: ListContexts | None = None,
 ) -> ChunkIndex:
     """Return the searchable index of a collection.
 
-    `words` is where the word index of an embedded one lies; the shared database has its own.
+    `words` is where the word index of an embedded one lies; the shared database has its own. With
+    `list_contexts`, chunks that an older release embedded without their context are embedded anew.
     """
     if isinstance(collection, PostgresCollection):
         return SharedIndex(collection, fields, embedder)
-    return EmbeddedIndex(collection, fields, embedder, words)
+    return EmbeddedIndex(collection, fields, embedder, words, list_contexts)

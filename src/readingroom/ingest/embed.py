@@ -1,6 +1,7 @@
 """Embeds a document's chunks in small batches, so that searches and cancelling need not wait."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import anyio.to_thread
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.core.progress import ReportProgress
+from readingroom.engine.context import make_context, put_in_context
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.ingest.document import Document
@@ -17,17 +19,31 @@ Vectors = NDArray[np.float32]
 _BATCH_CHUNKS = 64  # chunks between two progress reports, and between two chances to be cancelled
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddedChunks:
+    """The vectors of a document's chunks, and the context that each was embedded under."""
+
+    contexts: list[str]
+    vectors: Vectors
+
+
 async def embed_document(
     document: Document,
+    title: str,
     embedder: Embedder,
     report: ReportProgress,
     known_vectors: Mapping[str, Vector] = MappingProxyType({}),
-) -> Vectors:
+) -> EmbeddedChunks:
     """Return the vectors of the document's chunks, in the order of the chunks.
 
-    `known_vectors` has, by text, those that were made before; no text is embedded twice.
+    Each chunk is embedded under the document's title and the headings above it. `known_vectors`
+    has, by what was embedded, those that were made before; nothing is embedded twice.
     """
-    texts = [document.get_chunk_text(chunk) for chunk in document.chunks]
+    contexts = list_contexts(document, title)
+    texts = [
+        put_in_context(context, document.get_chunk_text(chunk))
+        for context, chunk in zip(contexts, document.chunks, strict=True)
+    ]
     vectors = dict(known_vectors)
     # Batches of texts of similar length waste no work on padding.
     new_texts = sorted(
@@ -43,4 +59,14 @@ async def embed_document(
         vectors.update(zip(batch_texts, batch_vectors, strict=True))
         done_count = reused_count + batch_start + len(batch_texts)
         await report(done_count, len(texts), f"embedded {done_count} of {len(texts)} chunks")
-    return np.array([vectors[text] for text in texts], np.float32).reshape(len(texts), DIMENSIONS)
+    rows = np.array([vectors[text] for text in texts], np.float32)
+    return EmbeddedChunks(contexts, rows.reshape(len(texts), DIMENSIONS))
+
+
+def list_contexts(document: Document, title: str) -> list[str]:
+    """Return the context of each chunk: the title, and the headings of the sections it lies in."""
+    section_titles = {section.ref: section.title for section in document.sections}
+    return [
+        make_context([title, *(section_titles.get(ref, "") for ref in chunk.section_path)])
+        for chunk in document.chunks
+    ]

@@ -4,6 +4,7 @@ The registry has vectors of zeros, as the contract asks: nobody searches it. Chu
 engine's `ChunkIndex`. Metadata holds the contract's fields and, after them, ours.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -17,13 +18,14 @@ from pydantic import TypeAdapter
 from readingroom.bases.documents.registry.records import DocumentRecord, StoredChunk
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.modes import Mode
+from readingroom.engine.context import CONTEXT_FIELD, make_context
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
 from readingroom.engine.indexes import open_index
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Document
-from readingroom.ingest.embed import Vectors
+from readingroom.ingest.embed import EmbeddedChunks
 from readingroom.storage.archive import check_chunks, dump_chunks, fill_chunks
 from readingroom.storage.chunks import (
     ChunkCollection,
@@ -203,7 +205,9 @@ class DocumentStore:
             shared_store = self._chunk_store = PostgresChunkStore(self._database)
             self._registry = shared_store.open_collection(REGISTRY_COLLECTION, _REGISTRY_FIELDS)
             chunks = shared_store.open_collection(CHUNK_COLLECTION, FILTER_FIELDS, ("document_id",))
-        self._index = open_index(chunks, FILTER_FIELDS, self._embedder, self._words_file)
+        self._index = open_index(
+            chunks, FILTER_FIELDS, self._embedder, self._words_file, _list_contexts
+        )
 
     def _close(self) -> None:
         if self._chunk_store:
@@ -212,7 +216,7 @@ class DocumentStore:
             self._chunk_store = None
 
 
-def build_chunks(record: DocumentRecord, document: Document, vectors: Vectors) -> Chunks:
+def build_chunks(record: DocumentRecord, document: Document, embedded: EmbeddedChunks) -> Chunks:
     """Return the chunks of a document with the metadata that is stored with them."""
     texts = [document.get_chunk_text(chunk) for chunk in document.chunks]
     # Where the text covered so far ends; chunks overlap, so it is not the last chunk's end.
@@ -239,12 +243,27 @@ def build_chunks(record: DocumentRecord, document: Document, vectors: Vectors) -
                 "word_count": len(text.split()),
                 "start": chunk.start,
                 "gap": document.text[covered_end : chunk.start],
+                CONTEXT_FIELD: context,
             }
             # One more end than chunks: the last one is the end of the text.
-            for chunk, text, covered_end in zip(document.chunks, texts, covered_ends, strict=False)
+            for chunk, text, context, covered_end in zip(
+                document.chunks, texts, embedded.contexts, covered_ends, strict=False
+            )
         ],
-        vectors=vectors,
+        vectors=embedded.vectors,
     )
+
+
+def make_title(source_file: str) -> str:
+    """Return the name of a file as words: `Travel_Plan.pdf` is a Travel Plan."""
+    return re.sub(r"[\W_]+", " ", source_file.rpartition(".")[0] or source_file).strip()
+
+
+def _list_contexts(chunks: Chunks) -> list[str]:
+    """Return what each stored chunk stands under, as `embed_document` would have it."""
+    return [
+        make_context([make_title(str(metadata["source_file"]))]) for metadata in chunks.metadatas
+    ]
 
 
 def format_chunk_id(document_id: str, page: int, index: int) -> str:

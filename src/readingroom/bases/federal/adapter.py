@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 from urllib.parse import unquote
 
 from readingroom.bases.federal.models import Search
 from readingroom.bases.federal.schema import sources
 from readingroom.bases.federal.schema.ids import VALID_PREFIXES
+from readingroom.bases.federal.search.registries import find_registry_records
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import UnknownSource
 from readingroom.protocol.resources import ResourceTemplate
@@ -20,6 +22,7 @@ from readingroom.protocol.search import (
 )
 from readingroom.protocol.tool import ToolCall
 
+_MAX_REGISTRY_HITS = 5  # records of registries, found by their names
 _MAX_COMPLETIONS = 101  # one more than a client is shown
 
 
@@ -51,7 +54,12 @@ class FederalAdapter(SearchAdapter):
                 offset=0,
             )
         )
-        return [DeskHit(**dict(hit), base=self.base) for hit in answer.results]
+        hits = list(answer.results)
+        if not (request.sources or request.since or request.until):
+            hits += await self._service.store.read(
+                partial(find_registry_records, query=request.query, limit=_MAX_REGISTRY_HITS)
+            )
+        return [DeskHit(**dict(hit), base=self.base) for hit in hits]
 
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         return DeskRecord(**dict(await self._service.fetch(id, offset)), base=self.base)

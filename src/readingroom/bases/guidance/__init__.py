@@ -14,5 +14,6 @@ SPEC = BaseSpec(
     pages=LazyImport("readingroom.bases.guidance.console_pages:make_pages"),
     adapter=LazyImport("readingroom.bases.guidance.adapter:GuidanceAdapter"),
     cli=LazyImport("readingroom.bases.guidance.cli:guidance"),
+    sample=LazyImport("readingroom.bases.guidance.sample:SAMPLE"),
     sample_settings=LazyImport("readingroom.bases.guidance.sample:replace_settings"),
 )

@@ -19,6 +19,7 @@ from readingroom.bases.guidance.pages.addresses import is_address
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.tools import make_call_context
 from readingroom.core.errors import KnowledgeError
+from readingroom.core.scores import ScoreParts
 from readingroom.protocol.resources import ResourceTemplate
 from readingroom.protocol.search import (
     Citation,
@@ -77,6 +78,7 @@ class GuidanceAdapter(SearchAdapter):
                 published_at=hit.public_updated_at,
                 citation=Citation(citation_string=f"Charity Commission, {hit.title}", url=hit.url),
                 base=self.base,
+                parts=None if hit.similarity is None else ScoreParts(semantic=hit.similarity),
                 attribution=f"{ATTRIBUTION} {DISCLAIMER}",
             )
             for rank, hit in enumerate(answer.results, 1)

@@ -10,7 +10,7 @@ import click
 from readingroom.bases.guidance import SPEC
 from readingroom.bases.guidance.models import GuidanceAnswer
 from readingroom.bases.guidance.offline.library import GuidanceLibrary
-from readingroom.bases.guidance.offline.sync import GuidanceSync, SyncSummary
+from readingroom.bases.guidance.offline.sync import synchronize
 from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.console.completion import complete_with
 from readingroom.console.layout import make_bold
@@ -23,12 +23,8 @@ from readingroom.console.options import (
 from readingroom.console.sample import apply_sample_settings
 from readingroom.core import clock
 from readingroom.core.ids import make_request_id
-from readingroom.core.progress import ReportProgress, no_progress
+from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.embedding.shared import embedder_for
-from readingroom.net.limiter import SlidingWindow
-from readingroom.net.metrics import UpstreamMetrics
-from readingroom.net.upstream import UpstreamClient
 from readingroom.protocol.sample import mark_citations
 from readingroom.protocol.tool import ToolCall
 
@@ -91,7 +87,7 @@ def sync(check_all: bool, settings: GuidanceSettings, as_json: bool) -> None:
     interrupted goes on where it stopped. Running servers use the copy at once.
     """
     with apply_sample_settings(settings, [SPEC]) as chosen:
-        summary = anyio.run(_synchronize, chosen, check_all, print_progress)
+        summary = anyio.run(synchronize, chosen, check_all, print_progress)
     lines = [
         f"{summary.fetched} pages fetched, {summary.unchanged} unchanged, "
         f"{summary.removed} removed",
@@ -103,23 +99,6 @@ def sync(check_all: bool, settings: GuidanceSettings, as_json: bool) -> None:
     if summary.no_vectors:
         lines.append(f"Searched by words alone: {summary.no_vectors}")
     print_result(as_json, asdict(summary), "\n".join(lines))
-
-
-async def _synchronize(
-    settings: GuidanceSettings, check_all: bool, report: ReportProgress
-) -> SyncSummary:
-    library = GuidanceLibrary(settings.data / "guidance")
-    client = UpstreamClient(
-        settings.govuk_base_url,
-        SlidingWindow(settings.rate_limit_per_second),
-        UpstreamMetrics(),
-        timeout=settings.govuk_timeout_seconds,
-    )
-    try:
-        return await GuidanceSync(library, client, embedder_for(settings), report).run(check_all)
-    finally:
-        await client.close()
-        library.close()
 
 
 @guidance.command()

@@ -7,7 +7,7 @@ Class names, docstrings and descriptions are part of the schemas that tests/base
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field, PrivateAttr, WithJsonSchema
 from pydantic.config import JsonDict
 
 from readingroom.protocol.tool import Answer, Question
@@ -349,6 +349,16 @@ class Hit(Answer):
     change_note: str | None = Field(
         None, description="The publisher's note on the last change, from the offline copy."
     )
+    _similarity: float | None = PrivateAttr(None)
+
+    @property
+    def similarity(self) -> float | None:
+        """The cosine of the passage with the query, for those who compare hits of several bases."""
+        return self._similarity
+
+    def set_similarity(self, similarity: float | None) -> None:
+        """Record the cosine of the passage with the query; answers do not show it."""
+        self._similarity = similarity
 
 
 class OfflineCopy(Answer):

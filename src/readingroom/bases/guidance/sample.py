@@ -1,12 +1,20 @@
-"""The sample's GOV.UK: an emulator on loopback, asked in place of the real one."""
+"""The sample's GOV.UK: an emulator on loopback, asked in place of the real one, and its copy."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import anyio
+
+from readingroom.bases.guidance.offline.sync import synchronize
+from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
 from readingroom.demo.govuk import Emulator, on_loopback, sample_items
+from readingroom.protocol.command import RunCommand
+from readingroom.protocol.sample import BaseSample, SampleStep
 
 
 @contextmanager
@@ -15,3 +23,13 @@ def replace_settings(settings: RoomSettings) -> Iterator[Mapping[str, Any]]:
     # The emulator remembers requests for tests to look at; here that would grow for ever.
     with on_loopback(Emulator(sample_items(), seen=deque(maxlen=1))) as url:
         yield {"govuk_base_url": url}
+
+
+class GuidanceSample(BaseSample):
+    """The offline copy, so that searches over all bases find passages and not only pages."""
+
+    def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
+        yield "guidance pages", partial(anyio.run, synchronize, settings, False, no_progress)
+
+
+SAMPLE = GuidanceSample()

@@ -24,12 +24,12 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.bases.documents.registry.applications import ApplicationStore
 from readingroom.bases.documents.registry.records import DocumentRecord, UnreadEntry
-from readingroom.bases.documents.store import DocumentStore, build_chunks
+from readingroom.bases.documents.store import DocumentStore, build_chunks, make_title
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, no_progress, scale_progress
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document, SkippedFile
-from readingroom.ingest.embed import Vectors, embed_document
+from readingroom.ingest.embed import EmbeddedChunks, embed_document
 from readingroom.ingest.kinds.classify import classify
 from readingroom.ingest.page_pictures import PagePictures
 from readingroom.ingest.pipeline import UnpackedFile
@@ -129,8 +129,11 @@ class Ingestion:
         if isinstance(document, SkippedFile):
             return await self._record_skip(private_copy, application_ref, document)
         # Outside of the lock, which would otherwise be held for minutes.
-        vectors = await embed_document(
-            document, self._context.embedder, scale_progress(report, 50, 95)
+        embedded = await embed_document(
+            document,
+            make_title(private_copy.file_name),
+            self._context.embedder,
+            scale_progress(report, 50, 95),
         )
         async with self._changes.begin_change(_CHANGE_LOCK):
             # Another call may have stored the same bytes while this one was reading them.
@@ -138,7 +141,7 @@ class Ingestion:
             if complete_record:
                 return AlreadyIngested(document_id=complete_record.document_id)
             record = await self._create_record(private_copy, submission, document)
-            return await self._store_document(record, document, vectors, private_copy)
+            return await self._store_document(record, document, embedded, private_copy)
 
     async def remove(self, document_id: str) -> int:
         """Delete a document with its chunks and its file; returns how many chunks there were.
@@ -260,11 +263,11 @@ class Ingestion:
         self,
         record: DocumentRecord,
         document: Document,
-        vectors: Vectors,
+        embedded: EmbeddedChunks,
         private_copy: PrivateCopy,
     ) -> IngestedDocument:
         on_step = self._changes.on_step
-        chunks = build_chunks(record, document, vectors)
+        chunks = build_chunks(record, document, embedded)
         async with self._changes.record_intent("ingest", document_id=record.document_id):
             # The copy before the entry: a registered document always has pages to draw.
             await anyio.to_thread.run_sync(self._write_copy, private_copy, record)

@@ -118,7 +118,7 @@ def _make_hit(page: GovukPage, passage: FoundPassage | None) -> Hit:
     if passage and passage.heading:
         section = PageSection(heading=passage.heading, anchor=passage.anchor or None)
     anchor = f"#{passage.anchor}" if passage and passage.anchor else ""
-    return Hit(
+    hit = Hit(
         title=page.title or page.path,
         url=page.url + anchor,
         summary=read_text(page.content.get("description")) or "",
@@ -132,6 +132,8 @@ def _make_hit(page: GovukPage, passage: FoundPassage | None) -> Hit:
         withdrawn=page.withdrawn_notice is not None,
         change_note=page.change_notes[0].note if page.change_notes else None,
     )
+    hit.set_similarity(passage.similarity if passage else None)
+    return hit
 
 
 def _find_note(page: GovukPage, since: date) -> str | None:

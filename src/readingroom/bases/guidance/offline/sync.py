@@ -13,12 +13,16 @@ from readingroom.bases.guidance.offline.library import GuidanceLibrary, PendingP
 from readingroom.bases.guidance.offline.passages import Passage, cut_passages
 from readingroom.bases.guidance.pages.page import ORGANISATION, GovukPage
 from readingroom.bases.guidance.pages.values import is_plain_path, read_objects, read_text
+from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.core import clock
 from readingroom.core.progress import ReportProgress
 from readingroom.engine.embedding.embedder import Embedder
+from readingroom.engine.embedding.shared import embedder_for
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.net.cache import Reply
 from readingroom.net.errors import UpstreamError, UpstreamRateLimited, UpstreamUnavailable
+from readingroom.net.limiter import SlidingWindow
+from readingroom.net.metrics import UpstreamMetrics
 from readingroom.net.upstream import CallContext, Request, UpstreamClient
 
 logger = logging.getLogger(__name__)
@@ -260,3 +264,21 @@ def _read_reply(path: str, reply: Reply) -> tuple[GovukPage, list[Passage]]:
 
 def _get_listed_count(library: GuidanceLibrary) -> int | None:
     return library.listed_count
+
+
+async def synchronize(
+    settings: GuidanceSettings, check_all: bool, report: ReportProgress
+) -> SyncSummary:
+    """Bring the copy in the data directory up to date; raise `UpstreamUnavailable`."""
+    library = GuidanceLibrary(settings.data / "guidance")
+    client = UpstreamClient(
+        settings.govuk_base_url,
+        SlidingWindow(settings.rate_limit_per_second),
+        UpstreamMetrics(),
+        timeout=settings.govuk_timeout_seconds,
+    )
+    try:
+        return await GuidanceSync(library, client, embedder_for(settings), report).run(check_all)
+    finally:
+        await client.close()
+        library.close()

@@ -23,12 +23,13 @@ from readingroom.core.dates import encode_day
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
+from readingroom.engine.context import CONTEXT_FIELD, make_context
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.index import ChunkIndex, Ranking
 from readingroom.engine.indexes import open_index
 from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Chunk, Document, PassageKind
-from readingroom.ingest.embed import Vectors
+from readingroom.ingest.embed import EmbeddedChunks
 from readingroom.ingest.structure.starts import SUPPORTING_PREFIX
 from readingroom.storage.chunks import (
     ChunkCollection,
@@ -181,7 +182,7 @@ class PolicyStore:
         return sorted(_to_stored_chunks(chunks), key=lambda chunk: chunk.chunk_index)
 
     async def get_vectors(self, revisions: Sequence[Revision]) -> dict[str, Vector]:
-        """Return, by text, the vectors of the chunks of these revisions."""
+        """Return, by what was embedded, the vectors of the chunks of these revisions."""
         if not revisions:
             return {}
         where = _build_revisions_filter(revisions)
@@ -241,7 +242,7 @@ class PolicyStore:
             shared_store = self._chunk_store = PostgresChunkStore(self._database)
             collection = shared_store.open_collection(CHUNK_COLLECTION, _FILTER_FIELDS)
         self._index = open_index(
-            collection, _FILTER_FIELDS, self._embedder, self._folder / "words.db"
+            collection, _FILTER_FIELDS, self._embedder, self._folder / "words.db", _list_contexts
         )
 
     def _close(self) -> None:
@@ -252,7 +253,11 @@ class PolicyStore:
 
 
 def build_chunks(
-    document: Document, vectors: Vectors, policy: Policy, revision: Revision, last_day: date | None
+    document: Document,
+    embedded: EmbeddedChunks,
+    policy: Policy,
+    revision: Revision,
+    last_day: date | None,
 ) -> Chunks:
     """Return the chunks of a document with the metadata that is stored with them."""
     common_metadata = build_registry_metadata(policy, revision, last_day)
@@ -286,11 +291,33 @@ def build_chunks(
                 "printed_pages": _LABEL_SEPARATOR.join(
                     document.pages[page - 1].label for page in chunk.pages
                 ),
+                CONTEXT_FIELD: context,
             }
-            for chunk in document.chunks
+            for chunk, context in zip(document.chunks, embedded.contexts, strict=True)
         ],
-        vectors=vectors,
+        vectors=embedded.vectors,
     )
+
+
+def _list_contexts(chunks: Chunks) -> list[str]:
+    """Return what each stored chunk stands under, as `embed_document` would have it."""
+    titles = {
+        (metadata["revision_id"], metadata["section_ref"]): str(metadata["section_title"])
+        for metadata in chunks.metadatas
+        if metadata.get("section_title")
+    }
+    return [
+        make_context(
+            [
+                str(metadata.get("source_title", "")),
+                *(
+                    titles.get((metadata["revision_id"], ref), "")
+                    for ref in str(metadata["section_path"]).split(_PATH_SEPARATOR)
+                ),
+            ]
+        )
+        for metadata in chunks.metadatas
+    ]
 
 
 def _weigh_passage(chunk: Chunk, policy: Policy, has_policies: bool) -> PassageKind:

@@ -28,7 +28,7 @@ from readingroom.core.progress import ReportProgress
 from readingroom.engine.embedding.embedder import Vector
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document
-from readingroom.ingest.embed import Vectors, embed_document
+from readingroom.ingest.embed import EmbeddedChunks, embed_document
 from readingroom.ingest.errors import NoContent
 from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
 from readingroom.storage.chunks import Chunks
@@ -141,12 +141,12 @@ class Ingestion:
             try:
                 # Reading takes minutes, so it runs outside of the lock; other revisions change
                 # meanwhile.
-                document, vectors = await self._read_and_embed(revision, private_copy, report)
+                document, embedded = await self._read_and_embed(revision, private_copy, report)
             except KnowledgeError as error:
                 await self.mark_failed(revision, error.message)
                 raise
             async with self._changes.begin_change(revision.source):
-                return await self._store_revision(revision, document, vectors, private_copy)
+                return await self._store_revision(revision, document, embedded, private_copy)
 
     async def replace_file(self, revision: Revision, spool: Path, extension: str) -> None:
         """Replace a revision's file; the new one is read when the revision is next ingested."""
@@ -372,7 +372,7 @@ class Ingestion:
 
     async def _read_and_embed(
         self, revision: Revision, private_copy: PrivateCopy, report: ReportProgress
-    ) -> tuple[Document, Vectors]:
+    ) -> tuple[Document, EmbeddedChunks]:
         async def report_reading(done: float, total: float | None, message: str | None) -> None:
             self._progress.set(
                 revision.revision_id, "extracting", 40 * done / total if total else 0, 0
@@ -390,7 +390,7 @@ class Ingestion:
 
     async def _embed(
         self, revision: Revision, document: Document, report: ReportProgress
-    ) -> Vectors:
+    ) -> EmbeddedChunks:
         async def report_embedding(done: float, total: float | None, message: str | None) -> None:
             self._progress.set(
                 revision.revision_id,
@@ -400,13 +400,14 @@ class Ingestion:
             )
             await report(done, total, message)
 
+        policy = await self._registry.get_policy(revision.source)
         known_vectors = await self._get_known_vectors(revision)
         return await embed_document(
-            document, self._context.embedder, report_embedding, known_vectors
+            document, policy.title, self._context.embedder, report_embedding, known_vectors
         )
 
     async def _get_known_vectors(self, revision: Revision) -> dict[str, Vector]:
-        """Return, by text, the vectors of the revisions nearest in time: most words are theirs."""
+        """Return, by what was embedded, the vectors of the revisions nearest in time."""
         others = [
             other
             for other in await self._registry.get_revisions(revision.source)
@@ -417,7 +418,11 @@ class Ingestion:
         return await self._store.get_vectors(others[:_REUSED_REVISIONS])
 
     async def _store_revision(
-        self, revision: Revision, document: Document, vectors: Vectors, private_copy: PrivateCopy
+        self,
+        revision: Revision,
+        document: Document,
+        embedded: EmbeddedChunks,
+        private_copy: PrivateCopy,
     ) -> IngestedRevision:
         source, revision_id = revision.source, revision.revision_id
         policy = await self._registry.get_policy(source)
@@ -425,7 +430,7 @@ class Ingestion:
         # It may have been deleted meanwhile.
         current_revision = timeline.find_revision(revisions, revision_id)
         last_day = timeline.get_last_day(current_revision, revisions)
-        chunks = build_chunks(document, vectors, policy, current_revision, last_day)
+        chunks = build_chunks(document, embedded, policy, current_revision, last_day)
         # Percentages are shares of the usual time: reading 40, embedding 55, storing the rest.
         self._progress.set(revision_id, "storing", 95, len(chunks))
         # The caller's own file may be gone or changed by the time a recovery needs it.
