@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from readingroom.bases.documents.registry.applications import ApplicationStore
 from readingroom.bases.policy.ids import parse_section_id
-from readingroom.bases.text.adapter import find_best_passage
+from readingroom.bases.text.adapter import find_passages
 from readingroom.core.errors import RecordNotFound
 from readingroom.federation.fan_out import FanOut
 from readingroom.federation.room import make_desk
@@ -524,10 +524,13 @@ def test_ids_say_which_base_they_belong_to(tmp_path: Path) -> None:
     assert parse_section_id("policy:NPPF__rev__Para_1__001") is None
 
 
-def test_the_best_passage_has_at_least_half_of_the_words() -> None:
+def test_of_a_short_text_all_passages_are_compared_of_a_long_one_those_with_the_words() -> None:
     text = "Alerts are sent by mail.\n\n" + "Filler. " * 200 + "\n\nRoles: viewer, editor, admin."
-    found = find_best_passage("viewer and editor roles", text)
-    assert found is not None
-    assert "Roles" in found[0]
-    assert find_best_passage("cycle parking standards", text) is None
-    assert find_best_passage("?", "") is None
+    passages = find_passages("viewer and editor roles", text)
+    assert "Roles" in passages[0][0]
+    assert passages[0][1] == 1
+    assert any("mail" in passage for passage, _ in passages)
+    long_text = f"{'Filler. ' * 2000}\n\nRoles: viewer, editor, admin."
+    assert len(find_passages("viewer and editor roles", long_text)) == 1
+    assert find_passages("cycle parking standards", long_text) == []
+    assert find_passages("?", "") == []

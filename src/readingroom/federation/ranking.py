@@ -53,7 +53,7 @@ _NUMBER_WORDS = frozenset(
 )
 # Each base has improved the question by its own best passages already. Here they would pull it
 # towards the base with the most of them.
-_WEIGHTS = RankingWeights(words=0.0, coverage=0.3, feedback=0.0, expansion=0.0)
+_WEIGHTS = RankingWeights(words=0.0, coverage=0.15, feedback=0.0, expansion=0.0)
 _NAMED_SCORE = 0.95
 """The score of what the question calls by its name, here or in its base."""
 
@@ -75,6 +75,8 @@ def rank_hits(
     ranked = [
         _set_score(hits[int(relevance.passage_id)], relevance, score)
         for relevance, score in zip(relevances, score_relevances(relevances), strict=True)
+        # What has none of the words is a result only if it is close by meaning.
+        if hits[int(relevance.passage_id)].score > 0 or score >= NOTHING_CLOSE
     ]
     is_named = partial(_is_named, count_stems(query).keys())
     named = [hit for hit in ranked if is_named(hit)]

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
 from readingroom.bases.guidance.offline.sync import synchronize
-from readingroom.core.progress import no_progress
+from readingroom.bases.guidance.settings import GuidanceSettings
+from readingroom.core.progress import ReportProgressSync, no_progress
 from readingroom.core.settings import RoomSettings
 from readingroom.demo.govuk import Emulator, on_loopback, sample_items
 from readingroom.protocol.command import RunCommand
@@ -29,7 +30,12 @@ class GuidanceSample(BaseSample):
     """The offline copy, so that searches over all bases find passages and not only pages."""
 
     def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
-        yield "guidance pages", partial(anyio.run, synchronize, settings, False, no_progress)
+        yield SampleStep("guidance pages", partial(_copy_pages, settings), turn=1)
+
+
+def _copy_pages(settings: RoomSettings, report: ReportProgressSync) -> None:
+    # The settings of a room have those of every base.
+    anyio.run(synchronize, cast(GuidanceSettings, settings), False, no_progress)
 
 
 SAMPLE = GuidanceSample()

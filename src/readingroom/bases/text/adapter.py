@@ -1,5 +1,7 @@
 """The text base in searches, fetches and resources over all bases."""
 
+import math
+from collections import Counter
 from typing import ClassVar
 
 from readingroom.bases.text.models import TEXT_ID, KbAvailable
@@ -19,6 +21,9 @@ from readingroom.protocol.search import (
 )
 from readingroom.protocol.tool import ToolCall
 
+_SHORT_TEXT = 12  # passages that are all compared with a question
+_MAX_PASSAGES = 5  # of a longer text
+
 
 class TextAdapter(SearchAdapter):
     """The one text has no index: its passages are few, so their words are counted."""
@@ -37,10 +42,6 @@ class TextAdapter(SearchAdapter):
 
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         content = (await self._service.read_content()).content
-        best_passage = find_best_passage(request.query, content)
-        if best_passage is None:
-            return []
-        passage, share_of_words = best_passage
         url = self._links.make_url(TEXT_ID)
         return [
             DeskHit(
@@ -54,6 +55,7 @@ class TextAdapter(SearchAdapter):
                 citation=Citation(citation_string=self._service.description, url=url),
                 base=self.base,
             )
+            for passage, share_of_words in find_passages(request.query, content)
         ]
 
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
@@ -81,20 +83,24 @@ class TextAdapter(SearchAdapter):
         return TEXT_ID if path == "text" else None
 
 
-def find_best_passage(query: str, text: str) -> tuple[str, float] | None:
-    """Return the passage with most of the query's words and the share of them it has.
+def find_passages(query: str, text: str) -> list[tuple[str, float]]:
+    """Return passages with the share of the query's words that each has, most of them first.
 
-    None when no passage has at least half of them.
+    Of a short text all passages, since one that has no word of the query may answer it; of a long
+    one those with most words, rare words counting more.
     """
     query_words = set(extract_words(query))
-    # Below half, one common word would make any passage a hit.
-    best_span, best_count = None, len(query_words) / 2
-    for span in split(text):
-        shared_count = len(query_words & set(extract_words(span.of(text))))
-        if (
-            shared_count
-            and shared_count >= best_count
-            and (best_span is None or shared_count > best_count)
-        ):
-            best_span, best_count = span, float(shared_count)
-    return (best_span.of(text), best_count / len(query_words)) if best_span else None
+    passages = [span.of(text) for span in split(text)]
+    words_by_passage = [query_words & set(extract_words(passage)) for passage in passages]
+    counts = Counter(word for words in words_by_passage for word in words)
+    rarities = {word: math.log(1 + len(passages) / counts[word]) for word in counts}
+    if len(passages) > _SHORT_TEXT:
+        ranked = [row for row, words in enumerate(words_by_passage) if words]
+    else:
+        ranked = list(range(len(passages)))
+    ranked.sort(key=lambda row: -sum(rarities[word] for word in words_by_passage[row]))
+    limit = _SHORT_TEXT if len(passages) <= _SHORT_TEXT else _MAX_PASSAGES
+    return [
+        (passages[row], len(words_by_passage[row]) / max(len(query_words), 1))
+        for row in ranked[:limit]
+    ]

@@ -37,9 +37,9 @@ _HIDDEN_FIELDS = frozenset(
 def find_registry_records(db: Database, query: str, limit: int) -> list[Hit]:
     """Return the records whose names share most with the query, rare words counting more."""
     stems = dict.fromkeys(shared_stemmer().split(query)[:_MAX_WORDS])
-    scores: Counter[int] = Counter()
+    scores: defaultdict[int, float] = defaultdict(float)
     sources: dict[int, str] = {}
-    matched: defaultdict[int, int] = defaultdict(int)
+    matched: Counter[int] = Counter()
     for stem in stems:
         rows = _find_names(db, stem)
         for name_row, source in rows:
@@ -53,8 +53,9 @@ def find_registry_records(db: Database, query: str, limit: int) -> list[Hit]:
             matched[name_row] += 1
     # One word alone may be anything, unless it is all that was asked.
     least_matched = min(2, len(stems))
-    rows_by_score = [row for row, _ in scores.most_common() if matched[row] >= least_matched]
-    return list(_read_hits(db, rows_by_score, sources, limit))
+    name_rows = [row for row in scores if matched[row] >= least_matched]
+    name_rows.sort(key=lambda row: (-scores[row], row))
+    return list(_read_hits(db, name_rows, sources, limit))
 
 
 def _find_names(db: Database, stem: str) -> list[tuple[int, str]]:
@@ -97,7 +98,7 @@ def _read_hits(
             url=record["source_url"],
             source=sources[name_row],
             snippet=_describe(fields),
-            score=0.0,
+            score=0.1,  # no search compared it with the question; the desk does
             published_at=record["published_at"],
             citation=Citation(citation_string=record["citation_string"], url=record["source_url"]),
         )
