@@ -1,9 +1,13 @@
 """Seats for costly work, of which one caller never takes all."""
 
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
 
 import anyio
+
+Item = TypeVar("Item")
 
 
 class Seats:
@@ -33,3 +37,31 @@ class Seats:
             statistics = own_seats.statistics()
             if not statistics.borrowed_tokens and not statistics.tasks_waiting:
                 self._seats_of_caller.pop(caller, None)
+
+
+class TurnQueue(Generic[Item]):
+    """A queue whose callers take turns: one that puts in a hundred items waits as long for the
+    second as others do for their first.
+    """
+
+    def __init__(self) -> None:
+        self._items_by_caller: dict[str, deque[Item]] = {}
+        """In the order of their turns."""
+        self._has_items = anyio.Event()
+
+    def put(self, caller: str, item: Item) -> None:
+        """Add an item of a caller."""
+        self._items_by_caller.setdefault(caller, deque()).append(item)
+        self._has_items.set()
+
+    async def get(self) -> Item:
+        """Wait for an item, and take the oldest of the caller whose turn it is."""
+        while not self._items_by_caller:
+            self._has_items = anyio.Event()
+            await self._has_items.wait()
+        caller = next(iter(self._items_by_caller))
+        items = self._items_by_caller.pop(caller)
+        item = items.popleft()
+        if items:
+            self._items_by_caller[caller] = items
+        return item

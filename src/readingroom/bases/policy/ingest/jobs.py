@@ -1,4 +1,4 @@
-"""Background ingestions: queued, run one at a time, and picked up again after a restart."""
+"""Background ingestions: run one at a time, by turns, and picked up again after a restart."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -6,14 +6,15 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import anyio
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from readingroom.bases.policy.errors import RevisionBusy
 from readingroom.bases.policy.ingest.ingestion import Ingestion
 from readingroom.bases.policy.registry.opening import AnyPolicyRegistry
 from readingroom.bases.policy.registry.records import Revision, RevisionStatus
+from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import no_progress
+from readingroom.core.seats import TurnQueue
 from readingroom.ingest.private_copy import open_in_thread
 from readingroom.storage.errors import RegistryUnavailable
 
@@ -33,15 +34,14 @@ class Jobs:
         self._ingestion = ingestion
         self._queued_ids: set[str] = set()
         self._is_shared = ingestion.is_shared
-        self._sender: MemoryObjectSendStream[Revision]
+        # Without a bound: what is queued is in the registry as well, so refusing it would not
+        # save memory.
+        self._queue: TurnQueue[Revision] = TurnQueue()
 
     @asynccontextmanager
     async def run_worker(self) -> AsyncIterator[None]:
         """Finish what an earlier process began, then work on jobs until the exit."""
-        # Unbounded: what is queued is in the registry as well, so refusing it would not save
-        # memory.
-        self._sender, receiver = anyio.create_memory_object_stream[Revision](float("inf"))
-        async with anyio.create_task_group() as tasks, self._sender, receiver:
+        async with anyio.create_task_group() as tasks:
             try:
                 await self._queue_unfinished()
             except RegistryUnavailable as error:
@@ -49,7 +49,7 @@ class Jobs:
                 tasks.start_soon(self._queue_unfinished_later)
             if self._is_shared:
                 tasks.start_soon(self._adopt_jobs)
-            tasks.start_soon(self._run_jobs, receiver)
+            tasks.start_soon(self._run_jobs)
             yield
             tasks.cancel_scope.cancel()
 
@@ -57,7 +57,7 @@ class Jobs:
         """Queue a revision whose file is in place; returns the job's id."""
         if revision.revision_id not in self._queued_ids:
             self._queued_ids.add(revision.revision_id)
-            self._sender.send_nowait(revision)
+            self._queue.put(current_caller.get(), revision)
         return f"ingest:{revision.revision_id}"
 
     async def _queue_unfinished(self, oldest_only: bool = False) -> None:
@@ -88,8 +88,9 @@ class Jobs:
             except KnowledgeError as error:
                 logger.error("%s; trying again", error.message)
 
-    async def _run_jobs(self, receiver: MemoryObjectReceiveStream[Revision]) -> None:
-        async for revision in receiver:
+    async def _run_jobs(self) -> None:
+        while True:
+            revision = await self._queue.get()
             try:
                 if not self._is_shared or await self._is_unfinished(revision):
                     await self._ingest(revision)
