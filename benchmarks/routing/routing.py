@@ -12,6 +12,7 @@ from tests.support.routing import (
     REASONS,
     TUNING,
     Routed,
+    compare_listings,
     questions,
     routed,
     share,
@@ -29,6 +30,7 @@ def tables() -> Iterator[Table]:
         (*_render_shares("held out", held_out), *_render_shares("tuning", tuning)),
         f"Over {len(tuning[0].order)} tools. {_render_verdict(held_out)} See docs/routing.md.",
     )
+    yield _compare_listings()
     if held_out:
         yield Table(
             "Routing: the misses of the held-out questions",
@@ -36,6 +38,30 @@ def tables() -> Iterator[Table]:
             tuple(_render_miss(routed) for routed in held_out if routed.place > 1),
             "; ".join(f"*{word}*: {reason}" for word, reason in REASONS.items()) + ".",
         )
+
+
+def _compare_listings() -> Table:
+    """What each listing costs in tokens, and how often the right tool is on it and is picked."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [
+            (
+                label,
+                str(listing.tool_count),
+                f"{listing.input_tokens:,}",
+                f"{listing.all_tokens:,}",
+                f"{listing.covered:.3f}",
+                f"{share(listing.routed, 1) * listing.covered:.3f}",
+                f"{share(listing.routed, 3) * listing.covered:.3f}",
+            )
+            for label, listing in compare_listings(Path(folder), questions(HELD_OUT)).items()
+        ]
+    return Table(
+        "Routing: listings of the face of all bases",
+        ("listing", "tools", "tokens", "with output schemas", "has the tool", "first", "in three"),
+        tuple(rows),
+        "The held-out questions; a token is four characters. *Own base* is `/mcp?bases=` with the "
+        "base of the question's tool, averaged over the questions.",
+    )
 
 
 def _render_verdict(held_out: Sequence[Routed]) -> str:

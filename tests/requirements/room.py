@@ -76,6 +76,10 @@ ROOM = (
         "A key signs a browser in: pages only, re-checked at each request, own forms only.",
     ),
     Requirement(
+        "room:listings",
+        "The face of all bases lists everything, the desk alone, or the bases that are named.",
+    ),
+    Requirement(
         "room:connectors",
         "Apps connect by a sign-in: tokens bound to a key and a face, ended with the key.",
     ),

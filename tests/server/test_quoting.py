@@ -33,7 +33,7 @@ def test_every_face_says_that_documents_give_no_instructions(tmp_path: Path) -> 
     settings = load_settings({"data": tmp_path}, {})
     bases = open_bases(BASES, settings)
     faces = [*make_faces(bases, make_desk(bases, settings)), *map(make_face, bases)]
-    assert len(faces) == 1 + 2 * len(BASES)
+    assert len(faces) == 2 + 2 * len(BASES)
     for face in faces:
         assert face.instructions.count(QUOTED_MATTER) == 1, face.server_name
 

@@ -33,7 +33,7 @@ from readingroom.engine.embedding.embedder import Embedder, Matrix
 from readingroom.engine.embedding.shared import embedder_for
 from readingroom.federation.room import make_desk
 from readingroom.protocol.tool import Tool
-from readingroom.server.faces import make_faces
+from readingroom.server.faces import Face, make_faces
 from readingroom.settings import load_settings
 
 _FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -107,6 +107,61 @@ def routed(data: Path, asked: Sequence[Asked]) -> list[Routed]:
     owners = {tool.name: base.name for base in everything.bases for tool in base.tools}
     tools = [tool for tool, _ in everything.tools.values()]
     return list(route(asked, tools, owners, embedder_for(settings)))
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A choice of tools, and how questions fare with it."""
+
+    tool_count: int
+    input_tokens: int
+    all_tokens: int
+    covered: float
+    """The share of the questions whose tool is listed."""
+    routed: Sequence[Routed]
+    """Those questions."""
+
+
+def compare_listings(data: Path, asked: Sequence[Asked]) -> dict[str, Listing]:
+    """The listings of the face of all bases: everything, the desk, the desk and the right base."""
+    settings = load_settings({"data": data}, {})
+    bases = open_bases(sorted(BASES), settings)
+    everything, *_ = make_faces(bases, make_desk(bases, settings))
+    owners = {tool.name: base.name for base in everything.bases for tool in base.tools}
+    embedder = embedder_for(settings)
+    by_base = {name: [q for q in asked if owners[q.tool] == name] for name in set(owners.values())}
+    return {
+        "all": _measure([((), list(asked))], everything, owners, embedder),
+        "desk": _measure([(("desk",), list(asked))], everything, owners, embedder),
+        "own base": _measure(
+            [((name,), group) for name, group in by_base.items() if group],
+            everything,
+            owners,
+            embedder,
+        ),
+    }
+
+
+def _measure(
+    groups: Sequence[tuple[tuple[str, ...], list[Asked]]],
+    face: Face,
+    owners: dict[str, str],
+    embedder: Embedder,
+) -> Listing:
+    """Each group of questions with its own listing; sizes are means over the questions."""
+    results: list[Routed] = []
+    sizes: list[tuple[int, int, int, int]] = []
+    for chosen, group in groups:
+        names = face.list_tool_names(chosen)
+        tools = [tool for name, (tool, _) in face.tools.items() if name in names]
+        results += route([q for q in group if q.tool in names], tools, owners, embedder)
+        inputs = [(tool.name, tool.describe(), tool.input_schema) for tool in tools]
+        whole = [(*said, tool.output_schema) for said, tool in zip(inputs, tools, strict=True)]
+        tokens = (len(json.dumps(inputs)) // 4, len(json.dumps(whole)) // 4)
+        sizes.append((len(group), len(tools), *tokens))
+    total = sum(count for count, *_ in sizes)
+    means = [round(sum(size[0] * size[i] for size in sizes) / total) for i in (1, 2, 3)]
+    return Listing(means[0], means[1], means[2], len(results) / total, results)
 
 
 def route(

@@ -179,7 +179,8 @@ def _announce_loading(as_json: bool, sentence: str) -> None:
 def _make_faces(
     bases: tuple[KnowledgeBase, ...], settings: ServerSettings, address: str
 ) -> tuple[Face, ...]:
-    return make_faces(bases, make_desk(bases, settings, settings.public_url or address))
+    desk = make_desk(bases, settings, settings.public_url or address)
+    return make_faces(bases, desk, settings.face_tools)
 
 
 def _check_bind(settings: ServerSettings, is_guarded: bool) -> None:

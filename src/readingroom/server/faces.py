@@ -1,13 +1,19 @@
 """The faces under which bases are served: each alone, and all of them as one."""
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from readingroom.core.errors import InvalidArguments, InvalidSetting
 from readingroom.protocol.errors import Dialect
 from readingroom.protocol.quoting import QUOTED_MATTER
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Tool
 
 ROOM_SERVER_NAME = "reading-room"
+ALL_TOOLS = "all"
+DESK_TOOLS = "desk"
+BASES_PARAMETER = "bases"
+"""`/mcp?bases=policy,documents` lists the tools of the desk and of these bases."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +28,34 @@ class Face:
     bases: tuple[KnowledgeBase, ...]
     stateful: bool
     sse: bool
+    listed_bases: tuple[str, ...] = (ALL_TOOLS,)
+    """Whose tools it lists when an address does not say: bases by name, `desk`, or `all`."""
+    can_choose_bases: bool = False
+    """Whether an address may name other bases. The face of one base lists its whole contract."""
+
+    def list_tool_names(self, chosen_bases: Sequence[str] = ()) -> Collection[str]:
+        """Return the names of the tools that are listed. All can be called, listed or not.
+
+        Raise InvalidArguments for a base that this face does not have.
+        """
+        if not self.can_choose_bases:
+            chosen_bases = ()
+        self.check_bases(chosen_bases)
+        wanted_bases = chosen_bases or self.listed_bases
+        if ALL_TOOLS in wanted_bases:
+            return self.tools.keys()
+        # The desk is the first of the bases, and asks all the others.
+        desk, *others = self.bases
+        listed = [desk, *(base for base in others if base.name in wanted_bases)]
+        return {tool.name for base in listed for tool in base.tools}
+
+    def check_bases(self, names: Iterable[str]) -> None:
+        """Raise InvalidArguments for the name of a base that this face does not have."""
+        known_names = {ALL_TOOLS, DESK_TOOLS, *(base.name for base in self.bases)}
+        if unknown := sorted(set(names) - known_names):
+            choices = ", ".join(sorted(known_names))
+            message = f"there is no base {unknown[0][:50]!r}; choose from {choices}"
+            raise InvalidArguments([{"field": BASES_PARAMETER, "message": message}])
 
     @property
     def tools(self) -> dict[str, tuple[Tool, Dialect]]:
@@ -51,12 +85,16 @@ def make_face(base: KnowledgeBase, path: str = "") -> Face:
 
 
 def make_faces(
-    bases: tuple[KnowledgeBase, ...], desk: KnowledgeBase | None = None
+    bases: tuple[KnowledgeBase, ...],
+    desk: KnowledgeBase | None = None,
+    listed_bases: tuple[str, ...] = (ALL_TOOLS,),
 ) -> tuple[Face, ...]:
-    """Return the face of all tools together, and one of each base under its own name beside it.
+    """Return the face of all tools together, and beside it that of the desk alone and one of each
+    base under its own name.
 
     Where the desk has a tool of a base's name, the desk's takes its place under the roof: it asks
-    that base and the others.
+    that base and the others. `listed_bases` are those whose tools the common face lists. Raise
+    InvalidSetting for one that is not served.
     """
     desk_bases = (desk,) if desk else ()
     desk_tool_names = {tool.name for base in desk_bases for tool in base.tools}
@@ -73,8 +111,18 @@ def make_faces(
         bases=(*desk_bases, *other_bases),
         stateful=True,
         sse=False,
+        listed_bases=listed_bases,
+        can_choose_bases=desk is not None,
     )
-    return (room_face, *(make_face(base, f"/{base.name}") for base in bases))
+    try:
+        room_face.check_bases(listed_bases)
+    except InvalidArguments as error:
+        raise InvalidSetting(f"READINGROOM_FACE_TOOLS: {error.summary}") from error
+    desk_faces = [
+        replace(make_face(base, f"/{DESK_TOOLS}"), title="Reading Room: search, fetch and assess")
+        for base in desk_bases
+    ]
+    return (room_face, *desk_faces, *(make_face(base, f"/{base.name}") for base in bases))
 
 
 def _get_tool_name(tool_with_dialect: tuple[Tool, Dialect]) -> str:

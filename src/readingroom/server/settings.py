@@ -70,6 +70,12 @@ class ServerSettings(RoomSettings):
         "Let apps such as Claude and ChatGPT connect by a sign-in here (OAuth) where a key is "
         "asked for; `false` leaves the keys as the only way in.",
     )
+    face_tools: CommaSeparatedNames = setting(
+        ("all",),
+        "READINGROOM_FACE_TOOLS",
+        "Whose tools /mcp lists where all bases are served: bases by name, `desk` for search, "
+        "fetch and assess alone, or `all`. /mcp?bases=policy,documents chooses for one client.",
+    )
     registry_org: str = setting(
         "reading-room",
         "READINGROOM_REGISTRY_ORG",

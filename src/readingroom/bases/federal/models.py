@@ -131,7 +131,9 @@ def parse_conditions(conditions: object) -> object:
 Conditions = Annotated[
     Filtered,
     BeforeValidator(parse_conditions),
-    WithJsonSchema({"items": {"type": "string"}, "maxItems": 20, "type": "array"}),
+    WithJsonSchema(
+        {"items": {"maxLength": 300, "type": "string"}, "maxItems": 20, "type": "array"}
+    ),
 ]
 
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import anyio.to_thread
@@ -17,7 +17,7 @@ from readingroom.protocol import sample
 from readingroom.protocol.errors import Dialect, ErrorResult
 from readingroom.protocol.tool import Tool, ToolCall
 from readingroom.server.auth.bearer import may_write
-from readingroom.server.faces import Face
+from readingroom.server.faces import BASES_PARAMETER, Face
 from readingroom.server.mcp.calls import Context, make_call_from_context
 from readingroom.server.mcp.resources import add_resources
 from readingroom.server.observe.logging import CallRecord
@@ -63,6 +63,7 @@ class _ToolHandlers:
     """Answers `tools/list` and `tools/call` for one face."""
 
     def __init__(self, face: Face, recorders: Sequence[Recorder], is_sample: bool) -> None:
+        self._face = face
         self._tools = face.tools
         self._is_sample = is_sample
         self._with_headers = {
@@ -84,6 +85,15 @@ class _ToolHandlers:
         can_write = context.request is None or may_write(context.request.scope)
         return self._tools if can_write else self._read_only_tools
 
+    def _list_names(self, context: Context) -> Collection[str]:
+        """Return the names of the tools that the address of this request asks for."""
+        query = context.request.query_params if context.request else {}
+        chosen = [name.strip() for name in query.get(BASES_PARAMETER, "").split(",")]
+        try:
+            return self._face.list_tool_names([name for name in chosen if name])
+        except InvalidArguments as error:
+            raise MCPError(wire.INVALID_PARAMS, f"Invalid address: {error.summary}") from error
+
     def input_schema(self, name: str) -> dict[str, Any] | None:
         """Return the schema of a tool that takes arguments as headers, which the SDK checks."""
         return self._with_headers.get(name)
@@ -91,7 +101,10 @@ class _ToolHandlers:
     async def list_tools(
         self, context: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListToolsResult:
-        tools = [tool for tool, _ in self._tools_for(context).values()]
+        listed_names = self._list_names(context)
+        tools = [
+            tool for name, (tool, _) in self._tools_for(context).items() if name in listed_names
+        ]
         if not self._has_schemas:
             # Pydantic builds schemas at their first use. On the event loop every other request,
             # `/health` included, would wait for them.
