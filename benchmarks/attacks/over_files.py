@@ -126,25 +126,17 @@ def read_row_of_dots(arena: Arena) -> Outcome:
     """M7."""
     data = arena.make_data()
     dots = data.parent / "dots.pdf"
-    dots.write_bytes(drawn(lambda canvas: canvas.drawString(10, 400, ". " * 12_000 + "end")))
-    arena.run(
-        "policy",
-        "add",
-        "NPPF",
-        "--title",
-        "x",
-        "--category",
-        "national_policy",
-        "--data",
-        str(data),
-    )
-    before = sum(os.times()[2:4])
+    dots.write_bytes(drawn(lambda canvas: canvas.drawString(10, 400, ". " * 6_000 + "end")))
+    category = ("--title", "x", "--category", "national_policy")
+    arena.run("policy", "add", "NPPF", *category, "--data", str(data)).check_returncode()
     arguments = ("--label", "One", "--from", "2024-01-01", "--data", str(data))
-    done = arena.run("policy", "revise", "NPPF", str(dots), *arguments)
+    before = sum(os.times()[2:4])
+    try:
+        arena.run("policy", "revise", "NPPF", str(dots), *arguments, seconds=240)
+    except subprocess.TimeoutExpired:
+        return Outcome(True, "a policy that is one row of dots is not read in 240 s")
     seconds = sum(os.times()[2:4]) - before
-    if "Usage" in done.stderr:
-        raise RuntimeError(done.stderr)
-    return Outcome(seconds > 12, f"a policy that is one row of dots: {seconds:.0f} s of processor")
+    return Outcome(seconds > 20, f"a policy that is one row of dots: {seconds:.0f} s of processor")
 
 
 def name_embedding_function(arena: Arena) -> Outcome:
@@ -152,7 +144,8 @@ def name_embedding_function(arena: Arena) -> Outcome:
     data = arena.make_data()
     file = data.parent / "a.pdf"
     file.write_bytes(paper("Bicycles are parked under cover."))
-    arena.run("documents", "ingest", "25/01178/REM", str(file), "--data", str(data))
+    arguments = ("--application", "25/01178/REM", "--data", str(data))
+    arena.run("documents", "ingest", str(file), *arguments).check_returncode()
     with closing(sqlite3.connect(data / "documents" / "chroma" / "chroma.sqlite3")) as db:
         rows = db.execute("SELECT id, schema_str FROM collections").fetchall()
         for collection_id, text in rows:
@@ -163,7 +156,7 @@ def name_embedding_function(arena: Arena) -> Outcome:
             db.execute("UPDATE collections SET schema_str = ? WHERE id = ?", values)
         db.commit()
     file.write_bytes(paper("Oaks stand at the gate."))
-    done = arena.run("documents", "ingest", "25/01178/REM", str(file), "--data", str(data))
+    done = arena.run("documents", "ingest", str(file), *arguments)
     told = done.stdout + done.stderr
     is_refused = "names an embedding function" in told
     return Outcome(not is_refused, f"such a collection is {'refused' if is_refused else 'used'}")

@@ -192,7 +192,7 @@ def cite_another_host(arena: Arena) -> Outcome:
         upstream.emulator.items[RETURN] = {**item, "base_path": "@evil.example/x"}
         with arena.serve("guidance", env={"GOVUK_BASE_URL": upstream.url}) as room:
             told = json.dumps(ask_tool(room, "", "get_content_by_path", {"path": RETURN}))
-    is_cited = "evil.example" in told
+    is_cited = "gov.uk@evil.example" in told
     return Outcome(is_cited, f"evil.example is {'cited' if is_cited else 'not cited'}")
 
 

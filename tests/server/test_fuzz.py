@@ -7,7 +7,7 @@ time of each is known. The values come from one seed, so that a call that failed
 import json
 import os
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from itertools import cycle, islice
@@ -49,13 +49,18 @@ class Request:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory, emulated: Upstream) -> Iterator[Served]:
+    with serve_filled(tmp_path_factory.mktemp("fuzz"), emulated) as served:
+        yield served
+
+
+@contextmanager
+def serve_filled(folder: Path, upstream: Upstream) -> Iterator[Served]:
     """All bases in one process, each with something to find, and no limit of calls."""
-    folder = tmp_path_factory.mktemp("fuzz")
     data = with_model(folder / "data")
     write_world(folder / "world", bills=5)
     loaded(data, folder / "world", embed=False)
     env = {
-        "GOVUK_BASE_URL": emulated.url,
+        "GOVUK_BASE_URL": upstream.url,
         "RATE_LIMIT_PER_SECOND": "1000",
         "READINGROOM_RATE_LIMIT": "0",
     }
@@ -75,9 +80,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, emulated: Upstream) -> Iter
 def test_no_call_breaks_the_server_or_is_costly(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed = served.get("/api/v1/documents?application_ref=25/01178/REM").json()
-    document_id = listed["documents"][0]["document_id"]
-    monkeypatch.setitem(KNOWN, "document_id", (document_id,))
+    monkeypatch.setitem(KNOWN, "document_id", (find_document(served),))
     maker = ValueMaker(SEED)
     pid = served.process.pid
     with closing(HTTPConnection(served.url.removeprefix("http://"), timeout=HANG_SECONDS)) as web:
@@ -86,29 +89,42 @@ def test_no_call_breaks_the_server_or_is_costly(
     assert errors == []
 
 
+def find_document(served: Served) -> str:
+    """Return the id of the one document."""
+    listed = served.get("/api/v1/documents?application_ref=25/01178/REM").json()
+    document_id: str = listed["documents"][0]["document_id"]
+    return document_id
+
+
 def _check_calls(connection: HTTPConnection, maker: ValueMaker, pid: int) -> None:
     """Make every call and assert that each is answered, none is costly, and memory stays."""
-    for request in _make_honest_calls():  # what is loaded at its first use is not growth
-        assert _send(connection, request)[0] == 200
-    memory_before = _read_memory(pid)
+    for request in make_honest_calls():  # what is loaded at its first use is not growth
+        assert send(connection, request)[0] == 200
+    memory_before = read_memory(pid)
 
     failures: list[str] = []
     number = 0
-    for number, request in enumerate(_make_requests(connection, maker), 1):
-        seconds_before = _read_processor_seconds(pid)
-        status, answer = _send(connection, request)
-        seconds = _read_processor_seconds(pid) - seconds_before
-        if status >= 500 or b'"code":-32603' in answer or b"Something went wrong" in answer:
-            failures.append(f"{number} {_describe(request)}: {status} {answer[:300]!r}")
+    each = examples(full=4, quick=1)
+    for number, request in enumerate(make_requests(connection, maker, each), 1):
+        seconds_before = read_processor_seconds(pid)
+        status, answer = send(connection, request)
+        seconds = read_processor_seconds(pid) - seconds_before
+        if is_broken(status, answer):
+            failures.append(f"{number} {describe(request)}: {status} {answer[:300]!r}")
         if seconds > MAX_SECONDS:
-            failures.append(f"{number} {_describe(request)}: {seconds:.1f} s of the processor")
+            failures.append(f"{number} {describe(request)}: {seconds:.1f} s of the processor")
 
     assert failures == []
     assert number >= 5000
-    assert _read_memory(pid) - memory_before < MAX_GROWTH
+    assert read_memory(pid) - memory_before < MAX_GROWTH
 
 
-def _make_honest_calls() -> Iterator[Request]:
+def is_broken(status: int, answer: bytes) -> bool:
+    """Whether an answer says that something went wrong on our side."""
+    return status >= 500 or b'"code":-32603' in answer or b"Something went wrong" in answer
+
+
+def make_honest_calls() -> Iterator[Request]:
     for name, arguments in (
         ("search", {"query": "cycle parking"}),
         ("fetch", {"id": "hr:119:1"}),
@@ -121,16 +137,17 @@ def _make_honest_calls() -> Iterator[Request]:
     yield Request("GET", "/docs", None, {})
 
 
-def _make_requests(connection: HTTPConnection, maker: ValueMaker) -> Iterator[Request]:
-    """Yield calls of every tool in turn, then requests of every operation, then other messages."""
-    each = examples(full=4, quick=1)
+def make_requests(connection: HTTPConnection, maker: ValueMaker, each: int) -> Iterator[Request]:
+    """Yield calls of every tool in turn, then requests of every operation, then other messages;
+    `each` times 5,100 of them.
+    """
     tools = _list_tools(connection)
     for tool in islice(cycle(tools), 2600 * each):
         arguments = maker.make_object(tool["inputSchema"], tool["inputSchema"].get("$defs", {}))
         if tool["name"] in _DELETING:
             arguments = {name: maker.make_hostile() for name in arguments}
         yield _make_tool_call(tool["name"], arguments)
-    document = json.loads(_send(connection, Request("GET", "/openapi.json", None, {}))[1])
+    document = json.loads(send(connection, Request("GET", "/openapi.json", None, {}))[1])
     operations = [
         (method.upper(), path, operation)
         for path, methods in document["paths"].items()
@@ -148,7 +165,7 @@ def _list_tools(connection: HTTPConnection) -> list[dict[str, Any]]:
     del message["params"]["name"], message["params"]["arguments"]
     headers = {**POST, **make_headers(MODERN), "Mcp-Method": "tools/list"}
     del headers["Mcp-Name"]
-    status, answer = _send(
+    status, answer = send(
         connection, Request("POST", "/mcp", json.dumps(message).encode(), headers)
     )
     assert status == 200, answer
@@ -227,23 +244,23 @@ def _write_parameter(value: Any) -> str:
     return text.encode("utf-8", "replace").decode()[:2000]
 
 
-def _send(connection: HTTPConnection, request: Request) -> tuple[int, bytes]:
+def send(connection: HTTPConnection, request: Request) -> tuple[int, bytes]:
     connection.request(request.method, request.path, request.body, request.headers)
     response = connection.getresponse()
     return response.status, response.read()
 
 
-def _describe(request: Request) -> str:
+def describe(request: Request) -> str:
     return f"{request.method} {request.path[:300]} {(request.body or b'')[:500]!r}"
 
 
-def _read_processor_seconds(pid: int) -> float:
+def read_processor_seconds(pid: int) -> float:
     """The processor time of the server itself, without the processes that read files for it."""
     fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
 
 
-def _read_memory(pid: int) -> int:
+def read_memory(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text("ascii")
     (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
     return int(line.split()[1]) * 1024
