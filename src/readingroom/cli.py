@@ -17,6 +17,7 @@ _VERBS = (
     "connect",
     "backup",
     "restore",
+    "migrate",
     "doctor",
 )
 """Each is a click command of its own name in the module of that name in `commands/`."""

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -139,7 +140,7 @@ def test_generations_become_visible_in_their_order(
 def test_a_transaction_that_fails_leaves_no_trace(
     database: PostgresDatabase, collection: PostgresCollection, tmp_path: Path
 ) -> None:
-    files = PostgresFiles(database, tmp_path / "policy")
+    files = PostgresFiles(database, "policy", tmp_path / "folder")
     spool = tmp_path / "spool"
     spool.write_bytes(b"x" * 3_000_000)
     generation = collection.generation
@@ -151,6 +152,14 @@ def test_a_transaction_that_fails_leaves_no_trace(
     assert collection.count() == 0
     assert collection.generation == generation
     assert not files.exists(("NPPF", "a.pdf"))
+
+
+def test_a_statement_that_failed_is_not_forgotten_at_the_end(database: PostgresDatabase) -> None:
+    """PostgreSQL ends such a transaction without an error, and without what it wrote."""
+    with pytest.raises(DatabaseFailed, match="nothing was written"), database.transaction() as one:
+        one.connection.execute("INSERT INTO policies VALUES ('A', '{}')")
+        with suppress(DatabaseFailed):
+            one.connection.execute("SELECT nonsense")
 
 
 @pytest.mark.anyio
@@ -172,7 +181,7 @@ async def test_threads_of_a_change_join_its_transaction(
 def test_a_file_comes_back_whole_and_is_replaced(
     database: PostgresDatabase, tmp_path: Path
 ) -> None:
-    files = PostgresFiles(database, tmp_path / "policy")
+    files = PostgresFiles(database, "policy", tmp_path / "folder")
     path = ("NPPF", "rev_1", "document.pdf")
     for content in (b"first" * 500_000, b"second"):
         spool = tmp_path / "spool"

@@ -26,6 +26,7 @@ from readingroom.storage.archive import Manifest, copy_database, list_entries, p
 from readingroom.storage.errors import BackupUnusable, FolderInUse
 from readingroom.storage.keys import KEYS_FILE
 from readingroom.storage.lock import FolderLock, Owner, read_owner
+from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
 
 _WORKSPACE_PREFIX = ".backup-"
 
@@ -110,7 +111,10 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
     """Copy every store into `copies_folder` and return the manifest of the copies."""
     if settings.sample:  # else what is restored from it would pass for the real thing
         shutil.copyfile(settings.data / SAMPLE_MARK_FILE, copies_folder / SAMPLE_MARK_FILE)
-    if (settings.data / KEYS_FILE).exists():
+    keys = open_keys(settings)
+    if isinstance(keys, SharedKeyRing):
+        keys.dump(copies_folder)
+    elif (settings.data / KEYS_FILE).exists():
         copy_database(settings.data / KEYS_FILE, copies_folder / KEYS_FILE)
     counts_by_base: dict[str, dict[str, Any]] = {}
     for base_name, base_backup in load_base_backups().items():

@@ -15,3 +15,10 @@ class UnsafeBind(KnowledgeError):
 
     code = "unsafe_bind"
     http_status = 500
+
+
+class CopyDiffers(KnowledgeError):
+    """What was copied to a database is not what the data directory holds."""
+
+    code = "copy_differs"
+    http_status = 409

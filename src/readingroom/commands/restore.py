@@ -24,6 +24,7 @@ from readingroom.protocol.backup import BaseBackup
 from readingroom.storage.archive import Manifest, unpack
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty, StorageFailed
 from readingroom.storage.keys import KEYS_FILE, Key, KeyRing
+from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
 
 # Both are inside the data directory: on one file system, putting in place is a rename.
 STAGING_FOLDER = ".restoring"
@@ -56,8 +57,9 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
             manifest = unpack(file, staging_folder, partial(_check_manifest, base_backups), report)
             keys = _restore_keys(staging_folder)
             has_keys = (staging_folder / KEYS_FILE).exists()
-            old_keys = _list_old_keys(data_directory)
+            old_keys = _list_old_keys(settings)
             counts = _restore_bases(manifest, base_backups, settings, force)
+            _share_keys(settings, staging_folder)
             _put_in_place(staging_folder, data_directory)
         finally:
             shutil.rmtree(staging_folder, ignore_errors=True)
@@ -130,10 +132,18 @@ def _restore_keys(staging_folder: Path) -> list[Key]:
     return keys
 
 
-def _list_old_keys(data_directory: Path) -> list[Key]:
-    """Return the keys of the directory before the restore; none of a file that is damaged."""
+def _share_keys(settings: RoomSettings, staging_folder: Path) -> None:
+    """Move the restored keys to the database, where the settings name one."""
+    keys, file = open_keys(settings), staging_folder / KEYS_FILE
+    if isinstance(keys, SharedKeyRing) and file.exists():
+        keys.replace_all(file)
+        file.unlink()
+
+
+def _list_old_keys(settings: RoomSettings) -> list[Key]:
+    """Return the keys that are there before the restore; none of a file that is damaged."""
     try:
-        return KeyRing(data_directory).list_keys()
+        return open_keys(settings).list_keys()
     except StorageFailed:
         return []
 

@@ -93,7 +93,8 @@ class OwnerBackup(BaseBackup):
         self._file_names = file_names
 
     def exists(self, settings: RoomSettings) -> bool:
-        return (settings.data / self._base_name).is_dir()
+        # A database has every base, if an empty one.
+        return bool(settings.database_url) or (settings.data / self._base_name).is_dir()
 
     def write(
         self,

@@ -132,9 +132,9 @@ class KeyRing:
                 f"starting with a letter or digit, and not {_RESERVED_NAME!r}"
             )
         key_row = (key_name, digest, clock.format_now(), subject, int(read_only), int(operator))
-        self._insert_rows([key_row])
+        self.insert_rows([key_row])
 
-    def _insert_rows(self, rows: list[KeyRow]) -> None:
+    def insert_rows(self, rows: list[KeyRow]) -> None:
         """Add keys, all or none. Raise `KeyExists`."""
         with self._open_writer() as db:
             key_name = ""
@@ -181,11 +181,15 @@ class KeyRing:
             raise BackupUnusable(f"The keys of the backup cannot be read: {error}") from error
         if not all(_is_key(*row) for row in rows):
             raise BackupUnusable("The keys of the backup are not such as Reading Room makes")
-        self._insert_rows(rows)
+        self.insert_rows(rows)
         return [
             Key(key_name, created_at, subject, bool(is_read_only), bool(is_operator))
             for key_name, _, created_at, subject, is_read_only, is_operator in rows
         ]
+
+    def read_rows(self) -> list[KeyRow]:
+        """Return all keys as they are stored."""
+        return _read_rows(self.path)
 
     def revoke(self, key_name: str) -> None:
         """Delete a key, whose next request is then refused; raise `KeyNotFound`."""

@@ -14,6 +14,7 @@ from readingroom.bases.documents.service import DocumentsService
 from readingroom.protocol.backup import BackupCounts
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
 from readingroom.storage.files import link_or_copy, resolve_inside
+from readingroom.storage.postgres.changes import open_restore
 
 _ABOUT_FILE = "about.json"
 _CHUNKS_FILE = "chunks.db"
@@ -60,16 +61,28 @@ async def restore_backup(
     files = (backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE)
     # All of it is read before anything is removed from a store outside of the data directory.
     await service.store.check_dump(*files)
-    await anyio.to_thread.run_sync(_restore_applications, service, backup_folder)
+    async with open_restore(service.database, "documents"):
+        return await _restore(service, files, old_folder, backup_folder, new_folder, replace)
+
+
+async def _restore(
+    service: DocumentsService,
+    files: tuple[Path, Path],
+    old_folder: Path,
+    backup_folder: Path,
+    new_folder: Path,
+    replace: bool,
+) -> BackupCounts:
     existing_records = await service.store.list_records()
     if existing_records and not replace:
         raise DataNotEmpty(
-            "CHROMA_PERSIST_DIR holds documents already; choose another folder, or replace them "
-            "with --force"
+            "CHROMA_PERSIST_DIR or the database at READINGROOM_DATABASE_URL holds documents "
+            "already; choose another one, or replace them with --force"
         )
     for record in existing_records:
         # Through the ingestion, so that a crash halfway is finished at the next start.
         await service.ingestion.remove(record.document_id)
+    await anyio.to_thread.run_sync(_restore_applications, service, backup_folder)
     chunk_count = await service.store.fill(*files)
     records = await service.store.list_records()
     for record in records:
@@ -97,6 +110,7 @@ def _copy_files(
 
 def _restore_applications(service: DocumentsService, backup_folder: Path) -> None:
     if (database := backup_folder / _APPLICATIONS_FILE).exists():
+        service.applications.delete_all()
         service.applications.restore(database)
 
 

@@ -79,7 +79,7 @@ class DocumentsService:
         self.folder = folder
         self._chroma_directory = chroma_directory
         self._context = context
-        self._database = context.database
+        self.database = context.database
         self.store: DocumentStore
         self.applications: ApplicationStore
         self.pictures: PagePictures
@@ -90,9 +90,9 @@ class DocumentsService:
         """Open the stores and finish interrupted changes; close the stores on exit."""
         with self._open_state_folder() as folder:
             self.store = DocumentStore(
-                self._chroma_directory, folder / "words.db", self._context.embedder, self._database
+                self._chroma_directory, folder / "words.db", self._context.embedder, self.database
             )
-            self.applications = ApplicationStore(folder / "applications.db", self._database)
+            self.applications = ApplicationStore(folder / "applications.db", self.database)
             self.pictures = PagePictures(self._context.pipeline, folder / "pages")
             self.ingestion = Ingestion(
                 folder, self.store, self.applications, self.pictures, self._context
@@ -117,7 +117,7 @@ class DocumentsService:
 
         Chunks in memory are lost at the end, so what belongs to them must be lost as well.
         """
-        if self._chroma_directory is not None or self._database is not None:
+        if self._chroma_directory is not None or self.database is not None:
             yield self.folder
         else:
             with tempfile.TemporaryDirectory(prefix="readingroom-documents-") as folder:
@@ -437,7 +437,7 @@ class DocumentsService:
 
     def _sweep_uploads(self) -> None:
         """Delete what interrupted uploads left."""
-        if self._database is not None:
+        if self.database is not None:
             # Another process that lives may be receiving a file.
             sweep_old_files(self.folder / "uploads", self._context.now())
             return

@@ -22,6 +22,7 @@ from readingroom.ingest.read.formats.detect import POLICY_EXTENSIONS
 from readingroom.protocol.backup import BackupCounts
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
 from readingroom.storage.files import link_or_copy, resolve_inside
+from readingroom.storage.postgres.changes import open_restore
 
 _REGISTRY_FILE = "registry.json"
 _CHUNKS_FILE = "chunks.db"
@@ -75,11 +76,26 @@ async def restore_backup(
         )
     except (OSError, ValueError) as error:
         raise BackupUnusable(f"The policies of the backup cannot be read: {error}") from error
-    if (await service.registry.read_catalogue()).policies and not replace:
-        raise DataNotEmpty(
-            "The registry at REDIS_URL holds policies already; choose another database there, or "
-            "replace them with --force"
-        )
+    async with open_restore(service.database, "policy"):
+        return await _restore(service, dump, backup_folder, new_folder, replace)
+
+
+async def _restore(
+    service: PolicyService,
+    dump: _RegistryDump,
+    backup_folder: Path,
+    new_folder: Path,
+    replace: bool,
+) -> BackupCounts:
+    if (await service.registry.read_catalogue()).policies:
+        if not replace:
+            raise DataNotEmpty(
+                "The registry at REDIS_URL or the database at READINGROOM_DATABASE_URL holds "
+                "policies already; choose another database there, or replace them with --force"
+            )
+        if service.ingestion.is_shared:  # a folder is put aside whole
+            await service.store.delete_all()
+            await anyio.to_thread.run_sync(service.ingestion.files.delete_all)
     chunk_count = await service.store.fill(backup_folder / _CHUNKS_FILE)
     await anyio.to_thread.run_sync(_restore_files, service, dump, backup_folder / _FILES_FOLDER)
     revisions = [_relocate(revision, service, new_folder) for revision in dump.revisions]

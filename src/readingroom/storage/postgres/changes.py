@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +63,16 @@ AnyChanges = StoreChanges | TransactionChanges
 
 
 def open_changes(
-    base_folder: Path, database: PostgresDatabase | None, on_step: StepHook
+    base_name: str, base_folder: Path, database: PostgresDatabase | None, on_step: StepHook
 ) -> AnyChanges:
     """Return the changes of a base in its folder, or in the database where there is one."""
     if database is None:
         return StoreChanges(base_folder / "intents.db", on_step)
-    return TransactionChanges(database, base_folder.name, on_step)
+    return TransactionChanges(database, base_name, on_step)
+
+
+def open_restore(
+    database: PostgresDatabase | None, base_name: str
+) -> AbstractAsyncContextManager[None]:
+    """Return a context in which a backup is put back: in a database, one transaction."""
+    return nullcontext() if database is None else database.begin_change(f"{base_name}:restore")

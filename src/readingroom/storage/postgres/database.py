@@ -19,6 +19,7 @@ import anyio.to_thread
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.imports import import_reference
 from readingroom.core.settings import RoomSettings, reveal_secret
+from readingroom.storage.errors import DatabaseFailed
 from readingroom.storage.postgres import schema
 
 Connection = Any
@@ -41,7 +42,9 @@ class SharedTransaction:
         # Rows that every writer changes are locked last, and always in the same order.
         for _, finish in sorted(self.at_commit.items()):
             finish(self.connection)
-        self.connection.execute("COMMIT")
+        # After a statement that failed, COMMIT rolls back and raises nothing.
+        if self.connection.execute("COMMIT").statusmessage != "COMMIT":
+            raise DatabaseFailed("A statement of the transaction failed, so nothing was written")
 
 
 class PostgresDatabase:
@@ -107,6 +110,9 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def _open_transaction(self, begin: str, lock: int | None) -> AsyncIterator[None]:
+        if self._current.get() is not None:
+            yield  # a part of a larger change
+            return
         lending = self._lend()
         connection = await anyio.to_thread.run_sync(lending.__enter__)
         try:

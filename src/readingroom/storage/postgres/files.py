@@ -23,10 +23,10 @@ _PIECE_BYTES = 1024 * 1024
 class PostgresFiles(OwnFiles):
     """The files of one base, by their paths relative to its folder. Every method blocks."""
 
-    def __init__(self, database: PostgresDatabase, base_folder: Path) -> None:
+    def __init__(self, database: PostgresDatabase, base_name: str, base_folder: Path) -> None:
         """Copies of files that somebody reads are put into the folder; they may be deleted."""
         self._database = database
-        self._base_name = base_folder.name
+        self._base_name = base_name
         self._folder = base_folder
 
     def locate(self, path: Sequence[str]) -> Path:
@@ -57,7 +57,7 @@ class PostgresFiles(OwnFiles):
         with self._database.connection() as connection:
             rows = connection.execute(
                 "SELECT path FROM files WHERE base = ? AND starts_with(path, ?) ORDER BY path",
-                (self._base_name, f"{folder}/"),
+                (self._base_name, f"{folder}/" if folder else ""),
             ).fetchall()
         return [tuple(row[0].split("/")) for row in rows]
 
@@ -100,11 +100,6 @@ class PostgresFiles(OwnFiles):
         with self._database.transaction() as transaction:
             self._delete(transaction.connection, "starts_with(path, ?)", f"{_join(path)}/")
 
-    def delete_all(self) -> None:
-        """Delete every file of the base."""
-        with self._database.transaction() as transaction:
-            self._delete(transaction.connection, "starts_with(path, ?)", "")
-
     def _write_copy(self, connection: Connection, file_id: int, copy: Path) -> None:
         copy.parent.mkdir(parents=True, exist_ok=True)
         partial_copy = copy.with_name(f".{uuid.uuid4().hex}")
@@ -127,9 +122,11 @@ class PostgresFiles(OwnFiles):
         )
 
 
-def open_files(base_folder: Path, database: PostgresDatabase | None) -> OwnFiles:
+def open_files(base_name: str, base_folder: Path, database: PostgresDatabase | None) -> OwnFiles:
     """Return the files of a base: those in its folder, or in the database where there is one."""
-    return LocalFiles(base_folder) if database is None else PostgresFiles(database, base_folder)
+    if database is None:
+        return LocalFiles(base_folder)
+    return PostgresFiles(database, base_name, base_folder)
 
 
 def _read_pieces(content: IO[bytes]) -> Iterator[bytes]:

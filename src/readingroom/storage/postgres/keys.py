@@ -75,7 +75,23 @@ class SharedKeyRing(KeyRing):
             row = connection.execute("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1")
             return row.fetchone() is not None
 
-    def _insert_rows(self, rows: list[KeyRow]) -> None:
+    def dump(self, folder: Path) -> None:
+        """Write all keys to a file in a folder, as a data directory has it."""
+        with self._open_tables() as connection:
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM api_keys ORDER BY name").fetchall()
+        if rows:
+            KeyRing(folder).insert_rows(
+                [(*row[:4], int(row["read_only"]), int(row["operator"])) for row in rows]
+            )
+
+    def replace_all(self, file: Path) -> None:
+        """Put the keys of a file that we made ourselves in place of all."""
+        with self._database.transaction():
+            with self._open_tables() as connection:
+                connection.execute("DELETE FROM api_keys")
+            self.insert_rows(KeyRing(file.parent).read_rows())
+
+    def insert_rows(self, rows: list[KeyRow]) -> None:
         with self._open_tables() as connection:
             for name, digest, created_at, subject, read_only, operator in rows:
                 connection.execute(

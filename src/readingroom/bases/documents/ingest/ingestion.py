@@ -61,12 +61,12 @@ class Ingestion:
         context: IngestContext,
     ) -> None:
         self._folder = folder
-        self._files = open_files(folder, context.database)
+        self._files = open_files("documents", folder, context.database)
         self._pictures = pictures
         self._store = store
         self._applications = applications
         self._context = context
-        self._changes = open_changes(folder, context.database, context.on_step)
+        self._changes = open_changes("documents", folder, context.database, context.on_step)
 
     async def ingest(
         self,

@@ -158,6 +158,10 @@ class PolicyStore:
             )
         return len(outdated_ids)
 
+    async def delete_all(self) -> None:
+        """Delete every chunk."""
+        await self.delete((await self._read_chunks()).ids)
+
     async def rebuild(self) -> None:
         """Rebuild both indexes from the chunks."""
         await anyio.to_thread.run_sync(self._index.rebuild)

@@ -72,7 +72,7 @@ class RevisionFiles:
 
     def __init__(self, folder: Path, database: PostgresDatabase | None) -> None:
         self._folder = folder
-        self._files = open_files(folder, database)
+        self._files = open_files("policy", folder, database)
         self._is_shared = database is not None
         # Where processes share the folder each has its own: none sweeps what another receives.
         self.uploads_folder = folder / "uploads" / (uuid.uuid4().hex if database else "")
@@ -117,6 +117,11 @@ class RevisionFiles:
     def delete_policy_folder(self, source: str) -> None:
         """Delete the folder of a policy with every file in it."""
         self._files.delete_folder((source,))
+
+    def delete_all(self) -> None:
+        """Delete the files of all policies."""
+        for folder in {path[0] for path in self._files.list_paths("")}:
+            self.delete_policy_folder(folder)
 
     def sweep_uploads(self, needed_files: Collection[str]) -> None:
         """Delete what interrupted uploads left, but for the files that are still needed."""

@@ -56,7 +56,7 @@ class Ingestion:
         self._registry = registry
         self._store = store
         self._context = context
-        self._changes = open_changes(folder, context.database, context.on_step)
+        self._changes = open_changes("policy", folder, context.database, context.on_step)
         self._progress = IngestionProgress(context.database)
 
     # --- changes ---

@@ -1,0 +1,1 @@
+"""The two engines side by side: embedded, and on PostgreSQL."""
