@@ -98,8 +98,8 @@ def _format_hit(number: int, hit: dict[str, Any], width: int) -> str:
     passage = textwrap.shorten(hit["snippet"], _MAX_CHARS, placeholder=" …")
     body = textwrap.fill(passage, width, initial_indent="   ", subsequent_indent="   ")
     details = " · ".join(filter(None, [hit["base"], _format_days(hit["in_force"]), hit["id"]]))
-    citation = wrap_text(f"{number}. {hit['citation']['citation_string']}", width)
-    lines = [make_bold(citation), body, make_faint(wrap_text(details, width, "   "))]
+    citation = wrap_text(f"{number}. {hit['citation']['citation_string']}")
+    lines = [make_bold(citation), body, make_faint(wrap_text(details, "   "))]
     if not hit["url"].startswith(hit["id"]):
         lines.append(make_faint(f"   {hit['url']}"))
     return "\n".join(lines)

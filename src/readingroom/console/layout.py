@@ -41,13 +41,14 @@ def render_styles(text: str, stream: TextIO) -> str:
 
 def get_width() -> int | None:
     """Return the columns that a line may take; None where nobody looks at it in a terminal."""
-    if sys.stdout.isatty() or read_shell_variable("COLUMNS"):
-        return max(20, shutil.get_terminal_size().columns)
-    return None
+    return max(20, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
 
 
-def wrap_text(text: str, width: int, indent: str = "") -> str:
-    """Return a text in lines of at most this width; a longer word, such as an address, stays."""
+def wrap_text(text: str, indent: str = "") -> str:
+    """Return a text in lines that fit the terminal; a longer word, such as an address, stays."""
+    width = get_width()
+    if width is None:
+        return indent + text
     return textwrap.fill(
         text,
         width,

@@ -262,7 +262,7 @@ def get_variable_name(field: FieldInfo) -> str:
 
 
 def read_shell_variable(
-    name: Literal["COLUMNS", "NO_COLOR", "TERM", "_READINGROOM_COMPLETE"],
+    name: Literal["NO_COLOR", "TERM", "_READINGROOM_COMPLETE"],
 ) -> str:
     """Return what a shell says of its terminal; "" where it says nothing. These are no settings."""
     return os.environ.get(name, "")
