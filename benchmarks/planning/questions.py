@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import get_args
 
 import anyio
 
@@ -178,7 +179,9 @@ def print_misses(asked: Iterable[AskedQuestion]) -> None:
             print(f"  {mark}{hit.section_ref} {hit.section_title[:40]!r} {hit.text[:90]!r}")
 
 
-async def run(data: Path, split: str, show_misses: bool, with_references: bool) -> None:
+async def run(
+    data: Path, split: str, show_misses: bool, with_references: bool, modes: Sequence[Mode]
+) -> None:
     """Measure one half of the questions over the plans in `data`."""
     service = service_on(data, now=lambda: _TODAY)
     async with service.running():
@@ -186,7 +189,7 @@ async def run(data: Path, split: str, show_misses: bool, with_references: bool) 
         questions = [one for one in read_questions("plans") if one.split == split]
         depths = f"first, first 3, first {_DEPTH}"
         print(f"{split} half: questions; passage {depths}; section {depths}")
-        for mode in ("hybrid", "semantic", "lexical"):
+        for mode in modes:
             in_plan = [await ask(service, one, mode, [PLANS[one.document][0]]) for one in questions]
             print_figures(f"{mode}, the plan named", in_plan)
             if mode == "hybrid":
@@ -208,5 +211,9 @@ if __name__ == "__main__":
     parser.add_argument("--split", choices=("tuning", "test"), default="tuning")
     parser.add_argument("--misses", action="store_true", help="of the tuning half only")
     parser.add_argument("--references", action="store_true")
+    parser.add_argument("--mode", action="append", choices=get_args(Mode), help="all by default")
     arguments = parser.parse_args()
-    anyio.run(run, arguments.data, arguments.split, arguments.misses, arguments.references)
+    anyio.run(
+        *(run, arguments.data, arguments.split, arguments.misses, arguments.references),
+        arguments.mode or ("hybrid", "semantic", "lexical"),
+    )

@@ -14,6 +14,7 @@ from readingroom.bases.policy.models import (
     GetPolicySection,
     IngestPolicyRevision,
     ListPolicySections,
+    PolicyHit,
     SearchPolicy,
 )
 from readingroom.core.progress import no_progress
@@ -251,3 +252,40 @@ async def test_a_policy_is_not_deleted_while_one_of_its_revisions_is_ingested(
 
     assert [hit.text for hit in kept_text.results] == ["Homes."]
     assert unfinished == []
+
+
+LONG_POLICY = "\n\n".join(
+    [
+        "## Policy H7: Homes and their gardens",
+        *(
+            f"Homes keep the character of place {number}, and {REASON.lower()}"
+            for number in range(9)
+        ),
+        "Swift bricks are built into the eaves of every new home, two for each.",
+        *(
+            f"Roads keep the character of road {number}, and {REASON.lower()}"
+            for number in range(9)
+        ),
+    ]
+)
+
+
+@pytest.mark.anyio
+@requirement("policy:references")
+async def test_a_named_section_is_shown_where_it_answers_the_rest_of_the_question(
+    tmp_path: Path,
+) -> None:
+    async with open_library(tmp_path / "policy") as library:
+        await library.add("PLAN", category="local_plan")
+        spool = library.spool(LONG_POLICY.encode())
+        await library.admin.revise("PLAN", revision("One", "2020-01-01"), spool, no_progress, ".md")
+
+        async def find_first(query: str) -> PolicyHit:
+            return (await library.service.search(SearchPolicy(query=query))).results[0]
+
+        bare = await find_first("H7")
+        asked = await find_first("does policy H7 require swift bricks in the eaves?")
+
+    assert bare.text.startswith("Policy H7") and "Swift" not in bare.text
+    assert "Swift bricks are built" in asked.text
+    assert bare.exact_reference and asked.exact_reference

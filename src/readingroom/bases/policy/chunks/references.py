@@ -50,6 +50,12 @@ _NAMED_NUMBER = re.compile(
 _WHOLE_REFERENCE = re.compile(
     rf"\W*(?P<number>{_CODE_PATTERN}|\d+(?:\.\d+)*){_CLAUSE_PATTERN}\W*", re.IGNORECASE
 )
+_QUERY_WORD = re.compile(r"[^\W\d_]{3,}")
+_ASKING_WORDS = re.compile(
+    "what|does|says?|the|polic(?:y|ies)|para(?:graphs?)?|section|chapter|annex|appendix|table"
+    "|figure|about|and|for|tell|show|read|quote|text|full|explain|lists?"
+)
+_MIN_TOPIC_WORDS = 2
 _LIST_SEPARATOR = re.compile(r"\s*(?:,|\band\b|&|\bor\b)\s*", re.IGNORECASE)
 
 
@@ -113,6 +119,16 @@ def find_asked_references(query: str, known_names: Collection[str] = ()) -> list
     for position, reference in _iterate_asked(query[:2000], known_names):
         found.setdefault(reference.folded_refs, (position, reference))
     return [reference for _, reference in sorted(found.values(), key=lambda item: item[0])]
+
+
+def find_topic(query: str) -> str:
+    """Return what a question is about beside the sections that it names; empty for nothing."""
+    topic = query[:2000]
+    for pattern in (_ASKED_PARAGRAPHS, _ASKED_POLICIES, _BARE_CODE):
+        topic = pattern.sub(" ", topic)
+    words = _QUERY_WORD.findall(topic.casefold())
+    has_topic = sum(not _ASKING_WORDS.fullmatch(word) for word in words) >= _MIN_TOPIC_WORDS
+    return " ".join(topic.split()) if has_topic else ""
 
 
 def _iterate_asked(

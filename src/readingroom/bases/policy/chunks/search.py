@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -12,6 +12,7 @@ import anyio.to_thread
 from readingroom.bases.policy.chunks.references import (
     AskedReference,
     find_asked_references,
+    find_topic,
     holds_clause,
 )
 from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
@@ -36,17 +37,21 @@ from readingroom.bases.policy.registry.records import (
 from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, Resolution
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, RecordNotFound
+from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
 from readingroom.engine.confidence import judge
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.index import ChunkHit, Ranking
 from readingroom.ingest.context import IngestContext
+from readingroom.protocol.search import is_heading
 
 # Every page ranks all hits before it again, so the cost of paging grows with its depth.
 _MAX_OFFSET = 2_000  # the last result that paging reaches
 _MAX_NAMED_SECTIONS = 10  # passages that a query puts first by naming their sections
 _MAX_NAMED_REVISIONS = 60  # whose sections are looked up
 _MAX_SECTION_CHUNKS = 40  # of a section, in which a clause is looked for
+_MAX_RANKED_REVISIONS = 5  # of which the passages of named sections are ranked by the query
+_RANKED_PASSAGES = 100
 _COMMON_NAME_WORDS = re.compile(
     "and|for|the|polic(?:y|ies)|plans?|local|core|strateg(?:y|ic)|framework|national|planning"
     "|borough|district|county|city|council|documents?|development|guid(?:e|ance)|supplementary"
@@ -154,7 +159,7 @@ class PolicySearch:
     async def _find_page(self, question: SearchPolicy, scope: _Scope) -> PolicyHits:
         offset = _parse_cursor(question)
         end = offset + question.n_results
-        named_ids = await self._find_named_sections(question.query, scope)
+        named_ids = await self._find_named_sections(question, scope)
         # One more than the page holds shows whether there is a next page.
         ranking = await self._store.rank_chunks(
             question.query, end + 1, scope.revisions, question.mode
@@ -189,16 +194,16 @@ class PolicySearch:
             next_cursor=f"{end}.{_hash_question(question)}" if has_more else None,
         )
 
-    async def _find_named_sections(self, query: str, scope: _Scope) -> list[str]:
+    async def _find_named_sections(self, question: SearchPolicy, scope: _Scope) -> list[str]:
         """Return a passage of each section that the query names, of the likeliest policy first."""
         names = {
             source: _list_names(resolution.policy)
             for source, resolution in scope.resolutions_today.items()
         }
-        asked_references = find_asked_references(query, set().union(*names.values()))
+        asked_references = find_asked_references(question.query, set().union(*names.values()))
         if not asked_references:
             return []
-        query_words = set(re.findall(r"\w+", query.casefold()))
+        query_words = set(re.findall(r"\w+", question.query.casefold()))
 
         def get_order(revision: Revision) -> tuple[bool, bool, int]:
             is_named = bool(names[revision.source] & query_words)
@@ -206,25 +211,59 @@ class PolicySearch:
             is_in_force = resolution.revision == revision
             return not is_named, not is_in_force, -revision.effective_from.toordinal()
 
-        chunk_ids: dict[str, None] = {}
-        revisions = sorted(scope.revisions, key=get_order)
+        named_sections: list[_NamedSection] = []
         for reference in asked_references[:_MAX_NAMED_SECTIONS]:
-            for revision in revisions[:_MAX_NAMED_REVISIONS]:
-                chunk_id = await self._find_named_chunk(reference, revision)
-                if chunk_id is not None:
-                    chunk_ids[chunk_id] = None
-        return [*chunk_ids][:_MAX_NAMED_SECTIONS]
+            for revision in sorted(scope.revisions, key=get_order)[:_MAX_NAMED_REVISIONS]:
+                sections = await self._store.get_sections(revision.source, revision.revision_id)
+                refs = (ref for ref in reference.folded_refs if ref in sections)
+                if (ref := next(refs, None)) is not None:
+                    named_sections.append(_NamedSection(reference, revision, sections[ref]))
+        named_sections = named_sections[:_MAX_NAMED_SECTIONS]
+        ranks = await self._rank_named(question, named_sections)
+        chunk_ids = [await self._choose_chunk(section, ranks) for section in named_sections]
+        return [*dict.fromkeys(chunk_ids)]
 
-    async def _find_named_chunk(self, reference: AskedReference, revision: Revision) -> str | None:
-        """Return the chunk of a section where the clause that is asked for begins, or its first."""
-        sections = await self._store.get_sections(revision.source, revision.revision_id)
-        chunk_ids = next((sections[ref] for ref in reference.folded_refs if ref in sections), [])
-        if len(chunk_ids) > 1 and reference.clause:
-            chunks = await self._store.get_chunks_by_id(chunk_ids[:_MAX_SECTION_CHUNKS])
+    async def _rank_named(
+        self, question: SearchPolicy, named_sections: Sequence["_NamedSection"]
+    ) -> dict[str, int]:
+        """Return the places of the best passages of the policies whose sections are named.
+
+        There are none when the query says nothing beside the references.
+        """
+        topic = find_topic(question.query)
+        if not topic or all(len(section.chunk_ids) == 1 for section in named_sections):
+            return {}
+        revisions = [section.revision for section in named_sections[:_MAX_RANKED_REVISIONS]]
+        mode: Mode = "lexical" if question.mode == "lexical" else "hybrid"
+        ranking = await self._store.rank_chunks(topic, _RANKED_PASSAGES, revisions, mode)
+        return {hit.chunk_id: place for place, hit in enumerate(ranking.hits)}
+
+    async def _choose_chunk(self, section: "_NamedSection", ranks: Mapping[str, int]) -> str:
+        """Return the chunk where the clause that is asked for begins, the best, or the first."""
+        chunk_ids, clause = section.chunk_ids, section.reference.clause
+        if len(chunk_ids) == 1 or not (clause or ranks):
+            return chunk_ids[0]
+        chunks = await self._store.get_chunks_by_id(chunk_ids[:_MAX_SECTION_CHUNKS])
+        if clause:
             for chunk in chunks.values():
-                if holds_clause(chunk.text, reference.clause):
+                if holds_clause(chunk.text, clause):
                     return chunk.chunk_id
-        return chunk_ids[0] if chunk_ids else None
+        # A heading has the words of the question and not their answer.
+        ranked_ids = [
+            chunk.chunk_id
+            for chunk in chunks.values()
+            if chunk.chunk_id in ranks and not is_heading(chunk.text)
+        ]
+        return min(ranked_ids, key=lambda chunk_id: ranks[chunk_id], default=chunk_ids[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedSection:
+    """A section that a query names, in one revision."""
+
+    reference: AskedReference
+    revision: Revision
+    chunk_ids: list[str]
 
 
 def _put_first(named_ids: Sequence[str], ranking: Ranking) -> Ranking:
