@@ -11,6 +11,7 @@ _VERBS = (
     "serve",
     "ask",
     "eval",
+    "embed-worker",
     "stdio",
     "keys",
     "model",
@@ -20,7 +21,9 @@ _VERBS = (
     "migrate",
     "doctor",
 )
-"""Each is a click command of its own name in the module of that name in `commands/`."""
+"""Each is a click command of its own name in the module of that name in `commands/`, whose name
+has `_` for `-`.
+"""
 
 
 class _LazyGroup(click.Group):
@@ -34,7 +37,10 @@ class _LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _VERBS:
-            command: click.Command = import_reference(f"readingroom.commands.{cmd_name}:{cmd_name}")
+            module_name = cmd_name.replace("-", "_")
+            command: click.Command = import_reference(
+                f"readingroom.commands.{module_name}:{module_name}"
+            )
             return command
         spec = import_reference("readingroom.bases:BASES").get(cmd_name)
         return spec.cli.load() if spec and spec.cli else None
@@ -64,6 +70,7 @@ def main() -> None:
       readingroom documents ingest FOLDER …     the documents of a planning application
       readingroom doctor                        what is wrong in the data directory, if anything
       readingroom keys add NAME                 a key for one caller
+      readingroom embed-worker --url …          this machine embeds for a room elsewhere
       readingroom connect claude-code           the configuration a client needs
       readingroom backup FILE                   everything in one file; `restore` reads it
 

@@ -114,7 +114,7 @@ def test_packed_rows_on_torch_give_the_vectors_of_the_processor(tmp_path: Path) 
     """In an environment of its own: torch is an extra, and no part of the locks."""
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
     python = str(tmp_path / "venv" / "bin" / "python")
-    packages = ["torch>=2.10,<3", "tokenizers", "numpy", "safetensors", "httpx2"]
+    packages = ["torch>=2.10,<3", "tokenizers", "numpy", "safetensors", "httpx2", "pydantic"]
     subprocess.run([python, "-m", "pip", "install", "-qq", *packages], check=True)
     script = """
 import json, sys

@@ -14,6 +14,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from readingroom.server.auth import bearer as auth
+from readingroom.storage.errors import KeyExists
+from readingroom.storage.keys import KeyRing, WorkerKeys
 from tests.requirements import requirement
 from tests.support.kit import (
     LEGACY,
@@ -160,7 +162,6 @@ async def test_keys_are_compared_in_constant_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from readingroom.server.errors import Unauthorized
-    from readingroom.storage.keys import KeyRing
 
     compared: list[tuple[bytes, bytes]] = []
     compare = hmac.compare_digest
@@ -389,3 +390,20 @@ def test_a_key_for_reading_changes_nothing_over_rest(two_keys: tuple[Served, str
     shown = invoke("keys", "list", "--data", str(served.data))
     assert "rest-reader" in shown.stdout
     assert "read-only" in shown.stdout
+
+
+def test_the_key_of_a_worker_is_no_key_of_a_caller_and_names_are_shared(tmp_path: Path) -> None:
+    key_ring, worker_keys = KeyRing(tmp_path), WorkerKeys(tmp_path)
+    secret = worker_keys.add("box").encode()
+
+    assert worker_keys.find_worker(secret) == "box"
+    assert key_ring.find_holder(secret) is None
+    assert not key_ring.has_keys()
+    assert [(key.name, key.worker) for key in worker_keys.list_keys()] == [("box", True)]
+    key_ring.add("me")
+    for taken_name in ("me", "box"):
+        with pytest.raises(KeyExists):
+            worker_keys.add(taken_name)
+    assert worker_keys.revoke("box")
+    assert not worker_keys.revoke("box")
+    assert worker_keys.find_worker(secret) is None

@@ -10,7 +10,7 @@ from readingroom.console.completion import complete_with
 from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import add_common_options, print_result
 from readingroom.core.settings import RoomSettings
-from readingroom.storage.keys import Key
+from readingroom.storage.keys import Key, WorkerKeys
 from readingroom.storage.postgres.keys import open_keys
 
 
@@ -29,23 +29,30 @@ def keys() -> None:
 @click.option("--subject", help="Let in OAuth tokens with this `sub`; no secret is made.")
 @click.option("--read-only", is_flag=True, help="Its holder sees and calls nothing that writes.")
 @click.option("--operator", is_flag=True, help="Its holder may manage keys and jobs in a browser.")
+@click.option("--worker", is_flag=True, help="For `readingroom embed-worker`, and nothing else.")
 @add_common_options
 def add(
     name: str,
     subject: str | None,
     read_only: bool,
     operator: bool,
+    worker: bool,
     settings: RoomSettings,
     as_json: bool,
 ) -> None:
     """Make a key called NAME and print it, this once."""
     if operator and (read_only or subject is not None):
         raise click.UsageError("--operator goes with neither --read-only nor --subject")
+    if worker and (operator or read_only or subject is not None):
+        raise click.UsageError("--worker goes with none of --operator, --read-only and --subject")
     if subject is not None:
         open_keys(settings).add_subject(name, subject, read_only)
         body = {"name": name, "subject": subject}
         return print_result(as_json, body, f"Tokens of {subject} are let in as {name}.")
-    secret = open_keys(settings).add(name, read_only, operator)
+    if worker:
+        secret = WorkerKeys(settings.data).add(name)
+    else:
+        secret = open_keys(settings).add(name, read_only, operator)
     note = f"{secret}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer <key>"
     print_result(as_json, {"name": name, "key": secret}, note)
 
@@ -54,7 +61,7 @@ def add(
 @add_common_options
 def list_keys(settings: RoomSettings, as_json: bool) -> None:
     """Show every key's name, when it was made, and whose tokens it stands for."""
-    all_keys = open_keys(settings).list_keys()
+    all_keys = [*open_keys(settings).list_keys(), *WorkerKeys(settings.data).list_keys()]
     rows = [
         (make_bold(key.name), key.created_at, _describe_role(key), key.subject or "")
         for key in all_keys
@@ -67,7 +74,8 @@ def list_keys(settings: RoomSettings, as_json: bool) -> None:
 
 
 def _list_names(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
-    return [key.name for key in open_keys(settings).list_keys()]
+    all_keys = [*open_keys(settings).list_keys(), *WorkerKeys(settings.data).list_keys()]
+    return [key.name for key in all_keys]
 
 
 @keys.command()
@@ -75,9 +83,12 @@ def _list_names(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
 @add_common_options
 def revoke(name: str, settings: RoomSettings, as_json: bool) -> None:
     """Revoke the key called NAME: its next request is refused."""
-    open_keys(settings).revoke(name)
+    worker_keys = WorkerKeys(settings.data)
+    if not worker_keys.revoke(name):
+        open_keys(settings).revoke(name)
     print_result(as_json, {"name": name, "revoked": True}, f"Revoked {name}.")
 
 
 def _describe_role(key: Key) -> str:
-    return "read-only" if key.read_only else "operator" if key.operator else ""
+    roles = {"read-only": key.read_only, "operator": key.operator, "worker": key.worker}
+    return next((role for role, has_role in roles.items() if has_role), "")

@@ -10,6 +10,13 @@ class ModelUnavailable(KnowledgeError):
     http_status = 503
 
 
+class VectorsRefused(KnowledgeError):
+    """Vectors that a worker sent are not those of the texts it was given; nothing is stored."""
+
+    code = "vectors_refused"
+    http_status = 422
+
+
 class SearchTimeout(KnowledgeError):
     """A search took longer than it may; fewer or rarer words, or a filter, make it shorter."""
 

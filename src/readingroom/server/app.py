@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.protocol.command import ADMIN_PREFIX, Command
+from readingroom.protocol.embedding_work import EmbeddingWork
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.browsers import Browsers
@@ -139,7 +140,8 @@ def build_app(
     app.router.redirect_slashes = False  # policies are chosen by the exact path
     if routers := [router for base in bases for router in base.routers()]:
         # Not a route: one for every path would hide that another allows other methods (405).
-        app.router.default = _build_rest(routers, settings, held_bytes)
+        works = [base.embedding_work for base in bases if base.embedding_work is not None]
+        app.router.default = _build_rest(routers, works, settings, held_bytes)
     return app
 
 
@@ -244,12 +246,17 @@ def _build_cors_options(allowed_names: AllowedNames) -> dict[str, Any]:
     }
 
 
-def _build_rest(routers: Sequence[Any], settings: ServerSettings, held_bytes: HeldBytes) -> ASGIApp:
+def _build_rest(
+    routers: Sequence[Any],
+    works: Sequence[EmbeddingWork],
+    settings: ServerSettings,
+    held_bytes: HeldBytes,
+) -> ASGIApp:
     """Return the app that gets what no other route takes."""
     # Imported only for bases that have REST: FastAPI is slow to import.
     from readingroom.server.http.rest import ReadOnlyMiddleware, build_rest_app
 
-    rest = build_rest_app(routers)
+    rest = build_rest_app(routers, works)
     is_upload = make_upload_test(rest.routes)
     # Who may not write is refused before the body is read.
     limited = BodyLimitMiddleware(rest, settings.max_body_bytes, held_bytes, is_upload)

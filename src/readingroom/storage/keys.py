@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from readingroom.core import clock
-from readingroom.storage.database import Database, DatabaseError, connect, open_untrusted
+from readingroom.storage.database import (
+    Database,
+    DatabaseError,
+    connect,
+    open_small_database,
+    open_untrusted,
+)
 from readingroom.storage.errors import (
     BackupUnusable,
     InvalidKeyName,
@@ -53,6 +59,13 @@ _ADDED_COLUMNS = {
 # A table of its own: version 0.1.0 adds keys to a table that has exactly those columns.
 _OPERATORS_SCHEMA = "CREATE TABLE IF NOT EXISTS key_operators (hash BLOB PRIMARY KEY) STRICT"
 _IS_OPERATOR = "EXISTS (SELECT 1 FROM key_operators WHERE key_operators.hash = api_keys.hash)"
+_WORKERS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS worker_keys (
+    name TEXT PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    created_at TEXT NOT NULL
+) STRICT
+"""
 _SUBJECT_INDEX = "CREATE UNIQUE INDEX IF NOT EXISTS api_keys_subjects ON api_keys (subject)"
 
 # OpenID Connect allows no longer one.
@@ -73,6 +86,8 @@ class Key:
     """Whether its holder may run the server in the console: keys, jobs, errors."""
     last_used_on: str | None = None
     """The last day on which it was used; None if it never was, or not since that is noted."""
+    worker: bool = False
+    """Whether its holder may embed passages for the server, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +141,7 @@ class KeyRing:
     def _insert(
         self, key_name: str, digest: bytes, subject: str | None, read_only: bool, operator: bool
     ) -> None:
-        if not _is_key_name(key_name):
-            raise InvalidKeyName(
-                f"{key_name!r} cannot name a key: use 1 to 64 letters, digits, '.', '-' or '_', "
-                f"starting with a letter or digit, and not {_RESERVED_NAME!r}"
-            )
+        check_key_name(key_name)
         key_row = (key_name, digest, clock.format_now(), subject, int(read_only), int(operator))
         self.insert_rows([key_row])
 
@@ -296,6 +307,76 @@ class KeyRing:
 def make_unknown_error(key_name: str) -> KeyNotFound:
     """Return the error for a name that no key has."""
     return KeyNotFound(f"There is no key named {key_name!r}; `readingroom keys list` shows all")
+
+
+class WorkerKeys:
+    """The keys of workers, which embed passages and may do nothing else.
+
+    They stand in a table of their own in the data directory: whoever looks for the key of a caller,
+    version 0.1.0 too, finds none of them.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self._path = data / KEYS_FILE
+
+    def add(self, key_name: str) -> str:
+        """Make a key and return its secret, which cannot be read again.
+
+        Raise `InvalidKeyName` or `KeyExists`.
+        """
+        check_key_name(key_name)
+        secret = "rrw_" + secrets.token_urlsafe(32)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.touch(mode=0o600)  # before SQLite creates it, readable for everybody
+        with open_small_database(self._path, _WORKERS_SCHEMA) as db:
+            callers = "SELECT 1 FROM sqlite_master WHERE name = 'api_keys'"
+            tables = ["worker_keys", *(["api_keys"] if db.execute(callers).fetchone() else [])]
+            for table in tables:
+                if db.execute(f"SELECT 1 FROM {table} WHERE name = ?", (key_name,)).fetchone():
+                    raise KeyExists(
+                        f"There is a key named {key_name!r} already; revoke it first, or choose "
+                        "another"
+                    )
+            db.execute(
+                "INSERT INTO worker_keys (name, hash, created_at) VALUES (?, ?, ?)",
+                (key_name, hash_secret(secret.encode()), clock.format_now()),
+            )
+        return secret
+
+    def list_keys(self) -> list[Key]:
+        """Return every key of a worker, sorted by name."""
+        if not self._path.exists():
+            return []
+        with open_small_database(self._path, _WORKERS_SCHEMA) as db:
+            rows = db.execute("SELECT name, created_at FROM worker_keys ORDER BY name").fetchall()
+        return [Key(key_name, created_at, worker=True) for key_name, created_at in rows]
+
+    def revoke(self, key_name: str) -> bool:
+        """Delete the key of a worker; return whether there was one."""
+        if not self._path.exists():
+            return False
+        with open_small_database(self._path, _WORKERS_SCHEMA) as db:
+            deleted = db.execute("DELETE FROM worker_keys WHERE name = ?", (key_name,))
+            return bool(deleted.rowcount)
+
+    def find_worker(self, secret: bytes) -> str | None:
+        """Return the name of the key with this secret, or None."""
+        if not self._path.exists():
+            return None
+        with open_small_database(self._path, _WORKERS_SCHEMA) as db:
+            found = db.execute(
+                "SELECT name FROM worker_keys WHERE hash = ?", (hash_secret(secret),)
+            ).fetchone()
+        return str(found[0]) if found else None
+
+
+def check_key_name(key_name: str) -> None:
+    """Raise `InvalidKeyName` for what cannot name a key."""
+    if not _is_key_name(key_name):
+        raise InvalidKeyName(
+            f"{key_name!r} cannot name a key: use 1 to 64 letters, digits, '.', '-' or '_', "
+            f"starting with a letter or digit, and not {_RESERVED_NAME!r}"
+        )
 
 
 def _create_table(db: Database) -> None:

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
-from readingroom.bases.federal.search.vectors import count_unembedded
+from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.store import get_database_path
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import RunCommand

@@ -55,6 +55,7 @@ from readingroom.bases.federal.schema.sources import (
     find_registry,
     find_table,
 )
+from readingroom.bases.federal.search.remote import RemoteEmbedding
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.settings import FederalSettings
 from readingroom.engine.embedding.embedder import Embedder
@@ -105,6 +106,7 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
             *_dossiers(service),
         ),
         service=service,
+        embedding_work=RemoteEmbedding(path, service.vectors),
         warm_up=service.warm_up,
     )
 

@@ -11,7 +11,7 @@ from starlette.types import Scope
 from readingroom.server.errors import Unauthorized
 from readingroom.server.http.addresses import group_address
 from readingroom.storage.grants import ACCESS_TOKEN_PREFIX, GrantStore
-from readingroom.storage.keys import Holder, KeyRing, hash_secret
+from readingroom.storage.keys import Holder, KeyRing, WorkerKeys, hash_secret
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +24,9 @@ WRITE_SCOPE = "write"
 
 OPERATOR_SCOPE = "operator"
 """The scope of a user who may run the server in the console."""
+
+WORKER_SCOPE = "embedding"
+"""The scope of a worker, which may embed passages and do nothing else."""
 
 _ENVIRONMENT_HOLDER = Holder("env", "", operator=True)
 
@@ -152,6 +155,27 @@ class KeyAuth:
         return self.key_ring.find_holder(key)
 
 
+class WorkerAuth:
+    """Requires the key of a worker, always: also where everybody else may call without one."""
+
+    access: Access = "key"
+    strictness = 3
+    issuers: tuple[str, ...] = ()
+
+    def __init__(self, worker_keys: WorkerKeys) -> None:
+        self._worker_keys = worker_keys
+
+    async def authenticate(self, scope: Scope) -> AuthenticatedUser:
+        """Return the worker. Raise Unauthorized."""
+        worker = self._worker_keys.find_worker(read_bearer_token(scope))
+        if worker is None:
+            raise Unauthorized(
+                "This takes the key of a worker; the operator makes one with "
+                "`readingroom keys add NAME --worker`"
+            )
+        return AuthenticatedUser(AccessToken(token="", client_id=worker, scopes=[WORKER_SCOPE]))
+
+
 def read_bearer_token(scope: Scope) -> bytes:
     """Return the token that a request carries. Raise Unauthorized when there is not exactly one."""
     header_values: list[bytes] = [
@@ -181,7 +205,8 @@ def _is_in_face(path: str, face_path: str | None) -> bool:
 def may_write(scope: Scope) -> bool:
     """Whether the caller may change something: everybody may whose key is not read-only."""
     user = scope.get("user")
-    return user is None or WRITE_SCOPE in user.scopes
+    # A worker's key opens no route but the worker's, which all store something.
+    return user is None or WRITE_SCOPE in user.scopes or WORKER_SCOPE in user.scopes
 
 
 def get_client_ip(scope: Scope) -> str:

@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Scope
 
 from readingroom.bases import BASES
+from readingroom.protocol.embedding_work import EMBEDDING_PREFIX
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth import connectors
 from readingroom.server.auth.bearer import (
@@ -18,6 +19,7 @@ from readingroom.server.auth.bearer import (
     AuthPolicy,
     KeyAuth,
     OpenAccess,
+    WorkerAuth,
     is_mcp_path,
 )
 from readingroom.server.errors import Unauthorized
@@ -25,6 +27,7 @@ from readingroom.server.faces import Face
 from readingroom.server.http.addresses import resolve_address
 from readingroom.server.mcp.transports import is_page_request
 from readingroom.server.settings import ServerSettings
+from readingroom.storage.keys import WorkerKeys
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 MANIFEST_PATH = "/server.json"
@@ -43,6 +46,7 @@ class AuthPolicies:
         self, faces: tuple[Face, ...], settings: ServerSettings, key_auth: KeyAuth
     ) -> None:
         self.key_auth = key_auth
+        self._worker_auth = WorkerAuth(WorkerKeys(settings.data))
         self._public_url = settings.public_url
         josh_faces = [face for face in faces if any(map(follows_josh_auth, face.bases))]
         self._josh_policy = _make_josh_policy(settings, key_auth) if josh_faces else key_auth
@@ -144,6 +148,8 @@ class AuthPolicies:
         )
 
     def _find_path_policy(self, path: str) -> AuthPolicy:
+        if path.startswith(f"{EMBEDDING_PREFIX}/"):
+            return self._worker_auth
         if path in self._policies_by_path:
             return self._policies_by_path[path]
         for prefix, policy in self._policies_by_prefix:

@@ -13,8 +13,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom import __version__
 from readingroom.core.errors import InternalError, InvalidArguments, InvalidRequest, KnowledgeError
+from readingroom.protocol.embedding_work import EmbeddingWork
 from readingroom.server.auth.bearer import may_write
 from readingroom.server.errors import ReadOnlyKey
+from readingroom.server.http.embedding import make_embedding_router
 from readingroom.server.http.errors import INTERNAL_MESSAGE, handle_http_exception, render_error
 from readingroom.server.pages.rest_docs import make_operations_page
 
@@ -34,8 +36,14 @@ class _RestApp(FastAPI):
             return super().openapi()
 
 
-def build_rest_app(routers: Sequence[APIRouter]) -> FastAPI:
-    """Return one app with the routers of every base, documented at /docs and /openapi.json."""
+def build_rest_app(
+    base_routers: Sequence[APIRouter], works: Sequence[EmbeddingWork] = ()
+) -> FastAPI:
+    """Return one app with the routers of every base, documented at /docs and /openapi.json.
+
+    `works` have passages that workers on other machines may embed.
+    """
+    routers = [*base_routers, *map(make_embedding_router, works)]
     app = _RestApp(
         title="Reading Room",
         description="What agents reach over MCP, for programs. To connect an agent: [/mcp](/mcp).",

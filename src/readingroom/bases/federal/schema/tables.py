@@ -199,7 +199,26 @@ _STANDARD_POSITION = """standard_position TEXT GENERATED ALWAYS AS (
             ELSE CASE WHEN lower(position) LIKE 'present%' THEN 'present' END
         END) VIRTUAL"""
 
-_ADDED_TABLES = {"bill_summaries": (_BILL_SUMMARIES,), "coverage": (_COVERAGE, *_MOVE_DATES)}
+# Who is embedding a passage, and until when nobody else should.
+_EMBEDDING_LEASES = """
+CREATE TABLE embedding_leases (
+    chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    lease_id TEXT NOT NULL,
+    expires_at REAL NOT NULL
+)"""
+# Which worker's key a vector came with, so that all of them can be taken back.
+_EMBEDDED_ELSEWHERE = """
+CREATE TABLE embedded_elsewhere (
+    chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    worker TEXT NOT NULL
+)"""
+
+_ADDED_TABLES = {
+    "bill_summaries": (_BILL_SUMMARIES,),
+    "coverage": (_COVERAGE, *_MOVE_DATES),
+    "embedding_leases": (_EMBEDDING_LEASES,),
+    "embedded_elsewhere": (_EMBEDDED_ELSEWHERE,),
+}
 """Tables that files of 0.1.0 lack, beside those of sources, with the statements that add them."""
 
 _CHILDREN = (
@@ -316,6 +335,8 @@ CREATE TABLE vectors (
     model TEXT NOT NULL,
     embedding BLOB NOT NULL
 )""",
+    _EMBEDDING_LEASES,
+    _EMBEDDED_ELSEWHERE,
     # Cut into words as the engine cuts them. Whoever adds passages adds them to this index too,
     # many at once: a trigger for each row would be slower.
     """

@@ -134,6 +134,7 @@ def run_search(
         )
         proposed_docs = {proposed.doc for proposed in (*by_words, *by_meaning)}
         page = ranked[plan.offset : plan.offset + plan.limit]
+        index.ask_for_missing({str(record.chunk): record.doc for record in page})
         hits = list(_read_hits(db, page, plan.query))
         nearest = hits[0].citation.citation_string if hits and not plan.offset else ""
         return plan, SearchResult(

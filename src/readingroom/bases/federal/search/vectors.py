@@ -2,17 +2,19 @@
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
 import numpy as np
 
-from readingroom.bases.federal.schema.sources import Shape, list_source_names, list_sources_of_shape
-from readingroom.bases.federal.search.passages import (
-    PASSAGE_COLUMNS,
-    build_passage_text,
-    read_generation,
+from readingroom.bases.federal.search.passages import build_passage_text, read_generation
+from readingroom.bases.federal.search.queue import (
+    EmbeddingQueue,
+    count_unembedded,
+    make_local_lease,
+    release_dead_leases,
 )
 from readingroom.core.filters import And, Filter, FilterFields, In, Range
 from readingroom.core.progress import ReportProgressSync
@@ -25,6 +27,8 @@ SINGLE = ("source", "congress", "chamber", "party", "state", "type")
 _FIELDS = FilterFields((*SINGLE, "doc"), ("day",))
 # Bounds the memory that a refresh needs besides the index itself.
 _FETCH_ROWS = 8_192
+# Between two looks at what others are embedding.
+_WAIT_SECONDS = 2.0
 
 
 class FederalVectors:
@@ -32,6 +36,8 @@ class FederalVectors:
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
+        self.queue = EmbeddingQueue()
+        """What waits for a vector; searches tell it what is asked for."""
         self._index = VectorIndex(_FIELDS)
         self._seen = 0
         self._generation = -1
@@ -50,6 +56,11 @@ class FederalVectors:
     def get_vectors(self, chunks: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of chunks by their number, of those that are embedded."""
         return self._index.get_vectors(chunks)
+
+    def ask_for_missing(self, docs_by_chunk: Mapping[str, int]) -> None:
+        """Let the records be embedded first whose passages a search found without a vector."""
+        embedded = self._index.get_vectors(list(docs_by_chunk))
+        self.queue.ask_for(doc for chunk, doc in docs_by_chunk.items() if chunk not in embedded)
 
     def refresh(self, db: Database) -> None:
         """Apply what was embedded or removed since the last time; usually nothing."""
@@ -98,67 +109,89 @@ def build_filter(
     return And(tuple(parts))
 
 
-def embed(db: Database, embedder: Embedder, report: ReportProgressSync) -> int:
-    """Embed what has no vector yet, in batches that each stay once done; stopping loses nothing."""
-    model = embedder.identity
-    # Vectors of two models cannot be compared with each other.
-    db.execute("DELETE FROM vectors WHERE model != ?", (model,))
+def embed(
+    db: Database,
+    embedder: Embedder,
+    report: ReportProgressSync,
+    wait: Callable[[float], None] = time.sleep,
+) -> int:
+    """Embed what has no vector yet, in batches that each stay once done; stopping loses nothing.
+
+    What another process or a worker is embedding is left to it, and waited for: when it falls
+    silent, its passages are embedded here.
+    """
+    drop_other_models(db, embedder.identity)
     total = count_unembedded(db)
-    done = 0
-    batches = (
-        (rows, [build_passage_text(row)[:1000] for row in rows])
-        for rows in _read_unembedded(db, embedder.batch_texts)
-    )
-    for rows, matrix in embedder.embed_stream(batches):
-        _store(db, rows, matrix, model)
-        done += len(rows)
-        report(done, total, None)
-    return done
+    queue, lease_id = EmbeddingQueue(), make_local_lease()
+    release_dead_leases(db)
+    done, started = 0, time.monotonic()
+    try:
+        while True:
+            batches = (
+                (rows, [build_embedded_text(row) for row in rows])
+                for rows in _claim_batches(db, queue, lease_id, embedder.batch_texts)
+            )
+            for rows, matrix in embedder.embed_stream(batches):
+                store_vectors(db, [row["chunk"] for row in rows], matrix, embedder.identity)
+                queue.extend(db, lease_id)
+                done += len(rows)
+                rate = done / max(time.monotonic() - started, 0.001)
+                report(done, total, f"{rate:,.1f} a second")
+            if not count_unembedded(db):
+                return done
+            report(done, total, "the rest is being embedded elsewhere")
+            wait(_WAIT_SECONDS)
+    finally:
+        queue.release(db, lease_id)
 
 
-def _read_unembedded(db: Database, batch_size: int) -> Iterator[list[Row]]:
-    """Yield the chunks without vectors; some batches may be read before the last is stored."""
-    last_chunk = -1
-    while rows := db.execute(
-        f"{_NEXT} {_UNEMBEDDED} AND c.chunk > ? ORDER BY c.chunk LIMIT ?",
-        (*_list_embedded_sources(), last_chunk, batch_size),
-    ).fetchall():
+def build_embedded_text(row: Row) -> str:
+    """Return what is embedded of a passage."""
+    return build_passage_text(row)[:1000]
+
+
+def drop_other_models(db: Database, model: str) -> None:
+    """Delete the vectors of other models: they cannot be compared with those of this one."""
+    db.execute("DELETE FROM vectors WHERE model != ?", (model,))
+
+
+def _claim_batches(
+    db: Database, queue: EmbeddingQueue, lease_id: str, batch_size: int
+) -> Iterator[list[Row]]:
+    """Yield passages to embed; some batches may be claimed before the last is stored."""
+    while rows := queue.claim(db, lease_id, batch_size):
         yield rows
-        last_chunk = rows[-1]["chunk"]
 
 
-def count_unembedded(db: Database) -> int:
-    """Return how many chunks have no vector yet and should have one."""
-    (count,) = db.execute(f"SELECT count(*) {_UNEMBEDDED}", _list_embedded_sources()).fetchone()
-    return int(count)
+def store_vectors(
+    db: Database, chunks: Sequence[int], matrix: Matrix, model: str, worker: str | None = None
+) -> int:
+    """Store the vectors of passages, end their leases, and return how many are new.
 
-
-_EMBEDDED = list_sources_of_shape(Shape.BODY, Shape.SHORT)
-_EMBEDDED_MARKS = ", ".join("?" * len(_EMBEDDED))
-_UNEMBEDDED = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
-    LEFT JOIN vectors v USING (chunk)
-    WHERE v.chunk IS NULL AND d.source IN ({_EMBEDDED_MARKS})"""
-_NEXT = f"SELECT {PASSAGE_COLUMNS}"
-
-
-def _list_embedded_sources() -> tuple[str, ...]:
-    return tuple(list_source_names(_EMBEDDED))
-
-
-def _store(db: Database, rows: list[Row], matrix: Matrix, model: str) -> None:
+    Those of a `worker` replace none that is there. A load may have replaced a passage while it was
+    being embedded; its vector is dropped.
+    """
+    stored_count = 0
     with db.transaction():
         db.execute("UPDATE generation SET value = value + 1")
-        # A load may have replaced a chunk while it was being embedded; its vector is dropped.
+        for chunk, vector in zip(chunks, matrix, strict=True):
+            was_stored = db.execute(
+                """INSERT INTO vectors (chunk, model, embedding)
+                   SELECT chunk, ?, ? FROM chunks WHERE chunk = ?
+                   ON CONFLICT (chunk) DO NOTHING""",
+                (model, vector.astype(np.float32).tobytes(), chunk),
+            ).rowcount
+            stored_count += was_stored
+            if was_stored and worker is not None:
+                db.execute(
+                    """INSERT INTO embedded_elsewhere (chunk, worker) VALUES (?, ?)
+                       ON CONFLICT (chunk) DO UPDATE SET worker = excluded.worker""",
+                    (chunk, worker),
+                )
         db.executemany(
-            """INSERT INTO vectors (chunk, model, embedding)
-               SELECT chunk, ?, ? FROM chunks WHERE chunk = ?
-               ON CONFLICT (chunk) DO UPDATE
-               SET model = excluded.model, embedding = excluded.embedding""",
-            (
-                (model, vector.astype(np.float32).tobytes(), row["chunk"])
-                for row, vector in zip(rows, matrix, strict=True)
-            ),
+            "DELETE FROM embedding_leases WHERE chunk = ?", [(chunk,) for chunk in chunks]
         )
+    return stored_count
 
 
 def _read_new_rows(db: Database, seen: int, model: str) -> Iterator[list[Row]]:

@@ -1,0 +1,181 @@
+"""Passages that wait for a vector: the most wanted first, each leased to one embedder at a time.
+
+A lease is a row in the file, so that it outlives the process that gave it, and every process that
+embeds from this file respects it. It ends when the vectors are stored, or when nobody extends it.
+"""
+
+import json
+import math
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from datetime import date
+
+from readingroom.bases.federal.schema.sources import Shape, list_source_names, list_sources_of_shape
+from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS, read_generation
+from readingroom.core import clock
+from readingroom.storage.database import Database, Row
+
+LEASE_SECONDS = 90.0
+"""How long passages are another's after a sign of life."""
+_SLICE_DOCS = 64
+_LOCAL_PREFIX = f"local:{socket.gethostname().replace(':', '')}:"
+_MAX_ASKED_DOCS = 10_000
+# Twice as many links to a record are worth as much as being half a year newer.
+_DAYS_PER_DOUBLING = 182
+
+_SOURCES = tuple(list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)))
+_SOURCE_MARKS = ", ".join("?" * len(_SOURCES))
+_UNEMBEDDED = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
+    LEFT JOIN vectors v USING (chunk)
+    WHERE v.chunk IS NULL AND d.source IN ({_SOURCE_MARKS})"""
+_NOT_LEASED = "NOT EXISTS (SELECT 1 FROM embedding_leases l WHERE l.chunk = c.chunk)"
+
+
+class EmbeddingQueue:
+    """The order in which one process hands out passages; all processes share the leases."""
+
+    def __init__(self, now: Callable[[], float] = clock.unix_seconds) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._next_docs: list[int] = []
+        """Records that have passages without vectors, the most wanted last."""
+        self._asked_docs: dict[int, None] = {}
+        self._exhausted_generation = -1
+        """At this generation of the file everything was embedded or leased."""
+
+    def ask_for(self, docs: Iterable[int]) -> None:
+        """Remember records that a search found, so that they come before all others."""
+        with self._lock:
+            for doc in docs:
+                if len(self._asked_docs) < _MAX_ASKED_DOCS:
+                    self._asked_docs[doc] = None
+
+    def claim(self, db: Database, lease_id: str, count: int) -> list[Row]:
+        """Return up to so many passages, which belong to the lease from then on; [] for none."""
+        with self._lock:
+            if self._delete_expired(db):
+                self._forget_order()
+            generation = read_generation(db)
+            if not self._next_docs and generation != self._exhausted_generation:
+                self._next_docs = _order_docs(db)
+            rows = self._lease_rows(db, lease_id, count)
+            if not rows and not self._next_docs:
+                self._exhausted_generation = generation
+            return rows
+
+    def extend(self, db: Database, lease_id: str) -> int:
+        """Keep a lease alive; return how many passages it still has."""
+        with db.transaction():
+            return db.execute(
+                "UPDATE embedding_leases SET expires_at = ? WHERE lease_id = ?",
+                (self._now() + LEASE_SECONDS, lease_id),
+            ).rowcount
+
+    def release(self, db: Database, lease_id: str) -> None:
+        """Give the passages of a lease back."""
+        with self._lock, db.transaction():
+            if db.execute("DELETE FROM embedding_leases WHERE lease_id = ?", (lease_id,)).rowcount:
+                self._forget_order()
+
+    def _forget_order(self) -> None:
+        """Look again for what waits: what was given out before is there again."""
+        self._next_docs = []
+        self._exhausted_generation = -1
+
+    def _delete_expired(self, db: Database) -> bool:
+        now = self._now()
+        expired = "FROM embedding_leases WHERE expires_at <= ?"
+        if db.execute(f"SELECT 1 {expired} LIMIT 1", (now,)).fetchone() is None:
+            return False
+        with db.transaction():
+            db.execute(f"DELETE {expired}", (now,))
+        return True
+
+    def _lease_rows(self, db: Database, lease_id: str, count: int) -> list[Row]:
+        rows: list[Row] = []
+        with db.transaction():
+            while len(rows) < count and (docs := self._take_docs()):
+                waiting = _read_waiting(db, docs)
+                taken_count = count - len(rows)
+                rows += waiting[:taken_count]
+                # Those of which a passage is left are next again.
+                left_over = dict.fromkeys(row["doc"] for row in waiting[taken_count:])
+                self._next_docs += reversed(left_over)
+            expires_at = self._now() + LEASE_SECONDS
+            db.executemany(
+                "INSERT INTO embedding_leases (chunk, lease_id, expires_at) VALUES (?, ?, ?)",
+                [(row["chunk"], lease_id, expires_at) for row in rows],
+            )
+        return rows
+
+    def _take_docs(self) -> list[int]:
+        if self._asked_docs:
+            docs, self._asked_docs = list(self._asked_docs)[::-1], {}
+            self._next_docs += docs
+        taken = self._next_docs[-_SLICE_DOCS:][::-1]
+        del self._next_docs[-_SLICE_DOCS:]
+        return taken
+
+
+def make_local_lease() -> str:
+    """Return a lease id that says which process of which machine has it."""
+    return f"{_LOCAL_PREFIX}{os.getpid()}:{secrets.token_hex(8)}"
+
+
+def release_dead_leases(db: Database) -> None:
+    """Give back what processes of this machine had when they ended without doing so."""
+    rows = db.execute("SELECT DISTINCT lease_id FROM embedding_leases").fetchall()
+    for (lease_id,) in rows:
+        if lease_id.startswith(_LOCAL_PREFIX) and not _is_running(lease_id):
+            with db.transaction():
+                db.execute("DELETE FROM embedding_leases WHERE lease_id = ?", (lease_id,))
+
+
+def _is_running(lease_id: str) -> bool:
+    process_id = int(lease_id.removeprefix(_LOCAL_PREFIX).partition(":")[0])
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # there is one, of another user
+        return True
+    return True
+
+
+def count_unembedded(db: Database) -> int:
+    """Return how many chunks have no vector yet and should have one."""
+    (count,) = db.execute(f"SELECT count(*) {_UNEMBEDDED}", _SOURCES).fetchone()
+    return int(count)
+
+
+def _order_docs(db: Database) -> list[int]:
+    """Return the records with passages that nobody embeds, the newest and most linked last."""
+    rows = db.iterate_tuples(
+        f"""SELECT d.doc, d.published_at,
+               (SELECT count(*) FROM links WHERE links.to_id = d.id) AS link_count
+           FROM documents d WHERE d.doc IN (SELECT c.doc {_UNEMBEDDED} AND {_NOT_LEASED})""",
+        _SOURCES,
+    )
+    wanted = [(_score_record(published_at, links), doc) for doc, published_at, links in rows]
+    return [doc for _, doc in sorted(wanted, key=lambda entry: (entry[0], -entry[1]))]
+
+
+def _score_record(published_at: str | None, link_count: int) -> float:
+    """Return how much a record is wanted: its day, later for what others link to."""
+    day = date.fromisoformat(published_at[:10]).toordinal() if published_at else 0
+    return day + _DAYS_PER_DOUBLING * math.log2(1 + link_count)
+
+
+def _read_waiting(db: Database, docs: list[int]) -> list[Row]:
+    """Return the passages of records that have neither a vector nor a lease, in their order."""
+    # What was asked for stands in the list a second time; its first place counts.
+    places = {doc: place for place, doc in enumerate(dict.fromkeys(docs))}
+    rows = db.execute(
+        f"""SELECT c.doc, {PASSAGE_COLUMNS} {_UNEMBEDDED}
+           AND c.doc IN ({db.dialect.parameter_items}) AND {_NOT_LEASED}""",
+        (*_SOURCES, json.dumps(docs)),
+    ).fetchall()
+    return sorted(rows, key=lambda row: (places[row["doc"]], row["chunk"]))

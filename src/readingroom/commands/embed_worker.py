@@ -1,0 +1,93 @@
+"""`readingroom embed-worker`: this machine embeds passages for a room elsewhere."""
+
+from pathlib import Path
+
+import click
+
+from readingroom.console.options import add_embedding_options, print_result, print_text
+from readingroom.core import clock
+from readingroom.core.settings import RoomSettings
+from readingroom.engine.embedding.shared import embedder_for
+from readingroom.protocol.embedding_work import EmbeddingProgress
+from readingroom.protocol.embedding_worker import EmbeddingWorker
+
+_REPORT_SECONDS = 10.0
+_POLL_SECONDS = 15.0
+
+
+@click.command("embed-worker")
+@click.option("--url", required=True, help="The address of the room: https://room.example:8000.")
+@click.option(
+    "--key-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file that holds the worker's key; else READINGROOM_WORKER_KEY.",
+)
+@click.option("--key", envvar="READINGROOM_WORKER_KEY", hidden=True)
+@click.option("--once", is_flag=True, help="End when everything is embedded; else wait for more.")
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    show_default=True,
+    help="Seconds to wait for a room that does not answer.",
+)
+@add_embedding_options
+def embed_worker(
+    url: str,
+    key_file: Path | None,
+    key: str | None,
+    once: bool,
+    patience: float,
+    settings: RoomSettings,
+    as_json: bool,
+) -> None:
+    """Embed passages for a room that is served elsewhere, on this machine's processor or card.
+
+    \b
+    At the room:    readingroom federal load PATH…
+                    readingroom keys add gpu-box --worker     prints the key, this once
+                    readingroom serve --host 0.0.0.0
+    Here:           export READINGROOM_WORKER_KEY=rrw_…
+                    readingroom embed-worker --url https://room:8000 --device auto --once
+
+    The newest and most linked records come first, and before them what people search for. Any
+    number of workers share the work. Stop or kill one at any time: what it had is given to another
+    after a minute and a half. The key opens nothing else; the room embeds a few texts of each
+    batch itself, and when a vector is wrong it deletes all that came with that key.
+    """
+    secret = key_file.read_text("utf-8").strip() if key_file else key
+    if not secret:
+        raise click.UsageError(
+            "A worker needs a key: set READINGROOM_WORKER_KEY or --key-file. The room's operator "
+            "makes one with `readingroom keys add NAME --worker`."
+        )
+    report = _ProgressPrinter(is_quiet=as_json)
+    worker = EmbeddingWorker(url, secret, embedder_for(settings), report, patience)
+    stored_count = worker.run(None if once else _POLL_SECONDS)
+    print_result(as_json, {"stored": stored_count}, f"{stored_count:,} vectors made here.")
+
+
+class _ProgressPrinter:
+    """Prints how far the room is, every few seconds."""
+
+    def __init__(self, is_quiet: bool) -> None:
+        self._is_quiet = is_quiet
+        self._print_again_at = 0.0
+
+    def __call__(self, progress: EmbeddingProgress) -> None:
+        now = clock.unix_seconds()
+        if self._is_quiet or now < self._print_again_at:
+            return
+        self._print_again_at = now + _REPORT_SECONDS
+        rate = f", {progress.per_second:,.1f} a second" if progress.per_second else ""
+        left = f", {_format_duration(progress.seconds_left)} left" if progress.seconds_left else ""
+        print_text(
+            f"{progress.embedded:,} of {progress.total:,} passages ({progress.percent:.1f} %)"
+            f"{rate}{left}",
+            err=True,
+        )
+
+
+def _format_duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{max(minutes, 1)} min"

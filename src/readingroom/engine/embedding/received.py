@@ -1,0 +1,51 @@
+"""Checks vectors that another machine made, so that a wrong or hostile one is noticed."""
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+
+from readingroom.engine.embedding.embedder import Embedder, Matrix
+from readingroom.engine.errors import VectorsRefused
+
+SAMPLED_TEXTS = 3
+"""How many texts of a batch are embedded again to compare."""
+_MIN_COSINE = {"float32": 0.9995, "int8": 0.98}
+"""What vectors of one model have in common, whatever made them; int8 differs by processor."""
+_MAX_NORM_ERROR = 1e-3
+_chooser = random.SystemRandom()  # a worker must not foresee which texts are compared
+
+
+def read_vectors(content: bytes, count: int, dimensions: int) -> Matrix:
+    """Return the vectors that are written one after the other as float32, little-endian.
+
+    Raise `VectorsRefused` unless there are so many, finite and of unit length.
+    """
+    if len(content) != count * dimensions * 4:
+        raise VectorsRefused(
+            f"{len(content)} bytes are not {count} vectors of {dimensions} float32 numbers"
+        )
+    matrix = np.frombuffer(content, "<f4").reshape(count, dimensions)
+    if not np.isfinite(matrix).all():
+        raise VectorsRefused("A vector has a number that is not finite")
+    if count and np.abs(np.linalg.norm(matrix, axis=1) - 1).max() > _MAX_NORM_ERROR:
+        raise VectorsRefused("A vector is not of unit length")
+    return matrix
+
+
+def check_sample(embedder: Embedder, texts: Sequence[str], matrix: Matrix) -> None:
+    """Embed some of the texts here, chosen at random, and compare.
+
+    Raise `VectorsRefused` when a vector is another one, or two different texts have the same.
+    """
+    if len(np.unique(matrix, axis=0)) < len(set(texts)):
+        raise VectorsRefused("Different texts have the same vector")
+    numbers = _chooser.sample(range(len(texts)), min(SAMPLED_TEXTS, len(texts)))
+    own_vectors = embedder.embed_each([texts[number] for number in numbers])
+    precision = embedder.identity.rpartition("/")[2]
+    for number, own_vector in zip(numbers, own_vectors, strict=True):
+        cosine = float(matrix[number] @ own_vector)
+        if cosine < _MIN_COSINE.get(precision, 0.9995):
+            raise VectorsRefused(
+                f"A vector is not that of its text: embedded here, the cosine is {cosine:.4f}"
+            )

@@ -1,0 +1,71 @@
+"""Routes for workers on other machines: they get passages, and send back vectors."""
+
+from typing import Annotated
+
+import anyio.to_thread
+from fastapi import APIRouter, Path, Request
+from pydantic import BaseModel, Field
+
+from readingroom.protocol.embedding_work import (
+    EMBEDDING_PREFIX,
+    MAX_BATCH_PASSAGES,
+    EmbeddingProgress,
+    EmbeddingWork,
+    LeasedBatch,
+    LeaseState,
+    SentVectors,
+    StoredVectors,
+)
+from readingroom.protocol.rest import describe_problems
+
+_PROBLEMS = describe_problems(
+    {
+        401: "A worker's key is asked for",
+        409: "The worker has another model",
+        422: "An argument does not fit, or vectors are not those of their texts",
+        503: "The storage or the model cannot be used",
+    }
+)
+LeaseId = Annotated[str, Path(min_length=1, max_length=64, description="`lease_id` of the batch.")]
+
+
+class BatchRequest(BaseModel):
+    """What a worker can embed."""
+
+    model: str = Field(max_length=200, description="The identity of the worker's model.")
+    max_passages: int = Field(256, ge=1, le=MAX_BATCH_PASSAGES)
+
+
+def make_embedding_router(work: EmbeddingWork) -> APIRouter:
+    """Return the routes that a worker's key opens; `WorkerAuth` lets nobody else in."""
+    routes = APIRouter(prefix=EMBEDDING_PREFIX, responses=_PROBLEMS, tags=["embedding"])
+
+    @routes.get("/progress")
+    async def progress() -> EmbeddingProgress:
+        """How far the embedding is, how fast it goes, and how long it will take."""
+        return await anyio.to_thread.run_sync(work.read_progress)
+
+    @routes.post("/batches")
+    async def claim_batch(wanted: BatchRequest) -> LeasedBatch:
+        """Passages to embed, the most wanted first; none when all are embedded or given out."""
+        return await anyio.to_thread.run_sync(work.claim, wanted.model, wanted.max_passages)
+
+    @routes.post("/batches/{lease_id}/heartbeat")
+    async def extend_lease(lease_id: LeaseId) -> LeaseState:
+        """Say that the worker is alive, so that nobody else gets its passages."""
+        return await anyio.to_thread.run_sync(work.extend, lease_id)
+
+    @routes.delete("/batches/{lease_id}", status_code=204)
+    async def release_lease(lease_id: LeaseId) -> None:
+        """Give a batch back that will not be embedded, so that another worker gets it now."""
+        await anyio.to_thread.run_sync(work.release, lease_id)
+
+    @routes.post("/batches/{lease_id}/vectors")
+    async def store_vectors(
+        lease_id: LeaseId, sent: SentVectors, request: Request
+    ) -> StoredVectors:
+        """The vectors of a batch, which are checked before they are stored."""
+        worker = request.scope["user"].username
+        return await anyio.to_thread.run_sync(work.store, worker, lease_id, sent)
+
+    return routes
