@@ -6,7 +6,7 @@ import click
 
 from readingroom.console.options import add_embedding_options, print_result, print_text
 from readingroom.core import clock
-from readingroom.core.settings import RoomSettings
+from readingroom.core.settings import RoomSettings, reveal_secret
 from readingroom.engine.embedding.shared import embedder_for
 from readingroom.protocol.embedding_work import EmbeddingProgress
 from readingroom.protocol.embedding_worker import EmbeddingWorker
@@ -22,7 +22,6 @@ _POLL_SECONDS = 15.0
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file that holds the worker's key; else READINGROOM_WORKER_KEY.",
 )
-@click.option("--key", envvar="READINGROOM_WORKER_KEY", hidden=True)
 @click.option("--once", is_flag=True, help="End when everything is embedded; else wait for more.")
 @click.option(
     "--patience",
@@ -35,7 +34,6 @@ _POLL_SECONDS = 15.0
 def embed_worker(
     url: str,
     key_file: Path | None,
-    key: str | None,
     once: bool,
     patience: float,
     settings: RoomSettings,
@@ -55,14 +53,14 @@ def embed_worker(
     after a minute and a half. The key opens nothing else; the room embeds a few texts of each
     batch itself, and when a vector is wrong it deletes all that came with that key.
     """
-    secret = key_file.read_text("utf-8").strip() if key_file else key
-    if not secret:
+    secret = key_file.read_text("utf-8") if key_file else reveal_secret(settings.worker_key)
+    if not secret or not secret.strip():
         raise click.UsageError(
             "A worker needs a key: set READINGROOM_WORKER_KEY or --key-file. The room's operator "
             "makes one with `readingroom keys add NAME --worker`."
         )
     report = _ProgressPrinter(is_quiet=as_json)
-    worker = EmbeddingWorker(url, secret, embedder_for(settings), report, patience)
+    worker = EmbeddingWorker(url, secret.strip(), embedder_for(settings), report, patience)
     stored_count = worker.run(None if once else _POLL_SECONDS)
     print_result(as_json, {"stored": stored_count}, f"{stored_count:,} vectors made here.")
 

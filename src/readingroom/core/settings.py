@@ -151,6 +151,11 @@ class RoomSettings(BaseModel):
         "Threads that embed; by default one for each core.",
         ge=1,
     )
+    worker_key: SecretStr | None = setting(
+        None,
+        "READINGROOM_WORKER_KEY",
+        "The key with which `readingroom embed-worker` embeds for a room elsewhere.",
+    )
     embedding_device: Literal["cpu", "cuda", "auto"] = setting(
         "cpu",
         "READINGROOM_EMBEDDING_DEVICE",
