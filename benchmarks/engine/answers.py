@@ -21,7 +21,7 @@ from readingroom.console.sample import apply_sample_settings
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.confidence import CALIBRATION, NOTHING_CLOSE
+from readingroom.engine.confidence import CALIBRATION, NOTHING_CLOSE, measure_strength
 from readingroom.engine.ranking import Relevance
 from readingroom.federation import ranking
 from readingroom.federation.evaluation import measure_auroc
@@ -34,7 +34,11 @@ from readingroom.settings import load_settings
 
 QUESTIONS = Path(__file__).parents[2] / "tests" / "fixtures" / "questions"
 Row = Mapping[str, str]
-_FEATURES = ("cosine", "neighbours", "missing")
+_FEATURES = ("cosine", "neighbours", "missing", "coverage", "gap")
+_PENALTY = 5.0
+"""Keeps the coefficients small: with so few questions large ones would fit them alone."""
+_FOLDS = 8
+_CALLED_NONE = 0.03  # of the answerable questions, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +90,7 @@ async def _ask(service: DeskService, row: Row, call: ToolCall) -> AskedQuestion:
         ranking.score_relevances = original
     right = [await _is_right(service, row, hit, call) for hit in answer.results[:3]]
     is_base_first = bool(answer.results) and answer.results[0].base == row["base"]
-    return AskedQuestion(row, answer, is_base_first, tuple(right), _measure(pools[0]))
-
-
-def _measure(relevances: Sequence[Relevance]) -> tuple[float, ...]:
-    """Return the features that a score is made of."""
-    cosines = [relevance.cosine or 0.0 for relevance in relevances[:5]]
-    return cosines[0], sum(cosines) / len(cosines), 1 - relevances[0].found
+    return AskedQuestion(row, answer, is_base_first, tuple(right), measure_strength(pools[0]))
 
 
 async def _is_right(service: DeskService, row: Row, hit: DeskHit, call: ToolCall) -> bool:
@@ -158,13 +156,41 @@ def fit_calibration(asked: Sequence[AskedQuestion]) -> str:
     kinds = np.array([question.row["kind"] for question in asked])
     shares = {"answerable": 0.5, "nonsense": 0.25, "unanswerable": 0.25}
     weights = np.array([100 * shares[kind] / (kinds == kind).sum() for kind in kinds])
-    direction = _regress(features, (kinds == "answerable").astype(float), weights, 1.0)
+    direction = _regress(features, (kinds == "answerable").astype(float), weights, _PENALTY)
     strengths = direction[0] + features @ direction[1:]
     is_first_right = np.array([question.is_right[:1] == (True,) for question in asked], float)
     constant, scale = _regress(strengths[:, np.newaxis], is_first_right, weights, 0.01)
     values = [constant + scale * direction[0], *(scale * direction[1:])]
     names = ("constant", *_FEATURES)
-    return ", ".join(f"{name} {value:.2f}" for name, value in zip(names, values, strict=True))
+    fitted = ", ".join(f"{name} {value:.2f}" for name, value in zip(names, values, strict=True))
+    return f"{fitted}; {_choose_cut(features, kinds, weights, constant, scale)}"
+
+
+def _choose_cut(features: Any, kinds: Any, weights: Any, constant: float, scale: float) -> str:
+    """Return the cut below which so many answerable questions are called `none` as wanted.
+
+    Each question is scored by a regression on the others, and half of what is allowed is used up:
+    the questions of other people are not ours.
+    """
+    labels = (kinds == "answerable").astype(float)
+    scores = np.zeros(len(kinds))
+    folds = np.random.default_rng(1).permutation(len(kinds)) % _FOLDS
+    for fold in range(_FOLDS):
+        others = folds != fold
+        direction = _regress(features[others], labels[others], weights[others], _PENALTY)
+        strengths = direction[0] + features[~others] @ direction[1:]
+        scores[~others] = 1 / (1 + np.exp(-(constant + scale * strengths)))
+    cut = float(np.quantile(scores[labels > 0], _CALLED_NONE / 2))
+    shares = {kind: float((scores[kinds == kind] < cut).mean()) for kind in np.unique(kinds)}
+    aurocs = {
+        kind: measure_auroc(
+            [*scores[labels > 0], *scores[kinds == kind]],
+            [*[True] * int(labels.sum()), *[False] * int((kinds == kind).sum())],
+        )
+        for kind in ("nonsense", "unanswerable")
+    }
+    called = ", ".join(f"{kind} {share:.2f}" for kind, share in shares.items())
+    return f"cut {cut:.3f} (called none: {called}); by cross-validation AUROC {aurocs}"
 
 
 def _regress(features: Any, labels: Any, weights: Any, penalty: float) -> Any:

@@ -12,9 +12,6 @@ from readingroom.engine.words import parse_query
 PROPOSALS = 50
 """How many hits of each search are read side by side. More do not improve the first ten."""
 
-RRF_K = 10
-"""How slowly a lower rank counts less; 10 beats the usual 60 on both of our test sets."""
-
 
 @dataclass(frozen=True, slots=True)
 class ScoredPassage:
@@ -107,21 +104,3 @@ def _reorder(scored: Sequence[ScoredPassage], ids: Sequence[str]) -> list[Scored
             highest = ordered[-1].score if ordered else 1.0
             ordered.append(replace(passage, score=min(passage.score, highest)))
     return ordered
-
-
-def fuse(
-    rankings: Sequence[Sequence[str]], weights: Sequence[float] | None = None, k: int = RRF_K
-) -> list[tuple[str, float]]:
-    """Return every id of any ranking with its fused score, best first, equal scores by id.
-
-    Reciprocal rank fusion: it needs no scores, so it joins rankings whose scores cannot be
-    compared. Rankings count the same unless weights say otherwise. An id counts once in a ranking,
-    at its best rank.
-    """
-    if k < 0:
-        raise ValueError(f"k must be at least 0, not {k}")
-    scores: dict[str, float] = {}
-    for ranking, weight in zip(rankings, weights or [1.0] * len(rankings), strict=True):
-        for rank, id in enumerate(dict.fromkeys(ranking), 1):
-            scores[id] = scores.get(id, 0.0) + weight / (k + rank)
-    return sorted(scores.items(), key=lambda scored: (-scored[1], scored[0]))

@@ -120,7 +120,8 @@ def rank_passages(
     relevances = [
         Relevance(
             passage.id,
-            float(fit[i]),
+            # Rounded: what is equal but for the order of additions is ordered by its id.
+            round(float(fit[i]), 6),
             meaning.cosines.get(i),
             float(words[i]),
             float(coverage[i]),
