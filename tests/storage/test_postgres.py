@@ -24,6 +24,7 @@ from readingroom.storage.postgres import database as database_module
 from readingroom.storage.postgres.chunks import PostgresChunkStore, PostgresCollection
 from readingroom.storage.postgres.database import PostgresDatabase, open_database
 from readingroom.storage.postgres.files import PostgresFiles
+from readingroom.storage.postgres.health import list_problems
 from readingroom.storage.postgres.schema import SCHEMA_VERSION
 from tests.engine.test_vectors import FILTERS, vector
 from tests.storage.test_chunks import FIELDS, chunks
@@ -329,3 +330,29 @@ def test_a_statement_that_fails_tells_no_values(database: PostgresDatabase) -> N
     with pytest.raises(DatabaseFailed) as caught, database.connection() as connection:
         connection.execute("SELECT secret_column FROM policies WHERE source = ?", ("hunter2",))
     assert "hunter2" not in caught.value.message
+
+
+# --- the doctor ---
+
+
+def test_a_sound_database_has_no_problems(
+    database: PostgresDatabase, collection: PostgresCollection
+) -> None:
+    collection.upsert(chunks("a"))
+    assert list_problems(database) == []
+
+
+def test_a_damaged_index_and_an_old_extension_are_named(
+    database: PostgresDatabase, collection: PostgresCollection
+) -> None:
+    with database.connection() as connection:
+        connection.execute(
+            "UPDATE pg_index SET indisvalid = false "
+            "WHERE indexrelid = 'policy_docs_chunks_words'::regclass"
+        )
+        connection.execute("UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'")
+    problems = [problem.problem for problem in list_problems(database)]
+    assert problems == [
+        "pgvector 0.7.4 has defects that can damage data",
+        "the index policy_docs_chunks_words is not valid",
+    ]

@@ -32,6 +32,8 @@ from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
 from readingroom.storage.database import connect
 from readingroom.storage.keys import KEYS_FILE
 from readingroom.storage.keyvalue import check_durability, open_key_values
+from readingroom.storage.postgres.database import find_database
+from readingroom.storage.postgres.health import list_problems
 
 _MIN_FREE_BYTES = 512 * 1024 * 1024
 _MIN_SQLITE_VERSION = (3, 37, 0)  # the first with STRICT tables
@@ -185,6 +187,19 @@ def _list_required_packages() -> Iterator[str]:
             yield _PACKAGE_NAME.match(requirement)[0]  # type: ignore[index]  # it begins with a name
 
 
+def check_database(settings: ServerSettings) -> Iterator[Complaint]:
+    """The shared database, where one is set, answers and is in order."""
+    try:
+        database = find_database(settings)
+        problems = list_problems(database) if database else []
+    except KnowledgeError as error:
+        fix = "look at READINGROOM_DATABASE_URL, and whether the server runs and lets us in"
+        yield _make_complaint("database", error.message, fix)
+        return
+    for problem in problems:
+        yield _make_complaint("database", problem.problem, problem.fix, is_note=problem.is_note)
+
+
 def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
     """The server at REDIS_URL answers and does not forget."""
     url = reveal_secret(settings.redis_url)
@@ -246,5 +261,6 @@ CHECKS: dict[str, Check] = {
     "sandbox": check_sandbox,
     "versions": check_versions,
     "Redis": check_redis,
+    "database": check_database,
     "port": check_port,
 }

@@ -20,7 +20,8 @@ from readingroom.server.settings import ServerSettings
 @click.option("--repair", is_flag=True, help="Mend what can be mended.")
 @add_common_options
 def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
-    """Check the data, the model, tesseract, Redis, the disk, permissions, versions and the port.
+    """Check the data, the model, tesseract, Redis, the database, the disk, permissions, versions
+    and the port.
 
     Each line says what to do. Ends with 0 when all is well or was mended, else with 1; a note does
     not count.
@@ -48,6 +49,8 @@ def _has_data(spec: BaseSpec, settings: ServerSettings) -> bool:
     """Return whether there is anything to check; a folder is not made for the check's sake."""
     if spec.doctor is None:
         return False
+    if spec.on_database == "moves" and settings.database_url:
+        return True
     return not spec.folder_locked or (settings.data / spec.name).is_dir()
 
 

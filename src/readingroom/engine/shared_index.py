@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from readingroom.core.filters import Filter, FilterFields, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.engine.embedding.embedder import Embedder, Vector
@@ -36,6 +34,7 @@ RANKED_ROWS = 12_000
 """Chunks that a search by words may rank; of more, those with the rarest words are."""
 _CANDIDATES = 400
 _K1, _B = 1.2, 0.75
+_BELIEVED_SECONDS = 1.0
 _COUNT_SECONDS = 5.0
 """How long it is believed how many chunks pass a filter: it only chooses how to search."""
 _ROWS_PER_PAGE = 20_000
@@ -52,9 +51,10 @@ class SharedIndex(CollectionIndex):
         collection.split_stems = shared_stemmer().split_all
         self.collection = collection
         self.embedder = embedder
-        self._passing = _PassingCounts(collection, fields)
-        self._vectors = _SharedVectors(collection, fields, self._passing)
-        self._words = _SharedWords(collection, fields, self._passing)
+        self._counts = _WordCounts(collection)
+        passing = _PassingCounts(collection, fields)
+        self._vectors = _SharedVectors(collection, fields, passing, self._counts)
+        self._words = _SharedWords(collection, fields, passing, self._counts)
         self._is_claimed = False
 
     def put(self, chunks: Chunks) -> None:
@@ -97,6 +97,7 @@ class SharedIndex(CollectionIndex):
     def rebuild(self) -> None:
         """Count the words anew, and drop this process's copy of the vectors."""
         self.collection.recount()
+        self._counts.forget()
         self._vectors.forget()
 
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
@@ -118,6 +119,46 @@ class SharedIndex(CollectionIndex):
             self.collection.claim_embedding(self.embedder.identity)
             self._is_claimed = True
         return vector
+
+
+class _WordCounts:
+    """How common words are: believed for a second, since it only weighs them.
+
+    That there is none is never believed: what was just written must be found.
+    """
+
+    def __init__(self, collection: PostgresCollection) -> None:
+        self._collection = collection
+        self._totals = (0.0, 0, 0)
+        self._stems: LRUCache[str, tuple[float, int]] = LRUCache(10_000)
+
+    def read_totals(self) -> tuple[int, int]:
+        """Return how many chunks there are, and how many words all of them have."""
+        read_at, chunks, tokens = self._totals
+        if not chunks or time.monotonic() - read_at > _BELIEVED_SECONDS:
+            chunks, tokens = self._collection.read_totals()
+            self._totals = (time.monotonic(), chunks, tokens)
+        return chunks, tokens
+
+    def count_stems(self, stems: Sequence[str]) -> dict[str, int]:
+        """Return in how many chunks each stem occurs, without those that occur in none."""
+        now = time.monotonic()
+        known = {stem: entry for stem in stems if (entry := self._stems.get(stem)) is not None}
+        counts = {
+            stem: count
+            for stem, (read_at, count) in known.items()
+            if now - read_at <= _BELIEVED_SECONDS
+        }
+        missing = [stem for stem in stems if stem not in counts]
+        if missing:
+            for stem, count in self._collection.count_stems(missing).items():
+                counts[stem] = count
+                self._stems.put(stem, (now, count))
+        return counts
+
+    def forget(self) -> None:
+        self._totals = (0.0, 0, 0)
+        self._stems = LRUCache(10_000)
 
 
 class _PassingCounts:
@@ -150,17 +191,22 @@ class _SharedVectors:
     """Finds chunks by meaning: in the database, or in a copy of its vectors."""
 
     def __init__(
-        self, collection: PostgresCollection, fields: FilterFields, passing: _PassingCounts
+        self,
+        collection: PostgresCollection,
+        fields: FilterFields,
+        passing: _PassingCounts,
+        counts: _WordCounts,
     ) -> None:
         self._collection = collection
         self._fields = fields
         self._passing = passing
+        self._counts = counts
         self._copy: VectorIndex | None = None
         self._copy_generation = -1
         self._copying = threading.Lock()
 
     def __len__(self) -> int:
-        return self._collection.read_totals()[0]
+        return self._counts.read_totals()[0]
 
     def search(self, vector: Vector, k: int, where: Filter | None = None) -> list[VectorHit]:
         """Return the k nearest chunks that pass the filter, nearest first, equal ones by id."""
@@ -281,19 +327,24 @@ class _SharedWords:
     """
 
     def __init__(
-        self, collection: PostgresCollection, fields: FilterFields, passing: _PassingCounts
+        self,
+        collection: PostgresCollection,
+        fields: FilterFields,
+        passing: _PassingCounts,
+        counts: _WordCounts,
     ) -> None:
         self._collection = collection
         self._fields = fields
         self._passing = passing
+        self._counts = counts
 
     def __len__(self) -> int:
         return self._collection.read_totals()[0]
 
     def statistics(self) -> LexicalStatistics:
         """Return how common words are in this index."""
-        chunks, tokens = self._collection.read_totals()
-        return LexicalStatistics(chunks, tokens / max(chunks, 1), self._collection.count_stems)
+        chunks, tokens = self._counts.read_totals()
+        return LexicalStatistics(chunks, tokens / max(chunks, 1), self._counts.count_stems)
 
     def search(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
         """Return the k best chunks that pass the filter, best first, equal ones by id."""
@@ -301,7 +352,7 @@ class _SharedWords:
             raise ValueError(f"k must be at least 0, not {k}")
         conditions = build_clauses(self._fields.parse(where), self._collection.field_names)
         parsed_query = parse_query(query)
-        chunks, tokens = self._collection.read_totals()
+        chunks, tokens = self._counts.read_totals()
         if not k or not chunks:
             return []
         stems = self._find_stems(parsed_query, chunks)
@@ -344,7 +395,7 @@ class _SharedWords:
     def _find_stems(self, query: LexicalQuery, chunks: int) -> list[_RankedStem]:
         """Return the stems of a query that occur at all, rarest first."""
         text = " ".join((*query.words, *query.phrases))
-        counts = self._collection.count_stems(list(dict.fromkeys(shared_stemmer().split_all(text))))
+        counts = self._counts.count_stems(list(dict.fromkeys(shared_stemmer().split_all(text))))
         ranked = [
             # As in FTS5: a word of most chunks would count against a match.
             _RankedStem(stem, count, max(math.log((chunks - count + 0.5) / (count + 0.5)), 1e-6))
@@ -368,8 +419,8 @@ class _SharedWords:
             for number in range(len(stems))
         )
         score = " + ".join(
-            f"{stem.rarity!r} * count_{number} * {_K1 + 1} / (count_{number} + relative_length)"
-            for number, stem in enumerate(stems)
+            f"?::float8 * count_{number} * {_K1 + 1} / (count_{number} + relative_length)"
+            for number in range(len(stems))
         )
         with self._collection.read() as connection:
             rows = connection.execute(
@@ -379,7 +430,9 @@ class _SharedWords:
                 f"{''.join(f'AND {clause} ' for clause in clauses)} OFFSET 0) AS matching "
                 "ORDER BY score DESC, id LIMIT ?",
                 (
-                    float(np.maximum(average, 1e-9)),
+                    # As values, so that the statement is the same for so many stems.
+                    *(stem.rarity for stem in stems),
+                    max(average, 1e-9),
                     *(_quote_lexeme(stem.stem) for stem in stems),
                     match,
                     *values,

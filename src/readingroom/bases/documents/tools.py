@@ -25,7 +25,6 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.bases.documents.settings import DocumentsSettings
-from readingroom.core.errors import InvalidSetting
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.setup import make_ingest_context
 from readingroom.protocol.errors import StatusDialect
@@ -37,11 +36,6 @@ def open_base(settings: DocumentsSettings) -> KnowledgeBase:
     """Open the documents base as the settings say."""
     folder = settings.data / "documents"
     chosen_directory = settings.chroma_persist_dir
-    if chosen_directory is not None and settings.database_url:
-        raise InvalidSetting(
-            "CHROMA_PERSIST_DIR and READINGROOM_DATABASE_URL name two places for the documents; "
-            "set one of them"
-        )
     chroma_directory = (
         None
         if chosen_directory == ""

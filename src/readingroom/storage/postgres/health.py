@@ -1,0 +1,105 @@
+"""Checks the shared database: versions, collation, damaged indexes, standbys, statistics."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from readingroom.storage.postgres.database import Connection, PostgresDatabase
+
+_MIN_SERVER_VERSION = 160_000
+_MIN_VECTOR_VERSION = (0, 8, 4)  # earlier ones overflow a buffer, or damage indexes
+_MAX_LAG_SECONDS = 30
+_MIN_COUNTED_ROWS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class HealthProblem:
+    """Something about the database that keeps it from working well, and what to do."""
+
+    problem: str
+    fix: str
+    is_note: bool = False
+    """Whether it is only worth knowing: nothing fails because of it."""
+
+
+def list_problems(database: PostgresDatabase) -> list[HealthProblem]:
+    """Return what is wrong with a database. Raise `DatabaseFailed` or `SchemaTooNew`."""
+    database.prepare()
+    with database.connection() as connection:
+        return [
+            *_check_versions(connection),
+            *_check_collation(connection),
+            *_check_indexes(connection),
+            *_check_standbys(connection),
+            *_check_statistics(connection),
+        ]
+
+
+def _check_versions(connection: Connection) -> Iterator[HealthProblem]:
+    (version,) = connection.execute("SHOW server_version_num").fetchone()
+    if int(version) < _MIN_SERVER_VERSION:
+        yield HealthProblem(
+            f"PostgreSQL {int(version) // 10_000} is older than what is tested",
+            f"upgrade the server to {_MIN_SERVER_VERSION // 10_000} or later",
+        )
+    (vector_version,) = connection.execute(
+        "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+    ).fetchone()
+    numbers = tuple(int(number) for number in re.findall(r"\d+", vector_version)[:3])
+    if numbers < _MIN_VECTOR_VERSION:
+        yield HealthProblem(
+            f"pgvector {vector_version} has defects that can damage data",
+            f"install {'.'.join(map(str, _MIN_VECTOR_VERSION))} or later on the server, then run "
+            "ALTER EXTENSION vector UPDATE",
+        )
+
+
+def _check_collation(connection: Connection) -> Iterator[HealthProblem]:
+    (has_other_version,) = connection.execute(
+        "SELECT datcollversion IS DISTINCT FROM pg_database_collation_actual_version(oid) "
+        "FROM pg_database WHERE datname = current_database()"
+    ).fetchone()
+    if has_other_version:
+        yield HealthProblem(
+            "the operating system sorts texts otherwise than when the database was made",
+            "REINDEX DATABASE, then ALTER DATABASE … REFRESH COLLATION VERSION",
+        )
+
+
+def _check_indexes(connection: Connection) -> Iterator[HealthProblem]:
+    rows = connection.execute(
+        "SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid "
+        "JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+        "WHERE nspname = 'readingroom' AND NOT indisvalid ORDER BY relname"
+    ).fetchall()
+    for (index_name,) in rows:
+        yield HealthProblem(
+            f"the index {index_name} is not valid", f"REINDEX INDEX readingroom.{index_name}"
+        )
+
+
+def _check_standbys(connection: Connection) -> Iterator[HealthProblem]:
+    rows = connection.execute(
+        "SELECT application_name, extract(epoch FROM replay_lag) FROM pg_stat_replication"
+    ).fetchall()
+    for standby_name, lag_seconds in rows:
+        if lag_seconds is not None and lag_seconds > _MAX_LAG_SECONDS:
+            yield HealthProblem(
+                f"the standby {standby_name} is {lag_seconds:.0f} seconds behind",
+                "look at its log and its disk: what it has not got is lost with this server",
+            )
+
+
+def _check_statistics(connection: Connection) -> Iterator[HealthProblem]:
+    rows = connection.execute(
+        "SELECT relname FROM pg_stat_user_tables WHERE schemaname = 'readingroom' "
+        "AND n_live_tup > ? AND last_analyze IS NULL AND last_autoanalyze IS NULL "
+        "ORDER BY relname",
+        (_MIN_COUNTED_ROWS,),
+    ).fetchall()
+    for (table_name,) in rows:
+        yield HealthProblem(
+            f"nothing is known about the rows of {table_name}, so searches may be slow",
+            f"ANALYZE readingroom.{table_name}, and see that autovacuum runs",
+            is_note=True,
+        )
