@@ -18,7 +18,16 @@ PARTS = {
         part: f"benchmarks.{part}.tables"
         for part in (
             *("server", "engine", "ingest", "policy", "documents", "guidance", "federal"),
-            *("load", "attacks", "newcomer", "routing", "redesign", "sandbox", "planning"),
+            *(
+                "load",
+                "attacks",
+                "newcomer",
+                "routing",
+                "redesign",
+                "sandbox",
+                "planning",
+                "console",
+            ),
         )
     },
     "federal-answers": "benchmarks.federal.answers",

@@ -201,7 +201,7 @@ def measure(minutes: float, clients: int = CLIENTS) -> Table:
     with tempfile.TemporaryDirectory() as folder:
         data = with_model(Path(folder) / "data")
         with serving("--demo", data=data) as served:
-            _wait_for_sample(served)
+            wait_for_sample(served)
             ring = KeyRing(data)
             keys = [ring.add(f"c{n:02}", read_only=n % 4 == 0) for n in range(clients)]
             inbox = data / "documents" / "inbox"
@@ -223,7 +223,8 @@ def measure(minutes: float, clients: int = CLIENTS) -> Table:
     )
 
 
-def _wait_for_sample(served: Served) -> None:
+def wait_for_sample(served: Served) -> None:
+    """Wait until everything of the sample is loaded."""
     give_up = time.monotonic() + 600
     while json.loads((served.data / SAMPLE_MARK_FILE).read_text("utf-8"))["state"] != "loaded":
         if time.monotonic() > give_up:

@@ -98,21 +98,35 @@ async def test_a_search_says_what_it_did_not_ask_and_why(
         assert "its first revision came later" in await unasked.first.inner_text()
         await watched.open("/search?q=cycle+parking+for+homes&date=2025-03-15&base=policy")
         assert await watched.page.locator(".scores").count() > 0
+        # A heading alone answers nothing.
+        for passage in (await watched.page.locator(".hits .passage").all_inner_texts())[:5]:
+            assert len(passage.split()) > 8, passage
+        together = await watched.page.locator(".scores").all_inner_texts()
+        scores = [float(re.findall(r"together ([0-9.]+)", score)[0]) for score in together]
+        assert scores == sorted(scores, reverse=True)
 
 
 @requirement("room:console")
+@pytest.mark.parametrize("has_script", [True, False])
 async def test_a_list_is_narrowed_by_a_bar_and_a_vote_sums_to_its_totals(
-    browser: Browser, sample_room: Served
+    browser: Browser, sample_room: Served, has_script: bool
 ) -> None:
-    async with open_page(browser, sample_room.url) as watched:
+    async with open_page(browser, sample_room.url, java_script_enabled=has_script) as watched:
         page = watched.page
-        await watched.open("/records/bills")
-        await page.locator(".chart svg a").first.click()
-        await page.wait_for_url("**since=*")
-        assert await page.locator("h2:has-text('Records') + div tbody tr").count() > 0
-        await watched.open("/records/view?id=senate:119:2:9902")
-        facts = await page.locator("dl.facts dd").all_inner_texts()
-        assert facts[0] == facts[1]
+        # A year of months: each bar is one of them.
+        await watched.open("/records/bills?since=2024-01-01&until=2024-12-31")
+        bar = page.locator(".chart svg a").first
+        name = await bar.get_attribute("aria-label")
+        assert name is not None and re.match(r"2024-\d\d: \d+$", name)
+        await bar.click()
+        await page.wait_for_url(lambda address: "since=2024-01-01&until=2024-12-31" not in address)
+        rows = page.locator("h2:has-text('Records') + div tbody tr")
+        assert await rows.count() == int(name.rpartition(": ")[2])
+        for vote_id in ("senate:119:2:9902", "house:117:1:9802"):
+            await watched.open(f"/records/view?id={vote_id}")
+            facts = await page.locator("dl.facts dd").all_inner_texts()
+            assert facts[0] == facts[1]
+        assert await page.locator("tbody tr").count() >= 100
         await watched.open("/records/links?id=hr:119:99001")
         rows = await page.locator("tbody tr").all()
         assert len(rows) > 5
@@ -257,8 +271,27 @@ async def test_a_policy_is_added_read_and_shown_and_an_overlap_is_explained(
     async with open_page(browser, own_room.url, java_script_enabled=False) as plain:
         await plain.open("/policies/TOWN_PLAN")
         await _send_revision(plain.page, file)
-        await plain.page.get_by_role("heading", name="This page cannot be shown").wait_for()
-        assert "2020-03-01" in await plain.page.locator("main").inner_text()
+        await plain.page.get_by_role("alert").wait_for()
+        # Beside the field that it is about, and what was written is still there.
+        assert "2020-03-01" in await plain.page.locator("#effective_from-error").inner_text()
+        assert await plain.page.get_by_label("Its name").input_value() == "March 2020"
+        assert "rev_TOWN_PLAN_2020_03" not in plain.page.url
+        # Its name and its days can be changed.
+        await plain.open("/policies/TOWN_PLAN/rev_TOWN_PLAN_2020_03")
+        await plain.page.get_by_label("Its name").fill("Spring 2020")
+        await plain.page.get_by_label("Last day in force").fill("2019-01-01")
+        await plain.page.get_by_role("button", name="Save").click()
+        await plain.page.get_by_role("alert").wait_for()
+        assert "TOWN_PLAN (March 2020)" in await plain.page.title()
+        await plain.open("/policies/TOWN_PLAN/rev_TOWN_PLAN_2020_03")
+        await plain.page.get_by_label("Its name").fill("Spring 2020")
+        await plain.page.get_by_label("Last day in force").fill("2024-12-31")
+        await plain.page.get_by_role("button", name="Save").click()
+        await plain.page.get_by_text("31 December 2024").wait_for()
+        await plain.open("/policies?date=2025-06-01")
+        assert "Town Plan" in await plain.page.locator("main").inner_text()
+        await plain.open("/policies/TOWN_PLAN?date=2025-06-01")
+        assert "no revision was in force" in await plain.page.locator("figcaption").inner_text()
 
 
 async def _send_revision(page: Page, file: Path) -> None:

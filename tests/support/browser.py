@@ -75,6 +75,10 @@ class Watched:
             for node in violation["nodes"]
         ]
 
+    async def measure_shift(self) -> float:
+        """How much of the page moved while it was loading."""
+        return float(await self.page.evaluate(_READ_SHIFT))
+
     async def measure_overflow(self) -> int:
         """By how many pixels the body is wider than the window."""
         return int(
@@ -82,6 +86,15 @@ class Watched:
                 "document.documentElement.scrollWidth - document.documentElement.clientWidth"
             )
         )
+
+
+_READ_SHIFT = """() => new Promise(resolve => {
+  let moved = 0;
+  new PerformanceObserver(list => {
+    for (const entry of list.getEntries()) moved += entry.value;
+  }).observe({type: "layout-shift", buffered: true});
+  requestAnimationFrame(() => setTimeout(() => resolve(moved), 0));
+})"""
 
 
 @asynccontextmanager

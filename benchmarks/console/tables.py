@@ -1,0 +1,12 @@
+"""The console: marks on pages, time to the first byte, and people beside agents."""
+
+from collections.abc import Iterator
+
+from benchmarks.console import first_byte, load, marks
+from benchmarks.table import Table
+
+
+def tables(quick: bool) -> Iterator[Table]:
+    yield marks.measure(quick)
+    yield first_byte.measure(quick)
+    yield load.measure(1 if quick else 10)
