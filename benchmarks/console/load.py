@@ -62,10 +62,10 @@ _NOTE = (
     "`readingroom serve --demo`; {agents} agents ask one tool after another over `/mcp` all the "
     "time. In turn they are alone for {slice_seconds:g} s, and for as long beside {browsers} "
     "browsers that open a page each every {page_seconds:g} s, all pages of the console in turn, "
-    "{minutes:g} minutes in all with browsers. The ratio is that of the agents' p95 in a slice with "
-    "browsers to the slice before it without, median (lowest to highest): the machine was "
-    "shared with others' work, which neighbouring slices share. Memory: resident set of the server at the end "
-    "of each slice; growth is that of a line through its second half."
+    "{minutes:g} minutes in all with browsers. The ratio is that of the agents' p95 in a slice "
+    "with browsers to the slice before it without, median (lowest to highest): the machine was "
+    "shared with others' work, which neighbouring slices share. Memory: resident set of the "
+    "server at the end of each slice; growth is that of a line through its second half."
 )
 
 
