@@ -254,7 +254,7 @@ class _Meaning:
             return self
         moved = self._vector + self._weights.feedback * np.mean(near, axis=0)
         other = copy(self)
-        other.cosines = self._compare(moved / np.linalg.norm(moved))
+        other.cosines = self.cosines | self._compare(moved / np.linalg.norm(moved))
         return other
 
     def _compare(self, vector: Vector | None) -> dict[int, float]:

@@ -57,6 +57,29 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Check]] = {
         {"source": "bills", "filters": {"committee": "House Ways and Means"}},
         lambda told: len(told["results"]) >= 4,
     ),
+    "bills introduced in a month": (
+        "list_records",
+        {"source": "bills", "filters": {"since": "2021-01-01", "until": "2021-01-31"}},
+        lambda told: "hr:117:1" in ids_of(told) and "hr:117:5376" not in ids_of(told),
+    ),
+    "what a committee got in a month": (
+        "list_records",
+        {
+            "source": "bills",
+            "filters": {"committee": "HSWM", "since": "2015-03-01", "until": "2015-03-31"},
+        },
+        lambda told: ids_of(told) == ["hr:114:1314"],
+    ),
+    "which meetings there were in a month": (
+        "list_records",
+        {"source": "hearings", "filters": {"since": "2014-05-01", "until": "2014-05-31"}},
+        lambda told: len(told["results"]) >= 1,
+    ),
+    "where a law stands in the Code": (
+        "fetch",
+        {"id": "COMPS-1649"},
+        lambda told: len(told["record"]["usc_references"]) > 5,
+    ),
     "bills by subject over time": (
         "time_series",
         {

@@ -206,3 +206,24 @@ def test_every_vote_filing_estimate_and_meeting(
         )
     meetings = list(federal.glob("unitedstates-congress/**/hearings/*.xml"))
     assert one(database, "SELECT count(*) FROM hearings") == len(meetings)
+
+
+COUNTED_FORMATS = {
+    *("legislators", "committees", "rosters", "district-offices", "social-media"),
+    *("billstatus", "uslm-bill", "uslm-law", "comps", "cfr", "register-issue", "register-json"),
+    *("crec-page", "crec-mods", "saps", "house-vote", "senate-vote", "lda", "cbo"),
+    *("house-meeting", "house-witnesses"),
+}
+"""The formats whose records a test above counts."""
+
+
+def test_every_kind_of_official_file_is_counted(
+    federal: Path, database: sqlite3.Connection
+) -> None:
+    rows = database.execute("SELECT DISTINCT loader FROM ingestion_logs WHERE outcome = 'loaded'")
+    assert {loader.partition("/")[0] for (loader,) in rows} == COUNTED_FORMATS
+    # What is neither loaded nor told was not looked at.
+    told = {file for (file,) in database.execute("SELECT file FROM ingestion_logs")}
+    files = [path for path in federal.rglob("*") if path.is_file()]
+    # PDFs are read with the YAML that names them; what is written about the data is no data.
+    assert {str(path) for path in files if path.suffix not in (".pdf", ".md")} == told

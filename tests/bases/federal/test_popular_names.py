@@ -1,6 +1,13 @@
-"""Names that everybody uses: bills, posts and agencies, measured over the official files."""
+"""Names that everybody uses: bills, posts and agencies, measured over the official files.
 
-from collections.abc import Mapping
+First as somebody wrote them down, then as the official files print them, read by a script that uses
+none of our readers.
+"""
+
+import html
+import random
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -142,3 +149,88 @@ async def test_posts_are_found(official: Path) -> None:
 async def test_agencies_are_found_by_name_and_abbreviation(official: Path) -> None:
     ranks = await find_ranks(official, "agencies", AGENCIES)
     assert share_of(ranks, 1) >= 0.95, ranks
+
+
+# --- names as the files print them ---
+
+ISSUE = "federal/uslm/sample-files/FR-2017-10-03-uslm.xml"
+SMALL_WORDS = frozenset(["and", "for", "of", "on", "states", "the", "united"])
+
+
+def extract_words(name: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", name.lower())) - SMALL_WORDS
+
+
+def read_printed_agencies(path: Path) -> dict[str, str]:
+    """Return agencies as an issue prints them, by every way it writes each.
+
+    The name is that above a document; others are those of the contents (`Labor Department`), their
+    slugs, and the abbreviations in brackets after a name.
+    """
+    xml = html.unescape(path.read_text("utf-8"))
+    above = re.findall(r'<organization[^>]*:(?:AGENCY|SUBAGY)">\s*([^<]*?)\s*</organization>', xml)
+    names = {extract_words(name): " ".join(name.split()) for name in above}
+    contents = re.findall(
+        r'<groupItem role="agency" id="([^"]+)"[^>]*>\s*(?:<ear.*?</ear>\s*)?<label[^>]*>([^<]+)<',
+        xml,
+    )
+    written = {name: name for name in names.values()}
+    for slug, label in contents:
+        if name := names.get(extract_words(label)):
+            written |= {slug: name, label: name, label.lower(): name}
+    plain = " ".join(re.sub(r"<[^>]+>", " ", xml).split())
+    for name in names.values():
+        for abbreviation in re.findall(rf"(?i:\b{re.escape(name)}) \(([A-Z]{{2,7}})\)", plain):
+            written[abbreviation] = name
+    return written
+
+
+async def test_agencies_are_found_as_an_issue_of_the_register_prints_them(
+    official: Path, shared_data: Path
+) -> None:
+    written = read_printed_agencies(shared_data / ISSUE)
+    assert len(written) >= 120
+    wrong = []
+    async with asked(official) as ask:
+        for query, name in written.items():
+            answer = await ask.answer("resolve_entity", query=query, entity_type="agencies")
+            first = answer["results"][0]["name"] if answer["results"] else ""
+            if extract_words(first) != extract_words(name):
+                wrong.append((query, name, first))
+    assert len(wrong) <= 0.05 * len(written), wrong
+
+
+def read_printed_titles(paths: Iterable[Path]) -> dict[str, set[str]]:
+    """Return short titles and popular names of bills, each with the bills whose files print it."""
+    titles: dict[str, set[str]] = {}
+    for path in paths:
+        xml = path.read_text("utf-8")
+        number = re.search(r"BILLSTATUS-(\d+)([a-z]+)(\d+)", path.name)
+        assert number
+        for item in re.findall(r"<item>(?:(?!<item>).)*?</item>", xml, re.DOTALL):
+            kind = re.search(r"<titleType>([^<]*)", item)
+            title = re.search(r"<title>([^<]*)", item)
+            if kind and title and re.match("(?i)short title|popular title", kind[1].strip()):
+                text = " ".join(html.unescape(title[1]).split())
+                titles.setdefault(text, set()).add(f"{number[2]}:{number[1]}:{number[3]}")
+    return titles
+
+
+async def test_bills_are_found_by_every_short_title_that_their_files_print(
+    official: Path, shared_data: Path
+) -> None:
+    titles = read_printed_titles(
+        (shared_data / "federal" / "billstatus").rglob("*BILLSTATUS-*.xml")
+    )
+    assert len(titles) >= 100
+    drawn = random.Random(19).sample(sorted(titles), 100)
+    # As printed, and as people shorten it.
+    queries = {title: titles[title] for title in drawn}
+    queries |= {re.sub(r" of \d{4}$", "", title).lower(): titles[title] for title in drawn[:50]}
+    missed = []
+    async with asked(official) as ask:
+        for query, ids in queries.items():
+            answer = await ask.answer("resolve_entity", query=query[:200], entity_type="bills")
+            if not ids & {record["id"] for record in answer["results"][:3]}:
+                missed.append((query, ids))
+    assert len(missed) <= 0.1 * len(queries), missed

@@ -39,6 +39,7 @@ from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import (
     build_committee_stub,
     build_legislator_stub,
+    name_sponsors,
     parse_chamber,
 )
 from readingroom.bases.federal.formats.parts.topics import (
@@ -82,13 +83,14 @@ from readingroom.bases.federal.schema.records import (
 )
 
 _MAX_LISTED_AMENDMENTS = 250
+_AMENDMENT_ACTIONS = "actions/actions/item"
 _VOTE_FIELDS = ("date", "chamber", "rollNumber", "fullActionName")
 
 
 class BillStatus:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
-    format_id: ClassVar[str] = "billstatus/7"
+    format_id: ClassVar[str] = "billstatus/8"
     sources: ClassVar[tuple[str, ...]] = (
         "bills",
         "amendments",
@@ -108,10 +110,10 @@ class BillStatus:
         parser = _BillParser(bill, provenance)
         # Stubs first: rows of cosponsors and committees have foreign keys to them.
         yield from parser.build_referenced_records()
-        yield parser.bill()
-        yield from parser.amendments()
-        yield from parser.estimates()
-        yield from parser.reports()
+        yield parser.build_bill()
+        yield from parser.build_amendments()
+        yield from parser.build_estimates()
+        yield from parser.build_reports()
         yield from parser.find_missing_items()
 
 
@@ -152,14 +154,31 @@ class _BillParser:
             )
         yield from self._build_topics()
 
-    def bill(self) -> ParsedRecord:
+    def build_bill(self) -> ParsedRecord:
+        summaries = list(parse_summaries(self._element))
+        record = self._build_bill_record(summaries)
+        latest = record.latest_action
+        return ParsedRecord(
+            record,
+            head=SearchHead(
+                "\n".join((self._cite(record.title), *record.short_titles)),
+                record.summary.text if record.summary else "",
+                "\n".join((latest.text if latest else "", *name_sponsors(record.sponsors))).strip(),
+            ),
+            facets=self._build_facets(record),
+            children=self._build_children(summaries),
+            links=list(self._build_links(record)),
+            revision=record.updated_at,
+        )
+
+    def _cite(self, title: str) -> str:
+        return f"{format_bill_number(self.congress, self.kind, self.number)}, {title}"
+
+    def _build_bill_record(self, summaries: Sequence[BillSummary]) -> Bill:
         element = self._element
         title = get_text(element, "title") or self.id
-        latest = parse_latest_action(element.find("latestAction"))
         introduced = parse_iso_date(get_text(element, "introducedDate"))
         updated = get_text(element, "updateDate")
-        summaries = list(parse_summaries(element))
-        cite = f"{format_bill_number(self.congress, self.kind, self.number)}, {title}"
         law_ids = [id for law in element.iterfind("laws/item") for id in parse_law_ids(law)]
         progress = determine_progress(
             self.congress,
@@ -169,7 +188,7 @@ class _BillParser:
             has_law=bool(law_ids),
             as_of=parse_iso_date(updated),
         )
-        record = Bill(
+        return Bill(
             id=self.id,
             title=title,
             congress=self.congress,
@@ -182,7 +201,7 @@ class _BillParser:
             subjects=self.subjects,
             sponsors=self.sponsors,
             committees=self.committees,
-            latest_action=latest,
+            latest_action=parse_latest_action(element.find("latestAction")),
             laws=law_ids,
             # A summary is written anew at each stage: the newest describes the bill as it stands.
             summary=max(summaries, key=lambda summary: summary.date or "", default=None),
@@ -214,29 +233,17 @@ class _BillParser:
                 self._provenance,
                 url=self.page,
                 org=GPO,
-                cite=cite,
+                cite=self._cite(title),
                 published_at=introduced,
                 as_of=updated,
             ),
         )
-        return ParsedRecord(
-            record,
-            head=SearchHead(
-                "\n".join((cite, *record.short_titles)),
-                record.summary.text if record.summary else "",
-                latest.text if latest else "",
-            ),
-            facets=self._build_facets(record),
-            children=self._build_children(summaries),
-            links=list(self._build_links(record)),
-            revision=updated,
-        )
 
-    def amendments(self) -> Iterator[ParsedRecord]:
+    def build_amendments(self) -> Iterator[ParsedRecord]:
         for item in self._element.findall("amendments/amendment"):
             yield from self._parse_amendment(item)
 
-    def estimates(self) -> Iterator[ParsedRecord]:
+    def build_estimates(self) -> Iterator[ParsedRecord]:
         """Yield the cost estimates that CBO gave a number: each is a record of its own."""
         for estimate in self.costs:
             if estimate.id and estimate.url:
@@ -249,7 +256,7 @@ class _BillParser:
                     partial=True,
                 )
 
-    def reports(self) -> Iterator[ParsedRecord]:
+    def build_reports(self) -> Iterator[ParsedRecord]:
         for citation in self.reported:
             if parse_report_citation(citation):
                 yield reports.build_cited_report(citation, [self.id], self._provenance)
@@ -343,24 +350,45 @@ class _BillParser:
         yield from build_topic_links(drop_repeated_topics(self.subjects), "subjects")
 
     def _parse_amendment(self, item: Element) -> Iterator[ParsedRecord]:
+        record = self._build_amendment_record(item)
+        yield from self._build_people_stubs((*record.sponsors, *record.cosponsors))
+        facets: dict[str, Sequence[str | None]] = {
+            "congress": [str(record.congress)],
+            "type": [record.type],
+            "chamber": [record.chamber],
+            "party": [sponsor.party for sponsor in record.sponsors[:1]],
+            "state": [sponsor.state for sponsor in record.sponsors[:1]],
+            "member": [sponsor.bioguide_id for sponsor in record.sponsors],
+            "bill": [self.id],
+        }
+        latest = record.latest_action
+        yield ParsedRecord(
+            record,
+            head=SearchHead(record.title, record.description or "", latest.text if latest else ""),
+            facets=drop_empty_fields(facets),
+            links=[
+                *self._build_amendment_links(item, record),
+                *build_vote_links(item.findall(_AMENDMENT_ACTIONS), record.actions),
+            ],
+            revision=get_text(item, "updateDate"),
+        )
+
+    def _build_amendment_record(self, item: Element) -> Amendment:
         # Number, congress and type stand twice in one amendment; the first of each is its own.
         congress, kind = int(require_text(item, "congress")), require_text(item, "type").lower()
         number = int(require_text(item, "number"))
-        sponsors = [parse_person(element) for element in item.findall("sponsors/item")]
         cosponsors = [parse_cosponsor(element) for element in item.iterfind("cosponsors/item")]
-        yield from self._build_people_stubs((*sponsors, *cosponsors))
-        action_items = item.findall("actions/actions/item")
-        actions = [parse_action(action_item, congress) for action_item in action_items]
+        actions = [parse_action(element, congress) for element in item.iterfind(_AMENDMENT_ACTIONS)]
         submitted = parse_iso_date(get_text(item, "submittedDate"))
         proposed = parse_iso_date(get_text(item, "proposedDate"))
         first_action = min((action.date for action in actions if action.date), default=None)
         latest = parse_latest_action(item.find("latestAction"))
         latest_date = latest.date if latest else None
-        purpose, description = get_text(item, "purpose"), get_text(item, "description")
+        purpose = get_text(item, "purpose")
         label = f"{'S.Amdt.' if kind == 'samdt' else 'H.Amdt.'} {number}"
         cite = f"{label} to {SPOKEN[self.kind]} {self.number}, {format_ordinal(congress)} Congress"
         slug = "senate-amendment" if kind == "samdt" else "house-amendment"
-        record = Amendment(
+        return Amendment(
             id=make_amendment_id(congress, kind, number),
             title=f"{cite}: {purpose}" if purpose else cite,
             congress=congress,
@@ -371,10 +399,10 @@ class _BillParser:
             bill_id=self.id,
             amends=parse_amended_id(item),
             purpose=purpose,
-            description=description,
+            description=get_text(item, "description"),
             submitted_at=submitted,
             proposed_at=proposed,
-            sponsors=sponsors,
+            sponsors=[parse_person(element) for element in item.iterfind("sponsors/item")],
             cosponsor_count=count_cosponsors(item, cosponsors),
             cosponsors=cosponsors,
             latest_action=latest,
@@ -390,25 +418,6 @@ class _BillParser:
                 # Its own: else an action on the bill would make all its amendments look changed.
                 raw_sha256=hash_element(item),
             ),
-        )
-        facets: dict[str, Sequence[str | None]] = {
-            "congress": [str(congress)],
-            "type": [kind],
-            "chamber": [record.chamber],
-            "party": [sponsor.party for sponsor in sponsors[:1]],
-            "state": [sponsor.state for sponsor in sponsors[:1]],
-            "member": [sponsor.bioguide_id for sponsor in sponsors],
-            "bill": [self.id],
-        }
-        yield ParsedRecord(
-            record,
-            head=SearchHead(record.title, description or "", latest.text if latest else ""),
-            facets=drop_empty_fields(facets),
-            links=[
-                *self._build_amendment_links(item, record),
-                *build_vote_links(action_items, actions),
-            ],
-            revision=get_text(item, "updateDate"),
         )
 
     def _build_amendment_links(self, item: Element, record: Amendment) -> Iterator[Link]:

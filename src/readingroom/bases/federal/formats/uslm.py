@@ -17,6 +17,7 @@ from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import (
     build_committee_stub,
     build_legislator_stub,
+    name_sponsors,
     parse_chamber,
 )
 from readingroom.bases.federal.formats.parts.xml import extract_prose, get_text, parse
@@ -60,7 +61,7 @@ _SPELT = re.compile(r"[A-Z][a-z]+\.? \d{1,2}, \d{4}")
 class BillTexts:
     """`BILLS-116hr1rh.xml`: one version of the text of a bill or resolution."""
 
-    format_id: ClassVar[str] = "uslm-bill/2"
+    format_id: ClassVar[str] = "uslm-bill/3"
     sources: ClassVar[tuple[str, ...]] = ("bills",)
     complete_for_columns: ClassVar[str | None] = None
 
@@ -142,7 +143,9 @@ def _build_bill(element: Element, meta: Element, provenance: Provenance) -> Pars
         record,
         partial=True,
         is_fallback=True,
-        head=SearchHead("\n".join((cite, *short_titles))),
+        head=SearchHead(
+            "\n".join((cite, *short_titles)), action="\n".join(name_sponsors(preface.sponsors))
+        ),
         facets={
             "congress": [str(congress)],
             "type": [kind],

@@ -7,12 +7,12 @@ from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.records import Record
 from readingroom.storage.database import Database
 
-_MAX_TITLES = 12
-"""An omnibus bill has hundreds of short titles, most of them of its parts."""
+_MAX_TITLES = 500
+"""An omnibus bill has hundreds of short titles, most of them of its parts; these are asked for."""
 
 
 def list_titles(record: Record) -> list[str]:
-    """Return the names of a bill: its title and its first short titles."""
+    """Return the names of a bill: its title and its short titles, those of its parts among them."""
     short_titles: Sequence[str] = getattr(record, "short_titles", ())
     return [record.title, *short_titles[:_MAX_TITLES]]
 

@@ -53,6 +53,7 @@ _STEPS_PER_ROW = 100
 _STEPS_AT_ONCE = 10_000
 _HINT_SHARE = 0.08
 """The share of the time limit in which filters to suggest are searched."""
+_SAMPLED_RECORDS = 500
 _LOOKUP_COST = 8
 """How many rows of the facts index are read in the time of one lookup by another index."""
 
@@ -187,7 +188,14 @@ class Aggregator:
         if facet:
             rows += self._estimate_joined_rows(table, facet, records)
             reads_all = "_facts" in index and not measure and not request.time_field
-            if reads_all:
+            if reads_all and facet.search_field:
+                tables = f"(SELECT doc, value FROM facets WHERE field = '{facet.search_field}')"
+                # What is withdrawn is no document any more.
+                passing = f"id IN (SELECT id FROM {table.name} {index} WHERE {where})"
+                passing = passing if request.row_filter.filters else f"source = '{table.name}'"
+                where = f"doc IN (SELECT doc FROM documents WHERE {passing})"
+                group_column = "value"
+            elif reads_all:
                 # Each row of the facet once, in the order of its values where an index has it.
                 tables = f"({facet.rows_by_value or facet.rows})"
                 where = f"id IN (SELECT id FROM {table.name} {index} WHERE {where})"
@@ -220,8 +228,11 @@ class Aggregator:
     def _estimate_joined_rows(self, table: RecordTable, facet: Facet, records: int) -> int:
         """Return about how many values these records have in a facet, by the average of all.
 
-        They are counted only until they cannot be within the budget any more.
+        They are counted only until they cannot be within the budget any more; where that would take
+        as long as the answer, of some records only.
         """
+        if facet.search_field:
+            return int(self._count_values_in_sample(table, facet) * records)
         (all_records,) = self._db.execute(table.size_sql).fetchone() or (0,)
         limit = self._budget.rows + 1
         (values,) = self._db.execute(
@@ -229,6 +240,16 @@ class Aggregator:
                 (SELECT 1 FROM ({facet.rows_by_value or facet.rows}) LIMIT {limit})"""
         ).fetchone()
         return int(values * records // max(all_records or 0, records, 1))
+
+    def _count_values_in_sample(self, table: RecordTable, facet: Facet) -> float:
+        """Return how many values a record has on average, by some of the records."""
+        sample = "SELECT doc FROM documents WHERE source = ? LIMIT ?"
+        (values, sampled) = self._db.execute(
+            f"""SELECT (SELECT count(*) FROM facets WHERE field = ? AND doc IN ({sample})),
+                       (SELECT count(*) FROM ({sample}))""",
+            (facet.search_field, *((table.name, _SAMPLED_RECORDS) * 2)),
+        ).fetchone()
+        return values / max(sampled, 1)
 
     def _choose_index(self, table: RecordTable, row_filter: RowFilter) -> tuple[str, int]:
         """Return the index to read, and how many rows of it: all, or those that pass one filter.

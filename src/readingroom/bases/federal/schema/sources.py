@@ -84,6 +84,8 @@ class Facet:
     rows: str
     rows_by_value: str = ""
     """The same in the order of an index on the value: quicker where all of them are counted."""
+    search_field: str = ""
+    """The field of the search's facets that it is; these have numbers of documents, not ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +181,14 @@ class Source:
         return self.name.replace("_", "-")
 
 
-# The facets that searches filter by serve lists and aggregates too.
-_FACET = """SELECT d.id AS id, f.value AS value FROM facets f JOIN documents d USING (doc)
-            WHERE f.field = '{field}'"""
+def _make_search_facet(field: str) -> Facet:
+    """Return a facet that searches filter by: it serves lists and aggregates too."""
+    return Facet(
+        field,
+        f"""SELECT d.id AS id, f.value AS value FROM facets f JOIN documents d USING (doc)
+            WHERE f.field = '{field}'""",
+        search_field=field,
+    )
 
 
 def _make_link_facet(name: str, *kinds: str) -> Facet:
@@ -226,7 +233,7 @@ SOURCES = (
         newest_by="updated_at",
         plan=AggregationPlan(
             facets=(
-                Facet("topic", _FACET.format(field="topic")),
+                _make_search_facet("topic"),
                 Facet(
                     "committee", "SELECT bill_id AS id, committee_id AS value FROM bill_committees"
                 ),
@@ -282,7 +289,7 @@ SOURCES = (
                         FROM federal_register r,
                              {SQLITE.list_field_items("r.record", "agency_slugs")} j""",
                 ),
-                Facet("topic", _FACET.format(field="topic")),
+                _make_search_facet("topic"),
                 _make_link_facet("law", "authority", "mention"),
             ),
         ),

@@ -25,9 +25,17 @@ from readingroom.storage.database import Database, Row
 # A passage has at most 800 characters; counting the words of all of them would take longer than
 # a search.
 _AVERAGE_WORDS = 100.0
-# The words of the best passages are not added to the question's: to know how common each of them
-# is would take longer than the search.
-_WEIGHTS = RankingWeights(expansion=0.0)
+# Chosen on the tuning half of the federal questions (`benchmarks/federal/questions.py`). Neither the
+# words nor the vectors of the best passages are added to the question: in a base of many subjects
+# they lead away from it, and to know how common each word is would take longer than the search.
+_WEIGHTS = RankingWeights(
+    words=0.05,
+    coverage=0.2,
+    feedback=0.0,
+    expansion=0.0,
+    unembedded=0.2,
+    unembedded_words=0.3,
+)
 _CONGRESS = re.compile(r", \d+(?:st|nd|rd|th) Congress\b")
 _AFTER_CITATION = re.compile(r", | - |: ")
 _YEAR = re.compile(r" of \d{4}$")
@@ -41,6 +49,8 @@ class ProposedRecord:
 
     doc: int
     chunk: int
+    match: float = 0.0
+    """By words: how well it matches, as a share of the best one's rank. Titles count most in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +84,12 @@ def rank_records(
     if by_meaning:
         order = "hybrid" if by_words else "semantic"
     docs = {str(proposed.chunk): proposed.doc for proposed in (*by_words, *by_meaning)}
+    matches = {str(proposed.chunk): proposed.match for proposed in by_words}
     scored = rank_proposals(
         query,
         [str(proposed.chunk) for proposed in by_meaning],
         [str(proposed.chunk) for proposed in by_words],
-        partial(_compare, db, query, vector, index, _WordCounts(db, query, passage_count)),
+        partial(_compare, db, query, vector, index, matches, _WordCounts(db, query, passage_count)),
         order,
         # By both, two passages may belong to one record.
         2 * limit if order == "hybrid" else limit,
@@ -102,16 +113,25 @@ def _compare(
     query: str,
     vector: Vector | None,
     index: FederalVectors,
+    matches: Mapping[str, float],
     word_counts: "_WordCounts",
     chunks: Sequence[str],
 ) -> list[Relevance]:
     """Return how well each passage answers the query, best first."""
     vectors = {} if vector is None else index.get_vectors(chunks)
-    passages = [
-        ProposedPassage(str(row["chunk"]), build_passage_text(row), vectors.get(str(row["chunk"])))
-        for row in _read_passages(db, chunks)
+    passages = []
+    for row in _read_passages(db, chunks):
+        id = str(row["chunk"])
+        guessed = None
+        if vectors and id not in vectors:
+            guessed = _WEIGHTS.unembedded + _WEIGHTS.unembedded_words * matches.get(id, 0.0)
+        passages.append(ProposedPassage(id, build_passage_text(row), vectors.get(id), guessed))
+    ranked = rank_passages(query, vector, passages, word_counts, _WEIGHTS)
+    # A guess orders passages; as a likeness it is not told.
+    return [
+        relevance if relevance.passage_id in vectors else replace(relevance, cosine=None)
+        for relevance in ranked
     ]
-    return rank_passages(query, vector, passages, word_counts, _WEIGHTS)
 
 
 def _read_passages(db: Database, chunks: Iterable[str]) -> list[Row]:

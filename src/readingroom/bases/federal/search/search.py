@@ -203,9 +203,11 @@ def rank_by_words(db: Database, plan: Plan, passages: Passages) -> tuple[list[Pr
     best_first = np.lexsort((docs, rows["rank"]))
     _, firsts = np.unique(docs[best_first], return_index=True)
     best = best_first[np.sort(firsts)[: plan.depth]]
+    ranks = rows["rank"][best]
+    matches = ranks / ranks[0] if len(ranks) else ranks
     proposed = [
-        ProposedRecord(int(doc), int(chunk))
-        for doc, chunk in zip(docs[best], rows["chunk"][best], strict=True)
+        ProposedRecord(int(doc), int(chunk), float(match))
+        for doc, chunk, match in zip(docs[best], rows["chunk"][best], matches, strict=True)
     ]
     return proposed, len(firsts)
 

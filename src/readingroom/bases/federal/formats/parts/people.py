@@ -1,7 +1,7 @@
 """The people other records name: a short name made readable, and a stub where none is loaded."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -49,6 +49,12 @@ def parse_affiliation(full_name: str) -> Mapping[str, str | None]:
     parts = match["rest"].split("-") if match else []
     names = ("party", "state", "district")
     return dict(zip(names, [*parts, None, None, None][:3], strict=True))
+
+
+def name_sponsors(sponsors: Iterable[Person]) -> Iterator[str]:
+    """Yield a line for each sponsor, for searches: people ask for `Tina Smith's bill on nurses`."""
+    for sponsor in sponsors:
+        yield f"Sponsor: {sponsor.name}"
 
 
 def build_bioguide_url(bioguide: str) -> str:
