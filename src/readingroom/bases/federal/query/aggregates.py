@@ -249,7 +249,7 @@ class Aggregator:
                        (SELECT count(*) FROM ({sample}))""",
             (facet.search_field, *((table.name, _SAMPLED_RECORDS) * 2)),
         ).fetchone()
-        return values / max(sampled, 1)
+        return float(values) / max(int(sampled), 1)
 
     def _choose_index(self, table: RecordTable, row_filter: RowFilter) -> tuple[str, int]:
         """Return the index to read, and how many rows of it: all, or those that pass one filter.

@@ -25,9 +25,9 @@ from readingroom.storage.database import Database, Row
 # A passage has at most 800 characters; counting the words of all of them would take longer than
 # a search.
 _AVERAGE_WORDS = 100.0
-# Chosen on the tuning half of the federal questions (`benchmarks/federal/questions.py`). Neither the
-# words nor the vectors of the best passages are added to the question: in a base of many subjects
-# they lead away from it, and to know how common each word is would take longer than the search.
+# Chosen on the tuning half of the federal questions, with `benchmarks/federal/questions.py`. Neither
+# words nor vectors of the best passages are added to the question: in a base of many subjects they
+# lead away from it, and to know how common each word is would take longer than the search.
 _WEIGHTS = RankingWeights(
     words=0.05,
     coverage=0.2,
