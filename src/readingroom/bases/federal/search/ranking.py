@@ -25,7 +25,7 @@ from readingroom.storage.database import Database, Row
 # A passage has at most 800 characters; counting the words of all of them would take longer than
 # a search.
 _AVERAGE_WORDS = 100.0
-# Chosen on the tuning half of the federal questions, with `benchmarks/federal/questions.py`. Neither
+# Chosen on the tuning questions with `benchmarks/federal/questions.py`. Neither
 # words nor vectors of the best passages are added to the question: in a base of many subjects they
 # lead away from it, and to know how common each word is would take longer than the search.
 _WEIGHTS = RankingWeights(
