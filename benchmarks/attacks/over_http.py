@@ -235,7 +235,7 @@ def take_every_session(arena: Arena) -> Outcome:
     """L6."""
     env = {"READINGROOM_RATE_LIMIT": "0"}
     with (
-        arena.serve("text", env=env) as room,
+        arena.serve("documents", env=env) as room,
         httpx2.Client(trust_env=False, timeout=60, headers=POST) as web,
     ):
         statuses = [web.post(f"{room.url}/mcp", json=INITIALIZE).status_code for _ in range(130)]

@@ -1,11 +1,14 @@
 """Connections that are lent: one reader each, few of them kept."""
 
+import time
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from readingroom.storage import database
 from readingroom.storage.database import (
     ConnectionPool,
     Database,
@@ -13,6 +16,8 @@ from readingroom.storage.database import (
     StatementStopped,
     connect,
 )
+from readingroom.storage.errors import StorageFailed
+from tests.requirements import requirement
 
 
 def connections(file: Path, opened: list[Database]) -> ConnectionPool:
@@ -101,3 +106,32 @@ def test_a_statement_that_costs_too_much_is_stopped_and_the_next_one_is_not(tmp_
         with pytest.raises(DatabaseError, match="no such table"), db.stop_when(lambda: True, 1_000):
             db.execute("SELECT * FROM absent")
         assert db.execute("SELECT 1").fetchone() == (1,)
+
+
+@requirement("room:paths")
+def test_threads_that_write_a_small_file_wait_for_each_other_and_none_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # SQLite itself waits for nobody here, as when a busy machine lets it poll in vain.
+    monkeypatch.setattr(database, "connect", partial(connect, timeout=0))
+    failures: list[StorageFailed] = []
+
+    def write(number: int) -> None:
+        try:
+            with database.open_small_database(tmp_path / "small.db", _SMALL_SCHEMA) as db:
+                db.execute("INSERT INTO numbers VALUES (?)", (number,))
+                time.sleep(0.005)  # the transaction lasts, so that the others meet it
+        except StorageFailed as error:
+            failures.append(error)
+
+    writers = [Thread(target=write, args=(number,)) for number in range(20)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert failures == []
+    with database.open_small_database(tmp_path / "small.db", _SMALL_SCHEMA) as db:
+        assert db.execute("SELECT COUNT(*) FROM numbers").fetchone() == (20,)
+
+
+_SMALL_SCHEMA = "CREATE TABLE IF NOT EXISTS numbers (number INTEGER NOT NULL) STRICT"

@@ -2,6 +2,7 @@
 
 import logging
 import sqlite3
+import threading
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ _MAX_IDLE_CONNECTIONS = (
 )
 _MAX_UNTRUSTED_VALUE_BYTES = 16 * 2**20
 _NO_PRAGMAS: Mapping[str, str | int] = {}
+_locks: dict[str, threading.Lock] = {}
+"""Of the small databases of this process, by path."""
+_locks_guard = threading.Lock()
 
 
 Row = sqlite3.Row
@@ -162,12 +166,15 @@ def _is_harmless(
 def open_small_database(path: Path, schema: str) -> Iterator[Database]:
     """Open a small file for one transaction that is synced to disk when it ends.
 
-    `schema` creates the tables that are missing. Raise `StorageFailed` when the file cannot be
-    used.
+    `schema` creates the tables that are missing. Threads of this process wait for each other here:
+    in SQLite they would poll, and on a busy machine some of them in vain, until they fail.
+    Raise `StorageFailed` when the file cannot be used.
     """
+    with _locks_guard:
+        lock = _locks.setdefault(str(path), threading.Lock())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(connect(path, pragmas={"synchronous": "FULL"})) as db:
+        with lock, closing(connect(path, pragmas={"synchronous": "FULL"})) as db:
             db.executescript(schema)
             with db.transaction():
                 yield db
