@@ -7,6 +7,7 @@ import docx
 import pytest
 from markdown_it import MarkdownIt
 
+from readingroom.bases.policy.backup import BACKUP_FILES, restore_backup, write_backup
 from readingroom.bases.policy.doctor import PolicyDoctor
 from readingroom.bases.policy.errors import PolicyNotFound, RevisionBusy
 from readingroom.bases.policy.ingest.files import check_revision_file
@@ -289,3 +290,32 @@ async def test_a_named_section_is_shown_where_it_answers_the_rest_of_the_questio
     assert bare.text.startswith("Policy H7") and "Swift" not in bare.text
     assert "Swift bricks are built" in asked.text
     assert bare.exact_reference and asked.exact_reference
+
+
+@pytest.mark.anyio
+@requirement("policy:formats")
+async def test_a_text_comes_back_from_a_backup_as_what_it_is(tmp_path: Path) -> None:
+    async with open_library(tmp_path / "old", **PLAIN) as library:
+        await library.add("PLAN")
+        spool = library.spool(b"# Plan\nNew homes.")
+        await library.admin.revise("PLAN", revision("One", "2020-01-01"), spool, no_progress, ".md")
+        await write_backup(library.service, tmp_path / "backup")
+    names = [
+        path.relative_to(tmp_path / "backup").as_posix()
+        for path in (tmp_path / "backup").rglob("*")
+        if path.is_file()
+    ]
+    assert "files/PLAN/rev_PLAN_2020_01.md" in names
+    assert all(BACKUP_FILES.fullmatch(name) for name in names)
+
+    async with open_library(tmp_path / "new", **PLAIN) as library:
+        await restore_backup(library.service, tmp_path / "backup", tmp_path / "new", False)
+        restored = await library.admin.get_revision("PLAN", "rev_PLAN_2020_01")
+        kept_path = library.service.ingestion.files.locate("PLAN", "rev_PLAN_2020_01")
+        again = await library.admin.reindex_and_wait("PLAN", "rev_PLAN_2020_01", no_progress)
+
+    assert kept_path.read_bytes() == b"# Plan\nNew homes."
+    assert restored.file_path == str(
+        tmp_path / "new" / "PLAN" / restored.revision_id / "document.md"
+    )
+    assert again.chunks_created == 1
