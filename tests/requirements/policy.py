@@ -250,6 +250,10 @@ POLICY = (
         "A policy is deleted whole, after a confirmation: revisions, chunks and files.",
     ),
     Requirement(
+        "policy:first-release",
+        "A data directory of 0.1.0 with policies and applications opens and answers the same.",
+    ),
+    Requirement(
         "policy:rest:fuzz",
         "No REST request gets a 5xx or an answer off its schema.",
     ),
