@@ -160,3 +160,37 @@ async def test_pictures_that_others_delete_meanwhile_are_no_error(
         assert await pictures.draw_page(file, 1, 100) != webp
         await pictures.forget(file.sha256)
         assert not gone.parent.exists()
+
+
+def _set_in_lines(text: str) -> list[PageWord]:
+    """The words of a page, ten to a line."""
+    return [
+        PageWord(word, number % 10 / 10, number // 10 / 100, (number % 10 + 1) / 10, 0.01)
+        for number, word in enumerate(text.split())
+    ]
+
+
+async def test_words_that_only_happen_to_agree_are_not_marked() -> None:
+    page = _set_in_lines(" ".join(f"p{number} of the plan for p{number}" for number in range(60)))
+    passage = " ".join(
+        f"q{number} r{number} s{number} t{number} of the plan" for number in range(20)
+    )
+    assert find_marks(page, passage) == ()
+    # Half of it is enough, whatever stands between.
+    half = "one two three four five six seven eight"
+    known = _set_in_lines(" ".join(f"p{number}" for number in range(200)) + f" {half} end")
+    assert find_marks(known, f"{half} nine ten eleven twelve") != ()
+    assert find_marks(known, f"{half} {' '.join(f'x{number}' for number in range(40))}") != ()
+
+
+async def test_what_goes_on_at_another_page_is_marked_at_the_edge_of_this_one() -> None:
+    before = " ".join(f"p{number}" for number in range(200))
+    opening = "the homes that are built here have a garden each"
+    rest = " ".join(f"x{number}" for number in range(100))
+    footer = "a footnote and the name of the plan 14"
+    assert find_marks(_set_in_lines(f"{before} {opening} {footer}"), f"{opening} {rest}") != ()
+    assert find_marks(_set_in_lines(f"{footer} {opening} {before}"), f"{rest} {opening}") != ()
+    # In the middle of a page nothing goes on.
+    middle = _set_in_lines(f"{before} {opening} {before}")
+    assert find_marks(middle, f"{opening} {rest}") == ()
+    assert find_marks(middle, f"{rest} {opening}") == ()

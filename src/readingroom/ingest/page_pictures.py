@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
 from io import FileIO
 from pathlib import Path
 
@@ -34,6 +34,10 @@ _MAX_PASSAGE_WORDS = 2_000
 _MAX_WORD_PAIRS = 20_000
 _MIN_RUN_WORDS = 3
 """Words in a row that must agree, where a passage is not on the page as a whole."""
+_MIN_PART_WORDS = 6
+"""Of a passage that goes on at another page, the least that is marked on this one."""
+_MAX_MARGIN_WORDS = 80
+"""Headers or footnotes between such a passage and the edge of the page."""
 _LETTERS = re.compile(r"[^\W_]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -165,11 +169,40 @@ def _find_runs(words: Sequence[PageWord], passage: str) -> set[int]:
     if sum(counts[word] for word in passage_words) > _MAX_WORD_PAIRS:
         return set()  # made of a few words again and again: no passage, and it would take minutes
     matcher = SequenceMatcher(None, page_words, passage_words, autojunk=False)
+    shortest = min(_MIN_RUN_WORDS, len(passage_words))
+    runs = [run for run in matcher.get_matching_blocks() if run.size >= max(1, shortest)]
     indexes: set[int] = set()
-    for match in matcher.get_matching_blocks():
-        if match.size >= min(_MIN_RUN_WORDS, len(passage_words)):
-            indexes.update(range(match.a, match.a + match.size))
+    for run in _choose_runs(runs, len(page_words), len(passage_words)):
+        indexes.update(range(run.a, run.a + run.size))
     return indexes
+
+
+def _choose_runs(runs: Sequence[Match], page_count: int, passage_count: int) -> Sequence[Match]:
+    """Return the runs that make up a passage; none where a few words only happen to agree.
+
+    At least half of it is on the page, or the page ends with its beginning or begins with its end.
+    """
+    if 2 * sum(run.size for run in runs) >= passage_count:
+        return runs
+    opening = _list_dense_runs([(run.b + run.size, run) for run in runs])
+    if opening and opening[-1].a + opening[-1].size >= page_count - _MAX_MARGIN_WORDS:
+        return opening
+    ending = _list_dense_runs([(passage_count - run.b, run) for run in reversed(runs)])
+    if ending and ending[-1].a <= _MAX_MARGIN_WORDS:
+        return ending
+    return ()
+
+
+def _list_dense_runs(runs_by_distance: Sequence[tuple[int, Match]]) -> list[Match]:
+    """Return the first runs, as long as they are at least half of the words up to them."""
+    dense_runs: list[Match] = []
+    found_count = 0
+    for distance, run in runs_by_distance:
+        found_count += run.size
+        if 2 * found_count < distance:
+            break
+        dense_runs.append(run)
+    return dense_runs if sum(run.size for run in dense_runs) >= _MIN_PART_WORDS else []
 
 
 def _join_lines(words: Sequence[PageWord]) -> list[Mark]:
