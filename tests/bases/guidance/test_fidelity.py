@@ -107,4 +107,4 @@ def strip_own_numbers(markdown: str) -> str:
     markdown = re.sub(r"!\[[^\]\n]*\]\([^)\s]*\)", " ", markdown)
     markdown = re.sub(r"(?<!\\)\]\([^)\s]*\)", "] ", markdown)
     markdown = re.sub(r"(?m)^[ >|-]*\[\^\w+\] ", " ", markdown)
-    return re.sub(r"(?m)^[ >-]*\d+\. ", " ", markdown)
+    return re.sub(r"(?m)^[ >-]*(?:\d+\. )+", " ", markdown)

@@ -15,8 +15,10 @@ from readingroom.engine.index import ChunkIndex
 from readingroom.engine.indexes import open_index
 
 _PASSAGES_READ = 60  # for ten pages: a long page may have many of the best
-# Chosen on the tuning half of tests/fixtures/questions/guidance.tsv: 0.05 to 0.2 do as well.
-_LENGTH_PENALTY = 0.1
+# Chosen on the tuning half of tests/fixtures/questions/guidance.tsv: 0.03 to 0.1, and 1 to 2, do
+# as well.
+_LENGTH_PENALTY = 0.05
+_SECOND_PASSAGE_WEIGHT = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,15 @@ class OfflineIndex:
         chunks = index.fetch([hit.chunk_id for hit in ranking.hits])
         metadatas = dict(zip(chunks.ids, chunks.metadatas, strict=True))
         best: dict[str, FoundPassage] = {}
+        second_scores: dict[str, float] = {}
         for hit in ranking.hits:
             metadata = metadatas.get(hit.chunk_id)
-            if metadata is None or metadata["path"] in best:
+            if metadata is None:
                 continue
             path = str(metadata["path"])
+            if path in best:
+                second_scores.setdefault(path, hit.score)
+                continue
             best[path] = FoundPassage(
                 path,
                 int(metadata["start"]),
@@ -73,13 +79,25 @@ class OfflineIndex:
         degraded = ranking.degraded
         if mode == "lexical":
             degraded = "No passage has a vector yet; readingroom guidance sync makes them"
-        return sorted(best.values(), key=self._rate, reverse=True)[:page_count], degraded
 
-    def _rate(self, passage: FoundPassage) -> float:
-        """Return the log-odds that a page answers: a long one has more chances by accident."""
+        def rate(passage: FoundPassage) -> float:
+            return self._rate_page(passage, second_scores.get(passage.path, 0.0))
+
+        return sorted(best.values(), key=rate, reverse=True)[:page_count], degraded
+
+    def _rate_page(self, passage: FoundPassage, second_score: float) -> float:
+        """Return how likely a page answers, by its best passage and the one after it.
+
+        A long page has more chances by accident.
+        """
         probability = min(max(passage.score, 1e-6), 1 - 1e-6)
         passage_count = self._passage_counts.get(passage.path, 1)
-        return math.log(probability / (1 - probability)) - _LENGTH_PENALTY * math.log(passage_count)
+        log_odds = math.log(probability / (1 - probability))
+        return (
+            log_odds
+            + _SECOND_PASSAGE_WEIGHT * second_score
+            - _LENGTH_PENALTY * math.log(passage_count)
+        )
 
     def close(self) -> None:
         """Remove this process's files; nothing may be searching."""

@@ -1,7 +1,7 @@
 """Cuts the text of a page into passages that a search can find and a reader can place."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.sections import (
@@ -11,9 +11,11 @@ from readingroom.bases.guidance.pages.sections import (
     split_blocks,
     to_plain_text,
 )
+from readingroom.bases.guidance.pages.values import read_text
 from readingroom.engine.chunking import split
 
 _PASSAGE_CHARS = 700
+_MAX_HEADINGS_CHARS = 500  # an encoder reads about as much
 # Sections that this server adds to a text; they name things and explain none.
 _NOT_SEARCHED = frozenset({"Updates to this page", "Abbreviations", "Attachments"})
 
@@ -30,7 +32,10 @@ class Passage:
 
 
 def cut_passages(page: GovukPage) -> list[Passage]:
-    """Return the passages of a page, in order; each lies in one section."""
+    """Return the passages of a page, in order; each lies in one section.
+
+    The last is the first once more, searched by what the page says of itself.
+    """
     text = page.text
     sections = list_sections(text, page.anchors)
     passages = []
@@ -49,7 +54,21 @@ def cut_passages(page: GovukPage) -> list[Passage]:
                     f"{context}\n{words}",
                 )
             )
+    if passages:
+        # What the page as a whole is about, for questions that share no word with one passage.
+        passages.append(replace(passages[0], searched_text=_describe_page(page, sections)))
     return passages
+
+
+def _describe_page(page: GovukPage, sections: Sequence[SectionSpan]) -> str:
+    """Return what a page says of itself: its title, its summary and its headings."""
+    summary = read_text(page.content.get("description")) or ""
+    headings = [
+        section.heading
+        for section in sections
+        if section.heading not in (*_NOT_SEARCHED, page.title)
+    ]
+    return f"{page.title}\n{summary}\n{'; '.join(headings)[:_MAX_HEADINGS_CHARS]}"
 
 
 def _group_blocks(

@@ -37,6 +37,7 @@ _MARKS = {
     "ins": "++",
     "sub": "~",
 }
+_CODE_MARKS = {"sup": "^", "sub": "~", "ins": "++", **dict.fromkeys(("del", "s", "strike"), "~~")}
 _CALLOUT_TAGS = frozenset({"div", "p", "section", "aside"})
 _CALLOUT_CLASSES = frozenset(
     [
@@ -179,7 +180,7 @@ class _MarkdownWriter:
         yield quote_lines("\n\n".join(self.write_blocks(quotation)))
 
     def _write_preformatted(self, element: Element) -> Iterator[str]:
-        yield fence_code(_raw_text(element).strip())
+        yield fence_code(_code_text(element).strip())
 
     def _write_rule(self, element: Element) -> Iterator[str]:
         yield "---"
@@ -239,7 +240,7 @@ class _MarkdownWriter:
         return _enclose(self._write_children(element), _MARKS[element.tag])
 
     def _write_code(self, element: Element) -> str:
-        text = re.sub(r"\s+", " ", _raw_text(element))
+        text = re.sub(r"\s+", " ", _code_text(element))
         escaped_text = escape_text(text)
         # A backtick beside it would open the code too early, and its signs would be Markdown.
         return _enclose(text, "`") if text == escaped_text and "`" not in text else escaped_text
@@ -335,6 +336,11 @@ def _number_items(parent: Element) -> Iterator[tuple[int | None, Element | str]]
     # Items of such a list begin with numbers of their own, and browsers show no others.
     is_numbered = parent.tag == "ol" and not _has_class(parent, "legislative-list")
     number = _read_number(parent, "start", 0, _MAX_LIST_NUMBER)
+    step = 1
+    if "reversed" in parent.attributes:
+        step = -1
+        items = [child for child in parent.children if isinstance(child, Element)]
+        number = len(items) if number is None else number
     number = 1 if number is None else number
     for child in parent.children:
         if _is_blank(child):
@@ -346,7 +352,7 @@ def _number_items(parent: Element) -> Iterator[tuple[int | None, Element | str]]
             own_number = _read_number(child, "value", 0, _MAX_LIST_NUMBER)
             number = number if own_number is None else own_number
         yield number, child
-        number = min(number + 1, _MAX_LIST_NUMBER)
+        number = min(max(0, number + step), _MAX_LIST_NUMBER)
 
 
 def _read_number(element: Element, name: str, lowest: int, highest: int) -> int | None:
@@ -398,6 +404,18 @@ def _raw_text(element: Element) -> str:
     return "".join(
         child if isinstance(child, str) else _raw_text(child) for child in element.children
     )
+
+
+def _code_text(element: Element) -> str:
+    """Return what code says, where no Markdown is read: marks keep numbers apart all the same."""
+    pieces = []
+    for child in element.children:
+        if isinstance(child, str):
+            pieces.append(child)
+        elif child.tag not in _INVISIBLE_TAGS:
+            mark = _CODE_MARKS.get(child.tag, "\n" if child.tag in _BLOCK_TAGS else "")
+            pieces.append("\n" if child.tag == "br" else f"{mark}{_code_text(child)}{mark}")
+    return "".join(pieces)
 
 
 def _is_blank(node: Element | str) -> bool:
