@@ -80,6 +80,10 @@ ROOM = (
         "The face of all bases lists everything, the desk alone, or the bases that are named.",
     ),
     Requirement(
+        "room:views",
+        "Answers are drawn inside a chat where the host can: self-contained, text stays text.",
+    ),
+    Requirement(
         "room:connectors",
         "Apps connect by a sign-in: tokens bound to a key and a face, ended with the key.",
     ),

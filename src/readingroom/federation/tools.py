@@ -116,7 +116,7 @@ def _make_tools(service: DeskService) -> Iterator[Tool]:
         """
         return await service.assess(question, call)
 
-    yield make_tool(search, title="Search everything")
+    yield make_tool(search, title="Search everything", view="results")
     yield make_tool(fetch, title="Fetch anything by id")
     if {"application", "policy"} <= {adapter.role for adapter in service.adapters}:
         yield make_tool(assess_against_policy, title="Put an application beside its policy")

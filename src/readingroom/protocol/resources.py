@@ -1,6 +1,6 @@
 """What a base offers besides tools: prompts for common jobs, and resources a client can attach."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,6 +45,24 @@ class ResourceTemplate:
     name: str
     title: str
     description: str
+
+
+PAGE_IMAGE_PREFIX = "readingroom://page/"
+"""Of the URI of a page's picture: `readingroom://page/SOURCE/REVISION/PAGE?quotation=WORDS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageImage:
+    """A page as a picture, for views, and the rectangles that mark a passage on it."""
+
+    content: bytes
+    media_type: str
+    marks: Sequence[tuple[float, float, float, float]]
+    """Left, top, width and height, as shares of the page."""
+
+
+ReadPageImage = Callable[[str], Awaitable[PageImage]]
+"""Returns the picture at a URI. Raises `RecordNotFound` when there is none."""
 
 
 class ResourceProvider(Protocol):

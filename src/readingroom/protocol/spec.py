@@ -12,7 +12,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.embedding_work import EmbeddingWork
 from readingroom.protocol.errors import Dialect
 from readingroom.protocol.pages import BasePages
-from readingroom.protocol.resources import Prompt, ResourceProvider
+from readingroom.protocol.resources import Prompt, ReadPageImage, ResourceProvider
 from readingroom.protocol.tool import Tool
 from readingroom.storage.jobs.store import JobStore
 
@@ -53,6 +53,8 @@ class KnowledgeBase:
     prompts: tuple[Prompt, ...] = ()
     resources: ResourceProvider | None = None
     """Its resources, where it has some that a client can attach."""
+    read_page_image: ReadPageImage | None = None
+    """Reads the pictures that its views show."""
     routers: Callable[[], Sequence[Any]] = tuple
     """Makes its FastAPI routers, which carry their whole prefix, such as `/api/v1`."""
     pages: Callable[[JobStore], BasePages] = _has_no_pages

@@ -160,6 +160,8 @@ class Tool:
     """What its listing and each of its results carry in `_meta`, such as a schema version."""
     choices: Callable[[], Mapping[str, Sequence[str]]] | None = None
     """The values that some arguments may have now, asked for at every listing."""
+    view: str = ""
+    """The name of the view that draws its answers inside a chat, where a host can."""
     outlines_answer: bool = False
     """Whether the listing names the fields of the answer only, not what is inside them."""
 
@@ -220,6 +222,7 @@ def make_tool(
     meta: Mapping[str, Any] | None = None,
     choices: Callable[[], Mapping[str, Sequence[str]]] | None = None,
     outlines_answer: bool = False,
+    view: str = "",
 ) -> Tool:
     """Make a tool of a coroutine, whose name, annotations and docstring become the tool's."""
     annotations = typing.get_type_hints(run)
@@ -236,6 +239,7 @@ def make_tool(
         meta=meta or {},
         choices=choices,
         outlines_answer=outlines_answer,
+        view=view,
     )
 
 

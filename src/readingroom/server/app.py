@@ -92,8 +92,7 @@ def build_app(
     is_page = make_page_test([*page_routes, Route("/docs", landing_pages.show_index)])
     recorders = [log_call, metrics.count, history.add_call]
     endpoints = [
-        _McpEndpoint(face, session_limits, landing_pages, recorders, settings.sample)
-        for face in faces
+        _McpEndpoint(face, session_limits, landing_pages, recorders, settings) for face in faces
     ]
     routes: list[BaseRoute] = [
         *(route for endpoint in endpoints for route in endpoint.make_routes()),
@@ -172,9 +171,9 @@ class _McpEndpoint:
         limits: SessionLimits,
         pages: LandingPages,
         recorders: Sequence[Recorder],
-        is_sample: bool,
+        settings: ServerSettings,
     ) -> None:
-        server = build_mcp_server(face, recorders, is_sample)
+        server = build_mcp_server(face, recorders, settings.sample, settings.public_url)
         self._path = face.path
         self.http = StreamableHttp(server, face.stateful, limits, partial(pages.show_face, face))
         self._sse = Sse(server, face.path, limits) if face.sse else None

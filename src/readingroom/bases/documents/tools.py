@@ -125,7 +125,7 @@ def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.get_overview(question)
 
-    yield make_tool(application_overview, title="See an application")
+    yield make_tool(application_overview, title="See an application", view="overview")
     yield make_tool(get_document_text, title="Read a document")
     yield make_tool(list_ingested_documents, title="List documents")
 

@@ -322,6 +322,7 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
         make_tool(
             count,
             title="Count records",
+            view="series",
             describe=lambda: descriptions.describe_count(live()),
             choices=choices("resource", "group_by"),
         ),
@@ -334,6 +335,7 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
         make_tool(
             time_series,
             title="Count over time",
+            view="series",
             describe=lambda: descriptions.describe_time_series(live()),
             choices=choices("resource", "time_field", "group_by", "sum_field"),
         ),

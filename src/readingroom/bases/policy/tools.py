@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
+from readingroom.bases.policy.admin.pictures import PolicyPictures
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -66,6 +67,7 @@ def open_policy(
         service=service,
         stateful=True,
         sse=True,
+        read_page_image=PolicyPictures(service).read_image,
         lifespan=service.running,
         check_ready=service.check_ready,
         warm_up=service.warm_up,
@@ -153,8 +155,8 @@ def _make_reading_tools(service: PolicyService) -> Iterable[Tool]:
 
     yield make_tool(get_policy_section, title="Read a section")
     yield make_tool(list_policy_documents, title="List policies")
-    yield make_tool(list_policy_revisions, title="List revisions")
-    yield make_tool(policy_snapshot, title="Everything in force on a day")
+    yield make_tool(list_policy_revisions, title="List revisions", view="timeline")
+    yield make_tool(policy_snapshot, title="Everything in force on a day", view="timeline")
 
 
 def _make_checking_tools(service: PolicyService) -> Iterable[Tool]:
@@ -179,8 +181,8 @@ def _make_checking_tools(service: PolicyService) -> Iterable[Tool]:
         """
         return await service.verify(question)
 
-    yield make_tool(compare_policy_revisions, title="Compare two revisions")
-    yield make_tool(verify_policy_quote, title="Check a quotation")
+    yield make_tool(compare_policy_revisions, title="Compare two revisions", view="compare")
+    yield make_tool(verify_policy_quote, title="Check a quotation", view="quotation")
 
 
 def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:

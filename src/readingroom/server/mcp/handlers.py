@@ -8,6 +8,7 @@ from typing import Any
 import anyio.to_thread
 import mcp_types as wire
 from mcp.server import CacheHint, Server
+from mcp.server.apps import EXTENSION_ID as APPS_EXTENSION
 from mcp.shared.exceptions import MCPError
 from pydantic_core import from_json, to_json
 
@@ -22,6 +23,7 @@ from readingroom.server.mcp.calls import Context, make_call_from_context
 from readingroom.server.mcp.resources import add_resources
 from readingroom.server.observe.logging import CallRecord
 from readingroom.server.observe.telemetry import TracedOnly
+from readingroom.web.views import VIEW_MEDIA_TYPE, make_view_uri
 
 logger = logging.getLogger(__name__)
 
@@ -33,12 +35,15 @@ _LISTING_CACHE_HINT = CacheHint(ttl_ms=60_000, scope="private")
 
 
 def build_mcp_server(
-    face: Face, recorders: Sequence[Recorder], is_sample: bool = False
+    face: Face,
+    recorders: Sequence[Recorder],
+    is_sample: bool = False,
+    public_url: str | None = None,
 ) -> Server[Any]:
     """Return the protocol server of a face, for any transport.
 
     `recorders` are called with the record of each tool call; with `is_sample`, every answer is
-    marked as sample.
+    marked as sample. Views link to `public_url`, else to the address they were asked at.
     """
     handlers = _ToolHandlers(face, recorders, is_sample)
     server: Server[Any] = Server(
@@ -51,11 +56,13 @@ def build_mcp_server(
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
     )
+    if any(tool.view for tool, _ in face.tools.values()):
+        server.extensions[APPS_EXTENSION] = {"mimeTypes": [VIEW_MEDIA_TYPE]}
     server.middleware = [TracedOnly(middleware) for middleware in server.middleware]
     for base in face.bases:
         if base.add_handlers:
             base.add_handlers(server)
-    add_resources(server, face, is_sample)
+    add_resources(server, face, is_sample, public_url)
     return server
 
 
@@ -234,8 +241,16 @@ def _describe_tool(tool: Tool) -> wire.Tool:
             idempotent_hint=hints.idempotent,
             open_world_hint=hints.open_world,
         ),
-        _meta=dict(tool.meta) or None,
+        _meta={**tool.meta, **_describe_view(tool)} or None,
     )
+
+
+def _describe_view(tool: Tool) -> dict[str, Any]:
+    """Return how a host finds the view of a tool: as the extension says, and as it once did."""
+    if not tool.view:
+        return {}
+    uri = make_view_uri(tool.view)
+    return {"ui": {"resourceUri": uri}, "ui/resourceUri": uri}
 
 
 def _count_chars(result: wire.CallToolResult) -> int:

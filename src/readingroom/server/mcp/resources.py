@@ -1,7 +1,8 @@
 """Prompts and resources of a face over MCP: listed, read, completed."""
 
+import base64
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -9,17 +10,22 @@ import mcp_types as wire
 from mcp.server import Server
 from mcp.shared.exceptions import MCPError
 
-from readingroom.core.errors import KnowledgeError
+from readingroom.core.errors import KnowledgeError, RecordNotFound
 from readingroom.protocol import sample
 from readingroom.protocol.quoting import QUOTED_MATTER
 from readingroom.protocol.resources import (
+    PAGE_IMAGE_PREFIX,
     ListedResource,
     Prompt,
+    ReadPageImage,
     ResourceProvider,
     ResourceTemplate,
 )
+from readingroom.protocol.tool import ToolCall
 from readingroom.server.faces import Face
+from readingroom.server.http.addresses import resolve_address
 from readingroom.server.mcp.calls import Context, make_call_from_context
+from readingroom.web.views import VIEW_MEDIA_TYPE, render_view
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +38,12 @@ Result = TypeVar("Result")
 Handler = Callable[[Context, Params], Awaitable[Result]]
 
 
-def add_resources(server: Server[Any], face: Face, is_sample: bool) -> None:
-    """Give the protocol server the prompts and resources of a face's bases, where it has any."""
+def add_resources(
+    server: Server[Any], face: Face, is_sample: bool, public_url: str | None = None
+) -> None:
+    """Give the protocol server the prompts, resources and views of a face's bases, where it has
+    any.
+    """
     prompts = {prompt.name: prompt for base in face.bases for prompt in base.prompts}
     resource_provider = next((base.resources for base in face.bases if base.resources), None)
     page_params = wire.PaginatedRequestParams
@@ -42,11 +52,17 @@ def add_resources(server: Server[Any], face: Face, is_sample: bool) -> None:
         prompt_handlers = _PromptHandlers(prompts)
         add_handler("prompts/list", page_params, prompt_handlers.list_prompts)
         add_handler("prompts/get", wire.GetPromptRequestParams, prompt_handlers.get_prompt)
-    if resource_provider:
-        resource_handlers = _ResourceHandlers(resource_provider, is_sample)
+    has_views = any(tool.view for tool, _ in face.tools.values())
+    if resource_provider or has_views:
+        page_images = [base.read_page_image for base in face.bases if base.read_page_image]
+        view_reader = _ViewReader(page_images, public_url)
+        resource_handlers = _ResourceHandlers(
+            resource_provider or _NoResources(), view_reader, is_sample
+        )
         add_handler("resources/list", page_params, resource_handlers.list_resources)
         add_handler("resources/templates/list", page_params, resource_handlers.list_templates)
         add_handler("resources/read", wire.ReadResourceRequestParams, resource_handlers.read)
+    if resource_provider:
         add_handler("completion/complete", wire.CompleteRequestParams, resource_handlers.complete)
 
 
@@ -116,8 +132,11 @@ class _PromptHandlers:
 
 
 class _ResourceHandlers:
-    def __init__(self, resources: ResourceProvider, is_sample: bool) -> None:
+    def __init__(
+        self, resources: ResourceProvider, view_reader: "_ViewReader", is_sample: bool
+    ) -> None:
         self._provider = resources
+        self._view_reader = view_reader
         self._is_sample = is_sample
         self.list_resources = _translate_errors(self._list_resources)
         self.read = _translate_errors(self._read)
@@ -148,6 +167,8 @@ class _ResourceHandlers:
     async def _read(
         self, context: Context, params: wire.ReadResourceRequestParams
     ) -> wire.ReadResourceResult:
+        if view := await self._view_reader.read(params.uri, context):
+            return wire.ReadResourceResult(contents=[view])
         text = await self._provider.read(params.uri, make_call_from_context(context))
         contents = wire.TextResourceContents(
             uri=params.uri,
@@ -171,6 +192,54 @@ class _ResourceHandlers:
                 has_more=len(values) > _MAX_COMPLETIONS,
             )
         )
+
+
+class _ViewReader:
+    """Reads what a view needs: itself, and pictures of pages.
+
+    Neither is listed: a host finds the view by its tool, and the view its pictures.
+    """
+
+    def __init__(self, page_images: Sequence[ReadPageImage], public_url: str | None) -> None:
+        self._page_images = page_images
+        self._public_url = public_url
+
+    async def read(
+        self, uri: str, context: Context
+    ) -> wire.TextResourceContents | wire.BlobResourceContents | None:
+        """Return a view or a picture; None for what is neither. Raise RecordNotFound."""
+        if uri.startswith(PAGE_IMAGE_PREFIX) and self._page_images:
+            # Only one base has such pages yet; another will tell its own by their prefix.
+            image = await self._page_images[0](uri)
+            return wire.BlobResourceContents(
+                uri=uri,
+                mime_type=image.media_type,
+                blob=base64.b64encode(image.content).decode(),
+                _meta={"marks": [list(mark) for mark in image.marks]},
+            )
+        request = context.request
+        address = resolve_address(request, self._public_url) if request else ""
+        html = render_view(uri, address)
+        if html is None:
+            return None
+        # It loads nothing, so it asks for no leave to.
+        meta = {"ui": {"csp": {}, "prefersBorder": True}}
+        return wire.TextResourceContents(uri=uri, mime_type=VIEW_MEDIA_TYPE, text=html, _meta=meta)
+
+
+class _NoResources:
+    """Of a face whose bases have none."""
+
+    templates: tuple[ResourceTemplate, ...] = ()
+
+    async def resources(self, after: str | None) -> tuple[Sequence[ListedResource], None]:
+        return (), None
+
+    async def read(self, uri: str, call: ToolCall) -> str:
+        raise RecordNotFound(f"There is no resource at {uri[:200]}")
+
+    async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> list[str]:
+        return []
 
 
 def _describe_fields(resource: ListedResource | ResourceTemplate) -> dict[str, Any]:

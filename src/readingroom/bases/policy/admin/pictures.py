@@ -1,18 +1,25 @@
 """Pages of policies as pictures, drawn from the PDFs that are kept, with a passage marked."""
 
 import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import anyio.to_thread
 
+from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.service import PolicyService
+from readingroom.core.errors import RecordNotFound
 from readingroom.ingest.errors import FileNotFound
 from readingroom.ingest.page_pictures import Mark, PagePictures, StoredFile
+from readingroom.protocol.resources import PageImage
 
 _CACHE_FOLDER = "pages"
+_IMAGE_DPI = 100
+_MAX_QUOTATION_CHARS = 2000
 
 
 class PolicyPictures:
@@ -43,6 +50,27 @@ class PolicyPictures:
         with _open_file(path, source, revision_id, sha256) as stored_file:
             return await self._pictures.mark_passage(stored_file, page, passage)
 
+    async def read_image(self, uri: str) -> PageImage:
+        """Return the picture of a page for a view, with the words of `quotation` marked.
+
+        Raise RecordNotFound for a URI of no page, and the errors of `draw_page`.
+        """
+        parts = urlsplit(uri)
+        source, revision_id, page = _parse_page_path(uri, parts.path)
+        # Both name folders: only what the registry knows is looked for.
+        revision = await PolicyAdmin(self._service).get_revision(source, revision_id)
+        content = await self.draw_page(revision.source, revision.revision_id, page, _IMAGE_DPI)
+        quotation = parse_qs(parts.query).get("quotation", [""])[0][:_MAX_QUOTATION_CHARS]
+        marks = (
+            await self.mark_passage(revision.source, revision.revision_id, page, quotation)
+            if quotation.strip()
+            else ()
+        )
+        rectangles = [
+            (mark.left, mark.top, mark.right - mark.left, mark.bottom - mark.top) for mark in marks
+        ]
+        return PageImage(content, "image/webp", rectangles)
+
     async def _locate_file(self, source: str, revision_id: str) -> tuple[Path, str]:
         """Return where the PDF lies, and its SHA-256."""
         return await anyio.to_thread.run_sync(self._find_and_hash, source, revision_id)
@@ -54,6 +82,14 @@ class PolicyPictures:
         except FileNotFoundError as error:
             raise _make_missing_error(source, revision_id) from error
         return path, _hash_content(path, status.st_mtime_ns, status.st_size)
+
+
+def _parse_page_path(uri: str, path: str) -> tuple[str, str, int]:
+    """Return source, revision and page number of `/SOURCE/REVISION/PAGE`. Raise RecordNotFound."""
+    parts = [unquote(part) for part in path.strip("/").split("/")]
+    if len(parts) != 3 or not re.fullmatch(r"[0-9]{1,6}", parts[2]):
+        raise RecordNotFound(f"There is no page at {uri[:200]}")
+    return parts[0], parts[1], int(parts[2])
 
 
 @contextmanager

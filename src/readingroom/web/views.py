@@ -1,0 +1,48 @@
+"""Views inside a chat: an answer drawn in one self-contained HTML file, which loads nothing."""
+
+from functools import cache
+from pathlib import Path
+
+from pydantic_core import to_json
+
+VIEW_MEDIA_TYPE = "text/html;profile=mcp-app"
+_URI_PREFIX = "ui://readingroom/"
+_FOLDER = Path(__file__).parent / "views"
+_TITLES = {
+    "timeline": "Revisions on a timeline",
+    "compare": "Two revisions compared",
+    "quotation": "A quotation on its page",
+    "overview": "The documents of an application",
+    "series": "Numbers as bars",
+    "results": "What was found",
+}
+
+
+def make_view_uri(name: str) -> str:
+    """Return the URI of a view. Raise KeyError for one that there is not."""
+    assert _TITLES[name]
+    return _URI_PREFIX + name
+
+
+def list_views(names: set[str]) -> list[tuple[str, str, str]]:
+    """Return these views as name, URI and title, sorted."""
+    return [(name, make_view_uri(name), _TITLES[name]) for name in sorted(names)]
+
+
+def render_view(uri: str, room_address: str) -> str | None:
+    """Return the HTML of a view whose links lead to this address; None for another URI."""
+    name = uri.removeprefix(_URI_PREFIX)
+    if name == uri or name not in _TITLES:
+        return None
+    # As JSON inside a script: an address cannot end the string, nor the element.
+    address = to_json(room_address).decode().replace("<", "\\u003c")
+    return _build_view(name).replace('"{{room}}"', address)
+
+
+@cache
+def _build_view(name: str) -> str:
+    def read(file_name: str) -> str:
+        return (_FOLDER / file_name).read_text("utf-8")
+
+    html = read("frame.html").replace("{{host}}", read("host.js"))
+    return html.replace("{{view}}", read(f"{name}.js")).replace("{{name}}", name)
