@@ -198,3 +198,11 @@ def test_a_failed_creation_leaves_an_empty_file_to_try_again(
     assert schema_of(path) == set()
     store.prepare(path)
     assert schema_of(path)
+
+
+def test_sources_are_labelled_as_people_write_them() -> None:
+    labels = {source.name: source.label for source in SOURCES}
+    assert labels["cfr_sections"] == "CFR sections"
+    assert labels["saps"] == "Statements of Administration Policy"
+    assert labels["roll_call_votes"] == "Roll call votes"
+    assert len(set(labels.values())) == len(SOURCES)

@@ -39,7 +39,7 @@ _OTHER_BILL = re.compile(r"\b(?:previously|formerly|amended by|amendments? to)\s
 class Saps:
     """`47-Trump.yaml`: every statement of one administration."""
 
-    format_id: ClassVar[str] = "saps/4"
+    format_id: ClassVar[str] = "saps/5"
     sources: ClassVar[tuple[str, ...]] = ("saps",)
     complete_for_columns: ClassVar[str | None] = "president, congress"
 
@@ -172,7 +172,11 @@ def _build_entry(
     return ParsedRecord(
         record,
         links=[Link(LinkKind.STATEMENT, bill, evidence) for bill in bills],
-        head=SearchHead(title, action="rescinded" if record.rescinded else ""),
+        # As people ask for it: nobody calls a statement by its title alone.
+        head=SearchHead(
+            f"White House position: {title}\nStatement of Administration Policy",
+            action="rescinded" if record.rescinded else "",
+        ),
         facets={
             "congress": [str(congress)],
             "president": list(

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, Series
 from readingroom.bases.federal.query.aggregates import Aggregation
-from readingroom.bases.federal.schema.sources import Column, Source, find_source
+from readingroom.bases.federal.schema.sources import BY_NAME, Column, Source, find_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.protocol.pages import PageRequest, RenderedPage, SourceFreshness, ToolExample
 from readingroom.web.charts import Bar, Bin, Chart, draw_bars, draw_histogram
@@ -37,7 +37,7 @@ class ListPages:
         total = sum(item.records for item in ordered)
         chart = draw_bars(
             [
-                Bar(format_words(item.source), item.records, f"/records/{item.source}")
+                Bar(BY_NAME[item.source].label, item.records, f"/records/{item.source}")
                 for item in ordered
             ],
             f"{total:,} federal records of {len(ordered)} kinds are loaded.",
@@ -50,7 +50,7 @@ class ListPages:
         """Return up to which day each source is loaded, or the day of its newest record."""
         return [
             SourceFreshness(
-                format_words(item.source),
+                BY_NAME[item.source].label,
                 f"/records/{item.source}",
                 f"{item.records:,} record{'s' if item.records != 1 else ''}",
                 item.loaded_up_to,
@@ -73,7 +73,7 @@ class ListPages:
         body = render(
             "source.html",
             source=source,
-            title=format_words(source.name),
+            title=source.label,
             records=[_Row.read(record) for record in page.results],
             chart=chart,
             groups=groups,
@@ -91,7 +91,7 @@ class ListPages:
             series_address=_make_series_address(source, chosen),
         )
         example = ToolExample("count", {"resource": source.name, "filters": chosen})
-        return RenderedPage(format_words(source.name), body, data=page, tool_example=example)
+        return RenderedPage(source.label, body, data=page, tool_example=example)
 
     async def _draw_times(self, source: Source, chosen: Mapping[str, Any]) -> Chart | None:
         """Return a bar for each month or year, which narrows the list to it."""
@@ -153,7 +153,7 @@ def _draw_series(source: Source, series: Series, chosen: Mapping[str, Any]) -> C
     total = sum(item.count for item in bins)
     busiest = max(bins, key=lambda item: item.count)
     finding = (
-        f"{total:,} {format_words(source.name).lower()} from {bins[0].label} to {bins[-1].label}; "
+        f"{total:,} {source.label} from {bins[0].label} to {bins[-1].label}; "
         f"most in {busiest.label}: {busiest.count:,}."
     )
     return draw_histogram(bins, finding, (format_words(series.interval), "Records"))

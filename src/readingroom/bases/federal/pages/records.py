@@ -168,7 +168,7 @@ class RecordPages:
     async def aid_reading(self, request: PageRequest, record: DeskRecord) -> ReadingAid:
         """Return the ways from a record to its dossier, its links and its list."""
         source = find_source(record.source)
-        related = [PageLink(f"All {format_words(source.name).lower()}", f"/records/{source.name}")]
+        related = [PageLink(f"All {source.label}", f"/records/{source.name}")]
         if source.name in ("bills", "legislators", "committees", "public_laws", "roll_call_votes"):
             related.insert(0, PageLink("Everything about it", make_record_address(record.id)))
         return ReadingAid(related=related)

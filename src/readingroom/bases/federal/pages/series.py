@@ -39,7 +39,7 @@ class SeriesPages:
                 top=_MAX_GROUPS,
             )
         )
-        title = f"{format_words(source.name)} by {series.interval}"
+        title = f"{source.label} by {series.interval}"
         body = render(
             "series.html",
             source=source,
@@ -62,7 +62,7 @@ def _read_arguments(source: Source, request: PageRequest) -> dict[str, Any]:
     """Return the arguments of the tool that gives an agent the same."""
     time_fields = [field for field, _ in source.table.plan.times]
     if not time_fields:
-        message = f"{format_words(source.name)} have no date, so there is no series of them"
+        message = f"{source.label} have no date, so there is no series of them"
         raise InvalidArguments([{"field": "source", "message": message}])
     time_field = request.get("time_field") or time_fields[0]
     group_by, interval = request.get("group_by"), request.get("interval") or "month"
@@ -115,8 +115,5 @@ def _draw_group(
     total = sum(item.count for item in bins)
     busiest = max(bins, key=lambda item: item.count)
     of_group = f" of {group or 'none'}" if group_by else ""
-    finding = (
-        f"{total:,} {format_words(source.name).lower()}{of_group}; "
-        f"most in {busiest.label}: {busiest.count:,}."
-    )
+    finding = f"{total:,} {source.label}{of_group}; most in {busiest.label}: {busiest.count:,}."
     return draw_histogram(bins, finding, (format_words(series.interval), "Records"))

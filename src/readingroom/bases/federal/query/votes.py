@@ -7,11 +7,7 @@ from typing import Any
 
 from readingroom.storage.database import Database, Row
 
-_SIDE = """CASE WHEN {votes}.position IN ('Yea', 'Aye', 'Guilty') THEN 'yea'
-                WHEN {votes}.position IN ('Nay', 'No', 'Not Guilty') THEN 'nay'
-                WHEN {votes}.position = 'Present' THEN 'present'
-                WHEN {votes}.position = 'Not Voting' THEN 'not_voting'
-                ELSE 'other' END"""
+_SIDE = "coalesce({votes}.standard_position, 'other')"
 _MIN_SHARED = 2
 """Fewer votes together say nothing of two members."""
 _ACTIVE = "vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')"

@@ -85,10 +85,14 @@ def words(name: str) -> tuple[str, ...]:
 
 def fold_all_words(text: str) -> tuple[str, ...]:
     """Return a text as folded words: lower case, no accents, no punctuation."""
+    letters = text.lower() if text.isascii() else _strip_accents(text)
+    return tuple(word for word in _SEPARATORS.split(_DROPPED.sub("", letters)) if word)
+
+
+def _strip_accents(text: str) -> str:
     # These two letters have no decomposition in Unicode.
     plain = unicodedata.normalize("NFKD", text.replace("ß", "ss").replace("ø", "o"))
-    letters = "".join(letter for letter in plain if not unicodedata.combining(letter)).lower()
-    return tuple(word for word in _SEPARATORS.split(_DROPPED.sub("", letters)) if word)
+    return "".join(letter for letter in plain if not unicodedata.combining(letter)).lower()
 
 
 def pad(name_words: Sequence[str]) -> str:

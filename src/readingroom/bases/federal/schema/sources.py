@@ -176,9 +176,27 @@ class Source:
         )
 
     @property
+    def label(self) -> str:
+        """The source as people write it: `CFR sections`."""
+        return _LABELS.get(self.name) or self.name.replace("_", " ").capitalize()
+
+    @property
     def path(self) -> str:
         """The name of its endpoint under `/v1`."""
         return self.name.replace("_", "-")
+
+
+_LABELS = {
+    "cbo_cost_estimates": "CBO cost estimates",
+    "cfr_sections": "CFR sections",
+    "congressional_record": "Congressional Record",
+    "crs_reports": "CRS reports",
+    "federal_register": "Federal Register",
+    "lda_filings": "Lobbying filings",
+    "regulations_dot_gov_dockets": "Dockets of Regulations.gov",
+    "saps": "Statements of Administration Policy",
+    "topic_taxonomy": "Topics",
+}
 
 
 def _make_search_facet(field: str) -> Facet:
