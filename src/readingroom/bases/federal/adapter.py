@@ -22,7 +22,7 @@ from readingroom.protocol.search import (
 )
 from readingroom.protocol.tool import ToolCall
 
-_MAX_REGISTRY_HITS = 5  # records of registries, found by their names
+_MAX_REGISTRY_HITS = 3  # records of registries, found by their names
 _MAX_COMPLETIONS = 101  # one more than a client is shown
 
 

@@ -18,7 +18,7 @@ from readingroom.storage.database import Database
 
 _MAX_ROWS = 400  # names looked at for one word
 _MAX_WORDS = 12  # of a question
-_SNIPPET_LENGTH = 400
+_SNIPPET_LENGTH = 250
 _KINDS = {
     "hearings": "hearing hearings testify testified witness meeting",
     "roll_call_votes": "vote voted votes roll call passed yea nay",
