@@ -40,7 +40,6 @@ PLACES = {
     "ReadOptions": ("ingest.document:ReadOptions", "ingest.document:Options"),
     "GovukPage": ("bases.guidance.pages.page:GovukPage", "bases.guidance.page:Page"),
     "Sandbox": ("ingest.read.sandbox:Sandbox", "ingest.sandbox:Sandbox"),
-    "fuse": ("engine.hybrid:fuse", "engine.fusion:fuse"),
     "no_progress": ("core.progress:no_progress", "core.progress:unheard"),
 }
 """Where the present tree has a thing, then where 0.1.0 had it, if that was elsewhere."""
@@ -278,14 +277,7 @@ def rank_questions(test_path: str, vectors_path: str, models: str) -> Rankings:
         }
         word_index.close()
     meaning = {id: [hit.id for hit in vector_index.search(vectors[id], 100)] for id in questions}
-    fuse = find("fuse")
-    return {
-        "words": words,
-        "meaning": meaning,
-        "fused by rank": {
-            id: [hit for hit, _ in fuse([words[id], meaning[id]])] for id in questions
-        },
-    }
+    return {"words": words, "meaning": meaning}
 
 
 def read_documents(shared: str) -> dict[str, str]:
