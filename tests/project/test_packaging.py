@@ -289,3 +289,20 @@ def test_the_bundle_has_a_manifest_that_leads_to_a_server(tmp_path: Path) -> Non
     pack(tmp_path / "again.mcpb")
     assert (tmp_path / "again.mcpb").read_bytes() == target.read_bytes()
     assert len(names) == len(list(contents()))
+
+
+def test_the_files_for_several_processes_name_settings_that_exist() -> None:
+    """Their structure was checked with kubernetes-validate and compose-spec; nobody runs them here."""
+    compose = yaml.safe_load((ROOT / "compose.scale.yaml").read_text("utf-8"))
+    deployment, service = yaml.safe_load_all(
+        (ROOT / "deploy" / "kubernetes" / "policy.yaml").read_text("utf-8")
+    )
+    known = {get_variable_name(field) for field in Settings.model_fields.values()}
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    named = {variable["name"] for variable in container["env"]}
+    for base in ("policy", "documents"):
+        named |= set(compose["services"][base]["environment"]) - {"TMPDIR"}
+        assert compose["services"][base]["command"][:2] == ["serve", base]
+    assert named <= known
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
+    assert "DRIVER" in (ROOT / "Dockerfile").read_text("utf-8")

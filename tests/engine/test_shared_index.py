@@ -1,0 +1,115 @@
+"""The shared index beside the embedded one: the same commands, the same answers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from readingroom.core.filters import And, Equals, Filter, FilterFields, In
+from readingroom.engine import shared_index
+from readingroom.engine.index import EmbeddedIndex
+from readingroom.engine.shared_index import SharedIndex
+from readingroom.storage.chunks import Chunks, ChunkStore
+from readingroom.storage.postgres.chunks import PostgresChunkStore
+from readingroom.storage.postgres.database import open_database
+from tests.support.model import WordEmbedder
+from tests.support.postgres import PostgresServer, new_database
+
+FIELDS = FilterFields(exact_match=("source", "revision_id"))
+WORDS = ("cycle", "cycling", "parking", "the", "homes", "trees", "bats'", "naïve", "2024")
+EMBEDDER: Any = WordEmbedder()
+
+texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
+ids = st.sampled_from([f"chunk {number}" for number in range(8)])
+sources = st.sampled_from(["A", "B"])
+filters: st.SearchStrategy[Filter | None] = st.one_of(
+    st.none(),
+    sources.map(lambda source: Equals("source", source)),
+    st.just(And((In("source", ("A", "B")), In("revision_id", ("one",))))),
+)
+commands = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), ids, texts, sources),
+        st.tuples(st.just("delete"), ids),
+        st.tuples(st.just("move"), ids, sources),
+    ),
+    max_size=12,
+)
+
+
+@pytest.fixture(scope="module")
+def both(
+    postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[EmbeddedIndex, SharedIndex]]:
+    folder: Path = tmp_path_factory.mktemp("index")
+    store = ChunkStore(folder / "chroma")
+    embedded = EmbeddedIndex(
+        store.open_collection("policy_docs"), FIELDS, EMBEDDER, folder / "words.db"
+    )
+    with new_database(postgres) as url:
+        collection = PostgresChunkStore(open_database(url)).open_collection("policy_docs", FIELDS)
+        yield embedded, SharedIndex(collection, FIELDS, EMBEDDER)
+        embedded.close()
+        store.close()
+
+
+@pytest.mark.parametrize("exact_rows", [8_000, 0])
+@given(commands=commands, query=texts, where=filters)
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_same_commands_give_the_same_answers(
+    both: tuple[EmbeddedIndex, SharedIndex],
+    exact_rows: int,
+    commands: list[tuple[str, ...]],
+    query: str,
+    where: Filter | None,
+) -> None:
+    embedded, shared = both
+    with pytest.MonkeyPatch.context() as patch:
+        # At 0 every search by meaning asks the copy of the vectors.
+        patch.setattr(shared_index, "EXACT_ROWS", exact_rows)
+        patch.setattr(shared_index, "_BELIEVED_SECONDS", -1.0)
+        patch.setattr(shared_index, "_COUNT_SECONDS", -1.0)
+        for index in both:
+            index.delete(index.read().ids)
+            for command in commands:
+                apply(index, *command)
+        vector = EMBEDDER.embed(query)
+        near = [
+            [(hit.id, round(hit.distance, 4)) for hit in index.vectors().search(vector, 20, where)]
+            if len(index.vectors())
+            else []
+            for index in both
+        ]
+        assert sorted(near[0]) == sorted(near[1])
+        words = [
+            {hit.id: hit.score for hit in index.search_words(query, 20, where)} for index in both
+        ]
+        assert words[0].keys() == words[1].keys()
+        for chunk_id, score in words[0].items():
+            assert words[1][chunk_id] == pytest.approx(score, rel=1e-3, abs=1e-5)
+        assert embedded.count() == shared.count()
+
+
+def apply(index: EmbeddedIndex | SharedIndex, verb: str, chunk_id: str, *values: str) -> None:
+    if verb == "put":
+        text, source = values
+        metadata = {"source": source, "revision_id": "one" if len(text) % 2 else "two"}
+        index.put(Chunks([chunk_id], [text], [metadata], np.array([EMBEDDER.embed(text)])))
+    elif verb == "delete":
+        index.delete([chunk_id])
+    else:
+        index.update_metadata([chunk_id], [{"source": values[0]}])
+
+
+def test_phrases_are_found_as_they_stand(both: tuple[EmbeddedIndex, SharedIndex]) -> None:
+    for index in both:
+        index.delete(index.read().ids)
+        for number, text in enumerate(("the duty to cooperate", "cooperate on the duty")):
+            apply(index, "put", f"chunk {number}", text, "A")
+    for query in ('"duty to cooperate"', '"to cooperate" duty', "the", '"no such words"'):
+        found = [{hit.id for hit in index.search_words(query, 10)} for index in both]
+        assert found[0] == found[1], query
