@@ -292,7 +292,7 @@ def test_the_bundle_has_a_manifest_that_leads_to_a_server(tmp_path: Path) -> Non
 
 
 def test_the_files_for_several_processes_name_settings_that_exist() -> None:
-    """Their structure was checked with kubernetes-validate and compose-spec; nobody runs them here."""
+    """Their structure was checked with kubernetes-validate and compose-spec; none is run here."""
     compose = yaml.safe_load((ROOT / "compose.scale.yaml").read_text("utf-8"))
     deployment, service = yaml.safe_load_all(
         (ROOT / "deploy" / "kubernetes" / "policy.yaml").read_text("utf-8")
