@@ -160,9 +160,8 @@ class Ingestion:
         """
         async with self._changes.begin_change(source):
             chunk_ids = await self._store.get_chunk_ids(source, revision_id)
-            async with self._changes.record_intent(
-                "remove", source=source, revision_id=revision_id
-            ):
+            names = {"source": source, "revision_id": revision_id}
+            async with self._changes.record_intent("remove", **names):
                 await self._store.delete(chunk_ids)
                 self._changes.on_step("remove:chunks")
                 await self.set_chunk_count(source, revision_id, 0)
@@ -178,9 +177,8 @@ class Ingestion:
         """
         async with self._progress.refuse_busy([revision_id]), self._changes.begin_change(source):
             chunk_ids = await self._store.get_chunk_ids(source, revision_id)
-            async with self._changes.record_intent(
-                "delete", source=source, revision_id=revision_id
-            ):
+            names = {"source": source, "revision_id": revision_id}
+            async with self._changes.record_intent("delete", **names):
                 # The registry first: no search resolves to the revision while its chunks disappear.
                 await self._registry.delete_revision(source, revision_id)
                 self._changes.on_step("delete:registry")
@@ -381,9 +379,8 @@ class Ingestion:
 
         self._progress.set(revision.revision_id, "extracting", 0, 0)
         check_revision_name(private_copy.file_name)
-        document = await self._context.pipeline.read(
-            private_copy, report_reading, find_sections=True
-        )
+        pipeline = self._context.pipeline
+        document = await pipeline.read(private_copy, report_reading, find_sections=True)
         if not isinstance(document, Document):
             raise NoContent("The file contains only pictures; no text was found in it")
         return document, await self._embed(revision, document, report)
@@ -392,12 +389,8 @@ class Ingestion:
         self, revision: Revision, document: Document, report: ReportProgress
     ) -> EmbeddedChunks:
         async def report_embedding(done: float, total: float | None, message: str | None) -> None:
-            self._progress.set(
-                revision.revision_id,
-                "embedding",
-                40 + 55 * done / total if total else 40,
-                int(done),
-            )
+            percent = 40 + 55 * done / total if total else 40
+            self._progress.set(revision.revision_id, "embedding", percent, int(done))
             await report(done, total, message)
 
         policy = await self._registry.get_policy(revision.source)
