@@ -11,8 +11,7 @@ from playwright.async_api import Browser
 
 from readingroom.core import clock
 from readingroom.storage.jobs.store import JobStore
-from readingroom.storage.key_uses import KEY_USES_FILE, KeyUses
-from readingroom.storage.keys import KeyRing
+from readingroom.storage.keys import KEY_USES_FILE, KeyRing, KeyUses
 from tests.requirements import requirement
 from tests.support.browser import open_page
 from tests.support.kit import HANG_SECONDS, POST, Served, rpc

@@ -1,6 +1,7 @@
 """Named API keys, stored as hashes in SQLite; added and revoked while a server runs."""
 
 import hashlib
+import logging
 import os
 import re
 import secrets
@@ -28,9 +29,21 @@ from readingroom.storage.errors import (
     StorageFailed,
     describe_cause,
 )
-from readingroom.storage.key_uses import KeyUses
+
+logger = logging.getLogger(__name__)
 
 KEYS_FILE = "keys.db"
+KEY_USES_FILE = "key_uses.db"
+_USES_SCHEMA = """
+CREATE TABLE IF NOT EXISTS key_uses (
+    digest TEXT PRIMARY KEY,
+    last_used_on TEXT NOT NULL
+) STRICT
+"""
+_WRITE_USE = """
+INSERT INTO key_uses (digest, last_used_on) VALUES (?, ?)
+ON CONFLICT (digest) DO UPDATE SET last_used_on = excluded.last_used_on
+"""
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 # The name under which MCP_API_KEY appears in logs and sessions.
 _RESERVED_NAME = "env"
@@ -98,6 +111,47 @@ class Holder:
     digest: str
     read_only: bool = False
     operator: bool = False
+
+
+class KeyUses:
+    """The day on which each key was last used; the file is made when one is first used.
+
+    Beside the keys and not among them: writing to their file makes every process read it anew.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self._path = data / KEY_USES_FILE
+        self._noted_days: dict[str, str] = {}
+
+    def note(self, digest: str) -> None:
+        """Remember that a key was used today. It is written once a day for each key."""
+        today = clock.now().date().isoformat()
+        if self._noted_days.get(digest) == today:
+            return
+        # Before it is written: a directory that cannot be written must not slow every request.
+        self._noted_days[digest] = today
+        try:
+            with closing(self._connect()) as db:
+                db.execute(_WRITE_USE, (digest, today))
+        except (OSError, DatabaseError) as error:
+            logger.warning("The use of a key cannot be noted: %s", error)
+
+    def list_days(self) -> dict[str, str]:
+        """Return the day of each key's last use, by the digest of its secret."""
+        if not self._path.exists():
+            return {}
+        try:
+            with closing(self._connect()) as db:
+                return dict(db.execute("SELECT digest, last_used_on FROM key_uses").fetchall())
+        except (OSError, DatabaseError) as error:
+            logger.warning("The uses of keys cannot be read: %s", error)
+            return {}
+
+    def _connect(self) -> Database:
+        self._path.touch(mode=0o600)
+        db = connect(self._path)
+        db.execute(_USES_SCHEMA)
+        return db
 
 
 class KeyRing:
