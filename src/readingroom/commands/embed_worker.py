@@ -8,7 +8,7 @@ from readingroom.console.options import add_embedding_options, print_result, pri
 from readingroom.core import clock
 from readingroom.core.settings import RoomSettings, reveal_secret
 from readingroom.engine.embedding.shared import embedder_for
-from readingroom.protocol.embedding_work import EmbeddingProgress
+from readingroom.protocol.embedding_work import MAX_BATCH_PASSAGES, EmbeddingProgress
 from readingroom.protocol.embedding_worker import EmbeddingWorker
 
 _REPORT_SECONDS = 10.0
@@ -22,6 +22,12 @@ _POLL_SECONDS = 15.0
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file that holds the worker's key; else READINGROOM_WORKER_KEY.",
 )
+@click.option(
+    "--batch",
+    "batch_passages",
+    type=click.IntRange(1, MAX_BATCH_PASSAGES),
+    help="Passages taken at once: what is lost when the worker is killed. [256, on a card 1024]",
+)
 @click.option("--once", is_flag=True, help="End when everything is embedded; else wait for more.")
 @click.option(
     "--patience",
@@ -34,6 +40,7 @@ _POLL_SECONDS = 15.0
 def embed_worker(
     url: str,
     key_file: Path | None,
+    batch_passages: int | None,
     once: bool,
     patience: float,
     settings: RoomSettings,
@@ -60,7 +67,9 @@ def embed_worker(
             "makes one with `readingroom keys add NAME --worker`."
         )
     report = _ProgressPrinter(is_quiet=as_json)
-    worker = EmbeddingWorker(url, secret.strip(), embedder_for(settings), report, patience)
+    worker = EmbeddingWorker(
+        url, secret.strip(), embedder_for(settings), report, patience, batch_passages
+    )
     stored_count = worker.run(None if once else _POLL_SECONDS)
     print_result(as_json, {"stored": stored_count}, f"{stored_count:,} vectors made here.")
 

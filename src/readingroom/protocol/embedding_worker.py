@@ -54,6 +54,7 @@ class EmbeddingWorker:
         embedder: Embedder,
         report: Callable[[EmbeddingProgress], None],
         patience_seconds: float = 600.0,
+        batch_passages: int | None = None,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self._http = httpx2.Client(
@@ -64,6 +65,7 @@ class EmbeddingWorker:
         self._embedder = embedder
         self._report = report
         self._patience_seconds = patience_seconds
+        self._batch_passages = batch_passages
         self._wait = wait
         self._open_leases: dict[str, float] = {}
         """The batches that are not sent yet, with how long their leases hold."""
@@ -101,7 +103,10 @@ class EmbeddingWorker:
                 "POST",
                 "/batches",
                 LeasedBatch,
-                {"model": self._embedder.identity, "max_passages": self._embedder.batch_texts},
+                {
+                    "model": self._embedder.identity,
+                    "max_passages": self._batch_passages or self._embedder.batch_texts,
+                },
             )
             if not batch.passages:
                 return

@@ -1,0 +1,200 @@
+"""`readingroom embed-worker`: it waits for its room, and nothing is lost when either is killed."""
+
+import http.server
+import json
+import socket
+import subprocess
+import threading
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from readingroom.bases.federal import store
+from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS
+from readingroom.bases.federal.search.queue import count_unembedded
+from readingroom.bases.federal.search.vectors import build_embedded_text
+from readingroom.bases.federal.store import get_database_path
+from readingroom.protocol.embedding_worker import EmbeddingWorker, RoomUnreachable, WorkRefused
+from readingroom.storage.keys import WorkerKeys
+from tests.support.federal.base import HashedWords, loaded, write_world
+from tests.support.kit import clean_environment, command, invoke
+from tests.support.model import EMBEDDER, with_model
+from tests.support.processes import wait_until
+
+PROGRESS = {"embedded": 0, "total": 2, "percent": 0.0}
+BATCH = {
+    "lease_id": "first",
+    "model": HashedWords.identity,
+    "dimensions": 384,
+    "lease_seconds": 90,
+    "passages": [{"id": 7, "text": "rail"}, {"id": 9, "text": "broadband"}],
+    "progress": PROGRESS,
+}
+EMPTY = BATCH | {"lease_id": "none", "passages": []}
+DONE = PROGRESS | {"embedded": 2, "percent": 100.0}
+
+
+class ScriptedRoom(http.server.BaseHTTPRequestHandler):
+    """Gives the answers that are next in its script, and remembers what it was sent."""
+
+    script: list[tuple[int, Any]]
+    received: list[tuple[str, Any]]
+
+    def do_POST(self) -> None:
+        content = self.rfile.read(int(self.headers.get("content-length") or 0))
+        self.received.append((self.path, json.loads(content or b"null")))
+        status, answer = self.script.pop(0)
+        body = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_DELETE = do_POST
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def scripted_room(*script: tuple[int, Any]) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    received: list[tuple[str, Any]] = []
+    handler = type("Room", (ScriptedRoom,), {"script": list(script), "received": received})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", received
+        server.shutdown()
+
+
+def make_worker(url: str, **options: Any) -> EmbeddingWorker:
+    embedder: Any = HashedWords()
+    return EmbeddingWorker(
+        url, "rrw_key", embedder, lambda progress: None, wait=lambda seconds: None, **options
+    )
+
+
+def test_a_room_that_is_away_is_asked_again_and_gets_what_was_made_meanwhile() -> None:
+    stored = {"stored": 2, "dropped": 0, "progress": DONE}
+    script = [(503, {}), (200, BATCH), (502, {}), (503, {}), (200, stored), (200, EMPTY)]
+    with scripted_room(*script, (200, DONE)) as (url, received):
+        assert make_worker(url).run(None) == 2
+
+    sent = [body for path, body in received if path == "/embedding/batches/first/vectors"]
+    assert len(sent) == 3  # until it was taken
+    assert sent[0]["ids"] == [7, 9]
+    vectors = np.frombuffer(b64decode(sent[0]["vectors"]), "<f4").reshape(2, 384)
+    assert np.array_equal(vectors, HashedWords().embed_batch(["rail", "broadband"]))
+
+
+def test_a_worker_that_is_refused_gives_its_passages_back_and_says_why() -> None:
+    refusal = {"error": {"code": "vectors_refused", "message": "not that of its text"}}
+    with (
+        scripted_room((200, BATCH), (422, refusal), (204, {})) as (url, received),
+        pytest.raises(WorkRefused, match="not that of its text"),
+    ):
+        make_worker(url).run(None)
+    assert received[-1][0] == "/embedding/batches/first"
+
+
+def test_patience_ends_with_what_to_do() -> None:
+    with (
+        scripted_room(*[(503, {})] * 50) as (url, _),
+        pytest.raises(RoomUnreachable, match="start the worker again"),
+    ):
+        make_worker(url, patience_seconds=0).run(None)
+
+
+def test_a_worker_without_a_key_is_told_how_to_get_one(tmp_path: Path) -> None:
+    told = invoke("embed-worker", "--url", "http://127.0.0.1:1", "--data", str(tmp_path))
+    assert told.returncode == 2
+    assert "keys add NAME --worker" in told.stderr
+
+
+def test_the_key_of_a_worker_is_made_listed_and_revoked(tmp_path: Path) -> None:
+    made = invoke("keys", "add", "box", "--worker", "--json", "--data", str(tmp_path))
+    assert WorkerKeys(tmp_path).find_worker(json.loads(made.stdout)["key"].encode()) == "box"
+    shown = invoke("keys", "list", "--json", "--data", str(tmp_path))
+    assert [(key["name"], key["worker"]) for key in json.loads(shown.stdout)["keys"]] == [
+        ("box", True)
+    ]
+    invoke("keys", "revoke", "box", "--data", str(tmp_path))
+    assert WorkerKeys(tmp_path).list_keys() == []
+
+
+BATCH_PASSAGES = 8
+
+
+def start(*args: str, **environment: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command(*args),
+        env=clean_environment(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def count_rows(data: Path, table: str) -> int:
+    with closing(store.connect(get_database_path(data))) as db:
+        return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+@pytest.mark.full
+def test_a_killed_worker_and_a_killed_room_lose_one_batch_and_nothing_is_wrong(
+    tmp_path: Path,
+) -> None:
+    data = with_model(tmp_path / "data")
+    EMBEDDER.load()
+    write_world(tmp_path / "files", bills=30, votes=1)
+    loaded(data, tmp_path / "files", embed=False)
+    with closing(store.connect(get_database_path(data))) as db:
+        total = count_unembedded(db)
+    key = WorkerKeys(data).add("box")
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    serve = ("serve", "federal", "--port", port, "--json", "--data", str(data))
+    work = (
+        *("embed-worker", "--url", f"http://127.0.0.1:{port}", "--once", "--json"),
+        *("--batch", str(BATCH_PASSAGES), "--data", str(with_model(tmp_path / "worker"))),
+    )
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        processes.append(room := start(*serve))
+        processes.append(worker := start(*work, READINGROOM_WORKER_KEY=key))
+        wait_until(lambda: count_rows(data, "vectors") >= 2 * BATCH_PASSAGES, 300)
+        worker.kill()
+        worker.wait()
+        room.kill()
+        room.wait()
+        stored_before = count_rows(data, "vectors")
+        assert count_rows(data, "embedding_leases") <= BATCH_PASSAGES  # what is done twice at most
+        processes.append(heir := start(*work, READINGROOM_WORKER_KEY=key))
+        processes.append(start(*serve))
+        # As if the time of the dead worker's lease had passed.
+        with closing(store.connect(get_database_path(data), writing=True)) as db, db.transaction():
+            db.execute("UPDATE embedding_leases SET expires_at = 0")
+        answer, _ = heir.communicate(timeout=600)
+        assert heir.returncode == 0
+        assert json.loads(answer) == {"stored": total - stored_before}
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+    with closing(store.connect(get_database_path(data))) as db:
+        assert count_unembedded(db) == 0
+        rows = db.execute(
+            f"""SELECT {PASSAGE_COLUMNS}, v.embedding, v.model
+                FROM chunks c JOIN passages p USING (chunk) JOIN vectors v USING (chunk)"""
+        ).fetchall()
+    assert len(rows) == total
+    assert {row["model"] for row in rows} == {EMBEDDER.identity}
+    stored = np.stack([np.frombuffer(row["embedding"], np.float32) for row in rows])
+    expected = EMBEDDER.embed_batch([build_embedded_text(row) for row in rows])
+    assert (stored * expected).sum(axis=1).min() > 0.9999
