@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
-from pydantic import Field, ValidationError
 
 from readingroom.bases.policy import SPEC
+from readingroom.bases.policy.admin.import_list import prepare_import
 from readingroom.bases.policy.admin_models import (
-    ImportedPolicy,
-    ImportedRevision,
     NewPolicy,
     NewRevision,
     RevisionPatch,
@@ -55,11 +53,8 @@ from readingroom.console.options import (
     run_command,
 )
 from readingroom.core.dates import parse_day
-from readingroom.core.errors import InvalidArguments
 from readingroom.core.modes import Mode
 from readingroom.core.settings import RoomSettings
-from readingroom.ingest.errors import FileNotFound
-from readingroom.protocol.tool import Body
 from readingroom.storage.handover import hand_over
 
 _NO_POLICIES = "There are no policies yet: `readingroom policy add` registers one."
@@ -84,24 +79,6 @@ def _list_section_refs(settings: RoomSettings, typed: Mapping[str, Any]) -> list
 _source_argument = click.argument("source", shell_complete=complete_with(_list_slugs))
 _revision_argument = click.argument("revision_id", shell_complete=complete_with(_list_revisions))
 _categories = click.Choice([str(category) for category in PolicyCategory])
-
-
-class _ListedRevision(NewRevision):
-    """A revision of a bulk import, as its list names it."""
-
-    file: str = Field(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")
-
-
-class _ListedPolicy(NewPolicy):
-    """A policy of a bulk import, as its list names it."""
-
-    revisions: list[_ListedRevision] = Field(default=[])
-
-
-class _PolicyList(Body):
-    """The list itself."""
-
-    policies: list[_ListedPolicy]
 
 
 def _add_revision_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -429,8 +406,8 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
 
     Paths are relative to FILE.
     """
-    command, unread = prepare_import(file, settings)
-    answer = run_command(command, SPEC, settings)
+    policies, unread = prepare_import(file, settings)
+    answer = run_command(ImportPolicies(policies=policies), SPEC, settings)
     answer["failed"] += unread
     summary = (
         f"Added {len(answer['policies_added'])} policies and {len(answer['revisions_added'])} "
@@ -439,32 +416,6 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
     failures = [f"Failed: {failure}" for failure in answer["failed"]]
     print_result(as_json, answer, "\n".join([summary, *failures]))
     sys.exit(1 if answer["failed"] else 0)
-
-
-def prepare_import(file: Path, settings: RoomSettings) -> tuple[ImportPolicies, list[str]]:
-    """Hand over every file that a list names; return the import, and what could not be read."""
-    failures: list[str] = []
-    policies = []
-    for listed_policy in _read_list(file):
-        revisions = []
-        for listed_revision in listed_policy.revisions:
-            try:
-                copy_name = _hand_over(file.parent / listed_revision.file, settings)
-            except FileNotFound as error:
-                failures.append(
-                    f"{listed_policy.source} {listed_revision.version_label}: {error.message}"
-                )
-                continue
-            new_revision = NewRevision.model_validate(listed_revision.model_dump(exclude={"file"}))
-            extension = choose_extension(listed_revision.file)
-            revisions.append(
-                ImportedRevision.model_validate(
-                    {"revision": new_revision, "file": copy_name, "extension": extension}
-                )
-            )
-        new_policy = NewPolicy.model_validate(listed_policy.model_dump(exclude={"revisions"}))
-        policies.append(ImportedPolicy(policy=new_policy, revisions=revisions))
-    return ImportPolicies(policies=policies), failures
 
 
 def _format_change(change: dict[str, Any]) -> str:
@@ -488,22 +439,6 @@ def _new_revision(
         notes=notes,
         stage=stage,
     )
-
-
-def _read_list(file: Path) -> list[_ListedPolicy]:
-    try:
-        return _PolicyList.model_validate_json(file.read_bytes()).policies
-    except ValidationError as error:
-        message = 'is not a list {"policies": [...]}; see readingroom policy import --help'
-        problems = InvalidArguments.from_validation_error(error).errors
-        raise InvalidArguments([{"field": file.name, "message": message}, *problems]) from error
-
-
-def _hand_over(path: Path, settings: RoomSettings) -> str:
-    try:
-        return hand_over(settings.data / "policy", path)
-    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
-        raise FileNotFound(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _format_label(revision: dict[str, Any] | None) -> str:

@@ -5,7 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from readingroom.bases.policy.cli import prepare_import
+from readingroom.bases.policy.admin.import_list import prepare_import
+from readingroom.bases.policy.commands import ImportPolicies
 from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import RoomSettings
 from readingroom.demo import corpus
@@ -31,8 +32,8 @@ def _import_policy(
     run: RunCommand,
     report: ReportProgressSync,
 ) -> None:
-    command, _ = prepare_import(corpus.write_policy(policy, corpus_folder), settings)
-    run(command, settings)
+    policies, _ = prepare_import(corpus.write_policy(policy, corpus_folder), settings)
+    run(ImportPolicies(policies=policies), settings)
 
 
 SAMPLE = PolicySample()

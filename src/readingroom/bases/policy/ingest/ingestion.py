@@ -286,15 +286,9 @@ class Ingestion:
 
     async def set_chunk_count(self, source: str, revision_id: str, chunk_count: int) -> None:
         """Write the number of chunks to the registry; an unknown revision is ignored."""
-
-        def update_count(before: timeline.Revisions) -> list[Revision]:
-            return [
-                revision.model_copy(update={"chunk_count": chunk_count})
-                for revision in before
-                if revision.revision_id == revision_id
-            ]
-
-        await self._registry.change_revisions(source, update_count)
+        await self._registry.change_revisions(
+            source, lambda before: timeline.count_chunks(before, revision_id, chunk_count)
+        )
 
     def get_progress(self, revision_id: str) -> Progress | None:
         """Return how far an ingestion that is running now has come, else None."""

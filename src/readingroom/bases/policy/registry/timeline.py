@@ -195,6 +195,15 @@ def record_failure(revisions: Revisions, revision_id: str, error: str) -> list[R
     return [_update(revision, status=status, error=error)]
 
 
+def count_chunks(revisions: Revisions, revision_id: str, chunk_count: int) -> list[Revision]:
+    """Return a revision with the number of its chunks; none if it is unknown."""
+    return [
+        revision.model_copy(update={"chunk_count": chunk_count})
+        for revision in revisions
+        if revision.revision_id == revision_id
+    ]
+
+
 def reopen_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
     """Put a failed revision back to `processing`; leave any other as it is."""
     revision = find_revision(revisions, revision_id)

@@ -1,0 +1,78 @@
+"""The list of a bulk import: read from its JSON file, and its files handed over."""
+
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from readingroom.bases.policy.admin_models import (
+    ImportedPolicy,
+    ImportedRevision,
+    NewPolicy,
+    NewRevision,
+)
+from readingroom.bases.policy.ingest.files import choose_extension
+from readingroom.core.errors import InvalidArguments
+from readingroom.core.settings import RoomSettings
+from readingroom.ingest.errors import FileNotFound
+from readingroom.protocol.tool import Body
+from readingroom.storage.handover import hand_over
+
+
+class _ListedRevision(NewRevision):
+    """A revision of a bulk import, as its list names it."""
+
+    file: str = Field(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")
+
+
+class _ListedPolicy(NewPolicy):
+    """A policy of a bulk import, as its list names it."""
+
+    revisions: list[_ListedRevision] = Field(default=[])
+
+
+class _PolicyList(Body):
+    """The list itself."""
+
+    policies: list[_ListedPolicy]
+
+
+def prepare_import(file: Path, settings: RoomSettings) -> tuple[list[ImportedPolicy], list[str]]:
+    """Hand over every file that a list names; return the policies, and what could not be read."""
+    failures: list[str] = []
+    policies = []
+    for listed_policy in _read_list(file):
+        revisions = []
+        for listed_revision in listed_policy.revisions:
+            try:
+                copy_name = _hand_over(file.parent / listed_revision.file, settings)
+            except FileNotFound as error:
+                failures.append(
+                    f"{listed_policy.source} {listed_revision.version_label}: {error.message}"
+                )
+                continue
+            new_revision = NewRevision.model_validate(listed_revision.model_dump(exclude={"file"}))
+            extension = choose_extension(listed_revision.file)
+            revisions.append(
+                ImportedRevision.model_validate(
+                    {"revision": new_revision, "file": copy_name, "extension": extension}
+                )
+            )
+        new_policy = NewPolicy.model_validate(listed_policy.model_dump(exclude={"revisions"}))
+        policies.append(ImportedPolicy(policy=new_policy, revisions=revisions))
+    return policies, failures
+
+
+def _read_list(file: Path) -> list[_ListedPolicy]:
+    try:
+        return _PolicyList.model_validate_json(file.read_bytes()).policies
+    except ValidationError as error:
+        message = 'is not a list {"policies": [...]}; see readingroom policy import --help'
+        problems = InvalidArguments.from_validation_error(error).errors
+        raise InvalidArguments([{"field": file.name, "message": message}, *problems]) from error
+
+
+def _hand_over(path: Path, settings: RoomSettings) -> str:
+    try:
+        return hand_over(settings.data / "policy", path)
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise FileNotFound(f"{path} cannot be read: {error.strerror}") from error
