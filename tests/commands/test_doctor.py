@@ -1,6 +1,7 @@
 """The doctor finds what is wrong around the bases, and says of each what to do."""
 
 import json
+import os
 import socket
 import sqlite3
 from contextlib import closing
@@ -18,7 +19,7 @@ from readingroom.settings import Settings, load_settings
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.support.federal.base import loaded, write_world
-from tests.support.kit import Served, run
+from tests.support.kit import Served, invoke, run
 from tests.support.valkey import valkey
 
 
@@ -197,3 +198,13 @@ def test_a_base_that_cannot_be_opened_is_a_line_and_not_the_end(tmp_path: Path) 
     assert code == 1
     assert [complaint["subject"] for complaint in report["complaints"]] == ["policy"]
     assert "disk" in report["checked"]
+
+
+def test_a_directory_that_cannot_be_written_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a read-only file system, where even root may not write."""
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    result = invoke("doctor", "--data", str(tmp_path))
+    assert result.returncode == 1
+    assert f"{tmp_path} cannot be written" in result.stdout

@@ -166,7 +166,7 @@ class GuidanceService:
             params.append(("order", "-public_timestamp"))
         response, cached_reply = await self._store.search(params, context)
         return SearchResults(
-            **_make_paging_fields(response, cached_reply, question),
+            **_make_live_fields(response, cached_reply, question),
             query=query,
             searched={"organisation": ORGANISATION, **group_by_name(filters)},
             results=parse_hits(response),
@@ -271,7 +271,7 @@ class GuidanceService:
                 self.offline.add_change_notes, hits, question.since
             )
         return Changes(
-            **_make_paging_fields(response, cached_reply, question),
+            **_make_live_fields(response, cached_reply, question),
             since=question.since,
             changes=hits,
         )
@@ -346,18 +346,15 @@ def _clean_query(query: str) -> str:
     return words
 
 
-def _make_paging_fields(
+def _make_live_fields(
     response: Mapping[str, Any], cached_reply: CachedReply, question: SearchGuidance | RecentChanges
 ) -> dict[str, Any]:
+    """Return the fields of a list that GOV.UK gives."""
     total = response.get("total")
     # GOV.UK's answers are read with suspicion: a missing field must not fail the call.
     total = total if isinstance(total, int) else len(parse_hits(response))
-    has_more = _find_start(question) + question.page_size < total
     return {
-        "total": total,
-        "page": question.page,
-        "page_size": question.page_size,
-        "next_page": question.page + 1 if has_more else None,
+        **_make_page_numbers(question, total),
         "cache": make_cache_state(cached_reply),
         "warnings": make_warnings(cached_reply),
     }
@@ -382,15 +379,22 @@ def _make_offline_fields(
     failure: UpstreamError | None,
 ) -> dict[str, Any]:
     """Return the fields of a list that the offline copy gives."""
+    return {
+        **_make_page_numbers(question, total),
+        "cache": make_offline_cache_state(copy, failure),
+        "offline": copy,
+        "warnings": make_stale_warnings(failure, copy.age_s),
+    }
+
+
+def _make_page_numbers(question: SearchGuidance | RecentChanges, total: int) -> dict[str, Any]:
+    """Return how many results there are, which page of them this is, and the next one."""
     has_more = _find_start(question) + question.page_size < total
     return {
         "total": total,
         "page": question.page,
         "page_size": question.page_size,
         "next_page": question.page + 1 if has_more else None,
-        "cache": make_offline_cache_state(copy, failure),
-        "offline": copy,
-        "warnings": make_stale_warnings(failure, copy.age_s),
     }
 
 
