@@ -198,19 +198,14 @@ def cite_another_host(arena: Arena) -> Outcome:
 
 def write_markdown_in_words(arena: Arena) -> Outcome:
     """Second report: Markdown in the words of a page."""
-    told = _ask_for_page(arena, "<p>[click](https://evil.example/) now</p>")
-    is_link = "[click](https://evil.example/)" in told
-    return Outcome(is_link, f"words in brackets {'became a link' if is_link else 'stay words'}")
-
-
-def _ask_for_page(arena: Arena, body: str) -> str:
     with emulating() as upstream:
         item = upstream.emulator.items[RETURN]
-        details = {**item["details"], "body": body}
+        details = {**item["details"], "body": "<p>[click](https://evil.example/) now</p>"}
         upstream.emulator.items[RETURN] = {**item, "details": details}
         with arena.serve("guidance", env={"GOVUK_BASE_URL": upstream.url}) as room:
-            arguments = {"path": RETURN, "text_only": False}
-            return json.dumps(ask_tool(room, "", "get_content_by_path", arguments))
+            answer = ask_tool(room, "", "get_content_by_path", {"path": RETURN})
+    is_link = "[click](https://evil.example/)" in answer["result"]["structuredContent"]["text"]
+    return Outcome(is_link, f"words in brackets {'became a link' if is_link else 'stay words'}")
 
 
 def read_hostile_page(arena: Arena) -> Outcome:
@@ -265,7 +260,8 @@ def stay_after_revocation(arena: Arena, accept: str = "text/event-stream") -> Ou
         open_stream(room, {**key, "Accept": accept}) as (stream, _),
     ):
         KeyRing(data).revoke("ann")
-        is_open = read_until(stream, b"no such mark", 75) is None
+        # The end of the answer; the connection itself may serve another request.
+        is_open = read_until(stream, b"\r\n0\r\n\r\n", 75) is None
     return Outcome(is_open, f"75 s after its key was revoked a stream is {_say(is_open)}")
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer
@@ -198,3 +199,13 @@ def test_a_model_reads_no_file_outside_of_its_folder(
     (encoder / "model.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(ModelUnavailable, match="cannot be read"):
         Embedder(tmp_path, own_model=encoder).load()
+
+
+@requirement("engine:own-models")
+def test_the_runtime_is_told_to_report_nothing(
+    tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(onnxruntime, "disable_telemetry_events", lambda: calls.append("disabled"))
+    Embedder(tmp_path, own_model=encoder).load()
+    assert calls == ["disabled"]

@@ -17,6 +17,7 @@ def open_session(
     """
     import onnxruntime
 
+    onnxruntime.disable_telemetry_events()  # what is run here is nobody else's business
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
