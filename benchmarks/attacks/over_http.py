@@ -313,6 +313,8 @@ def quote_thousands_of_words(arena: Arena) -> Outcome:
     """Third report: `verify_policy_quote`."""
     with arena.serve("policy") as room:
         _add_policy(room, " ".join("ab"[n * n % 7 % 2] for n in range(1500)))
+        short = {"source": "NPPF", "quote": "not there", "date": "2025-01-01"}
+        ask_tool(room, "", "verify_policy_quote", short)  # which loads the model
         before = read_processor_seconds(room.process.pid)
         words = " ".join("ab"[n * n % 11 % 2] for n in range(1990))
         arguments = {"source": "NPPF", "quote": words, "date": "2025-01-01"}

@@ -162,3 +162,8 @@ def test_a_quotation_of_a_few_words_again_and_again_is_compared_with_few_passage
     # A window has 125,000 pairs of equal words; there are 500 windows.
     assert compared <= 3
     assert closest in text and 0 < similarity <= 1
+    # Of twice as many words not even one window is compared in full.
+    compared = 0
+    closest, similarity = find_closest(" ".join(letters.choice("ab") for _ in range(1990)), text)
+    assert compared == 0
+    assert closest in text and 0 < similarity <= 1

@@ -266,7 +266,9 @@ def find_closest(quote: str, text: str) -> tuple[str, float]:
         # Two cheap upper bounds first: the exact ratio is quadratic and run at every word.
         if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
             compared_pairs += sum(quote_counts[word] for word in window)
-            if compared_pairs > _MAX_WORD_PAIRS and best_ratio:
+            if compared_pairs > _MAX_WORD_PAIRS:
+                if not best_ratio:  # not even one window: the words alone, whatever their order
+                    best_ratio, best_start = matcher.quick_ratio(), window_start
                 break
             ratio = matcher.ratio()
             if ratio > best_ratio:
