@@ -65,7 +65,7 @@ _NOTE = (
     "program against both versions; nothing of either is imported. The findings of the third "
     "report are in what 0.1.0 did not have: the console, its jobs and pictures, the readers of "
     "office files and HTML. I5 takes an https issuer: 0.1.0 fetches any `jwks_uri` that its "
-    "metadata names, http on loopback too (`server/oauth.py`, line 215)."
+    "metadata names, http on loopback too (line 215 of its oauth.py)."
 )
 
 
