@@ -16,15 +16,16 @@ from typing import Any
 
 from readingroom.core.filters import Filter, FilterFields, Metadata
 from readingroom.core.lru import LRUCache
+from readingroom.engine.context import ListContexts
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.embedding.machine import return_memory
-from readingroom.engine.index import CollectionIndex
+from readingroom.engine.index import ChunkIndex, CollectionIndex, EmbeddedIndex
 from readingroom.engine.lexical import LexicalHit, LexicalStatistics
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.vectors import DIMENSIONS, VectorHit, VectorIndex
 from readingroom.engine.words import LexicalQuery, parse_query
 from readingroom.storage.archive import fill_chunks
-from readingroom.storage.chunks import Chunks
+from readingroom.storage.chunks import ChunkCollection, Chunks
 from readingroom.storage.postgres.chunks import PostgresCollection
 from readingroom.storage.postgres.encoding import build_clauses, decode_vectors, format_vector
 
@@ -38,6 +39,23 @@ _BELIEVED_SECONDS = 1.0
 _COUNT_SECONDS = 5.0
 """How long it is believed how many chunks pass a filter: it only chooses how to search."""
 _ROWS_PER_PAGE = 20_000
+
+
+def open_index(
+    collection: ChunkCollection | PostgresCollection,
+    fields: FilterFields,
+    embedder: Embedder,
+    words: Path,
+    list_contexts: ListContexts | None = None,
+) -> ChunkIndex:
+    """Return the searchable index of a collection.
+
+    `words` is where the word index of an embedded one lies; the shared database has its own. With
+    `list_contexts`, chunks that an older release embedded without their context are embedded anew.
+    """
+    if isinstance(collection, PostgresCollection):
+        return SharedIndex(collection, fields, embedder)
+    return EmbeddedIndex(collection, fields, embedder, words, list_contexts)
 
 
 class SharedIndex(CollectionIndex):

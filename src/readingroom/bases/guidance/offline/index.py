@@ -12,7 +12,7 @@ from readingroom.core.filters import FilterFields
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex
-from readingroom.engine.indexes import open_index
+from readingroom.engine.shared_index import open_index
 
 _PASSAGES_READ = 60  # for ten pages: a long page may have many of the best
 # Chosen on the tuning half of tests/fixtures/questions/guidance.tsv: 0.03 to 0.1, and 1 to 2, do

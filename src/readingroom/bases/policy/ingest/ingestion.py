@@ -50,8 +50,7 @@ class Ingestion:
         store: PolicyStore,
         context: IngestContext,
     ) -> None:
-        self.is_shared = context.database is not None
-        self.now = context.now
+        self.is_shared, self.now = context.database is not None, context.now
         self.files = RevisionFiles(folder, context.database)
         self._registry = registry
         self._store = store
@@ -201,11 +200,10 @@ class Ingestion:
             revisions = await self._registry.get_revisions(source)
             revision_ids = [revision.revision_id for revision in revisions]
             chunk_count = sum(revision.chunk_count for revision in revisions)
+            names = {"source": source, "revision_ids": revision_ids}
             async with (
                 self._progress.refuse_busy(revision_ids),
-                self._changes.record_intent(
-                    "delete_policy", source=source, revision_ids=revision_ids
-                ),
+                self._changes.record_intent("delete_policy", **names),
             ):
                 await self._registry.delete_policy(source)
                 self._changes.on_step("delete_policy:registry")
@@ -296,9 +294,8 @@ class Ingestion:
 
     async def locate_file(self, revision: Revision) -> Path:
         """Return where our copy of a revision's file can be read now."""
-        return await anyio.to_thread.run_sync(
-            self.files.locate, revision.source, revision.revision_id
-        )
+        path = (revision.source, revision.revision_id)
+        return await anyio.to_thread.run_sync(self.files.locate, *path)
 
     # --- recovery ---
 
