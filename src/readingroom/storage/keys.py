@@ -7,7 +7,7 @@ import re
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,16 +34,11 @@ logger = logging.getLogger(__name__)
 
 KEYS_FILE = "keys.db"
 KEY_USES_FILE = "key_uses.db"
-_USES_SCHEMA = """
-CREATE TABLE IF NOT EXISTS key_uses (
-    digest TEXT PRIMARY KEY,
-    last_used_on TEXT NOT NULL
-) STRICT
-"""
-_WRITE_USE = """
-INSERT INTO key_uses (digest, last_used_on) VALUES (?, ?)
-ON CONFLICT (digest) DO UPDATE SET last_used_on = excluded.last_used_on
-"""
+_USES_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS key_uses "
+    "(digest TEXT PRIMARY KEY, last_used_on TEXT NOT NULL) STRICT"
+)
+_WRITE_USE = "INSERT OR REPLACE INTO key_uses (digest, last_used_on) VALUES (?, ?)"
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 # The name under which MCP_API_KEY appears in logs and sessions.
 _RESERVED_NAME = "env"
@@ -114,10 +109,7 @@ class Holder:
 
 
 class KeyUses:
-    """The day on which each key was last used; the file is made when one is first used.
-
-    Beside the keys and not among them: writing to their file makes every process read it anew.
-    """
+    """The day on which each key was last used, in a file that is made when one is first used."""
 
     def __init__(self, data: Path) -> None:
         self._path = data / KEY_USES_FILE
@@ -138,14 +130,10 @@ class KeyUses:
 
     def list_days(self) -> dict[str, str]:
         """Return the day of each key's last use, by the digest of its secret."""
-        if not self._path.exists():
-            return {}
-        try:
-            with closing(self._connect()) as db:
+        if self._path.is_file():
+            with suppress(DatabaseError), closing(self._connect()) as db:
                 return dict(db.execute("SELECT digest, last_used_on FROM key_uses").fetchall())
-        except (OSError, DatabaseError) as error:
-            logger.warning("The uses of keys cannot be read: %s", error)
-            return {}
+        return {}
 
     def _connect(self) -> Database:
         self._path.touch(mode=0o600)
