@@ -370,15 +370,12 @@ class WorkerKeys:
         secret = "rrw_" + secrets.token_urlsafe(32)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch(mode=0o600)  # before SQLite creates it, readable for everybody
-        with open_small_database(self._path, _WORKERS_SCHEMA) as db:
-            callers = "SELECT 1 FROM sqlite_master WHERE name = 'api_keys'"
-            tables = ["worker_keys", *(["api_keys"] if db.execute(callers).fetchone() else [])]
-            for table in tables:
-                if db.execute(f"SELECT 1 FROM {table} WHERE name = ?", (key_name,)).fetchone():
-                    raise KeyExists(
-                        f"There is a key named {key_name!r} already; revoke it first, or choose "
-                        "another"
-                    )
+        with open_small_database(self._path, _SCHEMA + ";" + _WORKERS_SCHEMA) as db:
+            taken_names = "SELECT name FROM api_keys UNION ALL SELECT name FROM worker_keys"
+            if (key_name,) in db.execute(taken_names).fetchall():
+                raise KeyExists(
+                    f"There is a key named {key_name!r} already; revoke it first, or choose another"
+                )
             db.execute(
                 "INSERT INTO worker_keys (name, hash, created_at) VALUES (?, ?, ?)",
                 (key_name, hash_secret(secret.encode()), clock.format_now()),
@@ -387,29 +384,23 @@ class WorkerKeys:
 
     def list_keys(self) -> list[Key]:
         """Return every key of a worker, sorted by name."""
-        if not self._path.exists():
-            return []
-        with open_small_database(self._path, _WORKERS_SCHEMA) as db:
-            rows = db.execute("SELECT name, created_at FROM worker_keys ORDER BY name").fetchall()
+        rows = self._execute("SELECT name, created_at FROM worker_keys ORDER BY name")
         return [Key(key_name, created_at, worker=True) for key_name, created_at in rows]
 
     def revoke(self, key_name: str) -> bool:
         """Delete the key of a worker; return whether there was one."""
-        if not self._path.exists():
-            return False
-        with open_small_database(self._path, _WORKERS_SCHEMA) as db:
-            deleted = db.execute("DELETE FROM worker_keys WHERE name = ?", (key_name,))
-            return bool(deleted.rowcount)
+        return bool(self._execute("DELETE FROM worker_keys WHERE name = ? RETURNING 1", key_name))
 
     def find_worker(self, secret: bytes) -> str | None:
         """Return the name of the key with this secret, or None."""
+        rows = self._execute("SELECT name FROM worker_keys WHERE hash = ?", hash_secret(secret))
+        return str(rows[0][0]) if rows else None
+
+    def _execute(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         if not self._path.exists():
-            return None
+            return []
         with open_small_database(self._path, _WORKERS_SCHEMA) as db:
-            found = db.execute(
-                "SELECT name FROM worker_keys WHERE hash = ?", (hash_secret(secret),)
-            ).fetchone()
-        return str(found[0]) if found else None
+            return db.execute(sql, values).fetchall()
 
 
 def check_key_name(key_name: str) -> None:
