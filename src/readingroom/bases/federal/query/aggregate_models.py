@@ -1,11 +1,13 @@
 """Questions and answers of aggregates: counts, sums and time series."""
 
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from readingroom.bases.federal.models import Filtered, FiltersRead
+from readingroom.bases.federal.schema.sources import Measure
 from readingroom.protocol.tool import Answer, Question, ShortText
 
 Interval = Literal["day", "week", "month", "quarter", "year"]
@@ -100,3 +102,32 @@ class Series(Aggregated):
     total_buckets: int
     truncated: bool = Field(description="Whether there are more groups than are shown.")
     undated: Value = Field(description="What has no date in this field, and so is in no bucket.")
+
+
+# --- the statement ---
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateQuery:
+    """An aggregate as parts of SQL, and about how many rows it reads."""
+
+    tables: str
+    where: str
+    values: tuple[Any, ...]
+    measure: Measure | None
+    group_column: str | None
+    time_column: str | None
+    records: int
+    """About how many records are read."""
+    rows: int
+    """About how many rows are read: the records, and what is joined to them."""
+
+    @property
+    def value_sql(self) -> str:
+        return f"sum({self.measure.column})" if self.measure else "count(*)"
+
+    def to_number(self, value: int | None) -> int | Decimal:
+        """Return a whole number, or a decimal with the digits of its field; never a float."""
+        if self.measure is None or not self.measure.digits:
+            return value or 0
+        return Decimal(value or 0).scaleb(-self.measure.digits)

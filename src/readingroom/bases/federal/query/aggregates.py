@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from decimal import Decimal
 from typing import Any, TypeVar
 
 from readingroom.bases.federal import store
@@ -19,6 +18,7 @@ from readingroom.bases.federal.names.filter_values import (
     resolve_filters,
 )
 from readingroom.bases.federal.query.aggregate_models import (
+    AggregateQuery,
     Bucket,
     Buckets,
     Interval,
@@ -77,32 +77,6 @@ class Aggregation:
     top: int = 20
     time_field: str | None = None
     interval: Interval = "month"
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateQuery:
-    """An aggregate as parts of SQL, and about how many rows it reads."""
-
-    tables: str
-    where: str
-    values: tuple[Any, ...]
-    measure: Measure | None
-    group_column: str | None
-    time_column: str | None
-    records: int
-    """About how many records are read."""
-    rows: int
-    """About how many rows are read: the records, and what is joined to them."""
-
-    @property
-    def value_sql(self) -> str:
-        return f"sum({self.measure.column})" if self.measure else "count(*)"
-
-    def to_number(self, value: int | None) -> int | Decimal:
-        """Return a whole number, or a decimal with the digits of its field; never a float."""
-        if self.measure is None or not self.measure.digits:
-            return value or 0
-        return Decimal(value or 0).scaleb(-self.measure.digits)
 
 
 @dataclass(slots=True)
