@@ -354,7 +354,7 @@ def make_unknown_error(key_name: str) -> KeyNotFound:
 class WorkerKeys:
     """The keys of workers, which embed passages and may do nothing else.
 
-    They have a table of their own: who looks for the key of a caller, 0.1.0 too, finds none of them.
+    They have a table of their own: who looks for the key of a caller, 0.1.0 too, finds none.
     """
 
     def __init__(self, data: Path) -> None:
