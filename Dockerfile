@@ -12,9 +12,11 @@ RUN /opt/readingroom/bin/pip install --no-deps --require-hashes -r requirements.
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 RUN /opt/readingroom/bin/pip install --no-deps --no-build-isolation .
-# For several processes on one PostgreSQL: docker build --build-arg DRIVER='psycopg[binary]>=3.2,<4' .
-ARG DRIVER=""
-RUN if [ -n "$DRIVER" ]; then /opt/readingroom/bin/pip install "$DRIVER"; fi
+# For several processes on one PostgreSQL: docker build --build-arg POSTGRES=1 .
+ARG POSTGRES=""
+COPY requirements-postgres.lock ./
+RUN if [ -n "$POSTGRES" ]; then \
+    /opt/readingroom/bin/pip install --no-deps --require-hashes -r requirements-postgres.lock; fi
 
 # --- the embedding model, ready to run: the first search does not wait for it ---
 FROM packages AS model

@@ -163,5 +163,7 @@ lock: .venv/bin/python ## resolve the locks anew, moving as little as possible; 
 	@build/lock/bin/pip install -qq uv==0.13.7
 	@$(COMPILE) pyproject.toml --group build --group model $(ARGS) -o requirements.lock
 	@$(COMPILE) pyproject.toml --extra otel --extra postgres --group dev -c requirements.lock $(ARGS) -o requirements-dev.lock
+	@echo "# What PostgreSQL needs beside requirements.lock; made by make lock." > requirements-postgres.lock
+	@awk '/^[a-z]/ { is_driver = /^psycopg/ } is_driver' requirements-dev.lock >> requirements-postgres.lock
 	@$(COMPILE) tests/clients/mcp1.in $(ARGS) -o tests/clients/mcp1.lock
 	@$(COMPILE) tests/clients/mcp2.in $(ARGS) -o tests/clients/mcp2.lock

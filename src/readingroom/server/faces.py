@@ -119,7 +119,11 @@ def make_faces(
     except InvalidArguments as error:
         raise InvalidSetting(f"READINGROOM_FACE_TOOLS: {error.summary}") from error
     desk_faces = [
-        replace(make_face(base, f"/{DESK_TOOLS}"), title="Reading Room: search, fetch and assess")
+        replace(
+            make_face(base, f"/{DESK_TOOLS}"),
+            server_name=f"{ROOM_SERVER_NAME}-desk",
+            title="Reading Room: search, fetch and assess",
+        )
         for base in desk_bases
     ]
     return (room_face, *desk_faces, *(make_face(base, f"/{base.name}") for base in bases))
