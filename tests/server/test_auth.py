@@ -3,6 +3,7 @@
 import hmac
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
@@ -407,3 +408,11 @@ def test_the_key_of_a_worker_is_no_key_of_a_caller_and_names_are_shared(tmp_path
     assert worker_keys.revoke("box")
     assert not worker_keys.revoke("box")
     assert worker_keys.find_worker(secret) is None
+
+
+def test_the_ring_is_read_from_any_thread_also_while_only_workers_have_keys(tmp_path: Path) -> None:
+    WorkerKeys(tmp_path).add("box")
+    key_ring = KeyRing(tmp_path)
+    assert not key_ring.has_keys()
+    with ThreadPoolExecutor(1) as executor:
+        assert not executor.submit(key_ring.has_keys).result()

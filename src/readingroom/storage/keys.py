@@ -321,7 +321,8 @@ class KeyRing:
             if self._header_descriptor >= 0:
                 os.close(self._header_descriptor)
             self._header_descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            self._reader = connect(self.path)
+            # A server looks at the keys from the thread that starts it, and then from another.
+            self._reader = connect(self.path, any_thread=True)
             # The first writer may be between making the file and making the table.
             _create_table(self._reader)
             self._open_file_id = (file_status.st_dev, file_status.st_ino)
