@@ -158,7 +158,7 @@ def is_widened(path: str, old: Any, new: Any) -> bool:
         return not differences and not any(each["name"] in added for each in required)
     if str(old).startswith("CREATE TABLE ") and str(new).startswith("CREATE TABLE "):
         return set(split_columns(old)) < set(split_columns(new))
-    if path.startswith("stored / chroma / "):
+    if path.startswith(("stored / chroma / ", "stored / redis / ")):  # fields of a chunk, of a hash
         return set(old) < set(new)
     return path in WIDENED_ANSWERS and set(old) < set(new)
 

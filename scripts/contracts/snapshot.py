@@ -87,11 +87,13 @@ async def list_tools(banner: dict[str, Any]) -> Snapshot:
     """Return for each server what `tools/list`, `prompts/list` and `resources/…` answer."""
     servers = {server["name"]: await list_server(server["mcp"]) for server in banner["servers"]}
     # All bases list the tools of each base again: what is equal is named, not repeated.
-    combined, *single = servers
+    combined, *others = servers
     for tool_name, tool in servers[combined]["tools"].items():
-        for name in single:
+        for name in others:
             if servers[name]["tools"].get(tool_name) == tool:
-                servers[combined]["tools"][tool_name] = f"as listed by {name}"
+                # The desk's own tools stand in the listing of all bases, as they always did.
+                kept, left_out = (combined, name) if name.endswith("-desk") else (name, combined)
+                servers[left_out]["tools"][tool_name] = f"as listed by {kept}"
     return {f"mcp-{name}": listing for name, listing in servers.items()}
 
 

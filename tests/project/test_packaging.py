@@ -305,4 +305,4 @@ def test_the_files_for_several_processes_name_settings_that_exist() -> None:
         assert compose["services"][base]["command"][:2] == ["serve", base]
     assert named <= known
     assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
-    assert "DRIVER" in (ROOT / "Dockerfile").read_text("utf-8")
+    assert "ARG POSTGRES" in (ROOT / "Dockerfile").read_text("utf-8")
