@@ -37,8 +37,8 @@ Announce = Callable[[str], None]
 
 def renew_sample(data: Path, reset: bool) -> None:
     """Empty the directory on request, after a failure, or when its corpus is another one."""
-    state = read_sample_state(data)
-    if not reset and state.state != "failed" and state.corpus in (None, digest()):
+    sample_state = read_sample_state(data)
+    if not reset and sample_state.state != "failed" and sample_state.corpus in (None, digest()):
         return
     _check_unused(data)
     for entry in data.iterdir():

@@ -275,9 +275,11 @@ def _select_valid_rules(redirects: Any) -> Sequence[Mapping[str, Any]]:
     ]
 
 
-def _is_rule_for(rule: Mapping[str, Any], path: str) -> bool:
+def _is_rule_for(rule: Mapping[str, Any], page_path: str) -> bool:
     prefix = str(rule["path"])
-    return path == prefix or (rule.get("type") == "prefix" and path.startswith(f"{prefix}/"))
+    return page_path == prefix or (
+        rule.get("type") == "prefix" and page_path.startswith(f"{prefix}/")
+    )
 
 
 def _parse_object(body: bytes) -> Mapping[str, Any]:

@@ -116,21 +116,25 @@ def _count_contents(dump: _RegistryDump, chunk_count: int) -> BackupCounts:
     )
 
 
-def _copy_files(service: PolicyService, revisions: list[Revision], files_folder: Path) -> None:
+def _copy_files(
+    service: PolicyService, revisions: list[Revision], backup_files_folder: Path
+) -> None:
     for revision in revisions:
         path = service.ingestion.files.locate(revision.source, revision.revision_id)
         if path.exists():
-            link_or_copy(path, _build_backup_path(files_folder, revision, path.suffix))
+            link_or_copy(path, _build_backup_path(backup_files_folder, revision, path.suffix))
 
 
-def _build_backup_path(files_folder: Path, revision: Revision, extension: str) -> Path:
-    return resolve_inside(files_folder, revision.source, f"{revision.revision_id}{extension}")
+def _build_backup_path(backup_files_folder: Path, revision: Revision, extension: str) -> Path:
+    return resolve_inside(
+        backup_files_folder, revision.source, f"{revision.revision_id}{extension}"
+    )
 
 
-def _restore_files(service: PolicyService, dump: _RegistryDump, files_folder: Path) -> None:
+def _restore_files(service: PolicyService, dump: _RegistryDump, backup_files_folder: Path) -> None:
     for revision in dump.revisions:
         for extension in POLICY_EXTENSIONS:
-            backup_path = _build_backup_path(files_folder, revision, extension)
+            backup_path = _build_backup_path(backup_files_folder, revision, extension)
             if backup_path.exists():
                 service.ingestion.files.move_into_place(
                     backup_path, revision.source, revision.revision_id, extension

@@ -301,4 +301,4 @@ def _list_algorithms(jwk: Any) -> Iterable[str]:
     if not isinstance(jwk.get("kid"), str | None):
         return ()
     algorithms = _ALGORITHMS.get((str(jwk.get("kty")), str(jwk.get("crv", ""))), ())
-    return [name for name in algorithms if jwk.get("alg", name) == name]
+    return [algorithm for algorithm in algorithms if jwk.get("alg", algorithm) == algorithm]

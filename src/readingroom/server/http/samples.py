@@ -46,8 +46,8 @@ class _MarkingSend:
         body = _mark_body(self._body)
         # The marks make the body longer.
         headers = [header for header in response_start["headers"] if header[0] != b"content-length"]
-        length_header = (b"content-length", str(len(body)).encode())
-        await self._send({**response_start, "headers": [*headers, length_header]})
+        new_length_header = (b"content-length", str(len(body)).encode())
+        await self._send({**response_start, "headers": [*headers, new_length_header]})
         await self._send({"type": "http.response.body", "body": body})
 
 

@@ -413,31 +413,34 @@ def _parse_speaker(member: Element) -> Person:
 def _iterate_numbered(extension: Element, tag: str) -> Iterator[tuple[Element, str, str]]:
     """What is named by congress and number; a few lack one, and name nothing."""
     for element in extension.findall(tag):
-        congress, number = element.get("congress", ""), element.get("number", "")
-        if congress.isdecimal() and number.isdecimal():
-            yield element, congress, number
+        named_congress, number = element.get("congress", ""), element.get("number", "")
+        if named_congress.isdecimal() and number.isdecimal():
+            yield element, named_congress, number
 
 
 def _find_bills(extension: Element) -> Mentions:
-    for item, congress, number in _iterate_numbered(extension, "bill"):
+    for item, named_congress, number in _iterate_numbered(extension, "bill"):
         if (kind := item.get("type", "").lower()) in BILL_TYPES:
-            yield make_bill_id(congress, kind, number), item
+            yield make_bill_id(named_congress, kind, number), item
 
 
 def _find_amendments(extension: Element) -> Mentions:
-    for item, congress, number in _iterate_numbered(extension, "amendment"):
+    for item, named_congress, number in _iterate_numbered(extension, "amendment"):
         kind = "samdt" if item.get("chamber") == "SENATE" else "hamdt"
-        yield make_amendment_id(congress, kind, number), item
+        yield make_amendment_id(named_congress, kind, number), item
 
 
 def _find_laws(extension: Element) -> Mentions:
-    for item, congress, number in _iterate_numbered(extension, "law"):
-        yield make_law_id(f"{congress}-{number}", private=item.get("isPrivate") == "true"), item
+    for item, named_congress, number in _iterate_numbered(extension, "law"):
+        yield (
+            make_law_id(f"{named_congress}-{number}", private=item.get("isPrivate") == "true"),
+            item,
+        )
 
 
 def _find_reports(extension: Element) -> Mentions:
-    for item, congress, number in _iterate_numbered(extension, "congReport"):
-        yield make_report_id(congress, f"{item.get('type', 'H')[0]}rpt", number), item
+    for item, named_congress, number in _iterate_numbered(extension, "congReport"):
+        yield make_report_id(named_congress, f"{item.get('type', 'H')[0]}rpt", number), item
 
 
 def _find_committees(extension: Element) -> Mentions:

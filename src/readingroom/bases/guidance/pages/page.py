@@ -100,12 +100,12 @@ class GovukPage:
 
     @cached_property
     def withdrawn_notice(self) -> WithdrawnNotice | None:
-        notice = self.content.get("withdrawn_notice")
-        if not isinstance(notice, Mapping) or not notice:
+        raw_notice = self.content.get("withdrawn_notice")
+        if not isinstance(raw_notice, Mapping) or not raw_notice:
             return None
         return WithdrawnNotice(
-            explanation=to_markdown(read_html(notice.get("explanation")), WEBSITE),
-            withdrawn_at=read_text(notice.get("withdrawn_at")),
+            explanation=to_markdown(read_html(raw_notice.get("explanation")), WEBSITE),
+            withdrawn_at=read_text(raw_notice.get("withdrawn_at")),
         )
 
     @cached_property

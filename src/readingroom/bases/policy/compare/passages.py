@@ -50,14 +50,14 @@ def join_section(chunks: Sequence[StoredChunk]) -> str:
 
 
 def _cut_headings_above(chunks: Sequence[StoredChunk]) -> Iterator[StoredChunk]:
-    last_index: int | None = None
+    previous_chunk_index: int | None = None
     for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):
         # Inside a chapter, the headings above its paragraphs are part of it.
-        if chunk.own_start > chunk.start and chunk.chunk_index - 1 != last_index:
+        if chunk.own_start > chunk.start and chunk.chunk_index - 1 != previous_chunk_index:
             yield replace(chunk, text=chunk.own_text, start=chunk.own_start)
         else:
             yield chunk
-        last_index = chunk.chunk_index
+        previous_chunk_index = chunk.chunk_index
 
 
 def list_sections(chunks: Sequence[StoredChunk]) -> list[ListedSection]:
