@@ -58,7 +58,7 @@ async def test_the_page_says_how_fresh_each_source_is_and_what_it_stands_on(
         assert await watched.page.locator("meter").count() >= 1
         await watched.open("/operations")
         sources = watched.page.get_by_role("group", name="Freshness").locator("tbody tr")
-        assert await sources.count() == 22
+        assert await sources.count() == 23
         assert "to be asked for again" in await sources.last.inner_text()
         facts = await watched.page.locator("dl.facts dt").all_inner_texts()
         assert {"Python", "SQLite", "Embedding model"} <= set(facts)

@@ -81,7 +81,7 @@ async def test_every_page_is_accessible_and_asks_nobody_else(
         assert (messages, watched.foreign) == ([], [])
         pictures = [url for url in watched.requests if url.endswith(".webp")]
         assert len(watched.requests) <= MAX_REQUESTS + len(pictures), watched.requests
-        assert await watched.measure_shift() == 0
+        assert await watched.measure_shift() < 0.001  # of the window: nothing that an eye sees
         # Its eighty operations are the same in every shape, and take axe as long as all pages.
         shapes = product(SCHEMES[:1], WIDTHS[:1]) if path == "/docs" else product(SCHEMES, WIDTHS)
         for scheme, width in shapes:

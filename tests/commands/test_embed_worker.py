@@ -19,7 +19,8 @@ from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS
 from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.search.vectors import build_embedded_text
 from readingroom.bases.federal.store import get_database_path
-from readingroom.protocol.embedding_worker import EmbeddingWorker, RoomUnreachable, WorkRefused
+from readingroom.protocol.embedding_worker import EmbeddingWorker
+from readingroom.protocol.errors import RoomUnreachable, WorkRefused
 from readingroom.storage.keys import WorkerKeys
 from tests.support.federal.base import HashedWords, loaded, write_world
 from tests.support.kit import clean_environment, command, invoke

@@ -2,10 +2,12 @@
 
 import contextlib
 import socket
+import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
 from mcp import Client
 
 from readingroom.bases.guidance.service import GuidanceService
@@ -102,6 +104,7 @@ async def rigged(
     lifetimes: CacheLifetimes | None = None,
     stale_seconds: float = 100.0,
     per_second: int = PLENTY,
+    has_real_time: bool = False,
 ) -> AsyncIterator[Rig]:
     wall, steady = Clock(), Clock()
     meter = UpstreamMetrics()
@@ -111,8 +114,9 @@ async def rigged(
         meter,
         timeout=5.0,
         breaker=CircuitBreaker(clock=steady),
-        now=steady,
-        sleep=steady.sleep,
+        # The budget is counted in real time.
+        now=time.monotonic if has_real_time else steady,
+        sleep=anyio.sleep if has_real_time else steady.sleep,
         jitter=lambda: 0.5,
     )
     cache = Cache(MemoryCacheBackend(clock=wall), stale_seconds, clock=wall)

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import httpx2
 from pydantic import BaseModel
 
-from readingroom.core.errors import KnowledgeError
 from readingroom.engine.embedding.embedder import Embedder, Matrix
 from readingroom.protocol.embedding_work import (
     EMBEDDING_PREFIX,
@@ -19,25 +18,12 @@ from readingroom.protocol.embedding_work import (
     LeasedBatch,
     StoredVectors,
 )
+from readingroom.protocol.errors import RoomUnreachable, WorkRefused
 
 _LONGEST_PAUSE = 30.0
 _REQUEST_SECONDS = 120.0
 _TRY_AGAIN = (429, 500, 502, 503, 504)
 Model = TypeVar("Model", bound=BaseModel)
-
-
-class RoomUnreachable(KnowledgeError):
-    """The room that a worker embeds for does not answer; it is asked again for a while."""
-
-    code = "room_unreachable"
-    http_status = 503
-
-
-class WorkRefused(KnowledgeError):
-    """The room refused a worker: its key, its model or its vectors."""
-
-    code = "work_refused"
-    http_status = 403
 
 
 class EmbeddingWorker:

@@ -90,3 +90,17 @@ def _make_json_result(body: Mapping[str, Any]) -> ErrorResult:
 
 def _make_hint_field(error: KnowledgeError) -> dict[str, Any]:
     return {"hint": dict(error.hint)} if error.hint else {}
+
+
+class RoomUnreachable(KnowledgeError):
+    """The room that a worker embeds for does not answer; it is asked again for a while."""
+
+    code = "room_unreachable"
+    http_status = 503
+
+
+class WorkRefused(KnowledgeError):
+    """The room refused a worker: its key, its model or its vectors."""
+
+    code = "work_refused"
+    http_status = 403

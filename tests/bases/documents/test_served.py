@@ -185,6 +185,7 @@ def test_an_overview_shows_documents_by_type_and_what_is_missing(
         "description": None,
         "validation_date": "2025-03-15",
         "status": "validated",
+        "local_authority": None,
         "updated_at": None,
     }
     overview = ask(served, "GET", "/applications", params=reference).json()

@@ -273,7 +273,7 @@ def test_a_sync_fetches_applies_and_the_next_one_finds_nothing_new(
     changed = _synced(host, tmp_path)
     assert changed["update"]["changes"]["legislators"]["changed"] > 0
     refused = run("federal", "sync", "saps", "--data", str(tmp_path))
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "cannot be fetched" in refused.stderr
 
 

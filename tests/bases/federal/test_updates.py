@@ -315,7 +315,7 @@ def test_the_commands_update_and_tell_what_changed(tmp_path: Path) -> None:
     assert "withdrawn  sap:119:2025-03-01:hr1" in told.stdout
     assert "new        sap:119:2025-03-03:hr3" in told.stdout
     refused = run("federal", "changes", "--since", "yesterday", *data)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "YYYY-MM-DD" in refused.stderr
 
 

@@ -634,7 +634,7 @@ async def test_what_is_in_the_cache_counts_for_nobodys_limit(upstream: Upstream)
 async def test_no_second_sees_more_than_ten_requests_upstream(upstream: Upstream) -> None:
     """The budget is the server's, however many clients of its own it has."""
     paths = [path for path, item in upstream.emulator.items.items() if item["title"]][:25]
-    async with rigged(upstream.url, per_second=10) as rig:
+    async with rigged(upstream.url, per_second=10, has_real_time=True) as rig:
 
         async def one(path: str) -> None:
             with contextlib.suppress(ContentOutOfScope):

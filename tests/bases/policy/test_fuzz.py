@@ -31,7 +31,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @requirement("policy:rest:fuzz")
 @pytest.mark.slow
 def test_no_request_breaks_the_rest_surface(served: Served) -> None:
-    assert fuzz(served, _aim, examples=examples(full=40, quick=12)) == 17
+    assert fuzz(served, _aim, examples=examples(full=40, quick=12)) == 18
 
 
 def _aim(case: Any, data: st.DataObject) -> None:

@@ -16,9 +16,9 @@ from tests.support.policy.base import PolicyLibrary, open_library
 pytestmark = [pytest.mark.anyio, pytest.mark.both_engines]
 
 
-@pytest.fixture(scope="module")
-async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyLibrary]:
-    async with open_library(tmp_path_factory.mktemp("data") / "policy") as library:
+@pytest.fixture
+async def library(tmp_path: Path) -> AsyncIterator[PolicyLibrary]:
+    async with open_library(tmp_path / "policy") as library:
         yield library
 
 

@@ -73,6 +73,8 @@ async def _restore(
     new_folder: Path,
     replace: bool,
 ) -> BackupCounts:
+    # Before anything is removed: it refuses what is no application.
+    await anyio.to_thread.run_sync(_restore_applications, service, backup_folder)
     existing_records = await service.store.list_records()
     if existing_records and not replace:
         raise DataNotEmpty(
@@ -82,7 +84,6 @@ async def _restore(
     for record in existing_records:
         # Through the ingestion, so that a crash halfway is finished at the next start.
         await service.ingestion.remove(record.document_id)
-    await anyio.to_thread.run_sync(_restore_applications, service, backup_folder)
     chunk_count = await service.store.fill(*files)
     records = await service.store.list_records()
     for record in records:
