@@ -87,7 +87,7 @@ async def bring_in(service: PolicyService) -> None:
             else PolicyCategory.LOCAL_PLAN
         )
         await admin.create_policy(NewPolicy(source=source, title=title, category=category))
-        spool = service.ingestion.uploads_folder / Path(path).name
+        spool = service.ingestion.files.uploads_folder / Path(path).name
         spool.parent.mkdir(parents=True, exist_ok=True)
         spool.write_bytes((SHARED / path).read_bytes())
         new_revision = NewRevision(

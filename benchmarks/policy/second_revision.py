@@ -62,7 +62,7 @@ async def _ingest_two(paragraphs: int, seed: int) -> tuple[float, float]:
             await service.warm_up()
             costs = []
             for day, texts in ((date(2020, 1, 1), first), (date(2024, 1, 1), second)):
-                spool = service.ingestion.uploads_folder / f"{day}.pdf"
+                spool = service.ingestion.files.uploads_folder / f"{day}.pdf"
                 spool.parent.mkdir(parents=True, exist_ok=True)
                 spool.write_bytes(pdf([("Policies", texts)]))
                 revision = NewRevision(version_label=str(day), effective_from=day)
