@@ -414,6 +414,8 @@ class _SharedWords:
         """Return the stems of a query that occur at all, rarest first."""
         text = " ".join((*query.words, *query.phrases))
         counts = self._counts.count_stems(list(dict.fromkeys(shared_stemmer().split_all(text))))
+        # The counts may be a moment older or younger than the number of chunks.
+        chunks = max(chunks, *counts.values(), 0)
         ranked = [
             # As in FTS5: a word of most chunks would count against a match.
             _RankedStem(stem, count, max(math.log((chunks - count + 0.5) / (count + 0.5)), 1e-6))
