@@ -15,7 +15,12 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.store import get_database_path
 from readingroom.storage.keys import KeyRing, WorkerKeys
-from tests.support.federal.base import HashedWords, asked, loaded, write_world
+from tests.support.federal.base import (
+    HashedWords,
+    asked,
+    make_unembedded_file,
+    put_database_file,
+)
 
 pytestmark = pytest.mark.anyio
 MODEL = HashedWords.identity
@@ -30,21 +35,12 @@ class ModelDouble(HashedWords):
 
 @pytest.fixture(scope="module")
 def loaded_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    data = tmp_path_factory.mktemp("work")
-    write_world(data / "files", bills=6, votes=1)
-    loaded(data, data / "files", embed=False)
-    path = get_database_path(data)
-    with closing(store.connect(path, writing=True)) as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return path.read_bytes()
+    return make_unembedded_file(tmp_path_factory.mktemp("work"))
 
 
 @pytest.fixture
 def data(tmp_path: Path, loaded_file: bytes) -> Path:
-    path = get_database_path(tmp_path)
-    path.parent.mkdir(parents=True)
-    path.write_bytes(loaded_file)
-    return tmp_path
+    return put_database_file(tmp_path, loaded_file)
 
 
 def count_waiting(data: Path) -> int:

@@ -118,7 +118,7 @@ def _name_options(error: KnowledgeError) -> str:
         for parameter in parameters:
             value = context.params.get(str(parameter.name))
             values = value if isinstance(value, tuple) else (value,)
-            if any(isinstance(one, str) and one and one in error.message for one in values):
+            if any(isinstance(item, str) and item and item in error.message for item in values):
                 return f"{_describe_parameter(parameter)}: {error.message}"
     return error.message
 

@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -205,23 +205,23 @@ class _PassingCounts:
         return int(row[0])
 
 
-class _SharedVectors:
+@dataclass(eq=False)
+class _SharedSearch:
+    """What searching by meaning and by words have in common: a collection and its counts."""
+
+    _collection: PostgresCollection
+    _fields: FilterFields
+    _passing: _PassingCounts
+    _counts: _WordCounts
+
+
+@dataclass(eq=False)
+class _SharedVectors(_SharedSearch):
     """Finds chunks by meaning: in the database, or in a copy of its vectors."""
 
-    def __init__(
-        self,
-        collection: PostgresCollection,
-        fields: FilterFields,
-        passing: _PassingCounts,
-        counts: _WordCounts,
-    ) -> None:
-        self._collection = collection
-        self._fields = fields
-        self._passing = passing
-        self._counts = counts
-        self._copy: VectorIndex | None = None
-        self._copy_generation = -1
-        self._copying = threading.Lock()
+    _copy: VectorIndex | None = None
+    _copy_generation: int = -1
+    _copying: threading.Lock = field(default_factory=threading.Lock)
 
     def __len__(self) -> int:
         return self._counts.read_totals()[0]
@@ -337,24 +337,12 @@ class _RankedStem:
     rarity: float
 
 
-class _SharedWords:
+class _SharedWords(_SharedSearch):
     """Finds chunks by words: BM25 in plain SQL, with the numbers that FTS5 ranks by.
 
     `ts_rank` of one stem is a function of how often it occurs: the sum of the first squares'
     reciprocals, over that of all. So SQL gets back the count, which it has no function for.
     """
-
-    def __init__(
-        self,
-        collection: PostgresCollection,
-        fields: FilterFields,
-        passing: _PassingCounts,
-        counts: _WordCounts,
-    ) -> None:
-        self._collection = collection
-        self._fields = fields
-        self._passing = passing
-        self._counts = counts
 
     def __len__(self) -> int:
         return self._collection.read_totals()[0]

@@ -8,31 +8,20 @@ from pydantic_core import to_json
 VIEW_MEDIA_TYPE = "text/html;profile=mcp-app"
 _URI_PREFIX = "ui://readingroom/"
 _FOLDER = Path(__file__).parent / "views"
-_TITLES = {
-    "timeline": "Revisions on a timeline",
-    "compare": "Two revisions compared",
-    "quotation": "A quotation on its page",
-    "overview": "The documents of an application",
-    "series": "Numbers as bars",
-    "results": "What was found",
-}
+VIEWS = ("compare", "overview", "quotation", "results", "series", "timeline")
 
 
 def make_view_uri(name: str) -> str:
-    """Return the URI of a view. Raise KeyError for one that there is not."""
-    assert _TITLES[name]
+    """Return the URI of a view. Raise ValueError for a name that no view has."""
+    if name not in VIEWS:
+        raise ValueError(f"There is no view {name!r}; choose from {', '.join(VIEWS)}")
     return _URI_PREFIX + name
-
-
-def list_views(names: set[str]) -> list[tuple[str, str, str]]:
-    """Return these views as name, URI and title, sorted."""
-    return [(name, make_view_uri(name), _TITLES[name]) for name in sorted(names)]
 
 
 def render_view(uri: str, room_address: str) -> str | None:
     """Return the HTML of a view whose links lead to this address; None for another URI."""
     name = uri.removeprefix(_URI_PREFIX)
-    if name == uri or name not in _TITLES:
+    if name == uri or name not in VIEWS:
         return None
     # As JSON inside a script: an address cannot end the string, nor the element.
     address = to_json(room_address).decode().replace("<", "\\u003c")

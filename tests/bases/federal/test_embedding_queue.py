@@ -20,7 +20,12 @@ from readingroom.bases.federal.search.queue import (
 from readingroom.bases.federal.store import get_database_path
 from readingroom.core.progress import no_progress_sync
 from readingroom.storage.database import Database
-from tests.support.federal.base import HashedWords, asked, loaded, write_world
+from tests.support.federal.base import (
+    HashedWords,
+    asked,
+    make_unembedded_file,
+    put_database_file,
+)
 
 
 class Clock:
@@ -35,21 +40,12 @@ class Clock:
 
 @pytest.fixture(scope="module")
 def loaded_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    data = tmp_path_factory.mktemp("queue")
-    write_world(data / "files", bills=6, votes=1)
-    loaded(data, data / "files", embed=False)
-    path = get_database_path(data)
-    with closing(store.connect(path, writing=True)) as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return path.read_bytes()
+    return make_unembedded_file(tmp_path_factory.mktemp("queue"))
 
 
 @pytest.fixture
 def data(tmp_path: Path, loaded_file: bytes) -> Path:
-    path = get_database_path(tmp_path)
-    path.parent.mkdir(parents=True)
-    path.write_bytes(loaded_file)
-    return tmp_path
+    return put_database_file(tmp_path, loaded_file)
 
 
 @pytest.fixture

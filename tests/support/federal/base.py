@@ -241,3 +241,21 @@ class Asked:
         headers = POST | {"MCP-Protocol-Version": LEGACY}
         answered = await self.web.post("/mcp", json=rpc(method, params), headers=headers)
         return answered.json()
+
+
+def make_unembedded_file(data: Path) -> bytes:
+    """The file of a federal base with a few records and no vector yet."""
+    write_world(data / "files", bills=6, votes=1)
+    loaded(data, data / "files", embed=False)
+    path = get_database_path(data)
+    with contextlib.closing(store.connect(path, writing=True)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path.read_bytes()
+
+
+def put_database_file(data: Path, content: bytes) -> Path:
+    """A data directory with this file as its federal base."""
+    path = get_database_path(data)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    return data

@@ -68,12 +68,14 @@ async def _list_freshness(service: GuidanceService) -> list[SourceFreshness]:
     if copies:
         oldest = max(copies, key=lambda copy: copy.age_seconds)
         detail = f"{len(copies)} pages, {stale_count} to be asked for again; oldest {oldest.age}"
-    found = [SourceFreshness("Guidance, read live", "/guidance/copies", detail)]
+    sources = [SourceFreshness("Guidance, read live", "/guidance/copies", detail)]
     library = await anyio.to_thread.run_sync(_read_library, service, now)
     if library:
         title, detail = "Guidance, offline copy", f"{library.page_count:,} pages"
-        found.append(SourceFreshness(title, "/guidance/copies", detail, library.synced_at or None))
-    return found
+        sources.append(
+            SourceFreshness(title, "/guidance/copies", detail, library.synced_at or None)
+        )
+    return sources
 
 
 @dataclass(frozen=True, slots=True)

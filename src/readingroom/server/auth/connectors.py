@@ -272,10 +272,10 @@ class _Revocation:
                 {"error": "invalid_client", "error_description": error.message}, 401
             )
         token = str((await request.form()).get("token", ""))
-        found = await self._issuer.load_access_token(token)
-        found_token = found or await self._issuer.load_refresh_token(client, token)
-        if found_token and found_token.client_id == client.client_id:
-            await self._issuer.revoke_token(found_token)
+        access_token = await self._issuer.load_access_token(token)
+        issued_token = access_token or await self._issuer.load_refresh_token(client, token)
+        if issued_token and issued_token.client_id == client.client_id:
+            await self._issuer.revoke_token(issued_token)
         # A token that is not known is revoked already.
         return Response(headers={"Cache-Control": "no-store"})
 

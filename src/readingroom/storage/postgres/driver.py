@@ -117,12 +117,6 @@ class PostgresConnection:
         with _translate_errors():
             self._connection.rollback()
 
-    def wait_for_notices(self, seconds: float) -> list[str]:
-        """Return what other connections said on the channels this one listens to."""
-        with _translate_errors():
-            notices = self._connection.notifies(timeout=seconds, stop_after=1)
-            return [str(notice.payload) for notice in notices]
-
     @property
     def is_usable(self) -> bool:
         """Whether nothing speaks against it: an idle one is silent, unless its server has ended."""
