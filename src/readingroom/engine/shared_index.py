@@ -43,19 +43,20 @@ _ROWS_PER_PAGE = 20_000
 
 def open_index(
     collection: ChunkCollection | PostgresCollection,
-    fields: FilterFields,
+    filter_fields: FilterFields,
     embedder: Embedder,
-    words: Path,
+    words_path: Path,
     list_contexts: ListContexts | None = None,
 ) -> ChunkIndex:
     """Return the searchable index of a collection.
 
-    `words` is where the word index of an embedded one lies; the shared database has its own. With
-    `list_contexts`, chunks that an older release embedded without their context are embedded anew.
+    `words_path` is where the word index of an embedded one lies; the shared database has its
+    own. With `list_contexts`, chunks that an older release embedded without their
+    context are embedded anew.
     """
     if isinstance(collection, PostgresCollection):
-        return SharedIndex(collection, fields, embedder)
-    return EmbeddedIndex(collection, fields, embedder, words, list_contexts)
+        return SharedIndex(collection, filter_fields, embedder)
+    return EmbeddedIndex(collection, filter_fields, embedder, words_path, list_contexts)
 
 
 class SharedIndex(CollectionIndex):
@@ -64,15 +65,15 @@ class SharedIndex(CollectionIndex):
     collection: PostgresCollection
 
     def __init__(
-        self, collection: PostgresCollection, fields: FilterFields, embedder: Embedder
+        self, collection: PostgresCollection, filter_fields: FilterFields, embedder: Embedder
     ) -> None:
         collection.split_stems = shared_stemmer().split_all
         self.collection = collection
         self.embedder = embedder
         self._counts = _WordCounts(collection)
-        passing = _PassingCounts(collection, fields)
-        self._vectors = _SharedVectors(collection, fields, passing, self._counts)
-        self._words = _SharedWords(collection, fields, passing, self._counts)
+        passing = _PassingCounts(collection, filter_fields)
+        self._vectors = _SharedVectors(collection, filter_fields, passing, self._counts)
+        self._words = _SharedWords(collection, filter_fields, passing, self._counts)
         self._is_claimed = False
 
     def put(self, chunks: Chunks) -> None:
@@ -96,12 +97,12 @@ class SharedIndex(CollectionIndex):
     def fetch(self, ids: Sequence[str]) -> Chunks:
         """Return the chunks with these ids, without vectors; unknown ids are left out."""
         chunks = self.collection.get(ids)
-        places = {chunk_id: place for place, chunk_id in enumerate(chunks.ids)}
+        places = {chunk_id: chunk_place for chunk_place, chunk_id in enumerate(chunks.ids)}
         order = [places[chunk_id] for chunk_id in ids if chunk_id in places]
         return Chunks(
-            [chunks.ids[place] for place in order],
-            [chunks.texts[place] for place in order],
-            [chunks.metadatas[place] for place in order],
+            [chunks.ids[chunk_place] for chunk_place in order],
+            [chunks.texts[chunk_place] for chunk_place in order],
+            [chunks.metadatas[chunk_place] for chunk_place in order],
         )
 
     def vectors(self) -> "_SharedVectors":
@@ -122,9 +123,9 @@ class SharedIndex(CollectionIndex):
         """Return what loads the model; the database needs no warming up."""
         return (self.embedder.load,) if self.count() else ()
 
-    def fill(self, path: Path, validate: Callable[[Chunks], object]) -> int:
+    def fill(self, dump_path: Path, validate: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are."""
-        return fill_chunks(path, self.collection, validate, DIMENSIONS)
+        return fill_chunks(dump_path, self.collection, validate, DIMENSIONS)
 
     def close(self) -> None:
         """Drop the copy of the vectors."""
@@ -161,18 +162,22 @@ class _WordCounts:
     def count_stems(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many chunks each stem occurs, without those that occur in none."""
         now = time.monotonic()
-        known = {stem: entry for stem in stems if (entry := self._stems.get(stem)) is not None}
-        counts = {
+        cached_counts = {
+            stem: cached_count
+            for stem in stems
+            if (cached_count := self._stems.get(stem)) is not None
+        }
+        chunk_counts = {
             stem: count
-            for stem, (read_at, count) in known.items()
+            for stem, (read_at, count) in cached_counts.items()
             if now - read_at <= _BELIEVED_SECONDS
         }
-        missing = [stem for stem in stems if stem not in counts]
+        missing = [stem for stem in stems if stem not in chunk_counts]
         if missing:
             for stem, count in self._collection.count_stems(missing).items():
-                counts[stem] = count
+                chunk_counts[stem] = count
                 self._stems.put(stem, (now, count))
-        return counts
+        return chunk_counts
 
     def forget(self) -> None:
         self._totals = (0.0, 0, 0)
@@ -182,27 +187,29 @@ class _WordCounts:
 class _PassingCounts:
     """How many chunks pass a filter, as far as that matters."""
 
-    def __init__(self, collection: PostgresCollection, fields: FilterFields) -> None:
+    def __init__(self, collection: PostgresCollection, filter_fields: FilterFields) -> None:
         self._collection = collection
-        self._fields = fields
+        self._fields = filter_fields
         self._known: LRUCache[Filter, tuple[float, int]] = LRUCache(256)
 
     def count(self, where: Filter | None) -> int:
         """Return how many chunks pass; a number above `EXACT_ROWS` may be too low."""
         if where is None:
             return self._collection.read_totals()[0]
-        known = self._known.get(where)
-        if known is not None and time.monotonic() - known[0] < _COUNT_SECONDS:
-            return known[1]
-        clauses, values = build_clauses(self._fields.parse(where), self._collection.field_names)
+        cached_count = self._known.get(where)
+        if cached_count is not None and time.monotonic() - cached_count[0] < _COUNT_SECONDS:
+            return cached_count[1]
+        clauses, clause_values = build_clauses(
+            self._fields.parse(where), self._collection.field_names
+        )
         with self._collection.read() as connection:
-            row = connection.execute(
+            count_row = connection.execute(
                 f"SELECT count(*) FROM (SELECT 1 FROM {self._collection.vectors_table} "
                 f"WHERE {' AND '.join(clauses) or 'true'} LIMIT ?) AS passing",
-                (*values, 4 * EXACT_ROWS),
+                (*clause_values, 4 * EXACT_ROWS),
             ).fetchone()
-        self._known.put(where, (time.monotonic(), row[0]))
-        return int(row[0])
+        self._known.put(where, (time.monotonic(), count_row[0]))
+        return int(count_row[0])
 
 
 @dataclass(eq=False)
@@ -234,27 +241,33 @@ class _SharedVectors(_SharedSearch):
             return []
         if self._passing.count(where) > EXACT_ROWS:
             return self._open_copy().search(vector, k, where)
-        clauses, values = build_clauses(self._fields.parse(where), self._collection.field_names)
+        clauses, clause_values = build_clauses(
+            self._fields.parse(where), self._collection.field_names
+        )
         with self._collection.read() as connection:
-            rows = connection.execute(
+            hit_rows = connection.execute(
                 f"SELECT id, embedding <-> ?::vector AS distance FROM "
                 f"{self._collection.vectors_table} WHERE {' AND '.join(clauses) or 'true'} "
                 "ORDER BY distance, id LIMIT ?",
-                (format_vector(vector), *values, k),
+                (format_vector(vector), *clause_values, k),
             ).fetchall()
-        return [VectorHit(row[0], row[1] * row[1]) for row in rows]
+        return [VectorHit(hit_row[0], hit_row[1] * hit_row[1]) for hit_row in hit_rows]
 
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of these chunks, without those that do not exist."""
         with self._collection.read() as connection:
-            rows = list(
+            vector_rows = list(
                 connection.iterate_tuples(
                     f"SELECT id, embedding FROM {self._collection.vectors_table} WHERE id = ANY(?)",
                     (list(ids),),
                 )
             )
         return dict(
-            zip((row[0] for row in rows), decode_vectors([row[1] for row in rows]), strict=True)
+            zip(
+                (vector_row[0] for vector_row in vector_rows),
+                decode_vectors([vector_row[1] for vector_row in vector_rows]),
+                strict=True,
+            )
         )
 
     def forget(self) -> None:
@@ -265,9 +278,9 @@ class _SharedVectors(_SharedSearch):
 
     def _open_copy(self) -> VectorIndex:
         """Return the copy with everything that was committed before this call."""
-        copy = self._copy
-        if copy is not None and self._collection.generation == self._copy_generation:
-            return copy
+        vector_copy = self._copy
+        if vector_copy is not None and self._collection.generation == self._copy_generation:
+            return vector_copy
         with self._copying:
             if self._copy is not None:
                 generation, touched_ids = self._collection.list_changes(self._copy_generation)
@@ -281,52 +294,57 @@ class _SharedVectors(_SharedSearch):
             return self._copy
 
     def _make_copy(self) -> VectorIndex:
-        copy: VectorIndex | None = None
-        for ids, vectors, metadatas in self._read_pages():
-            if copy is None:
-                copy = VectorIndex(
+        vector_copy: VectorIndex | None = None
+        for chunk_ids, vectors, metadatas in self._read_pages():
+            if vector_copy is None:
+                vector_copy = VectorIndex(
                     self._fields, vectors.shape[1], self._collection.read_totals()[0]
                 )
-            copy.upsert(ids, vectors, metadatas)
+            vector_copy.upsert(chunk_ids, vectors, metadatas)
         return_memory()
-        return copy or VectorIndex(self._fields)
+        return vector_copy or VectorIndex(self._fields)
 
-    def _apply_changes(self, copy: VectorIndex, touched_ids: Sequence[str]) -> None:
+    def _apply_changes(self, vector_copy: VectorIndex, touched_ids: Sequence[str]) -> None:
         present = set()
-        for ids, vectors, metadatas in self._read_pages(touched_ids):
-            copy.upsert(ids, vectors, metadatas)
-            present.update(ids)
-        copy.delete([chunk_id for chunk_id in touched_ids if chunk_id not in present])
+        for chunk_ids, vectors, metadatas in self._read_pages(touched_ids):
+            vector_copy.upsert(chunk_ids, vectors, metadatas)
+            present.update(chunk_ids)
+        vector_copy.delete([chunk_id for chunk_id in touched_ids if chunk_id not in present])
 
     def _read_pages(
         self, ids: Sequence[str] | None = None
     ) -> Iterator[tuple[list[str], Any, list[Metadata]]]:
-        names = self._collection.field_names
-        fields = "".join(f", field_{name}" for name in names)
+        field_names = self._collection.field_names
+        field_columns = "".join(f", field_{field_name}" for field_name in field_names)
         last_id = ""
         while True:
             with self._collection.read() as connection:
-                rows = list(
+                vector_rows = list(
                     connection.iterate_tuples(
-                        f"SELECT id, embedding{fields} FROM {self._collection.vectors_table} "
+                        f"SELECT id, embedding{field_columns} "
+                        f"FROM {self._collection.vectors_table} "
                         f"WHERE id > ? {'AND id = ANY(?)' if ids is not None else ''} "
                         "ORDER BY id LIMIT ?",
                         (last_id, *([list(ids)] if ids is not None else []), _ROWS_PER_PAGE),
                     )
                 )
-            if rows:
+            if vector_rows:
                 metadatas: list[Metadata] = [
                     {
-                        name: json.loads(value)
-                        for name, value in zip(names, row[2:], strict=True)
-                        if value is not None
+                        field_name: json.loads(field_value)
+                        for field_name, field_value in zip(field_names, vector_row[2:], strict=True)
+                        if field_value is not None
                     }
-                    for row in rows
+                    for vector_row in vector_rows
                 ]
-                yield [row[0] for row in rows], decode_vectors([row[1] for row in rows]), metadatas
-            if len(rows) < _ROWS_PER_PAGE:
+                yield (
+                    [vector_row[0] for vector_row in vector_rows],
+                    decode_vectors([vector_row[1] for vector_row in vector_rows]),
+                    metadatas,
+                )
+            if len(vector_rows) < _ROWS_PER_PAGE:
                 return
-            last_id = rows[-1][0]
+            last_id = vector_rows[-1][0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,59 +400,64 @@ class _SharedWords(_SharedSearch):
         share: float,
     ) -> list[LexicalHit]:
         """Rank by all stems what the rarest of them find; search the next where that is little."""
-        limit = max(_CANDIDATES, 3 * k)
+        candidate_limit = max(_CANDIDATES, 3 * k)
         hits: dict[str, LexicalHit] = {}
-        group: list[_RankedStem] = []
-        for place, stem in enumerate(stems):
-            group.append(stem)
-            rows = sum(member.chunks for member in group) * share
-            next_rows = stems[place + 1].chunks * share if place + 1 < len(stems) else 0
-            if next_rows and rows + next_rows <= RANKED_ROWS:
+        stem_group: list[_RankedStem] = []
+        for stem_place, stem in enumerate(stems):
+            stem_group.append(stem)
+            row_estimate = sum(member.chunks for member in stem_group) * share
+            next_rows = stems[stem_place + 1].chunks * share if stem_place + 1 < len(stems) else 0
+            if next_rows and row_estimate + next_rows <= RANKED_ROWS:
                 continue
-            found = self._rank(_join_stems(group), stems, average, conditions, limit)
-            hits |= {hit.id: hit for hit in found}
-            if len(hits) >= limit // 3:
+            group_hits = self._rank(
+                _join_stems(stem_group), stems, average, conditions, candidate_limit
+            )
+            hits |= {hit.id: hit for hit in group_hits}
+            if len(hits) >= candidate_limit // 3:
                 break
-            group = []
+            stem_group = []
         return sorted(hits.values(), key=lambda hit: (-hit.score, hit.id))[:k]
 
     def _find_stems(self, query: LexicalQuery, chunks: int) -> list[_RankedStem]:
         """Return the stems of a query that occur at all, rarest first."""
-        text = " ".join((*query.words, *query.phrases))
-        counts = self._counts.count_stems(list(dict.fromkeys(shared_stemmer().split_all(text))))
+        query_text = " ".join((*query.words, *query.phrases))
+        chunk_counts = self._counts.count_stems(
+            list(dict.fromkeys(shared_stemmer().split_all(query_text)))
+        )
         # The counts may be a moment older or younger than the number of chunks.
-        chunks = max(chunks, *counts.values(), 0)
+        chunks = max(chunks, *chunk_counts.values(), 0)
         ranked = [
             # As in FTS5: a word of most chunks would count against a match.
             _RankedStem(stem, count, max(math.log((chunks - count + 0.5) / (count + 0.5)), 1e-6))
-            for stem, count in counts.items()
+            for stem, count in chunk_counts.items()
         ]
         return sorted(ranked, key=lambda stem: (stem.chunks, stem.stem))
 
     def _rank(
         self,
-        match: str,
+        tsquery: str,
         stems: Sequence[_RankedStem],
         average: float,
         conditions: tuple[list[str], list[Any]],
         limit: int,
     ) -> list[LexicalHit]:
         """Return the best chunks that match a tsquery, ranked by all stems."""
-        clauses, values = conditions
-        table = self._collection.chunks_table
-        counts = ", ".join(
-            f"round(0.6079271 / (1 - ts_rank(words, ?::tsquery)) - 0.5) AS count_{number}"
-            for number in range(len(stems))
+        clauses, clause_values = conditions
+        chunks_table = self._collection.chunks_table
+        count_columns = ", ".join(
+            f"round(0.6079271 / (1 - ts_rank(words, ?::tsquery)) - 0.5) AS count_{stem_number}"
+            for stem_number in range(len(stems))
         )
-        score = " + ".join(
-            f"?::float8 * count_{number} * {_K1 + 1} / (count_{number} + relative_length)"
-            for number in range(len(stems))
+        score_sql = " + ".join(
+            f"?::float8 * count_{stem_number} * {_K1 + 1} / (count_{stem_number} + relative_length)"
+            for stem_number in range(len(stems))
         )
         with self._collection.read() as connection:
-            rows = connection.execute(
-                f"SELECT id, {score or '0.0'} AS score FROM (SELECT id, "
+            hit_rows = connection.execute(
+                f"SELECT id, {score_sql or '0.0'} AS score FROM (SELECT id, "
                 f"{_K1} * ({1 - _B} + {_B} * tokens / ?) AS relative_length"
-                f"{', ' + counts if counts else ''} FROM {table} WHERE words @@ ?::tsquery "
+                f"{', ' + count_columns if count_columns else ''} FROM {chunks_table} "
+                "WHERE words @@ ?::tsquery "
                 f"{''.join(f'AND {clause} ' for clause in clauses)} OFFSET 0) AS matching "
                 "ORDER BY score DESC, id LIMIT ?",
                 (
@@ -442,12 +465,12 @@ class _SharedWords(_SharedSearch):
                     *(stem.rarity for stem in stems),
                     max(average, 1e-9),
                     *(_quote_lexeme(stem.stem) for stem in stems),
-                    match,
-                    *values,
+                    tsquery,
+                    *clause_values,
                     limit,
                 ),
             ).fetchall()
-        return [LexicalHit(row[0], float(row[1])) for row in rows]
+        return [LexicalHit(hit_row[0], float(hit_row[1])) for hit_row in hit_rows]
 
 
 def _join_stems(stems: Sequence[_RankedStem]) -> str:

@@ -69,14 +69,17 @@ class Manifest(BaseModel):
 # --- the file ---
 
 
-def list_entries(folder: Path) -> dict[str, FileEntry]:
+def list_entries(backup_folder: Path) -> dict[str, FileEntry]:
     """Return every file of a folder by its relative path."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): _make_entry(path) for path in paths}
+    file_paths = sorted(file_path for file_path in backup_folder.rglob("*") if file_path.is_file())
+    return {
+        file_path.relative_to(backup_folder).as_posix(): _make_entry(file_path)
+        for file_path in file_paths
+    }
 
 
 def pack(
-    manifest: Manifest, source_folder: Path, archive: Path, report: ReportProgressSync
+    manifest: Manifest, source_folder: Path, archive: Path, report_progress: ReportProgressSync
 ) -> None:
     """Write the manifest and the folder's files; `archive` appears once all of it is on disk.
 
@@ -93,9 +96,9 @@ def pack(
             tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as tar,
         ):
             _add_file(tar, _MANIFEST_NAME, manifest.model_dump_json(indent=1).encode())
-            for done, file_name in enumerate(manifest.files, 1):
+            for files_done, file_name in enumerate(manifest.files, 1):
                 tar.add(source_folder / file_name, file_name, recursive=False, filter=_remove_owner)
-                report(done, len(manifest.files), None)
+                report_progress(files_done, len(manifest.files), None)
         partial_archive.replace(archive)
     finally:
         partial_archive.unlink(missing_ok=True)
@@ -105,7 +108,7 @@ def unpack(
     archive: Path,
     target_folder: Path,
     check_manifest: Callable[[Manifest], None],
-    report: ReportProgressSync = no_progress_sync,
+    report_progress: ReportProgressSync = no_progress_sync,
 ) -> Manifest:
     """Extract and check every file, and return the manifest.
 
@@ -117,19 +120,21 @@ def unpack(
         check_manifest(manifest)
         _check_room(manifest, target_folder)
         missing_entries = dict(manifest.files)
-        while member := tar.next():
-            file_entry = missing_entries.pop(member.name, None)
-            if file_entry is None or not member.isfile():
-                raise BackupUnusable(f"{archive} is damaged: {member.name} does not belong in it")
+        while archive_member := tar.next():
+            file_entry = missing_entries.pop(archive_member.name, None)
+            if file_entry is None or not archive_member.isfile():
+                raise BackupUnusable(
+                    f"{archive} is damaged: {archive_member.name} does not belong in it"
+                )
             # Compared first: of a file that is larger than declared nothing is written.
             if (
-                member.size != file_entry.bytes
-                or _extract(tar, member, target_folder) != file_entry.sha256
+                archive_member.size != file_entry.bytes
+                or _extract(tar, archive_member, target_folder) != file_entry.sha256
             ):
                 raise BackupUnusable(
-                    f"{archive} is damaged: {member.name} is not what was backed up"
+                    f"{archive} is damaged: {archive_member.name} is not what was backed up"
                 )
-            report(len(manifest.files) - len(missing_entries), len(manifest.files), None)
+            report_progress(len(manifest.files) - len(missing_entries), len(manifest.files), None)
         if missing_entries:
             raise BackupUnusable(
                 f"{archive} is damaged: {next(iter(missing_entries))} is missing from it"
@@ -139,7 +144,7 @@ def unpack(
 
 def _check_room(manifest: Manifest, target_folder: Path) -> None:
     """Raise `BackupUnusable` when the disk has no room for the files: they compress a lot."""
-    needed_bytes = sum(entry.bytes for entry in manifest.files.values())
+    needed_bytes = sum(file_entry.bytes for file_entry in manifest.files.values())
     free_bytes = shutil.disk_usage(target_folder.parent).free
     if needed_bytes > free_bytes:
         raise BackupUnusable(
@@ -168,8 +173,8 @@ class _ForwardReader(io.RawIOBase):
     and read the same members for ever; here such a read is an error.
     """
 
-    def __init__(self, content: gzip.GzipFile) -> None:
-        self._content = content
+    def __init__(self, unzipped_content: gzip.GzipFile) -> None:
+        self._content = unzipped_content
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= _BLOCK_BYTES:
@@ -186,11 +191,15 @@ class _ForwardReader(io.RawIOBase):
 
 
 def _read_manifest(tar: tarfile.TarFile) -> Manifest:
-    member = tar.next()
-    if member is None or member.name != _MANIFEST_NAME or member.size > _MAX_MANIFEST_BYTES:
+    first_member = tar.next()
+    if (
+        first_member is None
+        or first_member.name != _MANIFEST_NAME
+        or first_member.size > _MAX_MANIFEST_BYTES
+    ):
         raise BackupUnusable("The file is not a backup: it does not begin with a manifest")
     try:
-        manifest_fields = json.loads(b"".join(_read_blocks(tar, member)))
+        manifest_fields = json.loads(b"".join(_read_blocks(tar, first_member)))
         # Before it is validated: the manifest of a newer version may have other fields.
         if manifest_fields.get("format", 0) > FORMAT_VERSION:
             raise BackupUnusable(
@@ -211,65 +220,70 @@ def _read_manifest(tar: tarfile.TarFile) -> Manifest:
 
 
 @contextmanager
-def _create_private_file(path: Path) -> Iterator[IO[bytes]]:
+def _create_private_file(file_path: Path) -> Iterator[IO[bytes]]:
     """Create a file that only its owner may read, and sync it to disk at the end."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        yield file
-        file.flush()
+    descriptor = os.open(file_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as open_file:
+        yield open_file
+        open_file.flush()
         os.fsync(descriptor)
 
 
-def _add_file(tar: tarfile.TarFile, file_name: str, content: bytes) -> None:
-    member = tarfile.TarInfo(file_name)
-    member.size = len(content)
-    member.mode = 0o600
-    tar.addfile(member, io.BytesIO(content))
+def _add_file(tar: tarfile.TarFile, file_name: str, file_content: bytes) -> None:
+    archive_member = tarfile.TarInfo(file_name)
+    archive_member.size = len(file_content)
+    archive_member.mode = 0o600
+    tar.addfile(archive_member, io.BytesIO(file_content))
 
 
-def _remove_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
+def _remove_owner(archive_member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Return the member without the names of this machine's users: backups leave the machine."""
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    member.mode = 0o600
-    return member
+    archive_member.uid = archive_member.gid = 0
+    archive_member.uname = archive_member.gname = ""
+    archive_member.mode = 0o600
+    return archive_member
 
 
-def _make_entry(path: Path) -> FileEntry:
-    return FileEntry(bytes=path.stat().st_size, sha256=hash_file(path))
+def _make_entry(file_path: Path) -> FileEntry:
+    return FileEntry(bytes=file_path.stat().st_size, sha256=hash_file(file_path))
 
 
-def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> str:
-    """Write a member to its path below `folder`, and return the SHA-256 of its bytes."""
-    path = folder / member.name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
-    with path.open("wb") as file:
-        path.chmod(0o600)
-        for block in _read_blocks(tar, member):
-            digest.update(block)
-            file.write(block)
-    return digest.hexdigest()
+def _extract(tar: tarfile.TarFile, archive_member: tarfile.TarInfo, target_folder: Path) -> str:
+    """Write a member to its path below `target_folder`, and return the SHA-256 of its bytes."""
+    target_path = target_folder / archive_member.name
+    target_path.parent.mkdir(parents=True, exist_ok=True)
+    file_digest = hashlib.sha256()
+    with target_path.open("wb") as target_file:
+        target_path.chmod(0o600)
+        for byte_block in _read_blocks(tar, archive_member):
+            file_digest.update(byte_block)
+            target_file.write(byte_block)
+    return file_digest.hexdigest()
 
 
-def _read_blocks(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
-    content = tar.extractfile(member)
-    assert content is not None
-    while block := content.read(_BLOCK_BYTES):
-        yield block
+def _read_blocks(tar: tarfile.TarFile, archive_member: tarfile.TarInfo) -> Iterator[bytes]:
+    member_content = tar.extractfile(archive_member)
+    assert member_content is not None
+    while byte_block := member_content.read(_BLOCK_BYTES):
+        yield byte_block
 
 
 # --- what goes into it ---
 
 
-def copy_database(source: Path, copy: Path, report: ReportProgressSync = no_progress_sync) -> None:
+def copy_database(
+    source_path: Path, copy_path: Path, report_progress: ReportProgressSync = no_progress_sync
+) -> None:
     """Copy a SQLite file as it is at this moment, even while others write to it.
 
     Raise `StorageFailed` when it cannot be read or copied.
     """
-    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy_path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with closing(_open_reader(source)) as source_db, closing(connect(copy)) as copy_db:
+        with (
+            closing(_open_reader(source_path)) as source_db,
+            closing(connect(copy_path)) as copy_db,
+        ):
             # An open transaction pins one state of the file; without it each write by another
             # connection would start the copy again from the beginning.
             source_db.execute("BEGIN")
@@ -277,53 +291,55 @@ def copy_database(source: Path, copy: Path, report: ReportProgressSync = no_prog
             source_db.backup(
                 copy_db,
                 pages=_PAGES_PER_REPORT,
-                progress=lambda status, remaining, total: report(total - remaining, total, None),
+                progress=lambda status, remaining, total: report_progress(
+                    total - remaining, total, None
+                ),
             )
             # The copy must be one file: a write-ahead log next to it would be left behind.
             copy_db.execute("PRAGMA journal_mode = DELETE")
     except DatabaseError as error:
-        raise StorageFailed(f"{source} cannot be copied: {error}") from error
+        raise StorageFailed(f"{source_path} cannot be copied: {error}") from error
 
 
-def _open_reader(path: Path) -> Database:
-    return connect(path, timeout=30, pragmas={"query_only": "ON"})
+def _open_reader(database_path: Path) -> Database:
+    return connect(database_path, timeout=30, pragmas={"query_only": "ON"})
 
 
-def dump_chunks(collection: StoredCollection, path: Path) -> int:
+def dump_chunks(collection: StoredCollection, dump_path: Path) -> int:
     """Write every chunk with its vector to a file, and return how many there are.
 
     The file is SQLite of our own, so that any version of Chroma can be filled from it.
     """
-    total = collection.count()
-    with closing(connect(path)) as db:
+    chunk_count = collection.count()
+    with closing(connect(dump_path)) as db:
         db.executescript(_CHUNKS_SCHEMA)
         with db.transaction():
             db.execute("INSERT INTO about VALUES (?)", (collection.embedding,))
-            for offset in range(0, total, _ROWS_PER_BATCH):
-                chunks = collection.get(vectors=True, limit=_ROWS_PER_BATCH, offset=offset)
+            for first_row in range(0, chunk_count, _ROWS_PER_BATCH):
+                chunks = collection.get(vectors=True, limit=_ROWS_PER_BATCH, offset=first_row)
                 db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", _encode_rows(chunks))
-    return total
+    return chunk_count
 
 
 ValidateChunks = Callable[[Chunks], object]
 """Raises `ValueError`, `KeyError` or `TypeError` for chunks that the base never writes."""
 
 
-def check_chunks(path: Path, validate: ValidateChunks, dimensions: int) -> None:
+def check_chunks(dump_path: Path, validate: ValidateChunks, dimensions: int) -> None:
     """Raise `BackupUnusable` unless `fill_chunks` can read the file: before anything is changed."""
-    with _translate_damage(path), closing(open_untrusted(path)) as db:
+    with _translate_damage(dump_path), closing(open_untrusted(dump_path)) as db:
         for _ in _read_batches(db, validate, dimensions):
             pass
 
 
 def fill_chunks(
-    path: Path, collection: StoredCollection, validate: ValidateChunks, dimensions: int
+    dump_path: Path, collection: StoredCollection, validate: ValidateChunks, dimensions: int
 ) -> int:
     """Add the chunks that `dump_chunks` wrote, and return how many there are.
 
     Raise `BackupUnusable` for anything that it does not write.
     """
-    with _translate_damage(path), closing(open_untrusted(path)) as db:
+    with _translate_damage(dump_path), closing(open_untrusted(dump_path)) as db:
         (embedding,) = db.execute("SELECT embedding FROM about").fetchone()
         if embedding is not None:
             # First: it refuses vectors that another model made than those already here.
@@ -334,19 +350,19 @@ def fill_chunks(
 
 
 @contextmanager
-def _translate_damage(path: Path) -> Iterator[None]:
+def _translate_damage(dump_path: Path) -> Iterator[None]:
     try:
         yield
     except (DatabaseError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BackupUnusable(
-            f"{path.name} of the backup holds what no backup has: {error}"
+            f"{dump_path.name} of the backup holds what no backup has: {error}"
         ) from error
 
 
 def _read_batches(db: Database, validate: ValidateChunks, dimensions: int) -> Iterator[Chunks]:
     cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
-    while rows := cursor.fetchmany(_ROWS_PER_BATCH):
-        chunks = _decode_rows(rows)
+    while chunk_rows := cursor.fetchmany(_ROWS_PER_BATCH):
+        chunks = _decode_rows(chunk_rows)
         if chunks.vectors.shape[1] != dimensions or not np.isfinite(chunks.vectors).all():
             raise ValueError(f"a vector is not one of {dimensions} numbers")
         validate(chunks)
@@ -359,11 +375,14 @@ def _encode_rows(chunks: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
         yield chunk_id, chunks.texts[index], metadata, chunks.vectors[index].astype("<f4").tobytes()
 
 
-def _decode_rows(rows: list[tuple[str, str, str, bytes]]) -> Chunks:
-    ids, texts, metadatas, vectors = zip(*rows, strict=True)
+def _decode_rows(chunk_rows: list[tuple[str, str, str, bytes]]) -> Chunks:
+    chunk_ids, chunk_texts, metadatas, vectors = zip(*chunk_rows, strict=True)
     vector_matrix = np.stack([np.frombuffer(vector, "<f4") for vector in vectors]).astype(
         np.float32
     )
     return Chunks(
-        list(ids), list(texts), [json.loads(metadata) for metadata in metadatas], vector_matrix
+        list(chunk_ids),
+        list(chunk_texts),
+        [json.loads(metadata) for metadata in metadatas],
+        vector_matrix,
     )

@@ -44,8 +44,8 @@ class BrowserSession:
 class BrowserSessions:
     """The sessions of one data directory; the file is created with the first."""
 
-    def __init__(self, data: Path, now: Callable[[], float] = clock.unix_seconds) -> None:
-        self._path = data / SESSIONS_FILE
+    def __init__(self, data_directory: Path, now: Callable[[], float] = clock.unix_seconds) -> None:
+        self._path = data_directory / SESSIONS_FILE
         self._now = now
         self._pool = ConnectionPool(self._connect)
 
@@ -72,23 +72,23 @@ class BrowserSessions:
         """Return a session that is neither idle for too long nor too old; None otherwise."""
         if not self._path.exists():
             return None
-        digest, now = _hash_id(session_id), self._now()
+        id_digest, now = _hash_id(session_id), self._now()
         try:
             with self._pool.connection() as db:
-                row = db.execute(
+                session_row = db.execute(
                     "SELECT key_digest, created_at, seen_at FROM browser_sessions WHERE digest = ?",
-                    (digest,),
+                    (id_digest,),
                 ).fetchone()
-                if row is None:
+                if session_row is None:
                     return None
-                key_digest, created_at, seen_at = row
+                key_digest, created_at, seen_at = session_row
                 if now - seen_at > MAX_IDLE_SECONDS or now - created_at > MAX_AGE_SECONDS:
                     return None
                 if now - seen_at > _TOUCH_SECONDS:
                     with db.transaction():
                         db.execute(
                             "UPDATE browser_sessions SET seen_at = ? WHERE digest = ?",
-                            (now, digest),
+                            (now, id_digest),
                         )
         except (OSError, DatabaseError) as error:
             raise self._make_error(error) from error

@@ -20,23 +20,23 @@ StepHook = Callable[[str], None]
 """Called with the name of each step of a change once the step is done."""
 
 
-def ignore_step(step: str) -> None:
+def ignore_step(step_name: str) -> None:
     """Do nothing at a step. Tests pass a hook that kills the process there instead."""
 
 
 class StoreChanges:
     """The changes of one base; `on_step` is called after every step of each."""
 
-    def __init__(self, path: Path, on_step: StepHook = ignore_step) -> None:
+    def __init__(self, intents_path: Path, on_step: StepHook = ignore_step) -> None:
         self.on_step = on_step
-        self._intents = IntentLog(path)
+        self._intents = IntentLog(intents_path)
         self._locks_by_key: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
         self._copy_lock = ReadWriteLock()
 
     @asynccontextmanager
-    async def begin_change(self, key: str) -> AsyncIterator[None]:
+    async def begin_change(self, lock_key: str) -> AsyncIterator[None]:
         """Enclose a change: one at a time for each key, and never cancelled once it has begun."""
-        async with self._locks_by_key[key], self._copy_lock.acquire_shared():
+        async with self._locks_by_key[lock_key], self._copy_lock.acquire_shared():
             # A client that hangs up must not leave the stores in disagreement.
             with anyio.CancelScope(shield=True):
                 yield
@@ -46,14 +46,14 @@ class StoreChanges:
         return self._copy_lock.acquire_exclusive()
 
     @asynccontextmanager
-    async def record_intent(self, kind: str, **body: Any) -> AsyncIterator[Intent]:
+    async def record_intent(self, intent_kind: str, **body: Any) -> AsyncIterator[Intent]:
         """Keep an intent on disk until the change inside is complete.
 
         A change that is refused has changed nothing, so it counts as complete. After any other
         error the intent stays, and `recover` ends the change.
         """
-        intent = await anyio.to_thread.run_sync(lambda: self._intents.begin(kind, **body))
-        self.on_step(f"{kind}:begin")
+        intent = await anyio.to_thread.run_sync(lambda: self._intents.begin(intent_kind, **body))
+        self.on_step(f"{intent_kind}:begin")
         try:
             yield intent
         except KnowledgeError as error:
@@ -61,7 +61,7 @@ class StoreChanges:
                 await anyio.to_thread.run_sync(self._intents.finish, intent)
             raise
         await anyio.to_thread.run_sync(self._intents.finish, intent)
-        self.on_step(f"{kind}:end")
+        self.on_step(f"{intent_kind}:end")
 
     async def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and not completed, oldest first."""

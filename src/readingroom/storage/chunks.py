@@ -125,9 +125,9 @@ class ChunkStore:
                 configuration={"hnsw": _GRAPH_SETTINGS},
             )
             # Not `collection.schema`, which builds what it describes.
-            model = collection.get_model()
+            collection_model = collection.get_model()
         embedding_functions = _find_embedding_functions(
-            [model.configuration_json, model.serialized_schema]
+            [collection_model.configuration_json, collection_model.serialized_schema]
         )
         if any(
             embedding_function.get("type") not in _NO_FUNCTION
@@ -174,12 +174,12 @@ class ChunkCollection:
         )
         with _translate_errors():
             if ids is not None:
-                pages = [read_page(ids=batch) for batch in _split_batches(ids)]
+                chunk_pages = [read_page(ids=batch) for batch in _split_batches(ids)]
             elif limit is not None:
-                pages = [read_page(limit=limit, offset=offset)]
+                chunk_pages = [read_page(limit=limit, offset=offset)]
             else:
-                pages = list(_read_pages(read_page))
-        return _join_pages(pages, vectors)
+                chunk_pages = list(_read_pages(read_page))
+        return _join_pages(chunk_pages, vectors)
 
     def upsert(self, chunks: Chunks) -> None:
         """Add chunks, replacing those with the same ids and all of their metadata."""
@@ -190,12 +190,12 @@ class ChunkCollection:
         self._begin_write()
         with _translate_errors():
             for batch in _split_batches(range(len(chunks))):
-                ids = [chunks.ids[index] for index in batch]
+                batch_ids = [chunks.ids[index] for index in batch]
                 self._collection.upsert(
-                    ids=ids,
+                    ids=batch_ids,
                     documents=[chunks.texts[index] for index in batch],
                     metadatas=self._replace_metadata(
-                        ids, [chunks.metadatas[index] for index in batch]
+                        batch_ids, [chunks.metadatas[index] for index in batch]
                     ),
                     embeddings=chunks.vectors[batch],
                 )
@@ -253,16 +253,16 @@ class ChunkCollection:
         with _translate_errors():
             self._collection.modify(metadata={**(self._collection.metadata or {}), **added_values})
 
-    def _replace_metadata(self, ids: list[str], new_metadatas: list[Metadata]) -> Any:
+    def _replace_metadata(self, chunk_ids: list[str], new_metadatas: list[Metadata]) -> Any:
         """Return the new metadata with None for each key that is to be removed."""
         # Chroma's upsert merges metadata, and would keep the old keys otherwise.
-        stored_chunks = self._collection.get(ids=ids, include=["metadatas"])
+        stored_chunks = self._collection.get(ids=chunk_ids, include=["metadatas"])
         old_metadatas = dict(
             zip(stored_chunks["ids"], stored_chunks["metadatas"] or [], strict=True)
         )
         return [
             {**dict.fromkeys(old_metadatas.get(chunk_id) or {}), **metadata} or None
-            for chunk_id, metadata in zip(ids, new_metadatas, strict=True)
+            for chunk_id, metadata in zip(chunk_ids, new_metadatas, strict=True)
         ]
 
 
@@ -274,9 +274,9 @@ def format_numbers(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def parse_numbers(value: Value) -> tuple[int, ...]:
+def parse_numbers(stored_numbers: Value) -> tuple[int, ...]:
     """Return the numbers that `format_numbers` wrote."""
-    return tuple(int(number) for number in str(value).split(",") if number)
+    return tuple(int(number) for number in str(stored_numbers).split(",") if number)
 
 
 def _open_client(directory: Path | None) -> Any:
@@ -312,17 +312,17 @@ def _import_chromadb() -> Any:
     return chromadb
 
 
-def _find_embedding_functions(description: Any) -> Iterator[dict[str, Any]]:
+def _find_embedding_functions(chroma_description: Any) -> Iterator[dict[str, Any]]:
     """Yield every embedding function in a collection's configuration and schema."""
-    if isinstance(description, list):
-        for item in description:
-            yield from _find_embedding_functions(item)
-    elif isinstance(description, dict):
-        for key, value in description.items():
-            if key == "embedding_function" and isinstance(value, dict):
-                yield value
+    if isinstance(chroma_description, list):
+        for description_item in chroma_description:
+            yield from _find_embedding_functions(description_item)
+    elif isinstance(chroma_description, dict):
+        for field_name, field_value in chroma_description.items():
+            if field_name == "embedding_function" and isinstance(field_value, dict):
+                yield field_value
             else:
-                yield from _find_embedding_functions(value)
+                yield from _find_embedding_functions(field_value)
 
 
 def _find_first_cause(error: BaseException) -> BaseException:
@@ -344,29 +344,31 @@ def _translate_errors() -> Iterator[None]:
 
 def _read_pages(read_page: Callable[..., Any]) -> Iterator[Any]:
     """Yield everything page by page: Chroma cannot return more than 32,766 rows at once."""
-    for offset in itertools.count(0, _BATCH_ROWS):
-        page = read_page(limit=_BATCH_ROWS, offset=offset)
-        yield page
-        if len(page["ids"]) < _BATCH_ROWS:
+    for first_row in itertools.count(0, _BATCH_ROWS):
+        chunk_page = read_page(limit=_BATCH_ROWS, offset=first_row)
+        yield chunk_page
+        if len(chunk_page["ids"]) < _BATCH_ROWS:
             return
 
 
-def _split_batches(items: Sequence[Any]) -> Iterator[list[Any]]:
-    for start in range(0, len(items), _BATCH_ROWS):
-        yield list(items[start : start + _BATCH_ROWS])
+def _split_batches(batch_items: Sequence[Any]) -> Iterator[list[Any]]:
+    for batch_start in range(0, len(batch_items), _BATCH_ROWS):
+        yield list(batch_items[batch_start : batch_start + _BATCH_ROWS])
 
 
-def _join_pages(pages: Iterable[Any], vectors: bool) -> Chunks:
-    pages = [page for page in pages if page["ids"]]
-    ids = [chunk_id for page in pages for chunk_id in page["ids"]]
+def _join_pages(chunk_pages: Iterable[Any], vectors: bool) -> Chunks:
+    chunk_pages = [chunk_page for chunk_page in chunk_pages if chunk_page["ids"]]
+    chunk_ids = [chunk_id for chunk_page in chunk_pages for chunk_id in chunk_page["ids"]]
     vector_matrices = (
-        [np.asarray(page["embeddings"], np.float32) for page in pages] if vectors else []
+        [np.asarray(chunk_page["embeddings"], np.float32) for chunk_page in chunk_pages]
+        if vectors
+        else []
     )
     return Chunks(
-        ids,
-        [text or "" for page in pages for text in page["documents"]],
-        [metadata or {} for page in pages for metadata in page["metadatas"]],
-        np.concatenate(vector_matrices) if ids and vectors else np.empty((0, 0), np.float32),
+        chunk_ids,
+        [chunk_text or "" for chunk_page in chunk_pages for chunk_text in chunk_page["documents"]],
+        [metadata or {} for chunk_page in chunk_pages for metadata in chunk_page["metadatas"]],
+        np.concatenate(vector_matrices) if chunk_ids and vectors else np.empty((0, 0), np.float32),
     )
 
 
@@ -382,8 +384,8 @@ def _build_clauses(condition: Condition) -> Iterator[Any]:
         case In(field, values):
             # Chroma refuses a list of values of different types.
             values_by_type: dict[object, list[Any]] = {}
-            for value in values:
-                values_by_type.setdefault(type(value), []).append(value)
+            for filter_value in values:
+                values_by_type.setdefault(type(filter_value), []).append(filter_value)
             yield _combine(
                 "$or",
                 [

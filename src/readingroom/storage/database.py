@@ -95,7 +95,7 @@ class Database(sqlite3.Connection):
 
 
 def connect(
-    path: Path | str,
+    database_path: Path | str,
     *,
     timeout: float = 10.0,
     any_thread: bool = False,
@@ -109,7 +109,7 @@ def connect(
     `named_rows` rows are of the class `Row`, else plain tuples.
     """
     db = sqlite3.connect(
-        path,
+        database_path,
         timeout=timeout,
         isolation_level=None,
         check_same_thread=not any_thread,
@@ -122,7 +122,7 @@ def connect(
     return db
 
 
-def open_untrusted(path: Path, known_statements: Container[str] = ()) -> Database:
+def open_untrusted(database_path: Path, known_statements: Container[str] = ()) -> Database:
     """Open a file that anybody may have made, such as one of a backup, for reading its rows.
 
     Raise `DatabaseError` for one that computes: with a view, a trigger, a virtual table or a
@@ -130,14 +130,20 @@ def open_untrusted(path: Path, known_statements: Container[str] = ()) -> Databas
     `known_statements` are the triggers that the file may have, by `normalise_sql`; with them it
     may also have full-text indexes and generated columns.
     """
-    db = connect(path, pragmas={"query_only": "ON"})
+    db = connect(database_path, pragmas={"query_only": "ON"})
     try:
         if not known_statements:  # generated columns use functions that it forbids
             db.execute("PRAGMA trusted_schema = OFF")
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_UNTRUSTED_VALUE_BYTES)
-        for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
-            if not _is_harmless(db, kind, name, normalise_sql(sql or ""), known_statements):
-                raise DatabaseError(f"it has a {kind} {str(name)[:60]!r} that computes")
+        for object_kind, object_name, sql in db.execute(
+            "SELECT type, name, sql FROM sqlite_master"
+        ).fetchall():
+            if not _is_harmless(
+                db, object_kind, object_name, normalise_sql(sql or ""), known_statements
+            ):
+                raise DatabaseError(
+                    f"it has a {object_kind} {str(object_name)[:60]!r} that computes"
+                )
     except BaseException:
         db.close()
         raise
@@ -150,20 +156,20 @@ def normalise_sql(statement: str) -> str:
 
 
 def _is_harmless(
-    db: Database, kind: str, name: str, sql: str, known_statements: Container[str]
+    db: Database, object_kind: str, object_name: str, sql: str, known_statements: Container[str]
 ) -> bool:
-    if kind == "index":
+    if object_kind == "index":
         return True
-    if kind != "table":
+    if object_kind != "table":
         return sql in known_statements
     if sql.upper().startswith("CREATE VIRTUAL TABLE"):
         return bool(known_statements) and " using fts5 " in sql.lower()
     generated = "SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden != 0"
-    return bool(known_statements) or db.execute(generated, (name,)).fetchone() is None
+    return bool(known_statements) or db.execute(generated, (object_name,)).fetchone() is None
 
 
 @contextmanager
-def open_small_database(path: Path, schema: str) -> Iterator[Database]:
+def open_small_database(database_path: Path, schema: str) -> Iterator[Database]:
     """Open a small file for one transaction that is synced to disk when it ends.
 
     `schema` creates the tables that are missing. Threads of this process wait for each other here:
@@ -171,16 +177,18 @@ def open_small_database(path: Path, schema: str) -> Iterator[Database]:
     Raise `StorageFailed` when the file cannot be used.
     """
     with _locks_guard:
-        lock = _locks.setdefault(str(path), threading.Lock())
+        lock = _locks.setdefault(str(database_path), threading.Lock())
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with lock, closing(connect(path, pragmas={"synchronous": "FULL"})) as db:
+        database_path.parent.mkdir(parents=True, exist_ok=True)
+        with lock, closing(connect(database_path, pragmas={"synchronous": "FULL"})) as db:
             db.executescript(schema)
             with db.transaction():
                 yield db
     except (OSError, sqlite3.Error) as error:
-        logger.error("%s cannot be used: %s", path, error)
-        raise StorageFailed(f"{path.name} cannot be used: {describe_cause(error)}") from error
+        logger.error("%s cannot be used: %s", database_path, error)
+        raise StorageFailed(
+            f"{database_path.name} cannot be used: {describe_cause(error)}"
+        ) from error
 
 
 class ConnectionPool:

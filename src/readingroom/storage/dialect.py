@@ -31,13 +31,13 @@ class SqlDialect:
         """Return what follows a table that is to be read by this index."""
         return self.index_hint.format(index=index)
 
-    def list_field_items(self, column: str, field: str) -> str:
+    def list_field_items(self, column_name: str, list_field: str) -> str:
         """Return a table of the items in a list field of a column of JSON."""
-        return self.field_items.format(column=column, field=field)
+        return self.field_items.format(column=column_name, field=list_field)
 
-    def read_last_number(self, table: str) -> str:
+    def read_last_number(self, table_name: str) -> str:
         """Return a query for the highest number that a table has ever given to a row."""
-        return self.last_number.format(table=table)
+        return self.last_number.format(table=table_name)
 
 
 SQLITE = SqlDialect(

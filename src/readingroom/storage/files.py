@@ -14,10 +14,10 @@ from readingroom.storage.errors import StorageFailed, describe_cause
 logger = logging.getLogger(__name__)
 
 
-def hash_file(path: Path) -> str:
+def hash_file(file_path: Path) -> str:
     """Return the SHA-256 of a file's bytes, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with file_path.open("rb") as open_file:
+        return hashlib.file_digest(open_file, "sha256").hexdigest()
 
 
 def resolve_inside(folder: Path, *names: str) -> Path:
@@ -25,67 +25,69 @@ def resolve_inside(folder: Path, *names: str) -> Path:
 
     The names come out of a store, and whoever wrote the store chose them: `../..` is one too.
     """
-    path = folder.joinpath(*names)
-    if not all(map(is_plain_name, names)) or folder.resolve() not in path.resolve().parents:
+    inner_path = folder.joinpath(*names)
+    if not all(map(is_plain_name, names)) or folder.resolve() not in inner_path.resolve().parents:
         raise StorageFailed(f"{'/'.join(names)[:200]!r} is not the path of a file in {folder.name}")
-    return path
+    return inner_path
 
 
-def is_plain_name(name: str) -> bool:
+def is_plain_name(file_name: str) -> bool:
     """Return whether this names a file of the folder it is looked up in, and of no other."""
-    return name not in ("", ".", "..") and not any(character in name for character in "/\\\0")
+    return file_name not in ("", ".", "..") and not any(
+        character in file_name for character in "/\\\0"
+    )
 
 
 @contextmanager
-def translate_os_errors(problem: str) -> Iterator[None]:
+def translate_os_errors(problem_text: str) -> Iterator[None]:
     """Raise `StorageFailed` in place of an `OSError`, whose paths are only told to the log."""
     try:
         yield
     except OSError as error:
-        logger.error("%s: %s", problem, error)
-        raise StorageFailed(f"{problem}: {describe_cause(error)}") from error
+        logger.error("%s: %s", problem_text, error)
+        raise StorageFailed(f"{problem_text}: {describe_cause(error)}") from error
 
 
-def copy_stream(content: IO[bytes], target: Path) -> None:
-    """Write an open file, from its beginning, to `target`.
+def copy_stream(open_file: IO[bytes], target_path: Path) -> None:
+    """Write an open file, from its beginning, to `target_path`.
 
-    Raise `StorageFailed` when that fails, as on a full disk; nothing is left of `target` then.
+    Raise `StorageFailed` when that fails, as on a full disk; nothing is left of `target_path` then.
     """
     with translate_os_errors("The file cannot be kept"):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        content.seek(0)
+        target_path.parent.mkdir(parents=True, exist_ok=True)
+        open_file.seek(0)
         try:
-            with target.open("wb") as copy:
-                shutil.copyfileobj(content, copy)
+            with target_path.open("wb") as target_file:
+                shutil.copyfileobj(open_file, target_file)
         except OSError:
             with suppress(OSError):
-                target.unlink()
+                target_path.unlink()
             raise
 
 
-def link_or_copy(source: Path, target: Path) -> None:
+def link_or_copy(existing_path: Path, new_path: Path) -> None:
     """Give a file a second name, or copy it where the two folders are on different disks.
 
     Only for files that are replaced and never rewritten: both names share the bytes.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
+    new_path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        target.hardlink_to(source)
+        new_path.hardlink_to(existing_path)
     except OSError:
-        shutil.copyfile(source, target)
+        shutil.copyfile(existing_path, new_path)
 
 
 def sweep_old_files(folder: Path, now: datetime) -> None:
     """Delete the files below a folder that nobody has written to for a day, and empty folders."""
     oldest = (now - timedelta(days=1)).timestamp()
-    for path in sorted(folder.glob("**/*"), reverse=True):
+    for old_path in sorted(folder.glob("**/*"), reverse=True):
         with suppress(OSError):  # another process may be deleting it at this moment
-            if path.lstat().st_mtime >= oldest:
+            if old_path.lstat().st_mtime >= oldest:
                 continue
-            if path.is_dir():
-                path.rmdir()
+            if old_path.is_dir():
+                old_path.rmdir()
             else:
-                path.unlink()
+                old_path.unlink()
 
 
 class OwnFiles(Protocol):

@@ -112,8 +112,8 @@ class ConsentRequest:
 class GrantStore:
     """The clients and grants of one data directory; the file is created with the first client."""
 
-    def __init__(self, data: Path, now: Callable[[], float] = clock.unix_seconds) -> None:
-        self._path = data / GRANTS_FILE
+    def __init__(self, data_directory: Path, now: Callable[[], float] = clock.unix_seconds) -> None:
+        self._path = data_directory / GRANTS_FILE
         self._now = now
         self._pool = ConnectionPool(self._connect)
 
@@ -136,10 +136,10 @@ class GrantStore:
         if not self._path.exists():
             return None
         with self._read() as db:
-            row = db.execute(
+            client_row = db.execute(
                 "SELECT metadata FROM clients WHERE client_id = ?", (client_id,)
             ).fetchone()
-        return row[0] if row else None
+        return client_row[0] if client_row else None
 
     def add_request(self, client_id: str, parameters: str) -> str:
         """Keep what a client asks for until somebody answers, and return its id."""
@@ -162,12 +162,12 @@ class GrantStore:
         if not self._path.exists():
             return None
         with self._read() as db:
-            row = db.execute(
+            request_row = db.execute(
                 "SELECT client_id, parameters FROM consent_requests "
                 "WHERE digest = ? AND created_at >= ?",
                 (_hash(request_id), self._now() - REQUEST_SECONDS),
             ).fetchone()
-        return ConsentRequest(*row) if row else None
+        return ConsentRequest(*request_row) if request_row else None
 
     def remove_request(self, request_id: str) -> bool:
         """Take a request away; return whether it was still there, so that one answer counts."""
@@ -207,36 +207,40 @@ class GrantStore:
             )
             return self._issue(db, "code", grant_id)
 
-    def find(self, kind: TokenKind, token: str) -> IssuedToken | None:
+    def find(self, token_kind: TokenKind, secret_token: str) -> IssuedToken | None:
         """Return a code or a token that has not expired; one that is spent says so."""
         if not self._path.exists():
             return None
         with self._read() as db:
-            row = db.execute(
+            token_row = db.execute(
                 f"SELECT {_GRANT_COLUMNS}, expires_at, is_spent FROM tokens "
                 "JOIN grants USING (grant_id) WHERE digest = ? AND kind = ? AND expires_at >= ?",
-                (_hash(token), kind, self._now()),
+                (_hash(secret_token), token_kind, self._now()),
             ).fetchone()
-        return IssuedToken(_make_grant(row), row[-2], bool(row[-1])) if row else None
+        return (
+            IssuedToken(_make_grant(token_row), token_row[-2], bool(token_row[-1]))
+            if token_row
+            else None
+        )
 
-    def exchange(self, kind: TokenKind, token: str) -> tuple[str, str] | None:
+    def exchange(self, token_kind: TokenKind, secret_token: str) -> tuple[str, str] | None:
         """Spend a code or a refresh token, and return a new access and a new refresh token.
 
         Return None for one that was spent before: somebody else has it, so its grant ends.
         """
         with self._write() as db:
-            digest = _hash(token)
-            row = db.execute(
+            token_digest = _hash(secret_token)
+            token_row = db.execute(
                 "SELECT grant_id, is_spent FROM tokens WHERE digest = ? AND kind = ?",
-                (digest, kind),
+                (token_digest, token_kind),
             ).fetchone()
-            if row is None:
+            if token_row is None:
                 return None
-            grant_id, is_spent = row
+            grant_id, is_spent = token_row
             if is_spent:
                 db.execute("DELETE FROM grants WHERE grant_id = ?", (grant_id,))
                 return None
-            db.execute("UPDATE tokens SET is_spent = 1 WHERE digest = ?", (digest,))
+            db.execute("UPDATE tokens SET is_spent = 1 WHERE digest = ?", (token_digest,))
             # What is spent is kept until it expires, so that it is recognised when it comes again.
             db.execute(
                 "DELETE FROM tokens WHERE grant_id = ? AND expires_at < ?", (grant_id, self._now())
@@ -253,22 +257,22 @@ class GrantStore:
         if not self._path.exists():
             return []
         with self._read() as db:
-            rows = db.execute(
+            grant_rows = db.execute(
                 f"SELECT {_GRANT_COLUMNS}, metadata "
                 "FROM grants JOIN clients USING (client_id) WHERE grant_id IN "
                 "(SELECT grant_id FROM tokens WHERE expires_at >= ? AND is_spent = 0) "
                 "ORDER BY grants.created_at",
                 (self._now(),),
             ).fetchall()
-        return [(_make_grant(row), row[-1]) for row in rows]
+        return [(_make_grant(grant_row), grant_row[-1]) for grant_row in grant_rows]
 
-    def _issue(self, db: Database, kind: TokenKind, grant_id: str) -> str:
-        token = _TOKEN_PREFIXES[kind] + secrets.token_urlsafe(32)
+    def _issue(self, db: Database, token_kind: TokenKind, grant_id: str) -> str:
+        secret_token = _TOKEN_PREFIXES[token_kind] + secrets.token_urlsafe(32)
         db.execute(
             "INSERT INTO tokens (digest, kind, grant_id, expires_at) VALUES (?, ?, ?, ?)",
-            (_hash(token), kind, grant_id, self._now() + _TOKEN_SECONDS[kind]),
+            (_hash(secret_token), token_kind, grant_id, self._now() + _TOKEN_SECONDS[token_kind]),
         )
-        return token
+        return secret_token
 
     @contextmanager
     def _read(self) -> Iterator[Database]:
@@ -297,12 +301,12 @@ class GrantStore:
         )
 
 
-def _make_grant(row: tuple[Any, ...]) -> Grant:
-    grant_id, client_id, key_digest, may_write, face_path, parameters, created_at = row[:7]
+def _make_grant(grant_row: tuple[Any, ...]) -> Grant:
+    grant_id, client_id, key_digest, may_write, face_path, parameters, created_at = grant_row[:7]
     return Grant(
         grant_id, client_id, key_digest, bool(may_write), face_path, parameters, created_at
     )
 
 
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+def _hash(secret_token: str) -> str:
+    return hashlib.sha256(secret_token.encode()).hexdigest()

@@ -22,12 +22,12 @@ _MAX_AGE = timedelta(days=1)
 HandoverName = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
-def hand_over(base_folder: Path, file: Path) -> str:
+def hand_over(base_folder: Path, file_path: Path) -> str:
     """Copy a file to where the owner of the folder finds it, and return its name there."""
     handover_folder = base_folder / HANDOVER_FOLDER
     handover_folder.mkdir(parents=True, exist_ok=True)
     copy_name = uuid.uuid4().hex
-    shutil.copyfile(file, handover_folder / copy_name)
+    shutil.copyfile(file_path, handover_folder / copy_name)
     return copy_name
 
 
@@ -36,14 +36,14 @@ def sweep_handover(base_folder: Path, now: datetime) -> None:
 
     The change time of the inode decides, because a copied folder may keep its modification dates.
     """
-    for path in (base_folder / HANDOVER_FOLDER).glob("*"):
+    for copy_path in (base_folder / HANDOVER_FOLDER).glob("*"):
         with suppress(OSError):  # another process may be deleting it at this moment
-            if now.timestamp() - path.lstat().st_ctime < _MAX_AGE.total_seconds():
+            if now.timestamp() - copy_path.lstat().st_ctime < _MAX_AGE.total_seconds():
                 continue
-            if path.is_dir():
-                shutil.rmtree(path)
+            if copy_path.is_dir():
+                shutil.rmtree(copy_path)
             else:
-                path.unlink()
+                copy_path.unlink()
 
 
 @asynccontextmanager

@@ -32,17 +32,17 @@ class Intent:
 class IntentLog:
     """The open intents of one base, in one SQLite file that is synced at every change."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, intents_path: Path) -> None:
+        self._path = intents_path
 
-    def begin(self, kind: str, **body: Any) -> Intent:
+    def begin(self, intent_kind: str, **body: Any) -> Intent:
         """Record a change that is about to be made, and return its intent."""
         with open_small_database(self._path, _SCHEMA) as db:
             cursor = db.execute(
-                "INSERT INTO intents (kind, body) VALUES (?, ?)", (kind, json.dumps(body))
+                "INSERT INTO intents (kind, body) VALUES (?, ?)", (intent_kind, json.dumps(body))
             )
             assert cursor.lastrowid is not None
-            return Intent(cursor.lastrowid, kind, body)
+            return Intent(cursor.lastrowid, intent_kind, body)
 
     def finish(self, intent: Intent) -> None:
         """Delete the intent of a change that is complete or undone."""
@@ -52,5 +52,8 @@ class IntentLog:
     def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and not completed, oldest first."""
         with open_small_database(self._path, _SCHEMA) as db:
-            rows = db.execute("SELECT id, kind, body FROM intents ORDER BY id").fetchall()
-        return [Intent(id, kind, json.loads(body)) for id, kind, body in rows]
+            intent_rows = db.execute("SELECT id, kind, body FROM intents ORDER BY id").fetchall()
+        return [
+            Intent(intent_id, intent_kind, json.loads(intent_body))
+            for intent_id, intent_kind, intent_body in intent_rows
+        ]

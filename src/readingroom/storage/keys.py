@@ -111,20 +111,20 @@ class Holder:
 class KeyUses:
     """The day on which each key was last used, in a file that is made when one is first used."""
 
-    def __init__(self, data: Path) -> None:
-        self._path = data / KEY_USES_FILE
+    def __init__(self, data_directory: Path) -> None:
+        self._path = data_directory / KEY_USES_FILE
         self._noted_days: dict[str, str] = {}
 
-    def note(self, digest: str) -> None:
+    def note(self, key_digest: str) -> None:
         """Remember that a key was used today. It is written once a day for each key."""
         today = clock.now().date().isoformat()
-        if self._noted_days.get(digest) == today:
+        if self._noted_days.get(key_digest) == today:
             return
         # Before it is written: a directory that cannot be written must not slow every request.
-        self._noted_days[digest] = today
+        self._noted_days[key_digest] = today
         try:
             with closing(self._connect()) as db:
-                db.execute(_WRITE_USE, (digest, today))
+                db.execute(_WRITE_USE, (key_digest, today))
         except (OSError, DatabaseError) as error:
             logger.warning("The use of a key cannot be noted: %s", error)
 
@@ -145,11 +145,11 @@ class KeyUses:
 class KeyRing:
     """The keys of one data directory; the file is created with the first key."""
 
-    def __init__(self, data: Path) -> None:
-        self.path = data / KEYS_FILE
+    def __init__(self, data_directory: Path) -> None:
+        self.path = data_directory / KEYS_FILE
         # As a string: every request calls os.stat, which is slower with a Path.
         self._path_string = str(self.path)
-        self._uses = KeyUses(data)
+        self._uses = KeyUses(data_directory)
         self._reader: Database | None = None
         self._header_descriptor = -1  # a descriptor on the same file
         # Device and inode of the open file: a restore may replace the file at any time.
@@ -181,18 +181,18 @@ class KeyRing:
         self._insert(key_name, secrets.token_bytes(32), subject, read_only, operator=False)
 
     def _insert(
-        self, key_name: str, digest: bytes, subject: str | None, read_only: bool, operator: bool
+        self, key_name: str, key_digest: bytes, subject: str | None, read_only: bool, operator: bool
     ) -> None:
         check_key_name(key_name)
-        key_row = (key_name, digest, clock.format_now(), subject, int(read_only), int(operator))
+        key_row = (key_name, key_digest, clock.format_now(), subject, int(read_only), int(operator))
         self.insert_rows([key_row])
 
-    def insert_rows(self, rows: list[KeyRow]) -> None:
+    def insert_rows(self, key_rows: list[KeyRow]) -> None:
         """Add keys, all or none. Raise `KeyExists`."""
         with self._open_writer() as db:
             key_name = ""
             try:
-                for key_row in rows:
+                for key_row in key_rows:
                     key_name = key_row[0]
                     _insert_key(db, key_row)
             except sqlite3.IntegrityError as error:
@@ -205,7 +205,7 @@ class KeyRing:
 
     def list_keys(self) -> list[Key]:
         """Return every key, sorted by name."""
-        rows = self._query(
+        key_rows = self._query(
             f"SELECT name, hash, created_at, subject, read_only, {_IS_OPERATOR} FROM api_keys "
             "ORDER BY name"
         )
@@ -217,9 +217,9 @@ class KeyRing:
                 subject,
                 bool(is_read_only),
                 bool(is_operator),
-                last_days.get(digest.hex()),
+                last_days.get(key_digest.hex()),
             )
-            for key_name, digest, created_at, subject, is_read_only, is_operator in rows
+            for key_name, key_digest, created_at, subject, is_read_only, is_operator in key_rows
         ]
 
     def restore(self, copied_file: Path) -> list[Key]:
@@ -229,15 +229,15 @@ class KeyRing:
         later change of the keys. Raise `BackupUnusable` for anything that is not a key.
         """
         try:
-            rows = _read_rows(copied_file)
+            key_rows = _read_rows(copied_file)
         except DatabaseError as error:
             raise BackupUnusable(f"The keys of the backup cannot be read: {error}") from error
-        if not all(_is_key(*row) for row in rows):
+        if not all(_is_key(*key_row) for key_row in key_rows):
             raise BackupUnusable("The keys of the backup are not such as Reading Room makes")
-        self.insert_rows(rows)
+        self.insert_rows(key_rows)
         return [
             Key(key_name, created_at, subject, bool(is_read_only), bool(is_operator))
-            for key_name, _, created_at, subject, is_read_only, is_operator in rows
+            for key_name, _, created_at, subject, is_read_only, is_operator in key_rows
         ]
 
     def read_rows(self) -> list[KeyRow]:
@@ -258,31 +258,32 @@ class KeyRing:
         # By its hash: the time that the lookup takes reveals nothing about the secret.
         return self._find_by_column(hash_secret(secret), "hash")
 
-    def find_holder_by_digest(self, digest: str) -> Holder | None:
+    def find_holder_by_digest(self, key_digest: str) -> Holder | None:
         """Return the holder of the key whose secret has this digest, or None."""
-        return self._find_by_column(bytes.fromhex(digest), "hash")
+        return self._find_by_column(bytes.fromhex(key_digest), "hash")
 
     def find_subject_holder(self, subject: str) -> Holder | None:
         """Return the holder whose key accepts the OAuth tokens of this subject, or None."""
         return self._find_by_column(subject, "subject")
 
-    def _find_by_column(self, value: bytes | str, column: str) -> Holder | None:
+    def _find_by_column(self, column_value: bytes | str, column_name: str) -> Holder | None:
         # A revoked key must be refused at once, so the cache is valid for one generation only.
         generation = self._read_generation()
         if generation != self._holders_generation:
             self._cached_holders.clear()
             self._holders_generation = generation
-        if value not in self._cached_holders:
-            rows = self._query(
-                f"SELECT name, hash, read_only, {_IS_OPERATOR} FROM api_keys WHERE {column} = ?",
-                value,
+        if column_value not in self._cached_holders:
+            key_rows = self._query(
+                f"SELECT name, hash, read_only, {_IS_OPERATOR} FROM api_keys "
+                f"WHERE {column_name} = ?",
+                column_value,
             )
-            if not rows:
+            if not key_rows:
                 return None
-            key_name, digest, read_only, operator = rows[0]
-            holder = Holder(key_name, digest.hex(), bool(read_only), bool(operator))
-            self._cached_holders[value] = holder
-        holder = self._cached_holders[value]
+            key_name, key_digest, read_only, operator = key_rows[0]
+            holder = Holder(key_name, key_digest.hex(), bool(read_only), bool(operator))
+            self._cached_holders[column_value] = holder
+        holder = self._cached_holders[column_value]
         self._uses.note(holder.digest)
         return holder
 
@@ -358,8 +359,8 @@ class WorkerKeys:
     They have a table of their own: who looks for the key of a caller, 0.1.0 too, finds none.
     """
 
-    def __init__(self, data: Path) -> None:
-        self._path = data / KEYS_FILE
+    def __init__(self, data_directory: Path) -> None:
+        self._path = data_directory / KEYS_FILE
 
     def add(self, key_name: str) -> str:
         """Make a key and return its secret, which cannot be read again.
@@ -384,8 +385,8 @@ class WorkerKeys:
 
     def list_keys(self) -> list[Key]:
         """Return every key of a worker, sorted by name."""
-        rows = self._execute("SELECT name, created_at FROM worker_keys ORDER BY name")
-        return [Key(key_name, created_at, worker=True) for key_name, created_at in rows]
+        key_rows = self._execute("SELECT name, created_at FROM worker_keys ORDER BY name")
+        return [Key(key_name, created_at, worker=True) for key_name, created_at in key_rows]
 
     def revoke(self, key_name: str) -> bool:
         """Delete the key of a worker; return whether there was one."""
@@ -393,8 +394,8 @@ class WorkerKeys:
 
     def find_worker(self, secret: bytes) -> str | None:
         """Return the name of the key with this secret, or None."""
-        rows = self._execute("SELECT name FROM worker_keys WHERE hash = ?", hash_secret(secret))
-        return str(rows[0][0]) if rows else None
+        key_rows = self._execute("SELECT name FROM worker_keys WHERE hash = ?", hash_secret(secret))
+        return str(key_rows[0][0]) if key_rows else None
 
     def _execute(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         if not self._path.exists():
@@ -419,43 +420,47 @@ def _create_table(db: Database) -> None:
     if _list_missing_columns(db):
         with db.transaction():
             # Read again: another process may have added them before the transaction began.
-            for column in _list_missing_columns(db):
-                db.execute(f"ALTER TABLE api_keys ADD COLUMN {column} {_ADDED_COLUMNS[column]}")
+            for column_name in _list_missing_columns(db):
+                db.execute(
+                    f"ALTER TABLE api_keys ADD COLUMN {column_name} {_ADDED_COLUMNS[column_name]}"
+                )
     db.execute(_SUBJECT_INDEX)
 
 
 def _insert_key(db: Database, key_row: KeyRow) -> None:
-    *columns, is_operator = key_row
+    *column_values, is_operator = key_row
     db.execute(
         "INSERT INTO api_keys (name, hash, created_at, subject, read_only) VALUES (?, ?, ?, ?, ?)",
-        columns,
+        column_values,
     )
     if is_operator:
         db.execute("INSERT INTO key_operators (hash) VALUES (?)", (key_row[1],))
 
 
 def _list_missing_columns(db: Database) -> list[str]:
-    present_columns = {column[1] for column in db.execute("PRAGMA table_info(api_keys)")}
-    return [column for column in _ADDED_COLUMNS if column not in present_columns]
+    present_columns = {
+        table_column[1] for table_column in db.execute("PRAGMA table_info(api_keys)")
+    }
+    return [table_column for table_column in _ADDED_COLUMNS if table_column not in present_columns]
 
 
-def _read_rows(path: Path) -> list[KeyRow]:
+def _read_rows(keys_path: Path) -> list[KeyRow]:
     """Return the rows of a file that may be anybody's, in the order of our columns."""
-    with closing(open_untrusted(path)) as db:
+    with closing(open_untrusted(keys_path)) as db:
         missing = _list_missing_columns(db)
-        subject = "NULL" if "subject" in missing else "subject"
+        subject_sql = "NULL" if "subject" in missing else "subject"
         read_only = "0" if "read_only" in missing else "read_only"
-        tables = {table for (table,) in db.execute(db.dialect.table_names)}
+        tables = {table_name for (table_name,) in db.execute(db.dialect.table_names)}
         operator = _IS_OPERATOR if "key_operators" in tables else "0"
         return db.execute(
-            f"SELECT name, hash, created_at, {subject}, {read_only}, {operator} FROM api_keys "
+            f"SELECT name, hash, created_at, {subject_sql}, {read_only}, {operator} FROM api_keys "
             "ORDER BY name"
         ).fetchall()
 
 
 def _is_key(
     key_name: object,
-    digest: object,
+    key_digest: object,
     created_at: object,
     subject: object,
     is_read_only: object,
@@ -464,8 +469,8 @@ def _is_key(
     return (
         isinstance(key_name, str)
         and _is_key_name(key_name)
-        and isinstance(digest, bytes)
-        and len(digest) == hashlib.sha256().digest_size
+        and isinstance(key_digest, bytes)
+        and len(key_digest) == hashlib.sha256().digest_size
         and isinstance(created_at, str)
         and created_at.isprintable()
         and (subject is None or (isinstance(subject, str) and _is_subject(subject)))

@@ -61,8 +61,8 @@ rm -rf "$3"
 
 
 @asynccontextmanager
-async def open_key_values(url: str | None, folder: Path) -> AsyncIterator[KeyValueClient]:
-    """Yield a client of the server at `url`, or of our own that keeps its data in `folder`.
+async def open_key_values(url: str | None, server_folder: Path) -> AsyncIterator[KeyValueClient]:
+    """Yield a client of the server at `url`, or of our own that keeps its data in `server_folder`.
 
     Raise `InvalidSetting` for a bad URL, and `RegistryUnavailable` when ours does not start.
     """
@@ -70,7 +70,7 @@ async def open_key_values(url: str | None, folder: Path) -> AsyncIterator[KeyVal
         async with _open_client(url) as client:
             yield client
         return
-    server = EmbeddedServer(folder)
+    server = EmbeddedServer(server_folder)
     await server.start()
     try:
         async with server.open_client() as client:
@@ -145,8 +145,8 @@ async def check_durability(client: KeyValueClient) -> None:
 class EmbeddedServer:
     """Our own Valkey server on a Unix socket; it acknowledges a write once it is on disk."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, server_folder: Path) -> None:
+        self._folder = server_folder
         self._supervisor: subprocess.Popen[bytes] | None = None
         self._runtime_folder = Path()
         self._is_stopped = False
@@ -377,17 +377,17 @@ def _try_lock(descriptor: int) -> bool:
 
 def _make_runtime_directory() -> Path:
     """Create a private folder whose path is short enough for a socket."""
-    folder = Path(tempfile.mkdtemp(prefix="readingroom-"))
-    if len(os.fsencode(folder / "kv.sock")) > _MAX_SOCKET_PATH:
-        shutil.rmtree(folder)
-        folder = Path(tempfile.mkdtemp(prefix="readingroom-", dir="/tmp"))
-    return folder
+    runtime_folder = Path(tempfile.mkdtemp(prefix="readingroom-"))
+    if len(os.fsencode(runtime_folder / "kv.sock")) > _MAX_SOCKET_PATH:
+        shutil.rmtree(runtime_folder)
+        runtime_folder = Path(tempfile.mkdtemp(prefix="readingroom-", dir="/tmp"))
+    return runtime_folder
 
 
-def _quote_value(value: str) -> str:
+def _quote_value(option_value: str) -> str:
     """Return a value as the server's configuration can hold it, whatever it contains."""
     escaped = "".join(
         chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\x{byte:02x}"
-        for byte in os.fsencode(value)
+        for byte in os.fsencode(option_value)
     )
     return f'"{escaped}"'

@@ -21,8 +21,8 @@ class Owner:
 class FolderLock:
     """A lock on `<folder>/lock`, held until it is released or the process ends in any way."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "lock"
+    def __init__(self, locked_folder: Path) -> None:
+        self.path = locked_folder / "lock"
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
@@ -45,9 +45,9 @@ class FolderLock:
     def write_owner(self, owner: Owner) -> None:
         """Write where the owner answers, so that commands can find it."""
         assert self._descriptor is not None, "write_owner() needs the lock"
-        content = json.dumps(asdict(owner)).encode()
+        owner_json = json.dumps(asdict(owner)).encode()
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, content, 0)
+        os.pwrite(self._descriptor, owner_json, 0)
 
     def release(self) -> None:
         if self._descriptor is not None:
@@ -56,17 +56,18 @@ class FolderLock:
             self._descriptor = None
 
 
-def read_owner(folder: Path) -> Owner | None:
+def read_owner(locked_folder: Path) -> Owner | None:
     """Return the owner that a folder's lock file names; None when it names nobody."""
     try:
-        return Owner(**json.loads((folder / "lock").read_text("utf-8")))
+        return Owner(**json.loads((locked_folder / "lock").read_text("utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
         return None
 
 
-def _describe_owner(path: Path) -> str:
-    owner = read_owner(path.parent)
+def _describe_owner(lock_path: Path) -> str:
+    owner = read_owner(lock_path.parent)
     owner_text = f"process {owner.pid} at {owner.url}" if owner else "another process"
     return (
-        f"{path.parent} is in use by {owner_text}; stop it, or choose another directory with --data"
+        f"{lock_path.parent} is in use by {owner_text}; "
+        "stop it, or choose another directory with --data"
     )

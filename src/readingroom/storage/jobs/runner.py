@@ -62,9 +62,11 @@ class JobRunner:
     async def _claim(self) -> BackgroundJob | None:
         if self._running_count >= _MAX_RUNNING_JOBS:
             return None
-        kinds = tuple(self._handlers)
+        job_kinds = tuple(self._handlers)
         try:
-            job: BackgroundJob | None = await _run_in_thread(self._store.claim, kinds, self._worker)
+            job: BackgroundJob | None = await _run_in_thread(
+                self._store.claim, job_kinds, self._worker
+            )
         except StorageFailed as error:
             logger.warning("Jobs wait: %s", error.message)
             return None
@@ -84,7 +86,9 @@ class JobRunner:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._beat, job)
             try:
-                outcome = await self._handlers[job.kind](job.question, partial(self._report, job))
+                job_outcome = await self._handlers[job.kind](
+                    job.question, partial(self._report, job)
+                )
             except KnowledgeError as error:
                 await _run_in_thread(self._store.fail, job.id, self._worker, error.message)
             except Exception as error:
@@ -96,7 +100,7 @@ class JobRunner:
                     await _run_in_thread(self._store.put_back, job.id, self._worker)
                 raise
             else:
-                await _run_in_thread(self._store.finish, job.id, self._worker, outcome)
+                await _run_in_thread(self._store.finish, job.id, self._worker, job_outcome)
             tasks.cancel_scope.cancel()
 
     async def _beat(self, job: BackgroundJob) -> None:

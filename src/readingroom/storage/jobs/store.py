@@ -106,17 +106,17 @@ class BackgroundJob:
 class JobStore:
     """The jobs of one data directory; the file is created with the first."""
 
-    def __init__(self, data: Path, now: Callable[[], float] = clock.unix_seconds) -> None:
-        self._path = data / JOBS_FILE
-        self._files_folder = data / _FILES_FOLDER
+    def __init__(self, data_directory: Path, now: Callable[[], float] = clock.unix_seconds) -> None:
+        self._path = data_directory / JOBS_FILE
+        self._files_folder = data_directory / _FILES_FOLDER
         self._now = now
         self._pool = ConnectionPool(self._connect)
 
-    def make_folder(self, kind: str) -> Path:
+    def make_folder(self, job_kind: str) -> Path:
         """Return a new folder for the files of one job, which `add` is then given."""
-        folder = self._files_folder / kind / secrets.token_hex(8)
-        folder.mkdir(mode=0o700, parents=True)
-        return folder
+        job_folder = self._files_folder / job_kind / secrets.token_hex(8)
+        job_folder.mkdir(mode=0o700, parents=True)
+        return job_folder
 
     def add(
         self,
@@ -132,7 +132,9 @@ class JobStore:
         """
         job_id, now = folder.name if folder else secrets.token_hex(8), self._now()
         try:
-            file_bytes = sum(path.stat().st_size for path in folder.iterdir()) if folder else 0
+            file_bytes = (
+                sum(file_path.stat().st_size for file_path in folder.iterdir()) if folder else 0
+            )
             with self._pool.connection() as db, db.transaction():
                 self._refuse_excess(db, caller, file_bytes)
                 db.execute(
@@ -148,41 +150,41 @@ class JobStore:
             raise
         return self.get(job_id)
 
-    def claim(self, kinds: Sequence[str], worker: str) -> BackgroundJob | None:
+    def claim(self, job_kinds: Sequence[str], worker: str) -> BackgroundJob | None:
         """Return a job of these kinds that waits, or whose worker fell silent.
 
         It belongs to `worker` from then on. None when there is nothing to do. A caller has one job
         done at a time, and whoever's last one is longest ago comes first.
         """
-        if not kinds or not self._path.exists():
+        if not job_kinds or not self._path.exists():
             return None
         now = self._now()
-        marks = ", ".join("?" * len(kinds))
+        marks = ", ".join("?" * len(job_kinds))
         silent_since = now - SILENT_SECONDS
         try:
             with self._pool.connection() as db, db.transaction():
                 self._give_up_hopeless(db, now)
-                row = db.execute(
+                job_row = db.execute(
                     f"SELECT {_COLUMNS} FROM jobs WHERE kind IN ({marks}) AND "
                     "(state = 'queued' OR (state = 'running' AND heard_at < ?)) AND caller NOT IN "
                     "(SELECT caller FROM jobs WHERE state = 'running' AND heard_at >= ?) "
                     "ORDER BY (SELECT MAX(MAX(other.heard_at, other.ended_at)) FROM jobs AS other "
                     "WHERE other.caller = jobs.caller AND other.state != 'queued'), "
                     "created_at, id LIMIT 1",
-                    (*kinds, silent_since, silent_since),
+                    (*job_kinds, silent_since, silent_since),
                 ).fetchone()
-                if row is None:
+                if job_row is None:
                     return None
                 db.execute(
                     "UPDATE jobs SET state = 'running', worker = ?, heard_at = ?, "
                     "attempts = attempts + 1, phase = 'starting' WHERE id = ?",
-                    (worker, now, row["id"]),
+                    (worker, now, job_row["id"]),
                 )
-                return _read_job(self._select(db, row["id"]))
+                return _read_job(self._select(db, job_row["id"]))
         except (OSError, DatabaseError) as error:
             raise self._make_error(error) from error
 
-    def take_over(self, kinds: Sequence[str]) -> None:
+    def take_over(self, job_kinds: Sequence[str]) -> None:
         """Queue the running jobs of these kinds again, and delete the files of no job.
 
         For a process that has just become the owner of what they work on, so that nobody else can
@@ -190,15 +192,17 @@ class JobStore:
         """
         if not self._path.exists():
             return
-        for kind in kinds:
+        for job_kind in job_kinds:
             self._write(
-                "UPDATE jobs SET heard_at = 0 WHERE state = 'running' AND kind = ?", (kind,)
+                "UPDATE jobs SET heard_at = 0 WHERE state = 'running' AND kind = ?", (job_kind,)
             )
-            rows = self._read("SELECT id FROM jobs WHERE kind = ? AND ended_at = 0", (kind,))
-            open_ids = {row["id"] for row in rows}
-            for folder in (self._files_folder / kind).glob("*"):
-                if folder.name not in open_ids:
-                    self._delete_folder(folder.name)
+            open_rows = self._read(
+                "SELECT id FROM jobs WHERE kind = ? AND ended_at = 0", (job_kind,)
+            )
+            open_ids = {job_row["id"] for job_row in open_rows}
+            for job_folder in (self._files_folder / job_kind).glob("*"):
+                if job_folder.name not in open_ids:
+                    self._delete_folder(job_folder.name)
 
     def report(self, job_id: str, worker: str, percent: float, phase: str) -> bool:
         """Say that a worker is alive, and how far it is; False when the job is not its any more."""
@@ -215,12 +219,12 @@ class JobStore:
             (self._now(), job_id, worker),
         )
 
-    def finish(self, job_id: str, worker: str, outcome: Mapping[str, Any]) -> bool:
+    def finish(self, job_id: str, worker: str, job_outcome: Mapping[str, Any]) -> bool:
         """Write the outcome of a job; False when it is not this worker's any more."""
         is_ours = self._write(
             "UPDATE jobs SET state = 'done', percent = 100, phase = 'done', outcome = ?, "
             "ended_at = ? WHERE id = ? AND worker = ? AND state = 'running'",
-            (json.dumps(outcome), self._now(), job_id, worker),
+            (json.dumps(job_outcome), self._now(), job_id, worker),
         )
         self._clean_up(job_id, is_ours)
         return is_ours
@@ -245,19 +249,19 @@ class JobStore:
 
     def get(self, job_id: str) -> BackgroundJob:
         """Return a job. Raise `JobNotFound`."""
-        rows = self._read(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_id,))
-        if not rows:
+        job_rows = self._read(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_id,))
+        if not job_rows:
             raise JobNotFound(f"There is no job {job_id[:40]!r}; ended ones are kept for a while")
-        return _read_job(rows[0])
+        return _read_job(job_rows[0])
 
     def list_newest(self, limit: int = 50, kind_prefix: str = "") -> list[BackgroundJob]:
         """Return the newest jobs, of the kinds that begin like this, newest first."""
-        rows = self._read(
+        job_rows = self._read(
             f"SELECT {_COLUMNS} FROM jobs WHERE substr(kind, 1, ?) = ? "
             "ORDER BY created_at DESC, id LIMIT ?",
             (len(kind_prefix), kind_prefix, limit),
         )
-        return [_read_job(row) for row in rows]
+        return [_read_job(job_row) for job_row in job_rows]
 
     def _refuse_excess(self, db: Database, caller: str, file_bytes: int) -> None:
         """Raise TooManyJobs unless one more job, with so many bytes of files, may wait."""
@@ -279,14 +283,14 @@ class JobStore:
 
     def _give_up_hopeless(self, db: Database, now: float) -> None:
         """Fail the jobs whose workers have ended too often without an outcome."""
-        rows = db.execute(
+        failed_rows = db.execute(
             "UPDATE jobs SET state = 'failed', phase = 'failed', ended_at = ?, "
             "error = 'It was interrupted each time it was begun; look at the log, then try again' "
             "WHERE state = 'running' AND heard_at < ? AND attempts >= ? RETURNING id",
             (now, now - SILENT_SECONDS, MAX_ATTEMPTS),
         ).fetchall()
-        for row in rows:
-            self._delete_folder(row["id"])
+        for job_row in failed_rows:
+            self._delete_folder(job_row["id"])
 
     def _clean_up(self, job_id: str, has_ended: bool) -> None:
         """Delete the files of a job that has ended, and forget the oldest jobs."""
@@ -300,8 +304,8 @@ class JobStore:
 
     def _delete_folder(self, job_id: str) -> None:
         """Delete the files of a job; what cannot be deleted now is at the next start."""
-        for folder in self._files_folder.glob(f"*/{job_id}"):
-            shutil.rmtree(folder, ignore_errors=True)
+        for job_folder in self._files_folder.glob(f"*/{job_id}"):
+            shutil.rmtree(job_folder, ignore_errors=True)
 
     def _write(self, sql: str, values: Sequence[Any]) -> bool:
         """Run one statement in a transaction; return whether it changed a row."""
@@ -321,8 +325,8 @@ class JobStore:
             raise self._make_error(error) from error
 
     def _select(self, db: Database, job_id: str) -> Row:
-        row: Row = db.execute(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_id,)).fetchone()
-        return row
+        job_row: Row = db.execute(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_id,)).fetchone()
+        return job_row
 
     def _connect(self) -> Database:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -332,10 +336,10 @@ class JobStore:
         db.execute(_SCHEMA)
         db.execute(_INDEX)
         with db.transaction():  # so that two connections do not add the same column
-            columns = {row["name"] for row in db.execute("PRAGMA table_info(jobs)")}
-            for column, definition in _LATER_COLUMNS.items():
-                if column not in columns:
-                    db.execute(f"ALTER TABLE jobs ADD COLUMN {column} {definition}")
+            column_names = {row["name"] for row in db.execute("PRAGMA table_info(jobs)")}
+            for column_name, definition in _LATER_COLUMNS.items():
+                if column_name not in column_names:
+                    db.execute(f"ALTER TABLE jobs ADD COLUMN {column_name} {definition}")
         return db
 
     def _make_error(self, error: Exception) -> StorageFailed:
@@ -344,19 +348,19 @@ class JobStore:
         )
 
 
-def _read_job(row: Row) -> BackgroundJob:
+def _read_job(job_row: Row) -> BackgroundJob:
     return BackgroundJob(
-        id=row["id"],
-        kind=row["kind"],
-        title=row["title"],
-        question=json.loads(row["question"]),
-        state=row["state"],
-        percent=row["percent"],
-        phase=row["phase"],
-        outcome=json.loads(row["outcome"]),
-        error=row["error"],
-        attempts=row["attempts"],
-        created_at=row["created_at"],
-        ended_at=row["ended_at"],
-        caller=row["caller"],
+        id=job_row["id"],
+        kind=job_row["kind"],
+        title=job_row["title"],
+        question=json.loads(job_row["question"]),
+        state=job_row["state"],
+        percent=job_row["percent"],
+        phase=job_row["phase"],
+        outcome=json.loads(job_row["outcome"]),
+        error=job_row["error"],
+        attempts=job_row["attempts"],
+        created_at=job_row["created_at"],
+        ended_at=job_row["ended_at"],
+        caller=job_row["caller"],
     )

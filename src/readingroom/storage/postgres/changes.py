@@ -26,12 +26,12 @@ class TransactionChanges:
         self._locks_by_key: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
 
     @asynccontextmanager
-    async def begin_change(self, key: str) -> AsyncIterator[None]:
+    async def begin_change(self, lock_key: str) -> AsyncIterator[None]:
         """Enclose a change: one at a time for each key, and never cancelled once it has begun."""
         # The lock of this process first: those who wait for the database each hold a connection.
-        async with self._locks_by_key[key]:
+        async with self._locks_by_key[lock_key]:
             with anyio.CancelScope(shield=True):
-                async with self._database.begin_change(f"{self._base_name}:{key}"):
+                async with self._database.begin_change(f"{self._base_name}:{lock_key}"):
                     yield
 
     def pause(self) -> AbstractAsyncContextManager[None]:
@@ -39,11 +39,11 @@ class TransactionChanges:
         return self._database.begin_snapshot()
 
     @asynccontextmanager
-    async def record_intent(self, kind: str, **body: Any) -> AsyncIterator[Intent]:
+    async def record_intent(self, intent_kind: str, **body: Any) -> AsyncIterator[Intent]:
         """Name the steps of a change; the transaction around it needs no record of it."""
-        self.on_step(f"{kind}:begin")
-        yield Intent(0, kind, body)
-        self.on_step(f"{kind}:end")
+        self.on_step(f"{intent_kind}:begin")
+        yield Intent(0, intent_kind, body)
+        self.on_step(f"{intent_kind}:end")
 
     async def list_unfinished(self) -> list[Intent]:
         """Return nothing: what was not committed has never been."""

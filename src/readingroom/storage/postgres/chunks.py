@@ -59,7 +59,7 @@ class PostgresChunkStore:
         self._database = database
 
     def open_collection(
-        self, collection_name: str, fields: FilterFields, read_by: Sequence[str] = ()
+        self, collection_name: str, filter_fields: FilterFields, read_by: Sequence[str] = ()
     ) -> "PostgresCollection":
         """Return the collection of that name, which is created when it does not exist.
 
@@ -67,20 +67,22 @@ class PostgresChunkStore:
         """
         with _translate_errors():
             self._database.prepare()
-            names = tuple(dict.fromkeys((*fields.exact_match, *fields.numeric_ranges, *read_by)))
+            field_names = tuple(
+                dict.fromkeys((*filter_fields.exact_match, *filter_fields.numeric_ranges, *read_by))
+            )
             with self._database.transaction() as transaction:
                 connection = transaction.connection
                 # Processes that start at once take turns.
                 connection.execute(
                     "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (collection_name,)
                 )
-                for statement in list_collection_statements(collection_name, names):
+                for statement in list_collection_statements(collection_name, field_names):
                     connection.execute(statement)
                 connection.execute(
                     "INSERT INTO collections (name) VALUES (?) ON CONFLICT DO NOTHING",
                     (collection_name,),
                 )
-        return PostgresCollection(self._database, collection_name, names)
+        return PostgresCollection(self._database, collection_name, field_names)
 
     def close(self) -> None:
         """Close the idle connections of the database."""
@@ -90,13 +92,15 @@ class PostgresChunkStore:
 class PostgresCollection:
     """One collection; a write is durable when its transaction has ended."""
 
-    def __init__(self, database: PostgresDatabase, name: str, field_names: tuple[str, ...]) -> None:
+    def __init__(
+        self, database: PostgresDatabase, collection_name: str, field_names: tuple[str, ...]
+    ) -> None:
         self.database = database
-        self.name = name
+        self.name = collection_name
         self.field_names = field_names
         self.split_stems: SplitStems = _find_no_stems
-        self.chunks_table = f"{name}_chunks"
-        self.vectors_table = f"{name}_vectors"
+        self.chunks_table = f"{collection_name}_chunks"
+        self.vectors_table = f"{collection_name}_vectors"
 
     def get(
         self,
@@ -110,27 +114,29 @@ class PostgresCollection:
 
         Unknown ids are left out. `limit` and `offset` are for reading everything page by page.
         """
-        clauses, values = build_clauses(flatten(where), self.field_names)
+        clauses, statement_values = build_clauses(flatten(where), self.field_names)
         if ids is not None:
             clauses.append("id = ANY(?)")
-            values.append(list(ids))
+            statement_values.append(list(ids))
         condition = " AND ".join(clauses) or "true"
-        page = f"LIMIT {int(limit)} OFFSET {int(offset)}" if limit is not None else ""
+        page_clause = f"LIMIT {int(limit)} OFFSET {int(offset)}" if limit is not None else ""
         embedding = ", embedding" if vectors else ""
         join = f"JOIN {self.vectors_table} USING (id)" if vectors else ""
         # The filter is on the chunks alone, whose columns the vectors repeat.
         sql = (
             f"SELECT id, body, metadata{embedding} FROM "
-            f"(SELECT * FROM {self.chunks_table} WHERE {condition} ORDER BY chunk_number {page}) "
-            f"AS chosen {join} ORDER BY chunk_number"
+            f"(SELECT * FROM {self.chunks_table} WHERE {condition} "
+            f"ORDER BY chunk_number {page_clause}) AS chosen {join} ORDER BY chunk_number"
         )
         with _translate_errors(), self.database.connection() as connection:
-            rows = list(connection.iterate_tuples(sql, values))
+            chunk_rows = list(connection.iterate_tuples(sql, statement_values))
         return Chunks(
-            [row[0] for row in rows],
-            [row[1] for row in rows],
-            [row[2] for row in rows],
-            decode_vectors([row[3] for row in rows]) if vectors else np.empty((0, 0), np.float32),
+            [chunk_row[0] for chunk_row in chunk_rows],
+            [chunk_row[1] for chunk_row in chunk_rows],
+            [chunk_row[2] for chunk_row in chunk_rows],
+            decode_vectors([chunk_row[3] for chunk_row in chunk_rows])
+            if vectors
+            else np.empty((0, 0), np.float32),
         )
 
     def upsert(self, chunks: Chunks) -> None:
@@ -139,27 +145,27 @@ class PostgresCollection:
             raise ValueError("an id comes twice in one batch")
         if not np.isfinite(chunks.vectors).all():
             raise ValueError("a vector contains a number that is not finite")
-        stem_lists = [self.split_stems(clean_text(text)) for text in chunks.texts]
-        with self._begin_write() as (connection, change):
-            self._remove(connection, change, chunks.ids)
+        stem_lists = [self.split_stems(clean_text(chunk_text)) for chunk_text in chunks.texts]
+        with self._begin_write() as (connection, pending_change):
+            self._remove(connection, pending_change, chunks.ids)
             connection.copy_in(
                 f"{self.chunks_table} (id, body, metadata, words, tokens)",
                 encode_chunks(chunks, stem_lists),
             )
-            fields = "".join(f", field_{name}" for name in self.field_names)
+            field_columns = "".join(f", field_{field_name}" for field_name in self.field_names)
             connection.copy_in(
-                f"{self.vectors_table} (id{fields}, embedding)",
+                f"{self.vectors_table} (id{field_columns}, embedding)",
                 encode_vectors(chunks, self.field_names),
             )
-            change.touched_ids.update(chunks.ids)
-            change.chunks += len(chunks)
+            pending_change.touched_ids.update(chunks.ids)
+            pending_change.chunks += len(chunks)
             for chunk_stems in stem_lists:
-                change.tokens += len(chunk_stems)
-                change.stem_counts.update(set(map(cut_stem, chunk_stems)))
+                pending_change.tokens += len(chunk_stems)
+                pending_change.stem_counts.update(set(map(cut_stem, chunk_stems)))
 
     def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
-        with self._begin_write() as (connection, change):
+        with self._begin_write() as (connection, pending_change):
             connection.executemany(
                 f"UPDATE {self.chunks_table} SET metadata = metadata || ?::jsonb WHERE id = ?",
                 [
@@ -167,28 +173,29 @@ class PostgresCollection:
                     for chunk_id, metadata in zip(ids, metadatas, strict=True)
                 ],
             )
-            columns = ", ".join(
-                f"field_{name} = {self.chunks_table}.field_{name}" for name in self.field_names
+            assignments = ", ".join(
+                f"field_{field_name} = {self.chunks_table}.field_{field_name}"
+                for field_name in self.field_names
             )
-            if columns:
+            if assignments:
                 differs = " OR ".join(
-                    f"{self.vectors_table}.field_{name} IS DISTINCT FROM "
-                    f"{self.chunks_table}.field_{name}"
-                    for name in self.field_names
+                    f"{self.vectors_table}.field_{field_name} IS DISTINCT FROM "
+                    f"{self.chunks_table}.field_{field_name}"
+                    for field_name in self.field_names
                 )
                 connection.execute(
-                    f"UPDATE {self.vectors_table} SET {columns} FROM {self.chunks_table} WHERE "
+                    f"UPDATE {self.vectors_table} SET {assignments} FROM {self.chunks_table} WHERE "
                     f"{self.chunks_table}.id = {self.vectors_table}.id AND "
                     f"{self.vectors_table}.id = ANY(?) AND ({differs})",
                     (list(ids),),
                 )
-            change.touched_ids.update(ids)
+            pending_change.touched_ids.update(ids)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
-        with self._begin_write() as (connection, change):
-            self._remove(connection, change, ids)
-            change.touched_ids.update(ids)
+        with self._begin_write() as (connection, pending_change):
+            self._remove(connection, pending_change, ids)
+            pending_change.touched_ids.update(ids)
 
     def count(self) -> int:
         return int(self._read_value(f"SELECT count(*) FROM {self.chunks_table}"))
@@ -231,17 +238,17 @@ class PostgresCollection:
         None in place of the ids when nobody knows any more: everything must be read anew.
         """
         with _translate_errors(), self.database.connection() as connection:
-            row = connection.execute(
+            changes_row = connection.execute(
                 "SELECT generation, (SELECT min(generation) FROM chunk_changes WHERE "
                 "collection = name), (SELECT array_agg(DISTINCT chunk_id) FROM chunk_changes, "
                 "unnest(chunk_ids) AS chunk_id WHERE collection = name AND "
                 "chunk_changes.generation > ?) FROM collections WHERE name = ?",
                 (generation, self.name),
             ).fetchone()
-        current, oldest, touched_ids = row
-        if current > generation and (oldest is None or oldest > generation + 1):
-            return current, None
-        return current, touched_ids or []
+        current_generation, oldest, touched_ids = changes_row
+        if current_generation > generation and (oldest is None or oldest > generation + 1):
+            return current_generation, None
+        return current_generation, touched_ids or []
 
     def recount(self) -> None:
         """Count chunks, words and stems anew."""
@@ -262,20 +269,20 @@ class PostgresCollection:
     def read_totals(self) -> tuple[int, int]:
         """Return how many chunks there are, and how many words all of them have."""
         with _translate_errors(), self.database.connection() as connection:
-            row = connection.execute(
+            totals_row = connection.execute(
                 "SELECT chunks, tokens FROM collections WHERE name = ?", (self.name,)
             ).fetchone()
-        return row[0], row[1]
+        return totals_row[0], totals_row[1]
 
     def count_stems(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many chunks each stem occurs, without those that occur in none."""
         with _translate_errors(), self.database.connection() as connection:
-            rows = connection.execute(
+            stem_rows = connection.execute(
                 "SELECT stem, chunks FROM stems WHERE collection = ? AND stem = ANY(?) "
                 "AND chunks > 0",
                 (self.name, [cut_stem(stem) for stem in stems]),
             ).fetchall()
-        return {row[0]: row[1] for row in rows}
+        return {stem_row[0]: stem_row[1] for stem_row in stem_rows}
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -294,31 +301,33 @@ class PostgresCollection:
 
     def _find_pending(self, transaction: SharedTransaction) -> _PendingChange:
         """Return what this transaction has done so far; it is told to everybody as it commits."""
-        key = f"collection {self.name}"
-        finish = transaction.at_commit.get(key)
+        finish_key = f"collection {self.name}"
+        finish = transaction.at_commit.get(finish_key)
         if finish is None:
-            change = _PendingChange()
-            transaction.at_commit[key] = _Finish(self.name, change)
-            return change
+            pending_change = _PendingChange()
+            transaction.at_commit[finish_key] = _Finish(self.name, pending_change)
+            return pending_change
         assert isinstance(finish, _Finish)
         return finish.change
 
-    def _remove(self, connection: Connection, change: _PendingChange, ids: Sequence[str]) -> None:
-        rows = connection.execute(
+    def _remove(
+        self, connection: Connection, pending_change: _PendingChange, chunk_ids: Sequence[str]
+    ) -> None:
+        removed_stems = connection.execute(
             f"WITH removed AS (DELETE FROM {self.chunks_table} WHERE id = ANY(?) "
             "RETURNING words, tokens), totals AS (SELECT count(*) AS chunks, "
             "coalesce(sum(tokens), 0) AS tokens FROM removed) "
             "SELECT stem, count(*), (SELECT chunks FROM totals), (SELECT tokens FROM totals) "
             "FROM removed LEFT JOIN LATERAL unnest(tsvector_to_array(words)) AS stem ON true "
             "GROUP BY stem",
-            (list(ids),),
+            (list(chunk_ids),),
         ).fetchall()
-        for stem, count, _, _ in rows:
+        for stem, chunk_count, _, _ in removed_stems:
             if stem is not None:
-                change.stem_counts[stem] -= count
-        if rows:
-            change.chunks -= rows[0][2]
-            change.tokens -= int(rows[0][3])
+                pending_change.stem_counts[stem] -= chunk_count
+        if removed_stems:
+            pending_change.chunks -= removed_stems[0][2]
+            pending_change.tokens -= int(removed_stems[0][3])
 
 
 @dataclass
@@ -336,13 +345,15 @@ class _Finish:
             "tokens = tokens + ? WHERE name = ? RETURNING generation",
             (change.chunks, change.tokens, self.collection),
         ).fetchone()
-        counts = {stem: count for stem, count in sorted(change.stem_counts.items()) if count}
-        if counts:
+        changed_counts = {
+            stem: count for stem, count in sorted(change.stem_counts.items()) if count
+        }
+        if changed_counts:
             connection.execute(
                 "INSERT INTO stems SELECT ?, stem, chunks FROM unnest(?::text[], ?::int[]) "
                 "AS added (stem, chunks) ON CONFLICT (collection, stem) "
                 "DO UPDATE SET chunks = stems.chunks + excluded.chunks",
-                (self.collection, list(counts), list(counts.values())),
+                (self.collection, list(changed_counts), list(changed_counts.values())),
             )
         connection.execute(
             "INSERT INTO chunk_changes VALUES (?, ?, ?)",

@@ -86,7 +86,7 @@ class PostgresDatabase:
             return
         with self._lend() as connection:
             transaction = self._begin(connection, "BEGIN")
-            token = self._current.set(transaction)
+            context_token = self._current.set(transaction)
             try:
                 yield transaction
                 transaction.commit()
@@ -94,12 +94,12 @@ class PostgresDatabase:
                 connection.roll_back()
                 raise
             finally:
-                self._current.reset(token)
+                self._current.reset(context_token)
 
     @asynccontextmanager
-    async def begin_change(self, key: str) -> AsyncIterator[None]:
+    async def begin_change(self, lock_key: str) -> AsyncIterator[None]:
         """Enclose a change in one transaction: one at a time for each key, in all processes."""
-        async with self._open_transaction("BEGIN", _hash_key(key)):
+        async with self._open_transaction("BEGIN", _hash_key(lock_key)):
             yield
 
     @asynccontextmanager
@@ -117,7 +117,7 @@ class PostgresDatabase:
         connection = await anyio.to_thread.run_sync(lending.__enter__)
         try:
             transaction = await anyio.to_thread.run_sync(self._begin, connection, begin, lock)
-            token = self._current.set(transaction)
+            context_token = self._current.set(transaction)
             try:
                 yield
                 await anyio.to_thread.run_sync(transaction.commit)
@@ -126,7 +126,7 @@ class PostgresDatabase:
                     await anyio.to_thread.run_sync(connection.roll_back)
                 raise
             finally:
-                self._current.reset(token)
+                self._current.reset(context_token)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(lending.__exit__, None, None, None)
@@ -144,22 +144,24 @@ class PostgresDatabase:
         return SharedTransaction(connection)
 
     @contextmanager
-    def hold_lock(self, key: str) -> Iterator[bool]:
+    def hold_lock(self, lock_key: str) -> Iterator[bool]:
         """Try to hold a lock of this name; yield whether it is ours until the exit.
 
         It is released with the connection, however this process ends.
         """
         connection = self._connect(self.url)
         try:
-            row = connection.execute("SELECT pg_try_advisory_lock(?)", (_hash_key(key),)).fetchone()
-            yield bool(row[0])
+            lock_row = connection.execute(
+                "SELECT pg_try_advisory_lock(?)", (_hash_key(lock_key),)
+            ).fetchone()
+            yield bool(lock_row[0])
         finally:
             connection.close()
 
     @asynccontextmanager
-    async def claim(self, key: str) -> AsyncIterator[bool]:
+    async def claim(self, lock_key: str) -> AsyncIterator[bool]:
         """As `hold_lock`, for a coroutine."""
-        holding = self.hold_lock(key)
+        holding = self.hold_lock(lock_key)
         is_ours = await anyio.to_thread.run_sync(holding.__enter__)
         try:
             yield is_ours
@@ -230,7 +232,7 @@ def _load_driver() -> Callable[[str], Connection]:
     return connect
 
 
-def _hash_key(key: str) -> int:
+def _hash_key(lock_key: str) -> int:
     """Return the number of an advisory lock: the same in every process."""
-    digest = hashlib.sha256(f"readingroom:{key}".encode()).digest()
-    return int.from_bytes(digest[:8], "big", signed=True)
+    key_digest = hashlib.sha256(f"readingroom:{lock_key}".encode()).digest()
+    return int.from_bytes(key_digest[:8], "big", signed=True)

@@ -79,10 +79,10 @@ class PostgresConnection:
             cursor = self._connection.cursor(binary=binary, row_factory=_make_named_rows)
             return cursor.execute(_translate_placeholders(sql), tuple(values) or None)
 
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+    def executemany(self, sql: str, value_rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each of the rows."""
         with _translate_errors():
-            self._connection.cursor().executemany(_translate_placeholders(sql), list(rows))
+            self._connection.cursor().executemany(_translate_placeholders(sql), list(value_rows))
 
     def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Return plain tuples, in binary form."""
@@ -90,14 +90,16 @@ class PostgresConnection:
             cursor = self._connection.cursor(binary=True)
             return iter(cursor.execute(_translate_placeholders(sql), tuple(values) or None))
 
-    def copy_in(self, target: str, blocks: Iterable[bytes]) -> None:
+    def copy_in(self, table_and_columns: str, blocks: Iterable[bytes]) -> None:
         """Write rows in PostgreSQL's binary COPY format into `table (columns)`."""
         with (
             _translate_errors(),
-            self._connection.cursor().copy(f"COPY {target} FROM STDIN (FORMAT binary)") as copy,
+            self._connection.cursor().copy(
+                f"COPY {table_and_columns} FROM STDIN (FORMAT binary)"
+            ) as copy_stream,
         ):
             for block in blocks:
-                copy.write(block)
+                copy_stream.write(block)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

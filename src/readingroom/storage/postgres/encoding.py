@@ -29,17 +29,19 @@ def build_clauses(
 ) -> tuple[list[str], list[Any]]:
     """Return the conditions of a filter in SQL, and the values in them."""
     clauses: list[str] = []
-    values: list[Any] = []
+    clause_values: list[Any] = []
     for condition in conditions:
         if isinstance(condition, In):
-            texts = [encode_json(value) for value in condition.values]
-            is_plain = all(isinstance(value, str | bool) for value in condition.values)
+            value_texts = [encode_json(filter_value) for filter_value in condition.values]
+            is_plain = all(
+                isinstance(filter_value, str | bool) for filter_value in condition.values
+            )
             if is_plain and condition.field in field_names:
                 clauses.append(f"field_{condition.field} = ANY(?)")
-                values.append(texts)
+                clause_values.append(value_texts)
             else:
                 clauses.append("metadata -> ? = ANY(?::jsonb[])")
-                values += [condition.field, texts]
+                clause_values += [condition.field, value_texts]
             continue
         is_column = condition.field in field_names
         value_sql = f"field_{condition.field}::jsonb" if is_column else "(metadata -> ?)"
@@ -48,20 +50,20 @@ def build_clauses(
             if sign and bound is None:
                 continue
             if not is_column:
-                values.append(condition.field)
+                clause_values.append(condition.field)
             clauses.append(
                 f"{value_sql} {sign} ?::jsonb" if sign else f"jsonb_typeof({value_sql}) = 'number'"
             )
             if sign:
-                values.append(encode_json(bound))
-    return clauses, values
+                clause_values.append(encode_json(bound))
+    return clauses, clause_values
 
 
-def decode_vectors(values: Sequence[bytes]) -> NDArray[np.float32]:
+def decode_vectors(encoded_vectors: Sequence[bytes]) -> NDArray[np.float32]:
     """Return vectors as PostgreSQL sends them in binary form."""
-    if not values:
+    if not encoded_vectors:
         return np.empty((0, 0), np.float32)
-    joined = np.frombuffer(b"".join(values), np.uint8).reshape(len(values), -1)
+    joined = np.frombuffer(b"".join(encoded_vectors), np.uint8).reshape(len(encoded_vectors), -1)
     return np.ascontiguousarray(joined[:, 4:]).view(">f4").astype(np.float32)
 
 
@@ -75,7 +77,9 @@ def encode_chunks(chunks: Chunks, stems: Sequence[Stems]) -> Iterator[bytes]:
 
     def encode_row(index: int) -> bytes:
         metadata = {
-            name: value for name, value in chunks.metadatas[index].items() if value is not None
+            field_name: field_value
+            for field_name, field_value in chunks.metadatas[index].items()
+            if field_value is not None
         }
         return b"".join(
             (
@@ -92,25 +96,31 @@ def encode_chunks(chunks: Chunks, stems: Sequence[Stems]) -> Iterator[bytes]:
     yield from _encode_rows(len(chunks), encode_row)
 
 
-def _encode_rows(count: int, encode_row: Any) -> Iterator[bytes]:
+def _encode_rows(row_count: int, encode_row: Any) -> Iterator[bytes]:
     yield _COPY_HEADER
-    for start in range(0, count, _ROWS_PER_BLOCK):
-        yield b"".join(map(encode_row, range(start, min(count, start + _ROWS_PER_BLOCK))))
+    for first_row in range(0, row_count, _ROWS_PER_BLOCK):
+        yield b"".join(
+            map(encode_row, range(first_row, min(row_count, first_row + _ROWS_PER_BLOCK)))
+        )
     yield _COPY_END
 
 
-def _encode_field(content: bytes | None) -> bytes:
-    return struct.pack(">i", -1) if content is None else struct.pack(">i", len(content)) + content
+def _encode_field(field_bytes: bytes | None) -> bytes:
+    return (
+        struct.pack(">i", -1)
+        if field_bytes is None
+        else struct.pack(">i", len(field_bytes)) + field_bytes
+    )
 
 
 def _encode_words(stems: Stems) -> bytes:
     """Return a tsvector: each stem with the positions that it stands at."""
     positions: dict[str, list[int]] = {}
-    for position, stem in enumerate(stems, 1):
+    for word_position, stem in enumerate(stems, 1):
         places = positions.setdefault(cut_stem(stem), [])
-        if len(places) < _MAX_POSITIONS and position <= _MAX_POSITION:
+        if len(places) < _MAX_POSITIONS and word_position <= _MAX_POSITION:
             # The highest weight, for which the rank of a stem tells how often it stands there.
-            places.append(position | 0xC000)
+            places.append(word_position | 0xC000)
     encoded = [struct.pack(">i", len(positions))]
     for stem, places in positions.items():
         encoded += [stem.encode() + b"\0", struct.pack(f">H{len(places)}H", len(places), *places)]
@@ -122,35 +132,42 @@ def cut_stem(stem: str) -> str:
     return stem if len(stem) < _MAX_STEM_BYTES // 4 else stem[: _MAX_STEM_BYTES // 4]
 
 
-def encode_json(value: object) -> str:
+def encode_json(json_value: object) -> str:
     """Return a value as PostgreSQL's jsonb writes it, which filters compare as text."""
     return clean_text(
         json.dumps(
-            dict(value) if isinstance(value, Mapping) else value, ensure_ascii=False
+            dict(json_value) if isinstance(json_value, Mapping) else json_value, ensure_ascii=False
         ).replace("\\u0000", "\N{REPLACEMENT CHARACTER}")
     )
 
 
-def clean_text(text: str) -> str:
+def clean_text(any_text: str) -> str:
     """Return a text that PostgreSQL takes, of the same length."""
-    return text.translate(_REPLACEMENTS)
+    return any_text.translate(_REPLACEMENTS)
 
 
 def encode_vectors(chunks: Chunks, field_names: Sequence[str]) -> Iterator[bytes]:
     """Yield the vectors of chunks, with the values of these fields, for COPY."""
     vectors = np.ascontiguousarray(chunks.vectors, dtype=">f4")
-    head = struct.pack(">HH", vectors.shape[1] if len(chunks) else 0, 0)
-    columns = struct.pack(">h", 2 + len(field_names))
+    vector_header = struct.pack(">HH", vectors.shape[1] if len(chunks) else 0, 0)
+    column_count = struct.pack(">h", 2 + len(field_names))
 
     def encode_row(index: int) -> bytes:
         metadata = chunks.metadatas[index]
-        fields = b"".join(
+        encoded_fields = b"".join(
             _encode_field(
-                encode_json(metadata[name]).encode() if metadata.get(name) is not None else None
+                encode_json(metadata[field_name]).encode()
+                if metadata.get(field_name) is not None
+                else None
             )
-            for name in field_names
+            for field_name in field_names
         )
         chunk_id = _encode_field(clean_text(chunks.ids[index]).encode())
-        return columns + chunk_id + fields + _encode_field(head + vectors[index].tobytes())
+        return (
+            column_count
+            + chunk_id
+            + encoded_fields
+            + _encode_field(vector_header + vectors[index].tobytes())
+        )
 
     yield from _encode_rows(len(chunks), encode_row)

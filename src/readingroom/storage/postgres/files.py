@@ -32,39 +32,41 @@ class PostgresFiles(OwnFiles):
     def locate(self, path: Sequence[str]) -> Path:
         """Return where a copy of a file lies now; nothing is there when we do not have it."""
         with self._database.connection() as connection:
-            row = connection.execute(
+            file_row = connection.execute(
                 "SELECT file_id, sha256 FROM files WHERE base = ? AND path = ?",
                 (self._base_name, _join(path)),
             ).fetchone()
-            if row is None:
+            if file_row is None:
                 return resolve_inside(self._folder, *path)
             # By its content: a file that is replaced gets a copy of its own.
-            copy = resolve_inside(self._folder, COPIES_FOLDER, str(row["sha256"]), path[-1])
-            if not copy.exists():
-                self._write_copy(connection, row["file_id"], copy)
-        return copy
+            copy_path = resolve_inside(
+                self._folder, COPIES_FOLDER, str(file_row["sha256"]), path[-1]
+            )
+            if not copy_path.exists():
+                self._write_copy(connection, file_row["file_id"], copy_path)
+        return copy_path
 
     def exists(self, path: Sequence[str]) -> bool:
         """Return whether we have a file."""
         with self._database.connection() as connection:
-            row = connection.execute(
+            file_row = connection.execute(
                 "SELECT 1 FROM files WHERE base = ? AND path = ?", (self._base_name, _join(path))
             ).fetchone()
-        return row is not None
+        return file_row is not None
 
     def list_paths(self, folder: str) -> list[tuple[str, ...]]:
         """Return the paths of all files below a folder."""
         with self._database.connection() as connection:
-            rows = connection.execute(
+            file_rows = connection.execute(
                 "SELECT path FROM files WHERE base = ? AND starts_with(path, ?) ORDER BY path",
                 (self._base_name, f"{folder}/" if folder else ""),
             ).fetchall()
-        return [tuple(row[0].split("/")) for row in rows]
+        return [tuple(file_row[0].split("/")) for file_row in file_rows]
 
     def take(self, path: Sequence[str], spool: Path) -> None:
         """Keep a file in place of one of the same path; `spool` is gone afterwards."""
-        with translate_os_errors("The file cannot be kept"), spool.open("rb") as content:
-            self.put(path, content)
+        with translate_os_errors("The file cannot be kept"), spool.open("rb") as open_file:
+            self.put(path, open_file)
         spool.unlink(missing_ok=True)
 
     def put(self, path: Sequence[str], content: IO[bytes]) -> None:
@@ -78,16 +80,16 @@ class PostgresFiles(OwnFiles):
                 "RETURNING file_id",
                 (self._base_name, _join(path)),
             ).fetchone()
-            digest, size = hashlib.sha256(), 0
-            for piece_number, piece in enumerate(_read_pieces(content)):
+            file_digest, file_size = hashlib.sha256(), 0
+            for piece_number, file_piece in enumerate(_read_pieces(content)):
                 connection.execute(
-                    "INSERT INTO file_pieces VALUES (?, ?, ?)", (file_id, piece_number, piece)
+                    "INSERT INTO file_pieces VALUES (?, ?, ?)", (file_id, piece_number, file_piece)
                 )
-                digest.update(piece)
-                size += len(piece)
+                file_digest.update(file_piece)
+                file_size += len(file_piece)
             connection.execute(
                 "UPDATE files SET sha256 = ?, size = ? WHERE file_id = ?",
-                (digest.hexdigest(), size, file_id),
+                (file_digest.hexdigest(), file_size, file_id),
             )
 
     def delete(self, path: Sequence[str]) -> None:
@@ -100,25 +102,25 @@ class PostgresFiles(OwnFiles):
         with self._database.transaction() as transaction:
             self._delete(transaction.connection, "starts_with(path, ?)", f"{_join(path)}/")
 
-    def _write_copy(self, connection: Connection, file_id: int, copy: Path) -> None:
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        partial_copy = copy.with_name(f".{uuid.uuid4().hex}")
+    def _write_copy(self, connection: Connection, file_id: int, copy_path: Path) -> None:
+        copy_path.parent.mkdir(parents=True, exist_ok=True)
+        partial_copy = copy_path.with_name(f".{uuid.uuid4().hex}")
         try:
             descriptor = os.open(partial_copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                for (piece,) in connection.iterate_tuples(
+            with os.fdopen(descriptor, "wb") as copy_file:
+                for (file_piece,) in connection.iterate_tuples(
                     "SELECT content FROM file_pieces WHERE file_id = ? ORDER BY piece_number",
                     (file_id,),
                 ):
-                    file.write(piece)
-            partial_copy.replace(copy)
+                    copy_file.write(file_piece)
+            partial_copy.replace(copy_path)
         finally:
             with suppress(OSError):
                 partial_copy.unlink(missing_ok=True)
 
-    def _delete(self, connection: Connection, condition: str, value: str) -> None:
+    def _delete(self, connection: Connection, condition: str, path_value: str) -> None:
         connection.execute(
-            f"DELETE FROM files WHERE base = ? AND {condition}", (self._base_name, value)
+            f"DELETE FROM files WHERE base = ? AND {condition}", (self._base_name, path_value)
         )
 
 
@@ -129,10 +131,10 @@ def open_files(base_name: str, base_folder: Path, database: PostgresDatabase | N
     return PostgresFiles(database, base_name, base_folder)
 
 
-def _read_pieces(content: IO[bytes]) -> Iterator[bytes]:
-    while piece := content.read(_PIECE_BYTES):
-        yield piece
+def _read_pieces(open_file: IO[bytes]) -> Iterator[bytes]:
+    while file_piece := open_file.read(_PIECE_BYTES):
+        yield file_piece
 
 
-def _join(path: Sequence[str]) -> str:
-    return "/".join(path).replace("\0", "\N{REPLACEMENT CHARACTER}")
+def _join(path_names: Sequence[str]) -> str:
+    return "/".join(path_names).replace("\0", "\N{REPLACEMENT CHARACTER}")

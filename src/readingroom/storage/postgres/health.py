@@ -36,17 +36,17 @@ def list_problems(database: PostgresDatabase) -> list[HealthProblem]:
 
 
 def _check_versions(connection: Connection) -> Iterator[HealthProblem]:
-    (version,) = connection.execute("SHOW server_version_num").fetchone()
-    if int(version) < _MIN_SERVER_VERSION:
+    (server_version,) = connection.execute("SHOW server_version_num").fetchone()
+    if int(server_version) < _MIN_SERVER_VERSION:
         yield HealthProblem(
-            f"PostgreSQL {int(version) // 10_000} is older than what is tested",
+            f"PostgreSQL {int(server_version) // 10_000} is older than what is tested",
             f"upgrade the server to {_MIN_SERVER_VERSION // 10_000} or later",
         )
     (vector_version,) = connection.execute(
         "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
     ).fetchone()
-    numbers = tuple(int(number) for number in re.findall(r"\d+", vector_version)[:3])
-    if numbers < _MIN_VECTOR_VERSION:
+    version_numbers = tuple(int(number) for number in re.findall(r"\d+", vector_version)[:3])
+    if version_numbers < _MIN_VECTOR_VERSION:
         yield HealthProblem(
             f"pgvector {vector_version} has defects that can damage data",
             f"install {'.'.join(map(str, _MIN_VECTOR_VERSION))} or later on the server, then run "
@@ -67,22 +67,22 @@ def _check_collation(connection: Connection) -> Iterator[HealthProblem]:
 
 
 def _check_indexes(connection: Connection) -> Iterator[HealthProblem]:
-    rows = connection.execute(
+    invalid_indexes = connection.execute(
         "SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid "
         "JOIN pg_namespace ON pg_namespace.oid = relnamespace "
         "WHERE nspname = 'readingroom' AND NOT indisvalid ORDER BY relname"
     ).fetchall()
-    for (index_name,) in rows:
+    for (index_name,) in invalid_indexes:
         yield HealthProblem(
             f"the index {index_name} is not valid", f"REINDEX INDEX readingroom.{index_name}"
         )
 
 
 def _check_standbys(connection: Connection) -> Iterator[HealthProblem]:
-    rows = connection.execute(
+    standby_rows = connection.execute(
         "SELECT application_name, extract(epoch FROM replay_lag) FROM pg_stat_replication"
     ).fetchall()
-    for standby_name, lag_seconds in rows:
+    for standby_name, lag_seconds in standby_rows:
         if lag_seconds is not None and lag_seconds > _MAX_LAG_SECONDS:
             yield HealthProblem(
                 f"the standby {standby_name} is {lag_seconds:.0f} seconds behind",
@@ -91,13 +91,13 @@ def _check_standbys(connection: Connection) -> Iterator[HealthProblem]:
 
 
 def _check_statistics(connection: Connection) -> Iterator[HealthProblem]:
-    rows = connection.execute(
+    table_rows = connection.execute(
         "SELECT relname FROM pg_stat_user_tables WHERE schemaname = 'readingroom' "
         "AND n_live_tup > ? AND last_analyze IS NULL AND last_autoanalyze IS NULL "
         "ORDER BY relname",
         (_MIN_COUNTED_ROWS,),
     ).fetchall()
-    for (table_name,) in rows:
+    for (table_name,) in table_rows:
         yield HealthProblem(
             f"nothing is known about the rows of {table_name}, so searches may be slow",
             f"ANALYZE readingroom.{table_name}, and see that autovacuum runs",

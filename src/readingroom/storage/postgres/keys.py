@@ -44,8 +44,8 @@ class _KeyCopy:
 class SharedKeyRing(KeyRing):
     """The keys of all processes on one database."""
 
-    def __init__(self, data: Path, database: PostgresDatabase) -> None:
-        super().__init__(data)
+    def __init__(self, data_directory: Path, database: PostgresDatabase) -> None:
+        super().__init__(data_directory)
         self._database = database
         self._copy: _KeyCopy | None = None
         self._read_at = 0.0
@@ -55,10 +55,12 @@ class SharedKeyRing(KeyRing):
     def list_keys(self) -> list[Key]:
         """Return every key, sorted by name."""
         with self._open_tables() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM api_keys ORDER BY name").fetchall()
+            key_rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM api_keys ORDER BY name"
+            ).fetchall()
         return [
-            Key(name, created_at, subject, read_only, operator)
-            for name, _, created_at, subject, read_only, operator in rows
+            Key(key_name, created_at, subject, read_only, operator)
+            for key_name, _, created_at, subject, read_only, operator in key_rows
         ]
 
     def revoke(self, key_name: str) -> None:
@@ -72,36 +74,41 @@ class SharedKeyRing(KeyRing):
     def has_keys(self) -> bool:
         """Return whether there is a key with a secret that can be sent."""
         with self._open_tables() as connection:
-            row = connection.execute("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1")
-            return row.fetchone() is not None
+            key_cursor = connection.execute("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1")
+            return key_cursor.fetchone() is not None
 
-    def dump(self, folder: Path) -> None:
+    def dump(self, dump_folder: Path) -> None:
         """Write all keys to a file in a folder, as a data directory has it."""
         with self._open_tables() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM api_keys ORDER BY name").fetchall()
-        if rows:
-            KeyRing(folder).insert_rows(
-                [(*row[:4], int(row["read_only"]), int(row["operator"])) for row in rows]
+            key_rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM api_keys ORDER BY name"
+            ).fetchall()
+        if key_rows:
+            KeyRing(dump_folder).insert_rows(
+                [
+                    (*key_row[:4], int(key_row["read_only"]), int(key_row["operator"]))
+                    for key_row in key_rows
+                ]
             )
 
-    def replace_all(self, file: Path) -> None:
+    def replace_all(self, keys_file: Path) -> None:
         """Put the keys of a file that we made ourselves in place of all."""
         with self._database.transaction():
             with self._open_tables() as connection:
                 connection.execute("DELETE FROM api_keys")
-            self.insert_rows(KeyRing(file.parent).read_rows())
+            self.insert_rows(KeyRing(keys_file.parent).read_rows())
 
-    def insert_rows(self, rows: list[KeyRow]) -> None:
+    def insert_rows(self, key_rows: list[KeyRow]) -> None:
         with self._open_tables() as connection:
-            for name, digest, created_at, subject, read_only, operator in rows:
+            for key_name, key_digest, created_at, subject, read_only, operator in key_rows:
                 connection.execute(
                     f"INSERT INTO api_keys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
-                    (name, digest, created_at, subject, bool(read_only), bool(operator)),
+                    (key_name, key_digest, created_at, subject, bool(read_only), bool(operator)),
                 )
             _raise_generation(connection)
 
-    def _find_by_column(self, value: bytes | str, column: str) -> Holder | None:
-        return self._get_copy().holders.get(value)
+    def _find_by_column(self, column_value: bytes | str, column_name: str) -> Holder | None:
+        return self._get_copy().holders.get(column_value)
 
     def _get_copy(self) -> _KeyCopy:
         if self._copy is None:
@@ -129,21 +136,21 @@ class SharedKeyRing(KeyRing):
         """Stop looking for changes."""
         self._is_closed.set()
 
-    def _read_copy(self, before: _KeyCopy | None = None) -> _KeyCopy:
+    def _read_copy(self, previous_copy: _KeyCopy | None = None) -> _KeyCopy:
         begun_at = time.monotonic()
         with self._open_tables() as connection:
-            row = connection.execute(
+            generation_row = connection.execute(
                 "SELECT generation FROM generations WHERE store_name = ?", (_STORE_NAME,)
             ).fetchone()
-            generation = row[0] if row else 0
-            if before is not None and before.generation == generation:
+            generation = generation_row[0] if generation_row else 0
+            if previous_copy is not None and previous_copy.generation == generation:
                 self._read_at = begun_at
-                return before
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM api_keys").fetchall()
+                return previous_copy
+            key_rows = connection.execute(f"SELECT {_COLUMNS} FROM api_keys").fetchall()
         holders: dict[bytes | str, Holder] = {}
-        for name, digest, _, subject, read_only, operator in rows:
-            holder = Holder(name, bytes(digest).hex(), read_only, operator)
-            holders[bytes(digest)] = holder
+        for key_name, key_digest, _, subject, read_only, operator in key_rows:
+            holder = Holder(key_name, bytes(key_digest).hex(), read_only, operator)
+            holders[bytes(key_digest)] = holder
             if subject is not None:
                 holders[subject] = holder
         self._read_at = begun_at

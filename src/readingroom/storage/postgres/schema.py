@@ -149,18 +149,20 @@ def migrate(connection: Any) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATION_LOCK,))
         connection.execute("CREATE SCHEMA IF NOT EXISTS readingroom")
         connection.execute(_VERSION_TABLE)
-        row = connection.execute("SELECT version FROM readingroom.schema_version").fetchone()
-        version = row[0] if row else 0
-        if version > SCHEMA_VERSION:
+        version_row = connection.execute(
+            "SELECT version FROM readingroom.schema_version"
+        ).fetchone()
+        stored_version = version_row[0] if version_row else 0
+        if stored_version > SCHEMA_VERSION:
             raise SchemaTooNew(
-                f"The database has tables of version {version}, and this Reading Room knows those "
-                f"up to {SCHEMA_VERSION}; install the version that wrote them, or a later one"
+                f"The database has tables of version {stored_version}, and this Reading Room knows "
+                f"those up to {SCHEMA_VERSION}; install the version that wrote them, or a later one"
             )
-        if version == SCHEMA_VERSION:
+        if stored_version == SCHEMA_VERSION:
             return
         _create_extensions(connection)
-        for number in range(version + 1, SCHEMA_VERSION + 1):
-            for statement in _MIGRATIONS[number]:
+        for next_version in range(stored_version + 1, SCHEMA_VERSION + 1):
+            for statement in _MIGRATIONS[next_version]:
                 connection.execute(statement)
         connection.execute("DELETE FROM readingroom.schema_version")
         connection.execute("INSERT INTO readingroom.schema_version VALUES (?)", (SCHEMA_VERSION,))
@@ -178,23 +180,23 @@ def _create_extensions(connection: Any) -> None:
             ) from error
 
 
-def list_collection_statements(name: str, fields: tuple[str, ...]) -> list[str]:
+def list_collection_statements(collection_name: str, field_names: tuple[str, ...]) -> list[str]:
     """Return what creates the tables of a collection of chunks that is filtered by these fields.
 
     Vectors are apart from texts: a search by meaning reads all those that pass a filter.
     """
-    for identifier in (name, *fields):
+    for identifier in (collection_name, *field_names):
         if not _COLLECTION_NAME.fullmatch(identifier):
             raise ValueError(f"{identifier!r} cannot be the name of a table or a column")
     chunk_columns = "".join(
-        f"""field_{field} text COLLATE "C" GENERATED ALWAYS AS ((metadata -> '{field}')::text)
-            STORED, """
-        for field in fields
+        f"""field_{field_name} text COLLATE "C" GENERATED ALWAYS AS
+            ((metadata -> '{field_name}')::text) STORED, """
+        for field_name in field_names
     )
-    vector_columns = "".join(f'field_{field} text COLLATE "C", ' for field in fields)
+    vector_columns = "".join(f'field_{field_name} text COLLATE "C", ' for field_name in field_names)
     statements = [
         f"""
-        CREATE TABLE IF NOT EXISTS {name}_chunks (
+        CREATE TABLE IF NOT EXISTS {collection_name}_chunks (
             chunk_number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
             id text COLLATE "C" NOT NULL UNIQUE,
             body text NOT NULL,
@@ -205,20 +207,22 @@ def list_collection_statements(name: str, fields: tuple[str, ...]) -> list[str]:
         ) WITH (toast_tuple_target = 8160)
         """,
         f"""
-        CREATE TABLE IF NOT EXISTS {name}_vectors (
+        CREATE TABLE IF NOT EXISTS {collection_name}_vectors (
             id text COLLATE "C" PRIMARY KEY
-                REFERENCES {name}_chunks (id) ON DELETE CASCADE,
+                REFERENCES {collection_name}_chunks (id) ON DELETE CASCADE,
             {vector_columns}
             embedding vector NOT NULL
         )
         """,
         # In the row itself: a search reads every one that passes its filter.
-        f"ALTER TABLE {name}_vectors ALTER COLUMN embedding SET STORAGE PLAIN",
-        f"CREATE INDEX IF NOT EXISTS {name}_chunks_words ON {name}_chunks USING gin (words)",
+        f"ALTER TABLE {collection_name}_vectors ALTER COLUMN embedding SET STORAGE PLAIN",
+        f"CREATE INDEX IF NOT EXISTS {collection_name}_chunks_words "
+        f"ON {collection_name}_chunks USING gin (words)",
     ]
-    for table in (f"{name}_chunks", f"{name}_vectors"):
+    for table_name in (f"{collection_name}_chunks", f"{collection_name}_vectors"):
         statements += [
-            f"CREATE INDEX IF NOT EXISTS {table}_{field} ON {table} (field_{field})"
-            for field in fields
+            f"CREATE INDEX IF NOT EXISTS {table_name}_{field_name} "
+            f"ON {table_name} (field_{field_name})"
+            for field_name in field_names
         ]
     return statements
