@@ -21,15 +21,15 @@ _NAMED_DAY = re.compile(
 OPEN_END = 99991231
 
 
-def parse_day(text: str) -> date:
+def parse_day(iso_day: str) -> date:
     """Return a day written YYYY-MM-DD; raise `InvalidDate` for any other form of ISO 8601."""
     try:
-        if _DAY_PATTERN.fullmatch(text):
-            return date.fromisoformat(text)
+        if _DAY_PATTERN.fullmatch(iso_day):
+            return date.fromisoformat(iso_day)
     except ValueError:
         pass
     # Cut short: the text is the caller's, and of any length.
-    raise InvalidDate(f"Invalid date format: {text[:40]}. Use YYYY-MM-DD.")
+    raise InvalidDate(f"Invalid date format: {iso_day[:40]}. Use YYYY-MM-DD.")
 
 
 def day_before(day: date) -> date:
@@ -45,22 +45,30 @@ def days_since_epoch(day: date) -> int:
     return (day - _EPOCH).days
 
 
-def find_past_day(text: str, today: date) -> date | None:
+def find_past_day(question_text: str, today: date) -> date | None:
     """Return the day before `today` that a text names: a date, or the end of a month or a year.
 
     `the September 2023 edition` names 30 September 2023. None when no such day is named.
     """
-    for match in _NAMED_DAY.finditer(text):
-        year, month, day = match["year"], match["month"], match["day"]
-        if match["iso"]:
-            named = _make_day(*map(int, match["iso"].split("-")))
-        elif month:
-            number = _MONTHS.index(month[:3].lower()) + 1
-            named = _make_day(int(year), number, int(day or monthrange(int(year), number)[1]))
+    for day_match in _NAMED_DAY.finditer(question_text):
+        year_digits, month_name, day_digits = (
+            day_match["year"],
+            day_match["month"],
+            day_match["day"],
+        )
+        if day_match["iso"]:
+            named_day = _make_day(*map(int, day_match["iso"].split("-")))
+        elif month_name:
+            month_number = _MONTHS.index(month_name[:3].lower()) + 1
+            named_day = _make_day(
+                int(year_digits),
+                month_number,
+                int(day_digits or monthrange(int(year_digits), month_number)[1]),
+            )
         else:
-            named = _make_day(int(year), 12, 31)
-        if named is not None and named < today:
-            return named
+            named_day = _make_day(int(year_digits), 12, 31)
+        if named_day is not None and named_day < today:
+            return named_day
     return None
 
 

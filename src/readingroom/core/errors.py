@@ -82,8 +82,8 @@ class InvalidArguments(KnowledgeError):
                 location = _remove_union_members(location, arguments)
             messages_by_field.setdefault(_format_location(location), []).append(problem["msg"])
         errors = [
-            {"field": field, "message": "; or: ".join(field_messages)}
-            for field, field_messages in messages_by_field.items()
+            {"field": field_name, "message": "; or: ".join(field_messages)}
+            for field_name, field_messages in messages_by_field.items()
         ]
         if len(problems) > _MAX_PROBLEMS:
             overflow_message = f"{len(problems) - _MAX_PROBLEMS} more do not fit"
@@ -116,11 +116,11 @@ _MAX_PROBLEMS = 20
 def _remove_union_members(location: tuple[int | str, ...], arguments: Any) -> tuple[int | str, ...]:
     """Return a location without the steps that the arguments do not have: names of types."""
     location_steps: list[int | str] = []
-    for step in location:
+    for location_step in location:
         indexes: Container[Any] = range(len(arguments)) if isinstance(arguments, list) else ()
-        if step in (arguments if isinstance(arguments, Mapping) else indexes):
-            location_steps.append(step)
-            arguments = arguments[step]
+        if location_step in (arguments if isinstance(arguments, Mapping) else indexes):
+            location_steps.append(location_step)
+            arguments = arguments[location_step]
     return tuple(location_steps)
 
 

@@ -61,40 +61,42 @@ class FilterFields:
     exact_match: tuple[str, ...] = ()
     numeric_ranges: tuple[str, ...] = ()
 
-    def parse(self, where: Filter | None) -> list[Condition]:
+    def parse(self, chunk_filter: Filter | None) -> list[Condition]:
         """Return the filter's conditions; raise `ValueError` for a field that has no index."""
-        conditions = list(flatten(where))
+        conditions = list(flatten(chunk_filter))
         for condition in conditions:
-            fields = self.exact_match if isinstance(condition, In) else self.numeric_ranges
-            if condition.field not in fields:
-                raise ValueError(f"{condition.field!r} is not a filter field; there are {fields}")
+            allowed_fields = self.exact_match if isinstance(condition, In) else self.numeric_ranges
+            if condition.field not in allowed_fields:
+                raise ValueError(
+                    f"{condition.field!r} is not a filter field; there are {allowed_fields}"
+                )
         return conditions
 
     def select(self, metadata: Metadata) -> dict[str, Value]:
         """Return the part of a chunk's metadata that filters may use."""
         # A field may be in both tuples; each name is needed once.
         field_names = dict.fromkeys((*self.exact_match, *self.numeric_ranges))
-        values = {
+        filter_values = {
             field_name: metadata[field_name]
             for field_name in field_names
             if metadata.get(field_name) is not None
         }
-        for field_name, value in values.items():
-            if not isinstance(value, str | int | float | bool):
-                raise ValueError(f"{field_name!r} is {value!r}, which cannot be filtered by")
-        return values
+        for field_name, filter_value in filter_values.items():
+            if not isinstance(filter_value, str | int | float | bool):
+                raise ValueError(f"{field_name!r} is {filter_value!r}, which cannot be filtered by")
+        return filter_values
 
 
-def flatten(where: Filter | None) -> Iterator[Condition]:
+def flatten(chunk_filter: Filter | None) -> Iterator[Condition]:
     """Yield the conditions of a filter, all of which must hold."""
-    match where:
+    match chunk_filter:
         case And(parts):
             for sub_filter in parts:
                 yield from flatten(sub_filter)
         case Equals(field, value):
             yield In(field, (value,))
         case In() | Range():
-            yield where
+            yield chunk_filter
 
 
 def comparison_key(value: Value) -> tuple[str, Value]:

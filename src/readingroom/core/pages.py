@@ -3,20 +3,21 @@
 from collections.abc import Sequence
 
 
-def find_page_runs(pages: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first and last page of each unbroken run; `pages` must be in order."""
+def find_page_runs(page_numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first and last page of each unbroken run; `page_numbers` must be in order."""
     runs: list[tuple[int, int]] = []
-    for page in pages:
-        first = page
-        if runs and page == runs[-1][1] + 1:
-            first, _ = runs.pop()
-        runs.append((first, page))
+    for page_number in page_numbers:
+        first_page = page_number
+        if runs and page_number == runs[-1][1] + 1:
+            first_page, _ = runs.pop()
+        runs.append((first_page, page_number))
     return runs
 
 
-def cite_pages(pages: Sequence[int]) -> str:
+def cite_pages(page_numbers: Sequence[int]) -> str:
     """Return `p. 14–15, 17`; an empty string for no pages."""
     ranges = [
-        f"{first}–{last}" if last > first else f"{first}" for first, last in find_page_runs(pages)
+        f"{first_page}–{last_page}" if last_page > first_page else f"{first_page}"
+        for first_page, last_page in find_page_runs(page_numbers)
     ]
     return f"p. {', '.join(ranges)}" if ranges else ""

@@ -18,17 +18,21 @@ def no_progress_sync(done: float, total: float | None, message: str | None) -> N
     """Ignore the progress of work that nobody follows."""
 
 
-def scale_progress(report: ReportProgress, start: float, end: float) -> ReportProgress:
-    """Return a callback that maps the progress of one stage to `start`..`end` percent.
+def scale_progress(
+    report_progress: ReportProgress, start_percent: float, end_percent: float
+) -> ReportProgress:
+    """Return a callback that maps the progress of one stage to `start_percent`..`end_percent`.
 
     What it passes on never decreases: MCP demands that of progress notifications.
     """
-    reached_percent = start
+    reached_percent = start_percent
 
     async def report_scaled(done: float, total: float | None, message: str | None) -> None:
         nonlocal reached_percent
         fraction = min(1.0, done / total) if total else 0.0
-        reached_percent = max(reached_percent, start + (end - start) * fraction)
-        await report(reached_percent, 100.0, message)
+        reached_percent = max(
+            reached_percent, start_percent + (end_percent - start_percent) * fraction
+        )
+        await report_progress(reached_percent, 100.0, message)
 
     return report_scaled

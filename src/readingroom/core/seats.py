@@ -60,8 +60,8 @@ class TurnQueue(Generic[Item]):
             self._has_items = anyio.Event()
             await self._has_items.wait()
         caller = next(iter(self._items_by_caller))
-        items = self._items_by_caller.pop(caller)
-        item = items.popleft()
-        if items:
-            self._items_by_caller[caller] = items
+        items_of_caller = self._items_by_caller.pop(caller)
+        item = items_of_caller.popleft()
+        if items_of_caller:
+            self._items_by_caller[caller] = items_of_caller
         return item

@@ -37,22 +37,24 @@ _SANDBOX_VARIABLES = (
 )
 
 
-def _split_commas(value: object) -> object:
+def _split_commas(setting_value: object) -> object:
     """Split a list written the way an environment variable can hold it: `a, b`."""
-    if isinstance(value, str):
-        return tuple(item.strip() for item in value.split(",") if item.strip())
-    return value
+    if isinstance(setting_value, str):
+        return tuple(
+            list_item.strip() for list_item in setting_value.split(",") if list_item.strip()
+        )
+    return setting_value
 
 
-def strip_key(value: object) -> object:
+def strip_key(setting_value: object) -> object:
     """Return a key as a header can carry it: without the line break at the end of a file.
 
     Raise `ValueError` for a key of blanks, which cannot be sent.
     """
-    text = value.strip() if isinstance(value, str) else value
-    if text == "":
+    stripped_key = setting_value.strip() if isinstance(setting_value, str) else setting_value
+    if stripped_key == "":
         raise ValueError("a key of blanks cannot be sent")
-    return text
+    return stripped_key
 
 
 CommaSeparatedNames = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
@@ -213,9 +215,9 @@ class RoomSettings(BaseModel):
 AnySettings = TypeVar("AnySettings", bound=RoomSettings)
 
 
-def is_sample(data: Path) -> bool:
+def is_sample(data_directory: Path) -> bool:
     """Return whether a data directory is the sample's."""
-    return (data / SAMPLE_MARK_FILE).exists()
+    return (data_directory / SAMPLE_MARK_FILE).exists()
 
 
 def reveal_secret(secret: SecretStr | None) -> str | None:
@@ -238,25 +240,33 @@ def read_settings(
     Raise `InvalidSetting` with a line for each bad value.
     """
     variables = os.environ if environment is None else environment
-    flags = {name: value for name, value in flags.items() if value is not None}
+    flags = {
+        setting_name: setting_value
+        for setting_name, setting_value in flags.items()
+        if setting_value is not None
+    }
     chosen_values = _read_environment(settings_class, variables) | flags
     # Before the file is read, because the file is inside the directory.
-    data = _choose_data_directory(chosen_values.get("data"))
-    file_values = _read_file(data / CONFIGURATION_FILE)
-    if is_sample(data):
+    data_directory = _choose_data_directory(chosen_values.get("data"))
+    file_values = _read_file(data_directory / CONFIGURATION_FILE)
+    if is_sample(data_directory):
         excluded_names = [
-            name
-            for name, field in settings_class.model_fields.items()
+            setting_name
+            for setting_name, field in settings_class.model_fields.items()
             if _get_extra(field, "not_for_sample")
         ]
-        if forbidden_flags := [name for name in excluded_names if name in flags]:
+        if forbidden_flags := [
+            setting_name for setting_name in excluded_names if setting_name in flags
+        ]:
             flag = _format_flag(settings_class, forbidden_flags[0])
             raise InvalidSetting(f"{flag} does not go with the sample; leave it out")
         chosen_values = {
-            name: value for name, value in chosen_values.items() if name not in excluded_names
+            setting_name: setting_value
+            for setting_name, setting_value in chosen_values.items()
+            if setting_name not in excluded_names
         }
     try:
-        return settings_class.model_validate(file_values | chosen_values | {"data": data})
+        return settings_class.model_validate(file_values | chosen_values | {"data": data_directory})
     except ValidationError as error:
         raise InvalidSetting(_describe_errors(settings_class, error, file_values, flags)) from error
 
@@ -267,16 +277,18 @@ def get_variable_name(field: FieldInfo) -> str:
 
 
 def read_shell_variable(
-    name: Literal["NO_COLOR", "TERM", "_READINGROOM_COMPLETE"],
+    variable_name: Literal["NO_COLOR", "TERM", "_READINGROOM_COMPLETE"],
 ) -> str:
     """Return what a shell says of its terminal; "" where it says nothing. These are no settings."""
-    return os.environ.get(name, "")
+    return os.environ.get(variable_name, "")
 
 
 def make_sandbox_environment(**extra_variables: str) -> dict[str, str]:
     """Return the environment of a process that handles untrusted bytes."""
     present_variables = {
-        name: os.environ[name] for name in _SANDBOX_VARIABLES if name in os.environ
+        variable_name: os.environ[variable_name]
+        for variable_name in _SANDBOX_VARIABLES
+        if variable_name in os.environ
     }
     return present_variables | extra_variables
 
@@ -287,34 +299,34 @@ def _get_extra(field: FieldInfo, extra_name: str) -> Any:
 
 
 def _choose_data_directory(named_path: str | Path | None) -> Path:
-    path = Path(named_path or platformdirs.user_data_path("readingroom", appauthor=False))
+    data_path = Path(named_path or platformdirs.user_data_path("readingroom", appauthor=False))
     try:
-        return path.expanduser().absolute()
+        return data_path.expanduser().absolute()
     except (OSError, RuntimeError) as error:
-        raise InvalidSetting(f"{path} cannot be the data directory: {error}") from error
+        raise InvalidSetting(f"{data_path} cannot be the data directory: {error}") from error
 
 
 def _read_environment(
     settings_class: type[RoomSettings], variables: Mapping[str, str]
 ) -> dict[str, Any]:
     return {
-        name: variables[get_variable_name(field)]
-        for name, field in settings_class.model_fields.items()
+        setting_name: variables[get_variable_name(field)]
+        for setting_name, field in settings_class.model_fields.items()
         if variables.get(get_variable_name(field))
         or (get_variable_name(field) in variables and _get_extra(field, "empty_counts"))
     }
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def _read_file(file_path: Path) -> dict[str, Any]:
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        file_values = tomllib.loads(file_path.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise InvalidSetting(f"{path}: cannot be read as TOML: {error}") from error
-    if "data" in content:
-        raise InvalidSetting(f"{path}: `data` cannot be set here: this file lies inside it")
-    return content
+        raise InvalidSetting(f"{file_path}: cannot be read as TOML: {error}") from error
+    if "data" in file_values:
+        raise InvalidSetting(f"{file_path}: `data` cannot be set here: this file lies inside it")
+    return file_values
 
 
 def _describe_errors(
@@ -333,17 +345,17 @@ def _describe_errors(
 
 def _describe_origin(
     settings_class: type[RoomSettings],
-    name: str,
+    setting_name: str,
     file_values: Mapping[str, Any],
     flags: Mapping[str, Any],
 ) -> str:
-    if name in flags:
-        return _format_flag(settings_class, name)
-    if name in file_values:
-        return f"readingroom.toml: {name}"
-    return get_variable_name(settings_class.model_fields[name])
+    if setting_name in flags:
+        return _format_flag(settings_class, setting_name)
+    if setting_name in file_values:
+        return f"readingroom.toml: {setting_name}"
+    return get_variable_name(settings_class.model_fields[setting_name])
 
 
-def _format_flag(settings_class: type[RoomSettings], name: str) -> str:
-    flag = _get_extra(settings_class.model_fields[name], "flag")
-    return str(flag) if flag else "--" + name.replace("_", "-")
+def _format_flag(settings_class: type[RoomSettings], setting_name: str) -> str:
+    flag = _get_extra(settings_class.model_fields[setting_name], "flag")
+    return str(flag) if flag else "--" + setting_name.replace("_", "-")

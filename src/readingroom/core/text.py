@@ -9,14 +9,14 @@ _DASHES = dict.fromkeys(map(ord, DASHES), "-")
 _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def fold_dashes(text: str) -> str:
+def fold_dashes(dashed_text: str) -> str:
     """Return the text with every Unicode dash as `-`.
 
     The Federal Register's own XML writes its numbers with U+2013.
     """
-    return text if text.isascii() else text.translate(_DASHES)
+    return dashed_text if dashed_text.isascii() else dashed_text.translate(_DASHES)
 
 
-def escape_controls(text: str) -> str:
+def escape_controls(untrusted_text: str) -> str:
     """Return the text with what would command a terminal as `\\u001b`, which JSON reads as well."""
-    return _COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", untrusted_text)

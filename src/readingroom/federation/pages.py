@@ -26,7 +26,7 @@ from readingroom.protocol.sample import SAMPLE_PREFIX
 from readingroom.protocol.search import DeskHit, DeskRecord, SearchRequest, make_read_path
 from readingroom.web.templates import format_day, format_words, reflow, render_template
 
-_render = partial(render_template, folder=Path(__file__).parent / "templates")
+_render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 _MAX_MARKED_CHARS = 400
 """Of a passage in an address."""
 

@@ -284,13 +284,13 @@ class ConnectionGuard:
         now = asyncio.get_running_loop().time()
         if now - self._warned_at >= _WARNING_SECONDS:
             self._warned_at = now
-            fields = {
+            log_fields = {
                 "client_ip": connection.address,
                 "closed": closed,
                 "half_open": len(self._half_open_ticks),
                 "open": len(self._open_connections),
             }
-            logger.warning("%s; some are closed", message, extra={"fields": fields})
+            logger.warning("%s; some are closed", message, extra={"fields": log_fields})
 
 
 def _abort_all(connections: Iterable["GuardedProtocol"]) -> None:
@@ -401,15 +401,15 @@ class GuardedProtocol(H11Protocol):
         elif self.conn.trailing_data[0]:
             self._guard.expect_headers(self)
 
-    def _answer_and_close(self, status: int, message: str) -> None:
-        body = message.encode()
+    def _answer_and_close(self, status: int, refusal_message: str) -> None:
+        answer_body = refusal_message.encode()
         headers = [
             (b"content-type", b"text/plain; charset=utf-8"),
-            (b"content-length", b"%d" % len(body)),
+            (b"content-length", b"%d" % len(answer_body)),
             (b"connection", b"close"),
         ]
         response = h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status])
-        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+        for event in (response, h11.Data(data=answer_body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self._is_lingering = True
         self._guard.record_idle(self)
@@ -427,10 +427,10 @@ class TlsProtocol(asyncio.Protocol):
     Where asyncio itself does it, nobody counts the connections whose handshake never ends.
     """
 
-    def __init__(self, guard: ConnectionGuard, context: ssl.SSLContext, **server: Any) -> None:
+    def __init__(self, guard: ConnectionGuard, tls_context: ssl.SSLContext, **server: Any) -> None:
         self._http_protocol = GuardedProtocol(guard, **server)
         self._guard = guard
-        self._context = context
+        self._context = tls_context
         self._early_data = b""
         self._handshake: asyncio.Task[None] | None = None
 

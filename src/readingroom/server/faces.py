@@ -45,14 +45,14 @@ class Face:
         if ALL_TOOLS in wanted_bases:
             return self.tools.keys()
         # The desk is the first of the bases, and asks all the others.
-        desk, *others = self.bases
-        listed = [desk, *(base for base in others if base.name in wanted_bases)]
-        return {tool.name for base in listed for tool in base.tools}
+        desk, *other_bases = self.bases
+        listed_bases = [desk, *(base for base in other_bases if base.name in wanted_bases)]
+        return {tool.name for base in listed_bases for tool in base.tools}
 
-    def check_bases(self, names: Iterable[str]) -> None:
+    def check_bases(self, base_names: Iterable[str]) -> None:
         """Raise InvalidArguments for the name of a base that this face does not have."""
         known_names = {ALL_TOOLS, DESK_TOOLS, *(base.name for base in self.bases)}
-        if unknown := sorted(set(names) - known_names):
+        if unknown := sorted(set(base_names) - known_names):
             choices = ", ".join(sorted(known_names))
             message = f"there is no base {unknown[0][:50]!r}; choose from {choices}"
             raise InvalidArguments([{"field": BASES_PARAMETER, "message": message}])
@@ -71,12 +71,12 @@ class Face:
         return tools_by_name
 
 
-def make_face(base: KnowledgeBase, path: str = "") -> Face:
+def make_face(base: KnowledgeBase, url_path: str = "") -> Face:
     """Return the face of one base, as its contract names it."""
     return Face(
         server_name=base.server_name,
         title=base.title,
-        path=path,
+        path=url_path,
         instructions=f"{base.instructions}\n\n{QUOTED_MATTER}",
         bases=(base,),
         stateful=base.stateful,

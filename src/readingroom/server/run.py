@@ -51,10 +51,10 @@ class Certificate:
 
     def make_context(self) -> ssl.SSLContext:
         """Return the TLS context of a server with this certificate."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         # A key with a password would make OpenSSL ask for it on the terminal.
-        context.load_cert_chain(self.chain, self.key, password=lambda: "")
-        return context
+        tls_context.load_cert_chain(self.chain, self.key, password=lambda: "")
+        return tls_context
 
 
 def bind(host: str, port: int) -> socket.socket:

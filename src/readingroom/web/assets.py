@@ -41,18 +41,18 @@ def load_assets() -> dict[str, Asset]:
 @cache
 def _load_assets_by_name() -> dict[str, Asset]:
     return {
-        path.name: _load_asset(path)
-        for path in sorted(_FOLDER.iterdir())
-        if path.suffix in _MEDIA_TYPES
+        asset_path.name: _load_asset(asset_path)
+        for asset_path in sorted(_FOLDER.iterdir())
+        if asset_path.suffix in _MEDIA_TYPES
     }
 
 
-def _load_asset(path: Path) -> Asset:
-    content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()[:16]
+def _load_asset(asset_path: Path) -> Asset:
+    content = asset_path.read_bytes()
+    content_digest = hashlib.sha256(content).hexdigest()[:16]
     return Asset(
-        address=f"{ASSET_PREFIX}{digest}/{path.name}",
-        media_type=_MEDIA_TYPES[path.suffix],
+        address=f"{ASSET_PREFIX}{content_digest}/{asset_path.name}",
+        media_type=_MEDIA_TYPES[asset_path.suffix],
         content=content,
         compressed=gzip.compress(content, mtime=0),
     )

@@ -58,16 +58,18 @@ def draw_bars(bars: Sequence[Bar], finding: str, headers: tuple[str, str]) -> Ch
     longest = max((bar.value for bar in bars), default=0) or 1
     room = _WIDTH - _LABEL_WIDTH - 80
     shapes = []
-    for number, bar in enumerate(bars):
-        top = number * _ROW_HEIGHT + 6
-        width = max(_MIN_BAR_WIDTH, room * bar.value / longest)
-        name = f"{bar.label}: {_format(bar.value)}"
+    for bar_index, bar in enumerate(bars):
+        top = bar_index * _ROW_HEIGHT + 6
+        bar_width = max(_MIN_BAR_WIDTH, room * bar.value / longest)
+        bar_name = f"{bar.label}: {_format(bar.value)}"
         shapes.append(_label(bar.label, top))
-        shapes.append(_link(_rect("bar", _LABEL_WIDTH, top, width, name), bar.href, name))
-        shapes.append(_text(_format(bar.value), _LABEL_WIDTH + width + 6, top + 14))
-    rows = tuple((Cell(bar.label, bar.href), Cell(_format(bar.value))) for bar in bars)
+        shapes.append(
+            _link(_rect("bar", _LABEL_WIDTH, top, bar_width, bar_name), bar.href, bar_name)
+        )
+        shapes.append(_text(_format(bar.value), _LABEL_WIDTH + bar_width + 6, top + 14))
+    table_rows = tuple((Cell(bar.label, bar.href), Cell(_format(bar.value))) for bar in bars)
     height = len(bars) * _ROW_HEIGHT + 6
-    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, rows)
+    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
 
 
 # --- bars over time ---
@@ -99,8 +101,8 @@ def draw_gantt(rows: Sequence[GanttRow], day: dt.date, finding: str) -> Chart:
     scale = _TimeScale.make([span for row in rows for span in row.spans], day)
     height = _AXIS_HEIGHT + len(rows) * _ROW_HEIGHT + 10
     shapes = [scale.draw_axis(height)]
-    for number, row in enumerate(rows):
-        top = _AXIS_HEIGHT + number * _ROW_HEIGHT + 6
+    for row_index, row in enumerate(rows):
+        top = _AXIS_HEIGHT + row_index * _ROW_HEIGHT + 6
         shapes.append(_link(_label(row.label, top), row.href))
         spans = sorted(row.spans, key=lambda span: span.start)
         for earlier, later in pairwise(spans):
@@ -108,7 +110,7 @@ def draw_gantt(rows: Sequence[GanttRow], day: dt.date, finding: str) -> Chart:
                 shapes.append(scale.draw_gap(earlier.end, later.start, top))
         shapes.extend(scale.draw_span(span, top) for span in spans)
     shapes.append(scale.draw_day(day, height))
-    table = tuple(
+    table_rows = tuple(
         (
             Cell(row.label, row.href),
             Cell(span.label, span.href),
@@ -120,7 +122,7 @@ def draw_gantt(rows: Sequence[GanttRow], day: dt.date, finding: str) -> Chart:
         for span in sorted(row.spans, key=lambda span: span.start)
     )
     headers = ("Policy", "Revision", "From", "Last day", "Status")
-    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table)
+    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +135,12 @@ class _TimeScale:
     @classmethod
     def make(cls, spans: Sequence[TimeSpan], day: dt.date) -> "_TimeScale":
         days = [day, *(span.start for span in spans), *(span.end for span in spans if span.end)]
-        first, last = min(days), max(days)
-        margin = max(60, (last - first).days // 25)
+        first_day, last_day = min(days), max(days)
+        margin = max(60, (last_day - first_day).days // 25)
         # A day before the year 1 or after 9999 is none.
-        left = max(dt.date.min.toordinal(), first.toordinal() - margin)
-        right = min(dt.date.max.toordinal(), last.toordinal() + margin)
-        return cls(dt.date.fromordinal(left), dt.date.fromordinal(right))
+        left_ordinal = max(dt.date.min.toordinal(), first_day.toordinal() - margin)
+        right_ordinal = min(dt.date.max.toordinal(), last_day.toordinal() + margin)
+        return cls(dt.date.fromordinal(left_ordinal), dt.date.fromordinal(right_ordinal))
 
     def place(self, day: dt.date) -> float:
         share = (day - self.first).days / max(1, (self.last - self.first).days)
@@ -146,10 +148,10 @@ class _TimeScale:
 
     def draw_axis(self, height: float) -> Markup:
         years = range(self.first.year + 1, self.last.year + 1)
-        step = max(1, math.ceil(len(years) / 12))
+        label_years = max(1, math.ceil(len(years) / 12))
         shapes = []
         for year in years:
-            if year % step == 0:
+            if year % label_years == 0:
                 left = self.place(dt.date(year, 1, 1))
                 shapes.append(
                     _line("axis", left, 18, left, height) + _text(str(year), left + 3, 13)
@@ -159,14 +161,16 @@ class _TimeScale:
     def draw_span(self, span: TimeSpan, top: float) -> Markup:
         left, right = self.place(span.start), self.place(span.end or self.last)
         period = f"{span.start} to {span.end}" if span.end else f"since {span.start}"
-        name = f"{span.label}, {span.status}, {period}"
-        width = max(_MIN_BAR_WIDTH, right - left - 1)
-        return _link(_rect(f"span {span.status}", left, top, width, name), span.href, name)
+        span_name = f"{span.label}, {span.status}, {period}"
+        bar_width = max(_MIN_BAR_WIDTH, right - left - 1)
+        return _link(
+            _rect(f"span {span.status}", left, top, bar_width, span_name), span.href, span_name
+        )
 
-    def draw_gap(self, after: dt.date, until: dt.date, top: float) -> Markup:
-        left, right = self.place(after), self.place(until)
-        name = f"Nothing in force after {after} until {until}"
-        return _rect("gap", left, top + 3, max(_MIN_BAR_WIDTH, right - left - 1), name, 12)
+    def draw_gap(self, last_day_before: dt.date, first_day_after: dt.date, top: float) -> Markup:
+        left, right = self.place(last_day_before), self.place(first_day_after)
+        gap_name = f"Nothing in force after {last_day_before} until {first_day_after}"
+        return _rect("gap", left, top + 3, max(_MIN_BAR_WIDTH, right - left - 1), gap_name, 12)
 
     def draw_day(self, day: dt.date, height: float) -> Markup:
         left = self.place(day)
@@ -189,21 +193,27 @@ class Bin:
 def draw_histogram(bins: Sequence[Bin], finding: str, headers: tuple[str, str]) -> Chart:
     """Return upright bars from left to right; each is a link to what it counts."""
     height, floor = 150, 122
-    highest = max((item.count for item in bins), default=0) or 1
+    highest = max((time_bin.count for time_bin in bins), default=0) or 1
     slot = min(_MAX_SLOT_WIDTH, (_WIDTH - 40) / max(1, len(bins)))
     label_step = max(1, math.ceil(52 / slot))
     shapes = [_line("axis", 34, floor, _WIDTH, floor), _text(_format(highest), 0, 20)]
-    for number, item in enumerate(bins):
-        left = 36 + number * slot
-        size = 0.0 if item.count == 0 else max(_MIN_BAR_WIDTH, 108 * item.count / highest)
-        name = f"{item.label}: {_format(item.count)}"
-        kind = "bar chosen" if item.is_chosen else "bar"
-        bar = _rect(kind, left, floor - size, max(1.0, slot - 2), name, size)
-        shapes.append(_link(bar, item.href if item.count else None, name))
-        if number % label_step == 0:
-            shapes.append(_text(item.label, left, floor + 17))
-    rows = tuple((Cell(item.label, item.href), Cell(_format(item.count))) for item in bins)
-    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, rows)
+    for bin_index, time_bin in enumerate(bins):
+        bar_left = 36 + bin_index * slot
+        bar_height = (
+            0.0 if time_bin.count == 0 else max(_MIN_BAR_WIDTH, 108 * time_bin.count / highest)
+        )
+        bar_name = f"{time_bin.label}: {_format(time_bin.count)}"
+        bar_class = "bar chosen" if time_bin.is_chosen else "bar"
+        bar = _rect(
+            bar_class, bar_left, floor - bar_height, max(1.0, slot - 2), bar_name, bar_height
+        )
+        shapes.append(_link(bar, time_bin.href if time_bin.count else None, bar_name))
+        if bin_index % label_step == 0:
+            shapes.append(_text(time_bin.label, bar_left, floor + 17))
+    table_rows = tuple(
+        (Cell(time_bin.label, time_bin.href), Cell(_format(time_bin.count))) for time_bin in bins
+    )
+    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
 
 
 # --- stacked bars ---
@@ -229,27 +239,29 @@ def draw_stacked(
     room = _WIDTH - _LABEL_WIDTH - 60
     height = _AXIS_HEIGHT + len(rows) * _ROW_HEIGHT + 10
     shapes = [_draw_legend(part_names)]
-    for number, row in enumerate(rows):
-        top = _AXIS_HEIGHT + number * _ROW_HEIGHT + 6
+    for row_index, row in enumerate(rows):
+        top = _AXIS_HEIGHT + row_index * _ROW_HEIGHT + 6
         shapes.append(_label(row.label, top))
         left = float(_LABEL_WIDTH)
-        for index, (part_name, count) in enumerate(zip(part_names, row.counts, strict=True)):
-            width = room * count / longest
-            if count:
-                name = f"{row.label}, {part_name}: {_format(count)}"
-                shapes.append(_rect(f"part-{index % 6}", left, top, max(1.0, width - 1), name))
-                if width > 28:
-                    shapes.append(_text(_format(count), left + 5, top + 14, "inside"))
-            left += width
+        for index, (part_name, part_count) in enumerate(zip(part_names, row.counts, strict=True)):
+            part_width = room * part_count / longest
+            if part_count:
+                part_title = f"{row.label}, {part_name}: {_format(part_count)}"
+                shapes.append(
+                    _rect(f"part-{index % 6}", left, top, max(1.0, part_width - 1), part_title)
+                )
+                if part_width > 28:
+                    shapes.append(_text(_format(part_count), left + 5, top + 14, "inside"))
+            left += part_width
         shapes.append(_text(_format(sum(row.counts)), left + 6, top + 14))
     if threshold:
         left = _LABEL_WIDTH + room * threshold / longest
         shapes.append(_line("day", left, _AXIS_HEIGHT, left, height))
-    table = tuple(
-        (Cell(row.label), *(Cell(_format(count)) for count in row.counts)) for row in rows
+    table_rows = tuple(
+        (Cell(row.label), *(Cell(_format(part_count)) for part_count in row.counts)) for row in rows
     )
     headers = (row_header, *part_names)
-    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table)
+    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
 
 
 def _draw_legend(part_names: Sequence[str]) -> Markup:
@@ -265,18 +277,22 @@ def _draw_legend(part_names: Sequence[str]) -> Markup:
 # --- sparkline ---
 
 
-def draw_sparkline(values: Sequence[float], finding: str, headers: tuple[str, str]) -> Chart:
+def draw_sparkline(point_values: Sequence[float], finding: str, headers: tuple[str, str]) -> Chart:
     """Return a small line of numbers over time, the newest at the right."""
     width, height = 160, 28
-    highest = max(values, default=0) or 1
-    step = (width - 4) / max(1, len(values) - 1)
+    highest = max(point_values, default=0) or 1
+    point_distance = (width - 4) / max(1, len(point_values) - 1)
     points = " ".join(
-        f"{2 + number * step:.1f},{height - 3 - (height - 6) * value / highest:.1f}"
-        for number, value in enumerate(values)
+        f"{2 + point_index * point_distance:.1f},"
+        f"{height - 3 - (height - 6) * point_value / highest:.1f}"
+        for point_index, point_value in enumerate(point_values)
     )
     shape = Markup('<polyline class="spark" points="{}"/>').format(points)
-    rows = tuple((Cell(str(number)), Cell(_format(value))) for number, value in enumerate(values))
-    return Chart(_svg([shape], width, height, finding), finding, headers, rows)
+    table_rows = tuple(
+        (Cell(str(point_index)), Cell(_format(point_value)))
+        for point_index, point_value in enumerate(point_values)
+    )
+    return Chart(_svg([shape], width, height, finding), finding, headers, table_rows)
 
 
 # --- graph ---
@@ -296,23 +312,25 @@ def draw_graph(centre: str, edges: Sequence[Edge], finding: str) -> Chart:
     """Return a record with its links of one hop: a column to the right, grouped by kind."""
     ordered = sorted(edges, key=lambda edge: (edge.kind, edge.label))
     height = max(120, len(ordered) * _ROW_HEIGHT + 20)
-    middle, right = height / 2, 480
+    middle, record_left = height / 2, 480
     shapes = []
-    for number, edge in enumerate(ordered):
-        line_top = number * _ROW_HEIGHT + 24.0
+    for edge_index, edge in enumerate(ordered):
+        line_top = edge_index * _ROW_HEIGHT + 24.0
         curve = f"M 190 {middle:.0f} C 300 {middle:.0f}, 300 {line_top:.0f}, 350 {line_top:.0f}"
         shapes.append(Markup('<path class="edge" d="{}"/>').format(curve))
         shapes.append(_text(_shorten(edge.kind), 356, line_top + 4, "kind"))
         circle = '<circle class="node" cx="{}" cy="{}" r="5"><title>{}</title></circle>'
-        shapes.append(Markup(circle).format(right, line_top, edge.evidence))
-        shapes.append(_link(_text(_shorten(edge.label, 60), right + 12, line_top + 4), edge.href))
+        shapes.append(Markup(circle).format(record_left, line_top, edge.evidence))
+        shapes.append(
+            _link(_text(_shorten(edge.label, 60), record_left + 12, line_top + 4), edge.href)
+        )
     shapes.append(Markup('<circle class="node centre" cx="180" cy="{:.0f}" r="9"/>').format(middle))
     shapes.append(_text(_shorten(centre, 22), 8, middle - 16, "centre"))
-    rows = tuple(
+    table_rows = tuple(
         (Cell(edge.kind), Cell(edge.label, edge.href), Cell(edge.evidence)) for edge in ordered
     )
     headers = ("Link", "Record", "Evidence")
-    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, rows)
+    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
 
 
 # --- what they are drawn with ---
@@ -328,48 +346,50 @@ def _svg(shapes: Sequence[Markup], width: float, height: float, finding: str) ->
     ).format(role, finding, width, height, drawing)
 
 
-def _link(shape: Markup, href: str | None, name: str | None = None) -> Markup:
-    """Return a shape as a link; `name` says where it leads, unless the shape is words."""
+def _link(shape: Markup, href: str | None, link_name: str | None = None) -> Markup:
+    """Return a shape as a link; `link_name` says where it leads, unless the shape is words."""
     if href is None:
         return shape
-    if name is None:
+    if link_name is None:
         return Markup('<a href="{}">{}</a>').format(href, shape)
-    return Markup('<a href="{}" aria-label="{}">{}</a>').format(href, name, shape)
+    return Markup('<a href="{}" aria-label="{}">{}</a>').format(href, link_name, shape)
 
 
 def _rect(
-    kind: str,
+    css_class: str,
     left: float,
     top: float,
     width: float,
-    name: str | None = None,
+    tooltip: str | None = None,
     height: float = _BAR_HEIGHT,
 ) -> Markup:
-    title = Markup("<title>{}</title>").format(name) if name else Markup("")
+    title_element = Markup("<title>{}</title>").format(tooltip) if tooltip else Markup("")
     return Markup(
         '<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="2">{}</rect>'
-    ).format(kind, left, top, width, height, title)
+    ).format(css_class, left, top, width, height, title_element)
 
 
-def _line(kind: str, left: float, top: float, right: float, bottom: float) -> Markup:
+def _line(css_class: str, left: float, top: float, right: float, bottom: float) -> Markup:
     return Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>').format(
-        kind, left, top, right, bottom
+        css_class, left, top, right, bottom
     )
 
 
-def _text(words: str, left: float, baseline: float, kind: str = "") -> Markup:
-    attribute = Markup(' class="{}"').format(kind) if kind else Markup("")
+def _text(shown_text: str, left: float, baseline: float, css_class: str = "") -> Markup:
+    attribute = Markup(' class="{}"').format(css_class) if css_class else Markup("")
     return Markup('<text{} x="{:.1f}" y="{:.1f}">{}</text>').format(
-        attribute, left, baseline, words
+        attribute, left, baseline, shown_text
     )
 
 
-def _label(words: str, top: float) -> Markup:
-    return _text(_shorten(words), 0, top + 14, "label")
+def _label(label_text: str, top: float) -> Markup:
+    return _text(_shorten(label_text), 0, top + 14, "label")
 
 
-def _shorten(words: str, max_chars: int = _MAX_LABEL_CHARS) -> str:
-    return words if len(words) <= max_chars else words[: max_chars - 1].rstrip() + "…"
+def _shorten(label_text: str, max_chars: int = _MAX_LABEL_CHARS) -> str:
+    return (
+        label_text if len(label_text) <= max_chars else label_text[: max_chars - 1].rstrip() + "…"
+    )
 
 
 def _format(number: float) -> str:

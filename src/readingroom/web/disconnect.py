@@ -19,7 +19,7 @@ async def run_while_connected(request: Request, work: Callable[[], Awaitable[Res
     Raise what `work` raises, and `HTTPException` when the caller left. The request's body has been
     read before.
     """
-    results: list[Result] = []
+    finished_results: list[Result] = []
     failure: Exception | None = None
 
     async def wait_for_departure() -> None:
@@ -30,12 +30,12 @@ async def run_while_connected(request: Request, work: Callable[[], Awaitable[Res
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait_for_departure)
         try:
-            results.append(await work())
+            finished_results.append(await work())
         except Exception as error:
             failure = error  # raised below: the task group would wrap it
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
-    if not results:
+    if not finished_results:
         raise HTTPException(_CALLER_LEFT, "The caller left before the answer was there")
-    return results[0]
+    return finished_results[0]

@@ -19,7 +19,9 @@ class MarkedArea(Protocol):
     def bottom(self) -> float: ...
 
 
-def show_marked_page(address: str, description: str, marks: Sequence[MarkedArea]) -> Markup:
+def show_marked_page(
+    picture_address: str, picture_description: str, marks: Sequence[MarkedArea]
+) -> Markup:
     """Return the HTML of a page's picture with its marks drawn over it."""
     rectangles = Markup("").join(
         Markup('<rect x="{:.4f}" y="{:.4f}" width="{:.4f}" height="{:.4f}"/>').format(
@@ -32,5 +34,5 @@ def show_marked_page(address: str, description: str, marks: Sequence[MarkedArea]
         '<svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">{}</svg>'
     ).format(rectangles)
     return Markup('<div class="sheet"><img src="{}" alt="{}">{}</div>').format(
-        address, description, overlay if marks else Markup("")
+        picture_address, picture_description, overlay if marks else Markup("")
     )

@@ -18,14 +18,14 @@ class StrictQueryRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        fields = self.dependant.query_params
-        if any(_is_model(field.field_info.annotation) for field in fields):
+        query_fields = self.dependant.query_params
+        if any(_is_model(query_field.field_info.annotation) for query_field in query_fields):
             return handle  # the model itself refuses unknown fields
-        names = [field.alias for field in fields]
+        parameter_names = [query_field.alias for query_field in query_fields]
 
         async def check_and_handle(request: Request) -> Response:
             if request.scope["query_string"]:
-                _refuse_unknown(request, names)
+                _refuse_unknown(request, parameter_names)
             return await handle(request)
 
         return check_and_handle
@@ -35,9 +35,22 @@ def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-def _refuse_unknown(request: Request, names: Sequence[str]) -> None:
-    message = f"unknown; this takes {', '.join(names)}" if names else "unknown; this takes none"
-    unknown = [name for name in request.query_params if name not in names]
+def _refuse_unknown(request: Request, known_parameters: Sequence[str]) -> None:
+    problem_message = (
+        f"unknown; this takes {', '.join(known_parameters)}"
+        if known_parameters
+        else "unknown; this takes none"
+    )
+    unknown = [
+        parameter_name
+        for parameter_name in request.query_params
+        if parameter_name not in known_parameters
+    ]
     if unknown:
         # Cut: the answer repeats what the caller wrote.
-        raise InvalidRequest([{"field": name[:100], "message": message} for name in unknown[:20]])
+        raise InvalidRequest(
+            [
+                {"field": parameter_name[:100], "message": problem_message}
+                for parameter_name in unknown[:20]
+            ]
+        )

@@ -21,12 +21,14 @@ _LINE_END = re.compile(r"(?<!\n)\n(?!\n)")
 _OUR_TEMPLATES = Path(__file__).parent / "templates"
 
 
-def render_template(template_name: str, folder: Path = _OUR_TEMPLATES, **values: Any) -> Markup:
+def render_template(
+    template_name: str, template_folder: Path = _OUR_TEMPLATES, **values: Any
+) -> Markup:
     """Return the HTML that a template makes of the values, all of them escaped.
 
-    It is looked for in `folder`, then in `web/templates`.
+    It is looked for in `template_folder`, then in `web/templates`.
     """
-    template = _make_environment(folder).get_template(template_name)
+    template = _make_environment(template_folder).get_template(template_name)
     return Markup(template.render(version=__version__, **values))
 
 
@@ -71,11 +73,13 @@ def reflow(passage: str) -> str:
 
     Short lines, and rows of tables, stay as they are.
     """
-    lines = passage.split("\n")
-    joined = lines[:1]
-    for previous, line in pairwise(lines):
+    passage_lines = passage.split("\n")
+    joined = passage_lines[:1]
+    for previous_line, line in pairwise(passage_lines):
         is_broken = (
-            len(previous) >= _FULL_LINE_CHARS and line.strip() and "|" not in previous + line
+            len(previous_line) >= _FULL_LINE_CHARS
+            and line.strip()
+            and "|" not in previous_line + line
         )
         if is_broken:
             joined[-1] = f"{joined[-1].rstrip()} {line.lstrip()}"
@@ -95,9 +99,9 @@ def format_json(value: Any) -> str:
 
 
 @cache
-def _make_environment(folder: Path) -> Environment:
+def _make_environment(template_folder: Path) -> Environment:
     environment = Environment(
-        loader=ChoiceLoader([FileSystemLoader(folder), FileSystemLoader(_OUR_TEMPLATES)]),
+        loader=ChoiceLoader([FileSystemLoader(template_folder), FileSystemLoader(_OUR_TEMPLATES)]),
         autoescape=True,  # always: no template here makes anything but HTML
         # A misspelt name in a template is an error, and not a gap in the page.
         undefined=StrictUndefined,

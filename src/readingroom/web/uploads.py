@@ -71,11 +71,15 @@ async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> 
     async with _UPLOAD_SEATS.take(current_caller.get()):
         with spool_path.open("wb") as spool:
             form = await _parse_form(request, lambda: spool, max_bytes)
-    file = form.get("file")
-    if not isinstance(file, UploadFile):
+    uploaded_file = form.get("file")
+    if not isinstance(uploaded_file, UploadFile):
         raise _make_missing_file_error()
-    fields = {name: value for name, value in form.items() if isinstance(value, str)}
-    return Upload(file.filename or "", fields)
+    other_fields = {
+        field_name: field_value
+        for field_name, field_value in form.items()
+        if isinstance(field_value, str)
+    }
+    return Upload(uploaded_file.filename or "", other_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,27 +105,34 @@ async def receive_form(
     if content_type.startswith("application/x-www-form-urlencoded"):
         limited = Request(request.scope, _limit_body(request, max_field_bytes))
         form = await FormParser(request.headers, _limit_fields(limited.stream())).parse()
-        return PageForm({name: value for name, value in form.items() if isinstance(value, str)}, [])
+        return PageForm(
+            {
+                field_name: field_value
+                for field_name, field_value in form.items()
+                if isinstance(field_value, str)
+            },
+            [],
+        )
     if not content_type.startswith("multipart/form-data"):
         raise HTTPException(415, "This page takes forms, and nothing else")
-    paths: list[Path] = []
+    spool_paths: list[Path] = []
     with ExitStack() as spools:
 
         def open_spool() -> IO[bytes]:
-            path = make_path()
-            path.parent.mkdir(parents=True, exist_ok=True)
-            paths.append(path)
-            return spools.enter_context(path.open("wb"))
+            spool_path = make_path()
+            spool_path.parent.mkdir(parents=True, exist_ok=True)
+            spool_paths.append(spool_path)
+            return spools.enter_context(spool_path.open("wb"))
 
         try:
             async with _UPLOAD_SEATS.take(current_caller.get()):
                 max_files = _MAX_PAGE_FILES if max_file_bytes else 0
                 form = await _parse_form(request, open_spool, max_file_bytes, max_files)
         except BaseException:
-            for path in paths:
-                path.unlink(missing_ok=True)
+            for spool_path in spool_paths:
+                spool_path.unlink(missing_ok=True)
             raise
-    return _collect_form(form, paths)
+    return _collect_form(form, spool_paths)
 
 
 async def _limit_fields(blocks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
@@ -134,17 +145,23 @@ async def _limit_fields(blocks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
         yield block
 
 
-def _collect_form(form: FormData, paths: Sequence[Path]) -> PageForm:
+def _collect_form(form: FormData, spool_paths: Sequence[Path]) -> PageForm:
     """Return a form's fields and files; a field for files that was left empty counts as none."""
-    fields = {name: value for name, value in form.items() if isinstance(value, str)}
-    sent = [value for _, value in form.multi_items() if isinstance(value, UploadFile)]
-    files = []
-    for upload, path in zip(sent, paths, strict=True):
+    text_fields = {
+        field_name: field_value
+        for field_name, field_value in form.items()
+        if isinstance(field_value, str)
+    }
+    uploads = [
+        field_value for _, field_value in form.multi_items() if isinstance(field_value, UploadFile)
+    ]
+    named_files = []
+    for upload, spool_path in zip(uploads, spool_paths, strict=True):
         if upload.filename:
-            files.append((upload.filename, path))
+            named_files.append((upload.filename, spool_path))
         else:
-            path.unlink(missing_ok=True)
-    return PageForm(fields, files)
+            spool_path.unlink(missing_ok=True)
+    return PageForm(text_fields, named_files)
 
 
 class _SpoolingParser(MultiPartParser):

@@ -11,27 +11,27 @@ _FOLDER = Path(__file__).parent / "views"
 VIEWS = ("compare", "overview", "quotation", "results", "series", "timeline")
 
 
-def make_view_uri(name: str) -> str:
+def make_view_uri(view_name: str) -> str:
     """Return the URI of a view. Raise ValueError for a name that no view has."""
-    if name not in VIEWS:
-        raise ValueError(f"There is no view {name!r}; choose from {', '.join(VIEWS)}")
-    return _URI_PREFIX + name
+    if view_name not in VIEWS:
+        raise ValueError(f"There is no view {view_name!r}; choose from {', '.join(VIEWS)}")
+    return _URI_PREFIX + view_name
 
 
 def render_view(uri: str, room_address: str) -> str | None:
     """Return the HTML of a view whose links lead to this address; None for another URI."""
-    name = uri.removeprefix(_URI_PREFIX)
-    if name == uri or name not in VIEWS:
+    view_name = uri.removeprefix(_URI_PREFIX)
+    if view_name == uri or view_name not in VIEWS:
         return None
     # As JSON inside a script: an address cannot end the string, nor the element.
-    address = to_json(room_address).decode().replace("<", "\\u003c")
-    return _build_view(name).replace('"{{room}}"', address)
+    address_json = to_json(room_address).decode().replace("<", "\\u003c")
+    return _build_view(view_name).replace('"{{room}}"', address_json)
 
 
 @cache
-def _build_view(name: str) -> str:
+def _build_view(view_name: str) -> str:
     def read(file_name: str) -> str:
         return (_FOLDER / file_name).read_text("utf-8")
 
     html = read("frame.html").replace("{{host}}", read("host.js"))
-    return html.replace("{{view}}", read(f"{name}.js")).replace("{{name}}", name)
+    return html.replace("{{view}}", read(f"{view_name}.js")).replace("{{name}}", view_name)

@@ -29,7 +29,7 @@ from readingroom.protocol.search import make_read_path
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.templates import format_seconds, render_template
 
-_render = partial(render_template, folder=Path(__file__).parent / "templates")
+_render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 _LOOK_BACK = dt.timedelta(days=365)
 _RESULTS_PER_PAGE = 20
 _MAX_SHOWN_COPIES = 100

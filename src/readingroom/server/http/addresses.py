@@ -21,11 +21,11 @@ def is_loopback(host: str) -> bool:
 def group_address(host: str) -> str:
     """Return what limits count an address as: itself, or for IPv6 the /64 that one customer has."""
     try:
-        address = ipaddress.ip_address(host.partition("%")[0])
+        ip_address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:  # a proxy may pass on anything
         return host
-    if address.version == 4:
+    if ip_address.version == 4:
         return host
-    if address.ipv4_mapped:
-        return str(address.ipv4_mapped)
-    return str(ipaddress.ip_network((address, 64), strict=False))
+    if ip_address.ipv4_mapped:
+        return str(ip_address.ipv4_mapped)
+    return str(ipaddress.ip_network((ip_address, 64), strict=False))

@@ -30,18 +30,18 @@ ReportLine = dict[str, Any]
 class AdminKey:
     """The key of the admin route, which only processes that may read the owner's file know."""
 
-    def __init__(self, key: str) -> None:
-        self._key = key.encode()
+    def __init__(self, admin_key: str) -> None:
+        self._key = admin_key.encode()
 
-    def protects(self, path: str) -> bool:
+    def protects(self, request_path: str) -> bool:
         """Whether a path asks for this key, and for no other."""
-        return _COMMAND_PATH.fullmatch(path) is not None
+        return _COMMAND_PATH.fullmatch(request_path) is not None
 
     def is_shown(self, scope: Scope) -> bool:
         """Whether a request carries the key, and comes from this machine."""
         header = dict(scope["headers"]).get(b"authorization", b"")
-        scheme, _, key = header.partition(b" ")
-        is_valid = scheme == b"Bearer" and hmac.compare_digest(key, self._key)
+        scheme, _, sent_key = header.partition(b" ")
+        is_valid = scheme == b"Bearer" and hmac.compare_digest(sent_key, self._key)
         return is_valid and is_loopback(get_client_ip(scope))
 
 
@@ -49,11 +49,14 @@ class AdminEndpoint:
     """`POST /admin/{command}`: takes JSON, streams a line per step, then the result or error."""
 
     def __init__(
-        self, commands: Mapping[str, type[Command]], services: Mapping[str, Any], key: AdminKey
+        self,
+        commands: Mapping[str, type[Command]],
+        services: Mapping[str, Any],
+        admin_key: AdminKey,
     ) -> None:
         self._commands = commands
         self._services = services
-        self._key = key
+        self._key = admin_key
 
     async def run(self, request: Request) -> Response:
         """Run a command and stream its lines. Raise what a bad key, name or argument deserves."""
@@ -64,8 +67,8 @@ class AdminEndpoint:
             log_refusal(refusal, request.scope)
             raise refusal
         command = await self._read_command(request)
-        lines = _stream_lines(command, self._services[command.base])
-        return StreamingResponse(lines, media_type="application/x-ndjson")
+        report_lines = _stream_lines(command, self._services[command.base])
+        return StreamingResponse(report_lines, media_type="application/x-ndjson")
 
     async def _read_command(self, request: Request) -> Command:
         command_name = request.path_params["command"]
@@ -85,8 +88,8 @@ async def _stream_lines(command: Command, service: Any) -> AsyncIterator[str]:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_run_command, command, service, sender)
         async with receiver:
-            async for line in receiver:
-                yield json.dumps(line, ensure_ascii=False) + "\n"
+            async for report_line in receiver:
+                yield json.dumps(report_line, ensure_ascii=False) + "\n"
 
 
 async def _run_command(
@@ -97,8 +100,8 @@ async def _run_command(
 
     async with sender:
         try:
-            result = await command.run(service, report)
-            await sender.send({"result": result.model_dump(mode="json")})
+            command_result = await command.run(service, report)
+            await sender.send({"result": command_result.model_dump(mode="json")})
         except Exception as failure:
             await sender.send({"error": _describe_failure(failure, command.name)})
 

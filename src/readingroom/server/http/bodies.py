@@ -42,23 +42,23 @@ class BodyLimitMiddleware:
         self._check_size(declared_bytes)
         caller = identify_caller(scope)
         with self._held_bytes.hold(caller, max(declared_bytes, MIN_CHARGE_BYTES)) as charge:
-            body = await self._read_body(receive, charge)
-            if body is not None:
-                scope["state"]["body_bytes"] = len(body)
-                await self._app(scope, _replay(body, receive), send)
+            request_body = await self._read_body(receive, charge)
+            if request_body is not None:
+                scope["state"]["body_bytes"] = len(request_body)
+                await self._app(scope, _replay(request_body, receive), send)
 
     async def _read_body(self, receive: Receive, charge: Charge) -> bytes | None:
         """Return the body, or None when the caller has left. Raise what a body too large does."""
-        body = bytearray()
+        request_body = bytearray()
         while True:
             message = await receive()
             if message["type"] != "http.request":
                 return None
-            body += message.get("body", b"")
-            self._check_size(len(body))
-            charge.grow(len(body))
+            request_body += message.get("body", b"")
+            self._check_size(len(request_body))
+            charge.grow(len(request_body))
             if not message.get("more_body", False):
-                return bytes(body)
+                return bytes(request_body)
 
     def _check_size(self, byte_count: int) -> None:
         if byte_count > self._max_bytes:
@@ -95,13 +95,14 @@ def _takes_uploads(route: BaseRoute) -> bool:
 
 def _has_body(scope: Scope) -> bool:
     return any(
-        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
-        for name, value in scope["headers"]
+        header_name == b"transfer-encoding"
+        or (header_name == b"content-length" and header_value != b"0")
+        for header_name, header_value in scope["headers"]
     )
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+def _replay(request_body: bytes, receive: Receive) -> Receive:
+    messages: list[Message] = [{"type": "http.request", "body": request_body, "more_body": False}]
 
     async def receive_replayed() -> Message:
         return messages.pop() if messages else await receive()

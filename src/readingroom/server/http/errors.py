@@ -96,10 +96,10 @@ class ErrorMiddleware:
 def _send_to_sign_in(scope: Scope) -> Response:
     """Return what leads a browser to the sign-in page, and from there to where it wanted to go."""
     query = scope["query_string"].decode("latin-1")
-    target = "/"
+    return_address = "/"
     if scope["method"] == "GET":
-        target = scope["path"] + (f"?{query}" if query else "")
-    return RedirectResponse(f"{SIGN_IN_PATH}?next={quote(target, safe='')}", 303)
+        return_address = scope["path"] + (f"?{query}" if query else "")
+    return RedirectResponse(f"{SIGN_IN_PATH}?next={quote(return_address, safe='')}", 303)
 
 
 # For browsers: types are not guessed, nobody frames or embeds us, no page learns our addresses.
@@ -113,7 +113,7 @@ _BROWSER_HEADERS = (
 
 def _list_missing(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Return the headers for browsers that a response does not have of its own."""
-    present_names = {name for name, _ in headers}
+    present_names = {header_name for header_name, _ in headers}
     return [header for header in _BROWSER_HEADERS if header[0] not in present_names]
 
 
@@ -123,20 +123,20 @@ _HEADERS_OF_INTEREST = {b"x-request-id", b"x-correlation-id", b"traceparent", b"
 def _read_headers(scope: Scope) -> dict[bytes, str]:
     """Return what the caller says of the request itself: its ids, its trace, its size."""
     return {
-        name: value.decode("latin-1")
-        for name, value in scope["headers"]
-        if name in _HEADERS_OF_INTEREST
+        header_name: header_value.decode("latin-1")
+        for header_name, header_value in scope["headers"]
+        if header_name in _HEADERS_OF_INTEREST
     }
 
 
 def render_error(error: KnowledgeError, request_id: str) -> Response:
     """Return an error as REST sends it."""
-    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    error_body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.http_status not in _BARE_STATUSES:
-        body = {"type": error.kind, **body, "request_id": request_id}
+        error_body = {"type": error.kind, **error_body, "request_id": request_id}
         if error.hint:
-            body["hint"] = dict(error.hint)
-    return JSONResponse({"error": body}, error.http_status, _response_headers(error))
+            error_body["hint"] = dict(error.hint)
+    return JSONResponse({"error": error_body}, error.http_status, _response_headers(error))
 
 
 def render_error_page(scope: Scope, error: KnowledgeError, request_id: str) -> Response:
@@ -150,9 +150,12 @@ def render_error_page(scope: Scope, error: KnowledgeError, request_id: str) -> R
         message=error.message,
         code=error.code,
         hints=[
-            (_HINT_LABELS[name], value if isinstance(value, list | tuple) else [value])
-            for name, value in error.hint.items()
-            if name in _HINT_LABELS
+            (
+                _HINT_LABELS[hint_name],
+                hint_value if isinstance(hint_value, list | tuple) else [hint_value],
+            )
+            for hint_name, hint_value in error.hint.items()
+            if hint_name in _HINT_LABELS
         ],
         request_id=request_id,
     )
@@ -170,15 +173,17 @@ _HINT_LABELS = {
 async def handle_http_exception(request: Request, failure: Exception) -> Response:
     """Return what the router itself refuses (no such path, wrong method) in the same envelope."""
     assert isinstance(failure, HTTPException)
-    kind, code = _ROUTER_CODES.get(failure.status_code, ("invalid_request", "bad_request"))
-    message = f"{request.method} {request.url.path[:200]}: {failure.detail}"
-    body = {
-        "type": kind,
-        "code": code,
-        "message": message,
+    error_kind, error_code = _ROUTER_CODES.get(
+        failure.status_code, ("invalid_request", "bad_request")
+    )
+    error_message = f"{request.method} {request.url.path[:200]}: {failure.detail}"
+    error_body = {
+        "type": error_kind,
+        "code": error_code,
+        "message": error_message,
         "request_id": request.state.request_id,
     }
-    return JSONResponse({"error": body}, failure.status_code, failure.headers)
+    return JSONResponse({"error": error_body}, failure.status_code, failure.headers)
 
 
 _ROUTER_CODES = {
@@ -189,12 +194,14 @@ _ROUTER_CODES = {
 
 def _to_knowledge_error(failure: Exception, request_id: str) -> KnowledgeError:
     """Return the error to answer with, and log what is our fault."""
-    fields = {"request_id": request_id}
+    log_fields = {"request_id": request_id}
     if isinstance(failure, KnowledgeError):
         if failure.http_status >= 500:
-            logger.error("%s", failure.message, extra={"fields": {**fields, "code": failure.code}})
+            logger.error(
+                "%s", failure.message, extra={"fields": {**log_fields, "code": failure.code}}
+            )
         return failure
-    logger.error("unexpected failure in a request", exc_info=failure, extra={"fields": fields})
+    logger.error("unexpected failure in a request", exc_info=failure, extra={"fields": log_fields})
     return InternalError(INTERNAL_MESSAGE)
 
 

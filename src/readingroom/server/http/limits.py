@@ -44,10 +44,10 @@ class RateLimiter:
         if not self._capacity:
             return
         now = self._clock()
-        remaining = self._refill(caller, now)
-        if remaining < 1:
+        remaining_requests = self._refill(caller, now)
+        if remaining_requests < 1:
             # A refused request is not counted, so whoever waits as long as it says is served.
-            wait_seconds = math.ceil((1 - remaining) / self._requests_per_second)
+            wait_seconds = math.ceil((1 - remaining_requests) / self._requests_per_second)
             raise RateLimited(
                 f"Too many requests; try again in {wait_seconds} s", retry_after=wait_seconds
             )
@@ -56,20 +56,24 @@ class RateLimiter:
             and len(self._remaining_by_caller) >= _MAX_CALLERS
         ):
             self._forget_fullest(now)
-        self._remaining_by_caller[caller] = (remaining - 1, now)
+        self._remaining_by_caller[caller] = (remaining_requests - 1, now)
 
     def get_allowance(self, caller: str) -> Allowance | None:
         """Return what remains to a caller whose request was counted; None without a limit."""
         if not self._capacity:
             return None
-        remaining = self._refill(caller, self._clock())
-        reset = math.ceil((self._capacity - remaining) / self._requests_per_second)
-        return Allowance(int(self._capacity), int(remaining), reset)
+        remaining_requests = self._refill(caller, self._clock())
+        reset = math.ceil((self._capacity - remaining_requests) / self._requests_per_second)
+        return Allowance(int(self._capacity), int(remaining_requests), reset)
 
     def _refill(self, caller: str, now: float) -> float:
         """Return how many requests a caller has by now."""
-        remaining, updated_at = self._remaining_by_caller.get(caller, (self._capacity, now))
-        return min(self._capacity, remaining + (now - updated_at) * self._requests_per_second)
+        remaining_requests, updated_at = self._remaining_by_caller.get(
+            caller, (self._capacity, now)
+        )
+        return min(
+            self._capacity, remaining_requests + (now - updated_at) * self._requests_per_second
+        )
 
     def _forget_fullest(self, now: float) -> None:
         """Forget a tenth of the callers: those to whom a new bucket gives the least.

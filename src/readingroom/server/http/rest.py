@@ -88,11 +88,11 @@ async def _handle_knowledge_error(request: Request, error: Exception) -> Respons
 
 async def _handle_invalid_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    fields = [
+    field_problems = [
         {"field": _format_field(problem["loc"]), "message": problem["msg"]}
         for problem in error.errors()
     ]
-    return render_error(InvalidRequest(fields), request.state.request_id)
+    return render_error(InvalidRequest(field_problems), request.state.request_id)
 
 
 async def _handle_unexpected(request: Request, error: Exception) -> Response:

@@ -43,12 +43,12 @@ class _MarkingSend:
             await self._send_marked(self._response_start)
 
     async def _send_marked(self, response_start: Message) -> None:
-        body = _mark_body(self._body)
+        marked_body = _mark_body(self._body)
         # The marks make the body longer.
         headers = [header for header in response_start["headers"] if header[0] != b"content-length"]
-        new_length_header = (b"content-length", str(len(body)).encode())
+        new_length_header = (b"content-length", str(len(marked_body)).encode())
         await self._send({**response_start, "headers": [*headers, new_length_header]})
-        await self._send({"type": "http.response.body", "body": body})
+        await self._send({"type": "http.response.body", "body": marked_body})
 
 
 def _is_json(response_start: Message) -> bool:
@@ -56,6 +56,6 @@ def _is_json(response_start: Message) -> bool:
     return headers.get(b"content-type", b"").startswith(_JSON)
 
 
-def _mark_body(body: bytes) -> bytes:
-    document = mark_document(json.loads(body or b"null"))
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+def _mark_body(json_body: bytes) -> bytes:
+    marked_document = mark_document(json.loads(json_body or b"null"))
+    return json.dumps(marked_document, ensure_ascii=False, separators=(",", ":")).encode()

@@ -40,10 +40,10 @@ class AllowedNames:
 
 def list_allowed_names(settings: ServerSettings) -> AllowedNames:
     """Return loopback, the address we listen on, the public one, and what the operator added."""
-    names = [*_LOOPBACK_HOSTS, *_format_host(settings.host), *settings.allowed_hosts]
+    host_names = [*_LOOPBACK_HOSTS, *_format_host(settings.host), *settings.allowed_hosts]
     if settings.public_url:
-        names.append(urlsplit(settings.public_url).netloc)
-    hosts = tuple(dict.fromkeys(_add_any_port(name.lower() for name in names)))
+        host_names.append(urlsplit(settings.public_url).netloc)
+    hosts = tuple(dict.fromkeys(_add_any_port(host_name.lower() for host_name in host_names)))
     origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
     named_origins = tuple(origin.lower() for origin in settings.allowed_origins)
     return AllowedNames(hosts, (*origins, *named_origins), named_origins)
@@ -99,8 +99,8 @@ class SecurityMiddleware:
         if b"origin" not in headers:
             _refuse_embedding(scope["method"], headers)
             return
-        for name, value in scope["headers"]:
-            origin = value.decode("latin-1").lower() if name == b"origin" else ""
+        for header_name, header_value in scope["headers"]:
+            origin = header_value.decode("latin-1").lower() if header_name == b"origin" else ""
             if origin and not self._may_call(scope, origin, headers):
                 raise ForbiddenOrigin(
                     f"Pages of {origin[:100]!r} may not call this server; "
@@ -127,8 +127,12 @@ class SecurityMiddleware:
 
         It is not counted: whoever shares the address could lock the shell out.
         """
-        key = self._admin_key
-        return key is not None and key.protects(scope["path"]) and key.is_shown(scope)
+        admin_key = self._admin_key
+        return (
+            admin_key is not None
+            and admin_key.protects(scope["path"])
+            and admin_key.is_shown(scope)
+        )
 
     async def _check_caller(self, scope: Scope) -> None:
         if self._admin_key and self._admin_key.protects(scope["path"]):
@@ -224,26 +228,31 @@ def _is_cross_site(scope: Scope) -> bool:
 
 
 def _sends_key(scope: Scope) -> bool:
-    return any(name == b"authorization" for name, _ in scope["headers"])
+    return any(header_name == b"authorization" for header_name, _ in scope["headers"])
 
 
-def _is_open_page(path: str) -> bool:
+def _is_open_page(request_path: str) -> bool:
     """Whether anybody may open a page: to sign in, and to see it as it is meant to be."""
-    return path == SIGN_IN_PATH or path.startswith(ASSET_PREFIX)
+    return request_path == SIGN_IN_PATH or request_path.startswith(ASSET_PREFIX)
 
 
 def _is_open(scope: Scope) -> bool:
     """Return whether this path is always open; it is also compared as it was on the wire."""
-    path = scope["path"]
-    return path in _OPEN_PATHS and scope.get("raw_path", path.encode()) == path.encode()
+    request_path = scope["path"]
+    return (
+        request_path in _OPEN_PATHS
+        and scope.get("raw_path", request_path.encode()) == request_path.encode()
+    )
 
 
-def _is_allowed(value: str, allowed: Collection[str]) -> bool:
-    name, colon, port = value.rpartition(":")
+def _is_allowed(host_or_origin: str, allowed_names: Collection[str]) -> bool:
+    name_without_port, colon, port = host_or_origin.rpartition(":")
     # A caller must not be able to send the wildcard of our own list.
     if port == "*":
         return False
-    return value in allowed or (bool(colon) and port.isdecimal() and f"{name}:*" in allowed)
+    return host_or_origin in allowed_names or (
+        bool(colon) and port.isdecimal() and f"{name_without_port}:*" in allowed_names
+    )
 
 
 def _add_any_port(hosts: Iterable[str]) -> Iterable[str]:
@@ -258,10 +267,10 @@ def _add_any_port(hosts: Iterable[str]) -> Iterable[str]:
 def _format_host(host: str) -> list[str]:
     """Return the address we listen on as a Host header has it; none for a wildcard address."""
     try:
-        address = ipaddress.ip_address(host)
+        ip_address = ipaddress.ip_address(host)
     except ValueError:
         return [host]
     # 0.0.0.0 is where we listen, and no name that anybody calls us by.
-    if address.is_unspecified:
+    if ip_address.is_unspecified:
         return []
-    return [f"[{host}]" if address.version == 6 else host]
+    return [f"[{host}]" if ip_address.version == 6 else host]

@@ -58,46 +58,61 @@ class CallHistory:
         self._calls: dict[str, _Calls] = {}
         self._errors: deque[RecentError] = deque(maxlen=_ERRORS_KEPT)
 
-    def add_call(self, record: CallRecord) -> None:
+    def add_call(self, call_record: CallRecord) -> None:
         """Note a tool call."""
-        self.add(record.tool_name, record.duration_ms, record.error_code, record.request_id)
+        self.add(
+            call_record.tool_name,
+            call_record.duration_ms,
+            call_record.error_code,
+            call_record.request_id,
+        )
 
-    def add(self, name: str, duration_ms: float, error_code: str | None, request_id: str) -> None:
+    def add(
+        self, call_name: str, duration_ms: float, error_code: str | None, request_id: str
+    ) -> None:
         """Note a call of a tool or a route."""
-        calls = self._calls.get(name)
-        if calls is None:
+        calls_of_name = self._calls.get(call_name)
+        if calls_of_name is None:
             if len(self._calls) >= _MAX_NAMES:
                 return
-            calls = self._calls[name] = _Calls()
+            calls_of_name = self._calls[call_name] = _Calls()
         now = self._now()
         minute = int(now // 60)
-        calls.by_minute[minute] = calls.by_minute.get(minute, 0) + 1
-        for old_minute in [key for key in calls.by_minute if key <= minute - MINUTES]:
-            del calls.by_minute[old_minute]
-        calls.milliseconds.append((now, duration_ms))
+        calls_of_name.by_minute[minute] = calls_of_name.by_minute.get(minute, 0) + 1
+        for old_minute in [
+            kept_minute
+            for kept_minute in calls_of_name.by_minute
+            if kept_minute <= minute - MINUTES
+        ]:
+            del calls_of_name.by_minute[old_minute]
+        calls_of_name.milliseconds.append((now, duration_ms))
         if error_code is not None:
-            calls.errors.append(now)
-            self._errors.append(RecentError(now, name, error_code, request_id))
+            calls_of_name.errors.append(now)
+            self._errors.append(RecentError(now, call_name, error_code, request_id))
 
     def summarise(self) -> list[CallSummary]:
         """Return what was called in the last hour, the busiest first."""
         now = self._now()
         minute = int(now // 60)
         summaries = []
-        for name, calls in self._calls.items():
-            by_minute = [calls.by_minute.get(minute - MINUTES + 1 + n, 0) for n in range(MINUTES)]
+        for call_name, calls_of_name in self._calls.items():
+            by_minute = [
+                calls_of_name.by_minute.get(minute - MINUTES + 1 + n, 0) for n in range(MINUTES)
+            ]
             if not any(by_minute):
                 continue
-            times = sorted(ms for at, ms in calls.milliseconds if now - at < 60 * MINUTES)
-            errors = sum(1 for at in calls.errors if now - at < 60 * MINUTES)
+            call_times_ms = sorted(
+                ms for at, ms in calls_of_name.milliseconds if now - at < 60 * MINUTES
+            )
+            error_count = sum(1 for at in calls_of_name.errors if now - at < 60 * MINUTES)
             summaries.append(
                 CallSummary(
-                    name,
+                    call_name,
                     by_minute,
                     sum(by_minute),
-                    errors,
-                    _find_percentile(times, 0.5),
-                    _find_percentile(times, 0.95),
+                    error_count,
+                    _find_percentile(call_times_ms, 0.5),
+                    _find_percentile(call_times_ms, 0.95),
                 )
             )
         return sorted(summaries, key=lambda summary: -summary.total)

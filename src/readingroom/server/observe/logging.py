@@ -37,7 +37,7 @@ class CallRecord:
 
     def fields(self) -> dict[str, object]:
         """Return the record as the fields of a log line."""
-        fields: dict[str, object] = {
+        log_fields: dict[str, object] = {
             "tool_name": self.tool_name,
             "request_id": self.request_id,
             "caller_kind": self.caller_kind,
@@ -45,10 +45,10 @@ class CallRecord:
             "result_status": self.result_status,
         }
         if self.error_code is not None:
-            fields["error_code"] = self.error_code
-        fields["answer_chars"] = self.answer_chars
-        fields.update(self.facts)
-        return fields
+            log_fields["error_code"] = self.error_code
+        log_fields["answer_chars"] = self.answer_chars
+        log_fields.update(self.facts)
+        return log_fields
 
 
 def configure_logging(level: LogLevel, blocking: bool = True) -> None:
@@ -69,13 +69,13 @@ def configure_logging(level: LogLevel, blocking: bool = True) -> None:
         logging.getLogger(logger_name).setLevel(logging.WARNING)
 
 
-def log_call(record: CallRecord) -> None:
+def log_call(call_record: CallRecord) -> None:
     """Log a tool call in one line."""
     if _call_logger.isEnabledFor(logging.INFO):
         log_record = logging.LogRecord(
             _call_logger.name, logging.INFO, "", 0, "tool call", None, None
         )
-        log_record.fields = record.fields()
+        log_record.fields = call_record.fields()
         _call_logger.handle(log_record)
 
 
@@ -84,8 +84,8 @@ def _write_in_thread(handler: logging.Handler) -> logging.Handler:
     waiting_records: queue.Queue[logging.LogRecord | None] = queue.Queue(1000)
 
     def write() -> None:
-        while (record := waiting_records.get()) is not None:
-            handler.handle(record)
+        while (log_record := waiting_records.get()) is not None:
+            handler.handle(log_record)
 
     def finish() -> None:
         with contextlib.suppress(queue.Full):
@@ -142,10 +142,10 @@ class JsonLines(logging.Formatter):
             self._second_text = clock.from_timestamp(second).strftime("%Y-%m-%dT%H:%M:%S")
         return f"{self._second_text}.{int((created - second) * 1000):03d}+00:00"
 
-    def _format_failure(self, record: logging.LogRecord) -> str:
+    def _format_failure(self, log_record: logging.LogRecord) -> str:
         """Return our own traceback; for a library the type only: its text may quote a payload."""
-        assert record.exc_info is not None
-        if record.name.startswith("readingroom"):
-            return self.formatException(record.exc_info)
-        error_type = record.exc_info[0]
+        assert log_record.exc_info is not None
+        if log_record.name.startswith("readingroom"):
+            return self.formatException(log_record.exc_info)
+        error_type = log_record.exc_info[0]
         return error_type.__name__ if error_type else "unknown"

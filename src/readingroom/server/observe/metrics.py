@@ -54,12 +54,12 @@ class Metrics:
             registry=self._registry,
         )
 
-    def count(self, record: CallRecord) -> None:
+    def count(self, call_record: CallRecord) -> None:
         """Add one tool call."""
-        self._call_counter.labels(record.tool_name, record.result_status).inc()
-        self._call_seconds.labels(record.tool_name).observe(record.duration_ms / 1000)
-        if record.error_code:
-            self._error_counter.labels(record.tool_name, record.error_code).inc()
+        self._call_counter.labels(call_record.tool_name, call_record.result_status).inc()
+        self._call_seconds.labels(call_record.tool_name).observe(call_record.duration_ms / 1000)
+        if call_record.error_code:
+            self._error_counter.labels(call_record.tool_name, call_record.error_code).inc()
 
     def count_request(self, route: str, status: int, seconds: float) -> None:
         """Add one request for REST or a page, by its route."""

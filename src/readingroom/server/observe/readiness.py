@@ -31,8 +31,8 @@ class Readiness:
                 self._error_codes = await self._check_bases()
                 self._checked_at = anyio.current_time()
         if self._error_codes:
-            body = {"status": "degraded", "degraded": self._error_codes}
-            return JSONResponse(body, status_code=503)
+            status_body = {"status": "degraded", "degraded": self._error_codes}
+            return JSONResponse(status_body, status_code=503)
         return JSONResponse({"status": "ready"})
 
     async def _check_bases(self) -> dict[str, str]:

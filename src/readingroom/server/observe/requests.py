@@ -32,21 +32,23 @@ class RequestCounter:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        started = self._timer()
+        started_at = self._timer()
 
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._count(scope, message["status"], self._timer() - started)
+                self._count(scope, message["status"], self._timer() - started_at)
             await send(message)
 
         await self._app(scope, receive, send_counted)
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
-        state = scope.get("state", {})
-        route_path = state.get(ROUTE_STATE) or getattr(scope.get("route"), "path", None)
+        request_state = scope.get("state", {})
+        route_path = request_state.get(ROUTE_STATE) or getattr(scope.get("route"), "path", None)
         if route_path is None:
             return
-        name = f"{scope['method']} {route_path}"
-        self._metrics.count_request(name, status, seconds)
+        route_name = f"{scope['method']} {route_path}"
+        self._metrics.count_request(route_name, status, seconds)
         error_code = str(status) if status >= 500 else None
-        self._history.add(name, seconds * 1000, error_code, state.get("request_id", ""))
+        self._history.add(
+            route_name, seconds * 1000, error_code, request_state.get("request_id", "")
+        )

@@ -18,17 +18,19 @@ class Client:
     typed: bool
     """Whether an entry names its transport."""
 
-    def build_entry(self, url: str, key: str | None) -> dict[str, Any]:
+    def build_entry(self, url: str, bearer_key: str | None) -> dict[str, Any]:
         """Return the entry of a server over HTTP, with the key it requires."""
         entry: dict[str, Any] = {"type": "http"} if self.typed else {}
         entry["url"] = url
-        if key:
-            entry["headers"] = {"Authorization": f"Bearer {key}"}
+        if bearer_key:
+            entry["headers"] = {"Authorization": f"Bearer {bearer_key}"}
         return entry
 
-    def build_configuration(self, name: str, url: str, key: str | None) -> dict[str, Any]:
+    def build_configuration(
+        self, server_name: str, url: str, bearer_key: str | None
+    ) -> dict[str, Any]:
         """Return the complete content of its file."""
-        return {self.section: {name: self.build_entry(url, key)}}
+        return {self.section: {server_name: self.build_entry(url, bearer_key)}}
 
 
 CLAUDE_CODE = Client("Claude Code", ".mcp.json", "mcpServers", "${%s}", True)

@@ -65,9 +65,9 @@ class ConsentPages:
             client_name=self._get_client_name(consent_request.client_id),
             return_host=urlsplit(redirect_uri).netloc or redirect_uri,
             faces=[
-                title
-                for path, title in self._face_titles.items()
-                if face_path is None or path == face_path
+                face_title
+                for offered_path, face_title in self._face_titles.items()
+                if face_path is None or offered_path == face_path
             ],
             key_name=visitor.name,
             may_offer_write=_may_offer_write(visitor, params),
@@ -76,10 +76,10 @@ class ConsentPages:
 
     async def answer_request(self, request: Request) -> Response:
         """Send the browser back to the client, with a code or with a refusal."""
-        form = await receive_fields(request)
-        self._browsers.check_form(request.scope, form)
+        form_fields = await receive_fields(request)
+        self._browsers.check_form(request.scope, form_fields)
         visitor, session = self._require_session(request)
-        request_id = form.get("request", "")
+        request_id = form_fields.get("request", "")
         consent_request = self._find_request(request_id)
         params = _read_parameters(consent_request)
         try:
@@ -88,11 +88,13 @@ class ConsentPages:
             return self._send_back(request, params, error="invalid_target")
         if not self._grants.remove_request(request_id):
             raise FormExpired(_EXPIRED_MESSAGE)
-        if form.get("answer") != "allow":
+        if form_fields.get("answer") != "allow":
             return self._send_back(request, params, error="access_denied")
-        may_write = form.get("changes") == "yes" and _may_offer_write(visitor, params)
-        code = self._grants.add_grant(consent_request, session.key_digest, may_write, face_path)
-        return self._send_back(request, params, code=code)
+        may_write = form_fields.get("changes") == "yes" and _may_offer_write(visitor, params)
+        authorization_code = self._grants.add_grant(
+            consent_request, session.key_digest, may_write, face_path
+        )
+        return self._send_back(request, params, code=authorization_code)
 
     def _require_session(self, request: Request) -> tuple[Visitor, BrowserSession]:
         """Return who has signed in, with their session. Raise Unauthorized."""
@@ -119,21 +121,26 @@ class ConsentPages:
 
         Raise _UnknownResource when it names something that is not ours.
         """
-        address = resolve_address(request, self._public_url)
-        if resource is None or resource.rstrip("/") == address:
+        server_address = resolve_address(request, self._public_url)
+        if resource is None or resource.rstrip("/") == server_address:
             return None
-        path = resource.removeprefix(address).rstrip("/").removesuffix("/mcp")
-        if resource.rstrip("/") == f"{address}{path}/mcp" and path in self._face_titles:
-            return path
+        face_path = resource.removeprefix(server_address).rstrip("/").removesuffix("/mcp")
+        if (
+            resource.rstrip("/") == f"{server_address}{face_path}/mcp"
+            and face_path in self._face_titles
+        ):
+            return face_path
         raise _UnknownResource(f"This server has no face at {resource[:200]}")
 
-    def _send_back(self, request: Request, params: AuthorizationParams, **answer: str) -> Response:
+    def _send_back(
+        self, request: Request, params: AuthorizationParams, **answer_parameters: str
+    ) -> Response:
         # The issuer is named, so that a client with several cannot mix their answers up.
         issuer = resolve_address(request, self._public_url)
-        target = construct_redirect_uri(
-            str(params.redirect_uri), **answer, state=params.state, iss=issuer
+        return_url = construct_redirect_uri(
+            str(params.redirect_uri), **answer_parameters, state=params.state, iss=issuer
         )
-        return RedirectResponse(target, 302, {"Cache-Control": "no-store"})
+        return RedirectResponse(return_url, 302, {"Cache-Control": "no-store"})
 
 
 class _UnknownResource(Exception):
@@ -151,7 +158,11 @@ def _may_offer_write(visitor: Visitor, params: AuthorizationParams) -> bool:
 
 def _allow_return(redirect_uri: str) -> str:
     """Return the policy of a page whose form leads back to a client."""
-    parts = urlsplit(redirect_uri)
-    is_web = parts.scheme in ("http", "https")
-    source = f"{parts.scheme}://{parts.netloc}" if is_web else f"{parts.scheme}:"
-    return PAGE_POLICY.replace("form-action 'self'", f"form-action 'self' {source}")
+    redirect_parts = urlsplit(redirect_uri)
+    is_web = redirect_parts.scheme in ("http", "https")
+    allowed_origin = (
+        f"{redirect_parts.scheme}://{redirect_parts.netloc}"
+        if is_web
+        else f"{redirect_parts.scheme}:"
+    )
+    return PAGE_POLICY.replace("form-action 'self'", f"form-action 'self' {allowed_origin}")

@@ -46,11 +46,11 @@ class _PageNumber(Convertor[int]):
 
     regex = "[0-9]{1,6}"
 
-    def convert(self, value: str) -> int:
-        return int(value)
+    def convert(self, digits: str) -> int:
+        return int(digits)
 
-    def to_string(self, value: int) -> str:
-        return str(value)
+    def to_string(self, page_number: int) -> str:
+        return str(page_number)
 
 
 register_url_convertor("page_number", _PageNumber())
@@ -83,31 +83,31 @@ async def _answer(
         raise Unauthorized("Sign in to open this page")
     if not visitor.may_act_as(page.role):
         raise RoleRequired(f"This takes a key of an {page.role}; yours is of a {visitor.role}")
-    async with _receive(page, frame, settings, spools, request) as (fields, files):
+    async with _receive(page, frame, settings, spools, request) as (form_fields, sent_files):
         page_request = PageRequest(
-            parameters={**request.query_params, **fields, **request.path_params},
+            parameters={**request.query_params, **form_fields, **request.path_params},
             visitor=visitor,
             call=make_call_from_scope(request.scope, no_progress),
             is_sample=settings.sample,
             form_token=frame.browsers.make_form_token(request.scope),
-            files=files,
+            files=sent_files,
         )
         try:
-            answer = await page.render(page_request)
+            page_answer = await page.render(page_request)
         except KnowledgeError as error:
             if page.form_page is None or error.http_status not in _MENDABLE_STATUSES:
                 raise
-            answer = await _show_form_again(page.form_page, page_request, error)
-    match answer:
+            page_answer = await _show_form_again(page.form_page, page_request, error)
+    match page_answer:
         case SeeOther(address):
             return RedirectResponse(address, 303)
         case PagePicture(content, media_type):
-            kept = {"Cache-Control": f"private, max-age={_PICTURE_SECONDS}"}
-            return Response(content, media_type=media_type, headers=kept)
+            cache_headers = {"Cache-Control": f"private, max-age={_PICTURE_SECONDS}"}
+            return Response(content, media_type=media_type, headers=cache_headers)
         case RenderedPage() if request.query_params.get(JSON_PARAMETER) == "json":
-            return _respond_json(answer, settings.sample)
+            return _respond_json(page_answer, settings.sample)
         case RenderedPage():
-            return frame.respond(request.scope, answer)
+            return frame.respond(request.scope, page_answer)
 
 
 async def _show_form_again(
@@ -116,12 +116,12 @@ async def _show_form_again(
     error: KnowledgeError,
 ) -> PageAnswer:
     problems = error.errors if isinstance(error, InvalidArguments) else []
-    refused_fields = frozenset(problem["field"] for problem in problems)
+    refused_fields = frozenset(field_problem["field"] for field_problem in problems)
     refusal = FormRefusal(error.code, error.message, refused_fields)
-    answer = await form_page(replace(page_request, refusal=refusal))
-    if isinstance(answer, RenderedPage):
-        return replace(answer, status=error.http_status)
-    return answer
+    form_answer = await form_page(replace(page_request, refusal=refusal))
+    if isinstance(form_answer, RenderedPage):
+        return replace(form_answer, status=error.http_status)
+    return form_answer
 
 
 @contextlib.asynccontextmanager
@@ -139,24 +139,24 @@ async def _receive(
     # Before the body is read: who may not send it sends it in vain.
     frame.browsers.check_same_origin(request.scope)
     async with spools.make_folder() as spool_folder:
-        numbers = itertools.count()
+        file_numbers = itertools.count()
         form = await receive_form(
             request,
-            lambda: Path(spool_folder) / str(next(numbers)),
+            lambda: Path(spool_folder) / str(next(file_numbers)),
             page.max_upload_bytes or 0,
             settings.max_body_bytes,
         )
         frame.browsers.check_form(request.scope, form.fields)
-        yield form.fields, [SentFile(name, path) for name, path in form.files]
+        yield form.fields, [SentFile(file_name, spool_path) for file_name, spool_path in form.files]
 
 
 def _respond_json(page: RenderedPage, is_sample: bool) -> Response:
-    body: Any = page.data
-    if isinstance(body, BaseModel):
-        body = body.model_dump(mode="json")
+    json_document: Any = page.data
+    if isinstance(json_document, BaseModel):
+        json_document = json_document.model_dump(mode="json")
     else:
-        body = _ANYTHING.dump_python(body, mode="json")
-    return JSONResponse(mark_document(body) if is_sample else body)
+        json_document = _ANYTHING.dump_python(json_document, mode="json")
+    return JSONResponse(mark_document(json_document) if is_sample else json_document)
 
 
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)

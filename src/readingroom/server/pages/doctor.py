@@ -51,24 +51,24 @@ class DoctorPages:
 
     async def begin(self, request: PageRequest) -> SeeOther:
         """Begin the checks, or lead to those that are running."""
-        newest = await self.find_newest()
-        if newest is None or newest.job.has_ended:
+        newest_checkup = await self.find_newest()
+        if newest_checkup is None or newest_checkup.job.has_ended:
             add_job = partial(self._jobs.add, DOCTOR_JOB, "Check of the data and the machine", {})
             job = await anyio.to_thread.run_sync(partial(add_job, caller=request.visitor.name))
         else:
-            job = newest.job
+            job = newest_checkup.job
         return SeeOther(f"/jobs/{job.id}")
 
     async def find_newest(self) -> Checkup | None:
         """Return the newest check, also one that runs; None before the first."""
-        newest = await anyio.to_thread.run_sync(self._jobs.list_newest, 1, DOCTOR_JOB)
-        return Checkup(newest[0]) if newest else None
+        newest_jobs = await anyio.to_thread.run_sync(self._jobs.list_newest, 1, DOCTOR_JOB)
+        return Checkup(newest_jobs[0]) if newest_jobs else None
 
     async def run_checks(
-        self, question: Mapping[str, Any], report: ReportPercent
+        self, question: Mapping[str, Any], report_percent: ReportPercent
     ) -> Mapping[str, Any]:
         """Run the command in a process of its own and return its findings as a table."""
-        await report(10, "checking")
+        await report_percent(10, "checking")
         # The command itself: it asks this server about the bases that it owns.
         command = [sys.executable, "-m", "readingroom", "doctor", "--json"]
         command += ["--data", str(self._settings.data)]
@@ -101,5 +101,5 @@ def _read_findings(output: bytes) -> dict[str, Any]:
     return findings
 
 
-def _make_row(finding: Mapping[str, Any], prefix: str) -> list[str]:
-    return [finding["subject"], prefix + finding["problem"], finding["fix"]]
+def _make_row(finding: Mapping[str, Any], problem_prefix: str) -> list[str]:
+    return [finding["subject"], problem_prefix + finding["problem"], finding["fix"]]

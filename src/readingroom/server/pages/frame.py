@@ -83,7 +83,7 @@ class PageFrame:
     def _list_menu(self, visitor: Visitor | None) -> list[MenuEntry]:
         if visitor is None:
             return []
-        return [entry for entry in self._menu if visitor.may_act_as(entry.role)]
+        return [menu_entry for menu_entry in self._menu if visitor.may_act_as(menu_entry.role)]
 
 
 def _make_json_address(scope: Scope) -> str:
@@ -105,15 +105,17 @@ def get_frame(scope: Scope) -> PageFrame:
 def render_page(
     scope: Scope,
     template_name: str,
-    title: str,
+    page_title: str,
     *,
     status: int = 200,
     headers: Mapping[str, str] = {},
     **values: Any,
 ) -> Response:
     """Return the page that a template of `web/templates` makes of the values, in its frame."""
-    body = render_template(template_name, title=title, status=status, **values)
-    return get_frame(scope).respond(scope, RenderedPage(title, body, status=status), headers)
+    page_html = render_template(template_name, title=page_title, status=status, **values)
+    return get_frame(scope).respond(
+        scope, RenderedPage(page_title, page_html, status=status), headers
+    )
 
 
 def accepts_html(scope: Scope) -> bool:

@@ -53,17 +53,17 @@ class KeyPages:
     async def add_key(self, request: Request) -> Response:
         """Make a key and show its secret, this once."""
         self._check_operator(request)
-        form = await receive_fields(request)
-        self._browsers.check_form(request.scope, form)
+        form_fields = await receive_fields(request)
+        self._browsers.check_form(request.scope, form_fields)
         # Whoever makes the first key must not lock themselves out with it.
         is_first = not self._key_auth.is_required
-        role = "operator" if is_first else form.get("role", "reader")
-        key_name = form.get("name", "").strip()
+        role = "operator" if is_first else form_fields.get("role", "reader")
+        key_name = form_fields.get("name", "").strip()
         try:
             # On this thread, as the key ring is used at every request.
             secret = self._key_ring.add(key_name, role == "reader", role == "operator")
         except KnowledgeError as error:
-            return self._render(request, message=error.message, status=error.http_status)
+            return self._render(request, refusal_message=error.message, status=error.http_status)
         if not is_first:
             return self._render(request, new_key=secret, new_name=key_name)
         session = self._browsers.sign_in(secret)
@@ -76,18 +76,18 @@ class KeyPages:
     async def revoke_key(self, request: Request) -> Response:
         """Revoke a key: its sessions and calls end with the next request."""
         self._check_operator(request)
-        form = await receive_fields(request)
-        self._browsers.check_form(request.scope, form)
-        self._key_ring.revoke(form.get("name", ""))
+        form_fields = await receive_fields(request)
+        self._browsers.check_form(request.scope, form_fields)
+        self._key_ring.revoke(form_fields.get("name", ""))
         return RedirectResponse(KEYS_PATH, 303)
 
     async def disconnect_app(self, request: Request) -> Response:
         """End what a connected app was allowed: its next call is refused."""
         self._check_operator(request)
-        form = await receive_fields(request)
-        self._browsers.check_form(request.scope, form)
+        form_fields = await receive_fields(request)
+        self._browsers.check_form(request.scope, form_fields)
         if self._key_auth.grants:
-            self._key_auth.grants.end_grant(form.get("grant", ""))
+            self._key_auth.grants.end_grant(form_fields.get("grant", ""))
         return RedirectResponse(KEYS_PATH, 303)
 
     def _list_apps(self) -> list[ConnectedApp]:
@@ -116,7 +116,7 @@ class KeyPages:
     def _render(
         self,
         request: Request,
-        message: str = "",
+        refusal_message: str = "",
         status: int = 200,
         new_key: str = "",
         new_name: str = "",
@@ -128,7 +128,7 @@ class KeyPages:
             status=status,
             keys=self._key_ring.list_keys(),
             apps=self._list_apps(),
-            message=message,
+            message=refusal_message,
             new_key=new_key,
             new_name=new_name,
             is_first=not self._key_auth.is_required,

@@ -20,12 +20,12 @@ from readingroom.server.settings import ServerSettings
 
 
 def format_client_configuration(
-    face: Face, address: str, needs_key: bool, client: Client = CLAUDE_CODE
+    face: Face, server_address: str, needs_key: bool, client: Client = CLAUDE_CODE
 ) -> str:
     """Return the text to paste into a client's configuration file."""
-    url = f"{address}{face.path}/mcp"
-    key = "YOUR_KEY" if needs_key else None
-    return json.dumps(client.build_configuration(face.server_name, url, key), indent=2)
+    url = f"{server_address}{face.path}/mcp"
+    key_placeholder = "YOUR_KEY" if needs_key else None
+    return json.dumps(client.build_configuration(face.server_name, url, key_placeholder), indent=2)
 
 
 class LandingPages:
@@ -36,20 +36,20 @@ class LandingPages:
         faces: tuple[Face, ...],
         settings: ServerSettings,
         policies: AuthPolicies,
-        entries: Sequence[MenuEntry] = (),
+        menu_entries: Sequence[MenuEntry] = (),
     ) -> None:
-        """`entries` are the pages that the home page leads to."""
+        """`menu_entries` are the pages that the home page leads to."""
         self._faces = faces
-        self._entries = entries
+        self._entries = menu_entries
         self._policies = policies
         self._settings = settings
 
     def show_face(self, face: Face, request: Request) -> Response:
         """`GET /mcp` by a browser: what this endpoint is, and how clients connect to it."""
-        address = resolve_address(request, self._settings.public_url)
+        server_address = resolve_address(request, self._settings.public_url)
         access = self._policies.find_policy(face).access
         needs_key = access == "key"
-        url = f"{address}{face.path}/mcp"
+        url = f"{server_address}{face.path}/mcp"
         header = ' --header "Authorization: Bearer YOUR_KEY"' if needs_key else ""
         return render_page(
             request.scope,
@@ -63,7 +63,9 @@ class LandingPages:
                 {
                     "title": client.title,
                     "file": client.file,
-                    "configuration": format_client_configuration(face, address, needs_key, client),
+                    "configuration": format_client_configuration(
+                        face, server_address, needs_key, client
+                    ),
                 }
                 for client in (CLAUDE_CODE, CURSOR, VSCODE)
             ],
@@ -77,12 +79,12 @@ class LandingPages:
         Where the federal base is served the page is open to strangers, who need a key for the rest.
         """
         josh_bases = filter(follows_josh_auth, face.bases)
-        names = {tool.name for base in josh_bases for tool in base.tools}
-        is_open_page = access != "open" and bool(names)
+        open_tool_names = {tool.name for base in josh_bases for tool in base.tools}
+        is_open_page = access != "open" and bool(open_tool_names)
         return [
-            (name, tool.title)
-            for name, (tool, _) in face.tools.items()
-            if name in names or not is_open_page
+            (tool_name, tool.title)
+            for tool_name, (tool, _) in face.tools.items()
+            if tool_name in open_tool_names or not is_open_page
         ]
 
     def _describe_registry_entry(self, face: Face) -> dict[str, str] | None:
@@ -96,19 +98,19 @@ class LandingPages:
 
     async def show_index(self, request: Request) -> Response:
         """`GET /`: what is served here, for people or as JSON."""
-        address = resolve_address(request, self._settings.public_url)
+        server_address = resolve_address(request, self._settings.public_url)
         if not accepts_html(request.scope):
-            return JSONResponse(self.describe_servers(address), headers={"Vary": "Accept"})
-        paths = {entry.path for entry in self._entries}
+            return JSONResponse(self.describe_servers(server_address), headers={"Vary": "Accept"})
+        page_paths = {menu_entry.path for menu_entry in self._entries}
         return render_page(
             request.scope,
             "index.html",
             "Reading Room",
-            address=address,
+            address=server_address,
             faces=self._faces,
             has_rest=self._has_rest,
-            can_search="/search" in paths,
-            entries=[entry for entry in self._entries if entry.summary],
+            can_search="/search" in page_paths,
+            entries=[menu_entry for menu_entry in self._entries if menu_entry.summary],
         )
 
     async def show_connect(self, request: Request) -> Response:
@@ -124,38 +126,38 @@ class LandingPages:
 
     async def show_llms(self, request: Request) -> Response:
         """`GET /llms.txt`: what is served here, for a model that was given the address."""
-        address = resolve_address(request, self._settings.public_url)
+        server_address = resolve_address(request, self._settings.public_url)
         lines = ["# Reading Room", "", "> Official knowledge that AI agents can cite.", ""]
         lines += ["## MCP", ""]
-        lines += [f"- [{face.title}]({address}{face.path}/mcp)" for face in self._faces]
+        lines += [f"- [{face.title}]({server_address}{face.path}/mcp)" for face in self._faces]
         lines += ["", "## Pages", ""]
         lines += [
-            f"- [{entry.label}]({address}{entry.path}): {entry.summary}"
-            for entry in self._entries
-            if entry.summary
+            f"- [{menu_entry.label}]({server_address}{menu_entry.path}): {menu_entry.summary}"
+            for menu_entry in self._entries
+            if menu_entry.summary
         ]
         if self._has_rest:
-            lines += ["", "## REST", "", f"- [OpenAPI]({address}/openapi.json)"]
+            lines += ["", "## REST", "", f"- [OpenAPI]({server_address}/openapi.json)"]
         return PlainTextResponse("\n".join([*lines, ""]))
 
     @property
     def _has_rest(self) -> bool:
         return any(base.routers() for face in self._faces for base in face.bases)
 
-    def describe_servers(self, address: str) -> dict[str, Any]:
+    def describe_servers(self, server_address: str) -> dict[str, Any]:
         """Return the index as JSON: the address and the access of every face."""
         return {
             "name": "reading-room",
             "version": __version__,
-            "health": f"{address}/health",
-            "metrics": f"{address}/metrics",
-            "servers": [self._describe_server(face, address) for face in self._faces],
+            "health": f"{server_address}/health",
+            "metrics": f"{server_address}/metrics",
+            "servers": [self._describe_server(face, server_address) for face in self._faces],
         }
 
-    def _describe_server(self, face: Face, address: str) -> dict[str, Any]:
-        urls = {"mcp": f"{address}{face.path}/mcp"}
+    def _describe_server(self, face: Face, server_address: str) -> dict[str, Any]:
+        urls = {"mcp": f"{server_address}{face.path}/mcp"}
         if face.sse:
-            urls["sse"] = f"{address}{face.path}/sse"
+            urls["sse"] = f"{server_address}{face.path}/sse"
         return {
             "name": face.server_name,
             "title": face.title,

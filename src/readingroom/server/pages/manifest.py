@@ -42,9 +42,11 @@ def build_manifest_routes(
 async def _show_manifest(
     face: Face, settings: ServerSettings, policies: AuthPolicies, request: Request
 ) -> Response:
-    address = resolve_address(request, settings.public_url)
-    endpoint = f"{address}{face.path}/mcp"
-    tools = [{"name": name, "title": tool.title} for name, (tool, _) in face.tools.items()]
+    server_address = resolve_address(request, settings.public_url)
+    endpoint = f"{server_address}{face.path}/mcp"
+    tools = [
+        {"name": tool_name, "title": tool.title} for tool_name, (tool, _) in face.tools.items()
+    ]
     manifest: dict[str, object] = {
         "$schema": _SCHEMA,
         "name": make_registry_name(settings),
@@ -54,17 +56,17 @@ async def _show_manifest(
         "websiteUrl": endpoint,  # browsers get the page on how to connect
         "_meta": {_PUBLISHER: {"tools": tools, "documentation": endpoint}},
     }
-    if _is_public(address):
+    if _is_public(server_address):
         manifest["remotes"] = [
             _describe_remote(endpoint, policies.find_policy(face).access == "key")
         ]
     return JSONResponse(manifest)
 
 
-def _is_public(address: str) -> bool:
+def _is_public(server_address: str) -> bool:
     """Whether clients elsewhere can reach it: the registry lists no other address."""
-    parts = urlsplit(address)
-    return parts.scheme == "https" and not is_loopback(parts.hostname or "localhost")
+    url_parts = urlsplit(server_address)
+    return url_parts.scheme == "https" and not is_loopback(url_parts.hostname or "localhost")
 
 
 def _describe_remote(endpoint: str, needs_key: bool) -> dict[str, object]:

@@ -65,19 +65,21 @@ class OperationsPages:
 
     async def show_overview(self, request: PageRequest) -> RenderedPage:
         """Return the state of the server on one page."""
-        calls = self._history.summarise()
+        call_summaries = self._history.summarise()
         jobs = await anyio.to_thread.run_sync(self._jobs.list_newest, 20)
-        errors = self._history.list_errors()[:20]
-        states = [await _check_base(base) for base in self._bases]
+        recent_errors = self._history.list_errors()[:20]
+        base_states = [await _check_base(base) for base in self._bases]
         machine = await anyio.to_thread.run_sync(_inspect_machine, self._settings)
         checkup = await self._doctor.find_newest()
         fresh = [source for pages in self._base_pages for source in await pages.list_freshness()]
-        body = render_template(
+        page_html = render_template(
             "operations.html",
-            calls=[_ShownCalls(summary, _draw_calls(summary)) for summary in calls[:40]],
+            calls=[_ShownCalls(summary, _draw_calls(summary)) for summary in call_summaries[:40]],
             jobs=jobs,
-            errors=[(_format_time(error.at), error) for error in errors],
-            states=states,
+            errors=[
+                (_format_time(recent_error.at), recent_error) for recent_error in recent_errors
+            ],
+            states=base_states,
             machine=machine,
             gigabyte=_GIGABYTE,
             uptime=format_seconds(clock.unix_seconds() - self._history.started_at),
@@ -90,18 +92,18 @@ class OperationsPages:
             versions=_list_versions(),
             request=request,
         )
-        data: dict[str, Any] = {
-            "calls": calls,
-            "errors": errors,
+        json_data: dict[str, Any] = {
+            "calls": call_summaries,
+            "errors": recent_errors,
             "jobs": [job.hide_question() for job in jobs],
-            "bases": {state.name: state.problem or "ready" for state in states},
+            "bases": {base_state.name: base_state.problem or "ready" for base_state in base_states},
             "free_bytes": machine.free_bytes,
             "used_bytes": machine.used_bytes,
             "model": machine.model_problem or "ready",
             "freshness": fresh,
             "versions": _list_versions(),
         }
-        return RenderedPage("Operations", body, data=data)
+        return RenderedPage("Operations", page_html, data=json_data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,8 @@ async def _check_base(base: KnowledgeBase) -> _BaseState:
 
 
 def _draw_calls(summary: CallSummary) -> Chart:
-    finding = f"{summary.total} calls of {summary.name} in the last hour"
-    return draw_sparkline(summary.by_minute, finding, ("Minute", "Calls"))
+    chart_finding = f"{summary.total} calls of {summary.name} in the last hour"
+    return draw_sparkline(summary.by_minute, chart_finding, ("Minute", "Calls"))
 
 
 def _format_time(seconds: float) -> str:
@@ -151,14 +153,16 @@ class _Machine:
 def _inspect_machine(settings: ServerSettings) -> _Machine:
     used_bytes = sum(_measure_file(path) for path in settings.data.rglob("*"))
     has_model = has_weights(settings.models, settings.embedding_model_dir)
-    problem = "" if has_model else "not here: searches go by words (`readingroom model install`)"
-    return _Machine(shutil.disk_usage(settings.data).free, used_bytes, problem)
+    model_problem = (
+        "" if has_model else "not here: searches go by words (`readingroom model install`)"
+    )
+    return _Machine(shutil.disk_usage(settings.data).free, used_bytes, model_problem)
 
 
-def _measure_file(path: Path) -> int:
+def _measure_file(file_path: Path) -> int:
     """Return the bytes of a plain file; 0 for anything else, also for what was just deleted."""
     try:
-        status = path.lstat()
+        status = file_path.lstat()
     except FileNotFoundError:
         return 0
     return status.st_size if stat.S_ISREG(status.st_mode) else 0

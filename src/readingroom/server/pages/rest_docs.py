@@ -22,8 +22,11 @@ def make_operations_page(describe_api: Callable[[], Schema]) -> Callable[[Reques
     @cache
     def render_operations() -> RenderedPage:
         operations = sorted(_read_operations(describe_api()), key=lambda operation: operation.tag)
-        groups = [(tag, list(group)) for tag, group in groupby(operations, lambda item: item.tag)]
-        return RenderedPage("REST", render_template("rest_docs.html", groups=groups))
+        operations_by_tag = [
+            (tag, list(tagged_operations))
+            for tag, tagged_operations in groupby(operations, lambda item: item.tag)
+        ]
+        return RenderedPage("REST", render_template("rest_docs.html", groups=operations_by_tag))
 
     def show_operations(request: Request) -> Response:
         return get_frame(request.scope).respond(request.scope, render_operations())
@@ -52,21 +55,21 @@ class _Operation:
     @property
     def can_open(self) -> bool:
         """Whether a browser can call it as it is."""
-        return self.method == "GET" and not any(item.required for item in self.parameters)
+        return self.method == "GET" and not any(parameter.required for parameter in self.parameters)
 
 
 def _read_operations(api: Schema) -> Iterator[_Operation]:
     """Yield every operation of an OpenAPI document, in the order of the routes."""
     schemas = api["components"]["schemas"]
-    for path, methods in api["paths"].items():
+    for route_path, methods in api["paths"].items():
         for method, operation in methods.items():
             # A summary that nobody wrote is the name of a function.
-            text = operation.get("description") or operation["summary"]
-            summary, _, details = text.partition(". ")
+            operation_text = operation.get("description") or operation["summary"]
+            summary, _, details = operation_text.partition(". ")
             yield _Operation(
                 tag=operation.get("tags", ["other"])[0],
                 method=method.upper(),
-                path=path,
+                path=route_path,
                 summary=summary.removesuffix("."),
                 details=details,
                 parameters=[
@@ -85,8 +88,8 @@ def _read_operations(api: Schema) -> Iterator[_Operation]:
 def _format_type(schema: Schema, schemas: Schema) -> str:
     """Return a parameter's type, or the values it may have."""
     if "anyOf" in schema:
-        options = [option for option in schema["anyOf"] if option.get("type") != "null"]
-        return " or ".join(_format_type(option, schemas) for option in options)
+        member_schemas = [option for option in schema["anyOf"] if option.get("type") != "null"]
+        return " or ".join(_format_type(option, schemas) for option in member_schemas)
     if "$ref" in schema:
         return _format_type(schemas[schema["$ref"].rpartition("/")[2]], schemas)
     if "enum" in schema:

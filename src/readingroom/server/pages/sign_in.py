@@ -33,22 +33,22 @@ class SignInPages:
 
     async def show_form(self, request: Request) -> Response:
         """Show the form, or pass on who has no need of it."""
-        target = read_local_target(request.query_params.get("next", ""))
+        return_address = read_local_target(request.query_params.get("next", ""))
         if self._browsers.identify_visitor(request.scope):
-            return RedirectResponse(target, 303)
-        return self._render_form(request, target, None)
+            return RedirectResponse(return_address, 303)
+        return self._render_form(request, return_address, None)
 
     async def sign_in(self, request: Request) -> Response:
         """Take the key, and send the browser to where it wanted to go."""
         self._browsers.check_same_origin(request.scope)
-        form = await receive_fields(request)
-        target = read_local_target(form.get("next", ""))
+        form_fields = await receive_fields(request)
+        return_address = read_local_target(form_fields.get("next", ""))
         try:
-            session = self._browsers.sign_in(form.get("key", ""))
+            session = self._browsers.sign_in(form_fields.get("key", ""))
         except Unauthorized as refusal:
             log_refusal(refusal, request.scope)
-            return self._render_form(request, target, refusal)
-        response = RedirectResponse(target, 303)
+            return self._render_form(request, return_address, refusal)
+        response = RedirectResponse(return_address, 303)
         self._browsers.set_cookie(request.scope, response, session)
         return response
 
@@ -60,7 +60,7 @@ class SignInPages:
         return response
 
     def _render_form(
-        self, request: Request, target: str, refusal: KnowledgeError | None
+        self, request: Request, return_address: str, refusal: KnowledgeError | None
     ) -> Response:
         host = request.url.hostname or ""
         return render_page(
@@ -68,17 +68,21 @@ class SignInPages:
             "sign_in.html",
             "Sign in",
             status=401 if refusal else 200,
-            target=target,
+            target=return_address,
             message=refusal.message if refusal else None,
             # A browser keeps a secure cookie of such an address for no one.
             is_unprotected=request.url.scheme == "http" and not is_loopback(host),
         )
 
 
-def read_local_target(address: str) -> str:
+def read_local_target(wanted_address: str) -> str:
     """Return an address on this server, `/` for anything that could lead elsewhere."""
-    is_local = address.startswith("/") and not address.startswith("//") and address.isprintable()
-    return address if is_local and "\\" not in address else "/"
+    is_local = (
+        wanted_address.startswith("/")
+        and not wanted_address.startswith("//")
+        and wanted_address.isprintable()
+    )
+    return wanted_address if is_local and "\\" not in wanted_address else "/"
 
 
 async def receive_fields(request: Request) -> dict[str, str]:

@@ -52,11 +52,15 @@ def build_site(
     operations = OperationsPages(
         bases, settings, jobs, history, base_pages, key_auth.key_ring, doctor
     )
-    pages = [page for part in base_pages for page in part.pages]
+    pages = [page for pages_of_base in base_pages for page in pages_of_base.pages]
     pages += [*make_job_pages(jobs), *operations.make_pages(), *doctor.make_pages()]
     menu = _make_menu(pages)
     frame = PageFrame(browsers, menu, settings.sample)
-    handlers = {kind: handler for part in base_pages for kind, handler in part.job_handlers.items()}
+    handlers = {
+        job_kind: handler
+        for pages_of_base in base_pages
+        for job_kind, handler in pages_of_base.job_handlers.items()
+    }
     handlers |= doctor.make_job_handlers()
     routes: list[BaseRoute] = [
         Route(f"{ASSET_PREFIX}{{digest}}/{{file_name}}", _show_asset),
@@ -77,18 +81,18 @@ def make_page_test(routes: Sequence[BaseRoute]) -> Callable[[Scope], bool]:
 
 
 def _make_menu(pages: Sequence[BasePage]) -> list[MenuEntry]:
-    entries = [
+    menu_entries = [
         MenuEntry(page.menu_label, page.path, page.role, page.summary)
         for page in pages
         if page.menu_label
     ]
-    return sorted(entries, key=_rank_entry)
+    return sorted(menu_entries, key=_rank_entry)
 
 
-def _rank_entry(entry: MenuEntry) -> tuple[int, str]:
+def _rank_entry(menu_entry: MenuEntry) -> tuple[int, str]:
     """Return what the menu is sorted by: a base that is not known here comes last."""
-    is_known = entry.label in _MENU_ORDER
-    return (_MENU_ORDER.index(entry.label) if is_known else len(_MENU_ORDER), entry.label)
+    is_known = menu_entry.label in _MENU_ORDER
+    return (_MENU_ORDER.index(menu_entry.label) if is_known else len(_MENU_ORDER), menu_entry.label)
 
 
 async def _show_asset(request: Request) -> Response:

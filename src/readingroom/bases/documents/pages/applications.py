@@ -45,7 +45,7 @@ from readingroom.web.charts import Chart, StackedRow, draw_stacked
 from readingroom.web.marks import show_marked_page
 from readingroom.web.templates import format_words, render_template
 
-_render = partial(render_template, folder=Path(__file__).parent / "templates")
+_render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
 _MAX_UPLOAD_BYTES = 2**30
 """Of all files of one form together."""

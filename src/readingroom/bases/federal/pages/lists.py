@@ -16,7 +16,7 @@ from readingroom.protocol.pages import PageRequest, RenderedPage, SourceFreshnes
 from readingroom.web.charts import Bar, Bin, Chart, draw_bars, draw_histogram
 from readingroom.web.templates import format_words, render_template
 
-render = partial(render_template, folder=Path(__file__).parent / "templates")
+render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
 _PAGE_SIZE = 50
 _DATE = "published_at"

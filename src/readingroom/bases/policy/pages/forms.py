@@ -15,7 +15,7 @@ from readingroom.core.errors import InvalidArguments, validate_model
 from readingroom.protocol.pages import BasePage, PageAnswer, PageRequest, RenderedPage, SeeOther
 from readingroom.web.templates import render_template
 
-_render = partial(render_template, folder=Path(__file__).parent / "templates")
+_render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 _MAX_UPLOAD_BYTES = 256 * 2**20
 
 

@@ -52,7 +52,7 @@ from readingroom.web.templates import format_day, render_template
 
 logger = logging.getLogger(__name__)
 
-_render = partial(render_template, folder=Path(__file__).parent / "templates")
+_render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
 _PICTURE_DPI = 100
 _REASONS = {

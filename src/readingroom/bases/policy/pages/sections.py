@@ -25,7 +25,7 @@ from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
 from readingroom.protocol.search import make_read_path
 from readingroom.web.templates import format_day, quote_for_url, render_template
 
-_render = partial(render_template, folder=Path(__file__).parent / "templates")
+_render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
 
 # --- the tree ---
