@@ -26,8 +26,8 @@ class BaseBackup(Protocol):
         self,
         settings: RoomSettings,
         copies_folder: Path,
-        run: RunCommand,
-        report: ReportProgressSync,
+        run_command: RunCommand,
+        report_progress: ReportProgressSync,
     ) -> dict[str, int]:
         """Copy the base into `copies_folder` and return what the copy holds: `{"chunks": 174}`."""
 
@@ -45,7 +45,11 @@ class BaseBackup(Protocol):
         return {}
 
     def restore(
-        self, staged_settings: RoomSettings, home_directory: Path, replace: bool, run: RunCommand
+        self,
+        staged_settings: RoomSettings,
+        home_directory: Path,
+        replace: bool,
+        run_command: RunCommand,
     ) -> dict[str, int] | None:
         """Turn the copy in the staged data directory into the base's folder there.
 
@@ -100,14 +104,16 @@ class OwnerBackup(BaseBackup):
         self,
         settings: RoomSettings,
         copies_folder: Path,
-        run: RunCommand,
-        report: ReportProgressSync,
+        run_command: RunCommand,
+        report_progress: ReportProgressSync,
     ) -> dict[str, int]:
         copy_name = uuid.uuid4().hex
         # In the owner's own folder, the only one that it writes to.
         copy_folder = settings.data / self._base_name / HANDOVER_FOLDER / copy_name
         try:
-            counts: dict[str, int] = run(self._write_command(folder=copy_name), settings)["counts"]
+            counts: dict[str, int] = run_command(self._write_command(folder=copy_name), settings)[
+                "counts"
+            ]
             shutil.move(copy_folder, copies_folder / self._base_name)
         finally:
             shutil.rmtree(copy_folder, ignore_errors=True)
@@ -134,7 +140,11 @@ class OwnerBackup(BaseBackup):
             lock.release()
 
     def restore(
-        self, staged_settings: RoomSettings, home_directory: Path, replace: bool, run: RunCommand
+        self,
+        staged_settings: RoomSettings,
+        home_directory: Path,
+        replace: bool,
+        run_command: RunCommand,
     ) -> dict[str, int]:
         base_folder = staged_settings.data / self._base_name
         copy_name = uuid.uuid4().hex
@@ -148,7 +158,7 @@ class OwnerBackup(BaseBackup):
             command = self._read_command(
                 folder=copy_name, home=str(home_directory / self._base_name), replace=replace
             )
-            counts: dict[str, int] = run(command, staged_settings)["counts"]
+            counts: dict[str, int] = run_command(command, staged_settings)["counts"]
             return counts
         finally:
             shutil.rmtree(copy_folder, ignore_errors=True)

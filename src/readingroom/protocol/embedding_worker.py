@@ -36,20 +36,20 @@ class EmbeddingWorker:
     def __init__(
         self,
         room_url: str,
-        key: str,
+        worker_key: str,
         embedder: Embedder,
-        report: Callable[[EmbeddingProgress], None],
+        report_progress: Callable[[EmbeddingProgress], None],
         patience_seconds: float = 600.0,
         batch_passages: int | None = None,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self._http = httpx2.Client(
             base_url=room_url.rstrip("/") + EMBEDDING_PREFIX,
-            headers={"Authorization": f"Bearer {key}"},
+            headers={"Authorization": f"Bearer {worker_key}"},
             timeout=_REQUEST_SECONDS,
         )
         self._embedder = embedder
-        self._report = report
+        self._report = report_progress
         self._patience_seconds = patience_seconds
         self._batch_passages = batch_passages
         self._wait = wait
@@ -77,10 +77,10 @@ class EmbeddingWorker:
         stored_count = 0
         batches = ((batch, _list_texts(batch)) for batch in self._claim_batches())
         for batch, matrix in self._embedder.embed_stream(batches):
-            stored = self._send(batch, matrix)
+            stored_vectors = self._send(batch, matrix)
             del self._open_leases[batch.lease_id]
-            stored_count += stored.stored
-            self._report(stored.progress)
+            stored_count += stored_vectors.stored
+            self._report(stored_vectors.progress)
         return stored_count
 
     def _claim_batches(self) -> Iterator[LeasedBatch]:
@@ -100,7 +100,9 @@ class EmbeddingWorker:
             yield batch
 
     def _send(self, batch: LeasedBatch, matrix: Matrix) -> StoredVectors:
-        digests = [hashlib.sha256(text.encode()).hexdigest() for text in _list_texts(batch)]
+        digests = [
+            hashlib.sha256(passage_text.encode()).hexdigest() for passage_text in _list_texts(batch)
+        ]
         return self._request(
             "POST",
             f"/batches/{batch.lease_id}/vectors",
@@ -114,25 +116,25 @@ class EmbeddingWorker:
         )
 
     def _request(
-        self, method: str, path: str, answer_model: type[Model], body: Any = None
+        self, method: str, request_path: str, answer_model: type[Model], request_body: Any = None
     ) -> Model:
         """Send a request until it is answered, waiting longer each time; return the answer."""
         give_up_at = time.monotonic() + self._patience_seconds
         pause = 0.5
         while True:
             try:
-                response = self._http.request(method, path, json=body)
+                response = self._http.request(method, request_path, json=request_body)
             except httpx2.TransportError as error:
-                reason = f"{type(error).__name__}: {error}"
+                failure_reason = f"{type(error).__name__}: {error}"
             else:
                 if response.status_code not in _TRY_AGAIN:
                     return answer_model.model_validate_json(_check_answer(response))
-                reason = f"it answers {response.status_code}"
+                failure_reason = f"it answers {response.status_code}"
                 pause = max(pause, _read_retry_after(response))
             if time.monotonic() + pause > give_up_at:
                 raise RoomUnreachable(
                     f"{self._http.base_url.host} could not be reached for "
-                    f"{self._patience_seconds:.0f} seconds ({reason}); start the worker again when "
+                    f"{self._patience_seconds:.0f} seconds ({failure_reason}); start the worker again when "
                     "it is back, nothing is lost"
                 )
             self._wait(pause)
@@ -158,10 +160,10 @@ class EmbeddingWorker:
             for lease_id in list(self._open_leases):
                 self._try("DELETE", f"/batches/{lease_id}")
 
-    def _try(self, method: str, path: str) -> None:
+    def _try(self, method: str, request_path: str) -> None:
         """Send a request whose failure does no harm: the lease runs out, and is given again."""
         with suppress(httpx2.HTTPError):
-            self._http.request(method, path, timeout=10.0)
+            self._http.request(method, request_path, timeout=10.0)
 
 
 def _list_texts(batch: LeasedBatch) -> Sequence[str]:
@@ -173,10 +175,12 @@ def _check_answer(response: httpx2.Response) -> bytes:
     if response.is_success:
         return response.content
     try:
-        message = str(response.json()["error"]["message"])
+        refusal_message = str(response.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
-        message = f"it answers {response.status_code}; is there a Reading Room at this address?"
-    raise WorkRefused(f"The room refuses: {message[:500]}")
+        refusal_message = (
+            f"it answers {response.status_code}; is there a Reading Room at this address?"
+        )
+    raise WorkRefused(f"The room refuses: {refusal_message[:500]}")
 
 
 def _read_retry_after(response: httpx2.Response) -> float:

@@ -38,8 +38,8 @@ class StatusDialect:
     bad_arguments_are_protocol_errors: bool = False
 
     def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
-        body = {"status": "error", "error_type": error.code, "message": error.message}
-        return _make_json_result(body | _make_hint_field(error))
+        error_body = {"status": "error", "error_type": error.code, "message": error.message}
+        return _make_json_result(error_body | _make_hint_field(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,14 @@ class FederalDialect:
     bad_arguments_are_protocol_errors: bool = True
 
     def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
-        message = f"{error.message} (code={error.code}, request_id={request_id})"
-        meta = {
+        error_text = f"{error.message} (code={error.code}, request_id={request_id})"
+        error_meta = {
             "error_code": error.code,
             "error_type": error.kind,
             "request_id": request_id,
         }
         return ErrorResult(
-            (message, f"{error.code} {request_id}"), meta=meta | _make_hint_field(error)
+            (error_text, f"{error.code} {request_id}"), meta=error_meta | _make_hint_field(error)
         )
 
 
@@ -79,13 +79,15 @@ class GuidanceDialect:
     bad_arguments_are_protocol_errors: bool = False
 
     def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
-        details = {"code": error.code.upper(), "message": error.message} | _make_hint_field(error)
+        error_details = {"code": error.code.upper(), "message": error.message} | _make_hint_field(
+            error
+        )
         legal_fields = {"attribution": self.attribution, "disclaimer": self.disclaimer}
-        return _make_json_result({"error": details, **legal_fields})
+        return _make_json_result({"error": error_details, **legal_fields})
 
 
-def _make_json_result(body: Mapping[str, Any]) -> ErrorResult:
-    return ErrorResult((json.dumps(body, ensure_ascii=False),))
+def _make_json_result(error_body: Mapping[str, Any]) -> ErrorResult:
+    return ErrorResult((json.dumps(error_body, ensure_ascii=False),))
 
 
 def _make_hint_field(error: KnowledgeError) -> dict[str, Any]:

@@ -19,18 +19,18 @@ SAMPLE_PREFIX = "[sample] "
 _CITATION_FIELDS = ("citation", "citation_string", "attribution")
 
 
-def mark_citations(body: Any) -> Any:
+def mark_citations(answer_json: Any) -> Any:
     """Return the same JSON with every citation in it marked."""
-    if isinstance(body, list):
-        return [mark_citations(item) for item in body]
-    if isinstance(body, dict):
+    if isinstance(answer_json, list):
+        return [mark_citations(item) for item in answer_json]
+    if isinstance(answer_json, dict):
         return {
             name: _mark_citation(value)
             if name in _CITATION_FIELDS and isinstance(value, str)
             else mark_citations(value)
-            for name, value in body.items()
+            for name, value in answer_json.items()
         }
-    return body
+    return answer_json
 
 
 def _mark_citation(citation: str) -> str:
@@ -38,9 +38,9 @@ def _mark_citation(citation: str) -> str:
     return citation if citation.startswith(SAMPLE_PREFIX) else SAMPLE_PREFIX + citation
 
 
-def mark_document(body: Any) -> Any:
+def mark_document(document_json: Any) -> Any:
     """Do the same for JSON outside of MCP, which has no other place for `_meta`."""
-    result = mark_citations(body)
+    result = mark_citations(document_json)
     return {**result, "_meta": SAMPLE_META} if isinstance(result, dict) else result
 
 
@@ -74,16 +74,16 @@ class SampleState:
 _NEW = SampleState()
 
 
-def read_sample_state(data: Path) -> SampleState:
+def read_sample_state(data_directory: Path) -> SampleState:
     """Return the state of the sample in a data directory."""
-    content = json.loads((data / SAMPLE_MARK_FILE).read_text("utf-8"))
-    return SampleState(content.get("corpus"), content.get("state", "loading"))
+    state_json = json.loads((data_directory / SAMPLE_MARK_FILE).read_text("utf-8"))
+    return SampleState(state_json.get("corpus"), state_json.get("state", "loading"))
 
 
-def write_sample_state(data: Path, state: SampleState = _NEW) -> None:
+def write_sample_state(data_directory: Path, sample_state: SampleState = _NEW) -> None:
     """Write the state in one step: the file that marks the sample is never missing."""
     explanation = "This directory is the sample's: its texts are not the real documents."
     # Replaced in one step: without the file the sample would pass for real data.
-    new_file = data / f".{SAMPLE_MARK_FILE}"
-    new_file.write_text(json.dumps({**asdict(state), "note": explanation}), "utf-8")
-    new_file.replace(data / SAMPLE_MARK_FILE)
+    new_file = data_directory / f".{SAMPLE_MARK_FILE}"
+    new_file.write_text(json.dumps({**asdict(sample_state), "note": explanation}), "utf-8")
+    new_file.replace(data_directory / SAMPLE_MARK_FILE)

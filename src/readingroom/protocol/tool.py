@@ -28,10 +28,10 @@ from readingroom.protocol.quoting import QUOTED_FIELD
 Schema = dict[str, Any]
 
 
-def _check_not_blank(text: str) -> str:
-    if not text.strip():
+def _check_not_blank(argument_text: str) -> str:
+    if not argument_text.strip():
         raise ValueError("must hold a word")
-    return text
+    return argument_text
 
 
 NonBlankText = Annotated[str, AfterValidator(_check_not_blank)]
@@ -41,14 +41,14 @@ NonBlankText = Annotated[str, AfterValidator(_check_not_blank)]
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def clean_reference(text: str) -> str:
+def clean_reference(reference: str) -> str:
     """Return a reference without surrounding blanks; it is compared exactly otherwise.
 
     Raise ValueError when it is blank or holds control characters.
     """
-    if _CONTROL_CHARACTERS.search(text):
+    if _CONTROL_CHARACTERS.search(reference):
         raise ValueError("must not contain control characters")
-    return _check_not_blank(text).strip()
+    return _check_not_blank(reference).strip()
 
 
 # A date stays text until the service parses it: the contract wants `invalid_date` for a bad one.
@@ -58,9 +58,9 @@ DayText = Annotated[
 ]
 
 
-def _check_calendar(text: str) -> str:
-    dt.date.fromisoformat(text)
-    return text
+def _check_calendar(day_text: str) -> str:
+    dt.date.fromisoformat(day_text)
+    return day_text
 
 
 Day = Annotated[
@@ -89,14 +89,14 @@ class Body(Question):
 
     @field_validator("*")
     @classmethod
-    def _check_unicode(cls, value: Any) -> Any:
+    def _check_unicode(cls, field_value: Any) -> Any:
         """JSON can spell half a character, which nothing can store or send back."""
-        if isinstance(value, str) and not value.isascii():
+        if isinstance(field_value, str) and not field_value.isascii():
             try:
-                value.encode()
+                field_value.encode()
             except UnicodeEncodeError as error:
                 raise ValueError("is not Unicode text: it holds a lone surrogate") from error
-        return value
+        return field_value
 
 
 class Answer(BaseModel):
@@ -177,8 +177,8 @@ class Tool:
             return self._static_schema
         # A copy, because the static schema is cached and the choices change with the data.
         schema = copy.deepcopy(self._static_schema)
-        for name, values in self.choices().items():
-            _set_allowed_values(schema["properties"][name], list(values))
+        for argument_name, allowed_values in self.choices().items():
+            _set_allowed_values(schema["properties"][argument_name], list(allowed_values))
         return schema
 
     @cached_property
@@ -226,14 +226,14 @@ def make_tool(
 ) -> Tool:
     """Make a tool of a coroutine, whose name, annotations and docstring become the tool's."""
     annotations = typing.get_type_hints(run)
-    description = inspect.cleandoc(run.__doc__ or "")
-    question, _call, answer = annotations.values()
+    docstring = inspect.cleandoc(run.__doc__ or "")
+    question, _call, answer_type = annotations.values()
     return Tool(
         name=run.__name__,
         title=title,
-        describe=describe or (lambda: description),
+        describe=describe or (lambda: docstring),
         question=question,
-        answer_type=answer,
+        answer_type=answer_type,
         run=run,
         hints=hints or Hints(),
         meta=meta or {},
@@ -251,38 +251,39 @@ def _is_answer(annotation: Any) -> bool:
     )
 
 
-def _set_allowed_values(argument_schema: Schema, values: list[str]) -> None:
+def _set_allowed_values(argument_schema: Schema, allowed_values: list[str]) -> None:
     """Set which strings an argument may be, also where it may be null."""
     for alternative in argument_schema.get("anyOf", [argument_schema]):
         if alternative.get("type") == "string":
-            alternative["enum"] = values
+            alternative["enum"] = allowed_values
 
 
 def _outline(schema: Schema) -> Schema:
     """Return the schema of an answer's fields, each with its types; an agent reads every byte."""
     definitions = schema.get("$defs", {})
     if "anyOf" in schema:
-        parts = [_outline({"$defs": definitions} | _follow(part, definitions))
-                 for part in schema["anyOf"]]  # fmt: skip
-        return {"type": "object", "anyOf": parts}
-    fields = {
-        name: _outline_field(field, definitions) for name, field in schema["properties"].items()
+        outlined_alternatives = [_outline({"$defs": definitions} | _follow(alternative, definitions))
+                 for alternative in schema["anyOf"]]  # fmt: skip
+        return {"type": "object", "anyOf": outlined_alternatives}
+    outlined_fields = {
+        field_name: _outline_field(field_schema, definitions)
+        for field_name, field_schema in schema["properties"].items()
     }
-    return {"type": "object", "properties": fields, "required": schema.get("required", [])}
+    return {"type": "object", "properties": outlined_fields, "required": schema.get("required", [])}
 
 
-def _outline_field(field: Schema, definitions: Schema) -> Schema:
+def _outline_field(field_schema: Schema, definitions: Schema) -> Schema:
     types = list(
         dict.fromkeys(
-            kind
-            for part in field.get("anyOf", [field])
-            for kind in [_follow(part, definitions).get("type")]
-            if kind
+            json_type
+            for alternative in field_schema.get("anyOf", [field_schema])
+            for json_type in [_follow(alternative, definitions).get("type")]
+            if json_type
         )
     )
     outline: Schema = {"type": types[0] if len(types) == 1 else types} if types else {}
     # The one thing a model must be told beside the text itself.
-    if field.get("description", "").endswith(QUOTED_FIELD):
+    if field_schema.get("description", "").endswith(QUOTED_FIELD):
         outline["description"] = QUOTED_FIELD
     return outline
 
@@ -295,16 +296,20 @@ def _follow(schema: Schema, definitions: Schema) -> Schema:
 
 def _remove_titles(schema: Schema) -> Schema:
     """Return a schema without the titles that Pydantic adds: an agent reads every byte."""
-    result = {key: value for key, value in schema.items() if key != "title"}
-    if "properties" in result:
-        result["properties"] = {
-            name: _remove_titles(value) for name, value in result["properties"].items()
+    untitled_schema = {keyword: value for keyword, value in schema.items() if keyword != "title"}
+    if "properties" in untitled_schema:
+        untitled_schema["properties"] = {
+            name: _remove_titles(value) for name, value in untitled_schema["properties"].items()
         }
-    for key in ("anyOf", "oneOf", "allOf"):
-        if key in result:
-            result[key] = [_remove_titles(part) for part in result[key]]
-    if isinstance(result.get("items"), dict):
-        result["items"] = _remove_titles(result["items"])
-    if "$defs" in result:
-        result["$defs"] = {name: _remove_titles(part) for name, part in result["$defs"].items()}
-    return result
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        if keyword in untitled_schema:
+            untitled_schema[keyword] = [
+                _remove_titles(subschema) for subschema in untitled_schema[keyword]
+            ]
+    if isinstance(untitled_schema.get("items"), dict):
+        untitled_schema["items"] = _remove_titles(untitled_schema["items"])
+    if "$defs" in untitled_schema:
+        untitled_schema["$defs"] = {
+            name: _remove_titles(subschema) for name, subschema in untitled_schema["$defs"].items()
+        }
+    return untitled_schema

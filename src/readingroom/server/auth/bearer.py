@@ -59,8 +59,10 @@ class UsersByHolder(dict[Holder, AuthenticatedUser]):
         scopes = [] if holder.read_only else [WRITE_SCOPE]
         if holder.operator:
             scopes.append(OPERATOR_SCOPE)
-        token = AccessToken(token="", client_id=holder.name, subject=holder.digest, scopes=scopes)
-        self[holder] = AuthenticatedUser(token)
+        sdk_token = AccessToken(
+            token="", client_id=holder.name, subject=holder.digest, scopes=scopes
+        )
+        self[holder] = AuthenticatedUser(sdk_token)
         return self[holder]
 
 
@@ -107,21 +109,23 @@ class KeyAuth:
         """Return the caller, or None when no key is required. Raise Unauthorized."""
         if not self.is_required:
             return None
-        token = read_bearer_token(scope)
-        if self.grants and token.startswith(ACCESS_TOKEN_PREFIX.encode()):
-            return self._find_app_user(self.grants, token.decode("latin-1"), scope["path"])
-        holder = self._find_holder(token)
+        bearer_token = read_bearer_token(scope)
+        if self.grants and bearer_token.startswith(ACCESS_TOKEN_PREFIX.encode()):
+            return self._find_app_user(self.grants, bearer_token.decode("latin-1"), scope["path"])
+        holder = self._find_holder(bearer_token)
         if holder is None:
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
         return self._users[holder]
 
-    def _find_app_user(self, grants: GrantStore, token: str, path: str) -> AuthenticatedUser:
+    def _find_app_user(
+        self, grants: GrantStore, app_token: str, request_path: str
+    ) -> AuthenticatedUser:
         """Return the user whom a connected app calls for. Raise Unauthorized.
 
         The token is worth nothing outside the tools it was given for, nor without its key.
         """
-        issued = grants.find("access", token)
-        if issued is None or not _is_in_face(path, issued.grant.face_path):
+        issued = grants.find("access", app_token)
+        if issued is None or not _is_in_face(request_path, issued.grant.face_path):
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
         user = self.find_user_by_digest(issued.grant.key_digest)
         if user is None:
@@ -137,22 +141,22 @@ class KeyAuth:
             )
         )
 
-    def find_digest(self, key: bytes) -> str | None:
+    def find_digest(self, api_key: bytes) -> str | None:
         """Return the digest by which a session remembers a key; None for a key that is wrong."""
-        return hash_secret(key).hex() if self._find_holder(key) else None
+        return hash_secret(api_key).hex() if self._find_holder(api_key) else None
 
-    def find_user_by_digest(self, digest: str) -> AuthenticatedUser | None:
+    def find_user_by_digest(self, key_digest: str) -> AuthenticatedUser | None:
         """Return the user whose key has this digest; None once the key was revoked."""
-        if self._api_key and hmac.compare_digest(hash_secret(self._api_key).hex(), digest):
+        if self._api_key and hmac.compare_digest(hash_secret(self._api_key).hex(), key_digest):
             return self._users[_ENVIRONMENT_HOLDER]
-        holder = self.key_ring.find_holder_by_digest(digest)
+        holder = self.key_ring.find_holder_by_digest(key_digest)
         return self._users[holder] if holder else None
 
-    def _find_holder(self, key: bytes) -> Holder | None:
+    def _find_holder(self, api_key: bytes) -> Holder | None:
         # In constant time: how long it takes must not tell how much of a guess was right.
-        if self._api_key and hmac.compare_digest(key, self._api_key):
+        if self._api_key and hmac.compare_digest(api_key, self._api_key):
             return _ENVIRONMENT_HOLDER
-        return self.key_ring.find_holder(key)
+        return self.key_ring.find_holder(api_key)
 
 
 class WorkerAuth:
@@ -179,27 +183,29 @@ class WorkerAuth:
 def read_bearer_token(scope: Scope) -> bytes:
     """Return the token that a request carries. Raise Unauthorized when there is not exactly one."""
     header_values: list[bytes] = [
-        value for name, value in scope["headers"] if name == b"authorization"
+        header_value
+        for header_name, header_value in scope["headers"]
+        if header_name == b"authorization"
     ]
     if not header_values:
         raise Unauthorized(MISSING_HEADER_MESSAGE)
-    scheme, _, token = header_values[0].partition(b" ")
+    scheme, _, bearer_token = header_values[0].partition(b" ")
     # With two headers, a proxy in front and we could each believe another one.
-    if len(header_values) > 1 or scheme.lower() != b"bearer" or not token.strip():
+    if len(header_values) > 1 or scheme.lower() != b"bearer" or not bearer_token.strip():
         raise Unauthorized(MALFORMED_HEADER_MESSAGE)
-    return token.strip()
+    return bearer_token.strip()
 
 
-def is_mcp_path(path: str) -> bool:
+def is_mcp_path(request_path: str) -> bool:
     """Whether a path is one of MCP's: of its transports, whatever the base."""
-    return path.endswith(MCP_ENDPOINTS)
+    return request_path.endswith(MCP_ENDPOINTS)
 
 
-def _is_in_face(path: str, face_path: str | None) -> bool:
+def _is_in_face(request_path: str, face_path: str | None) -> bool:
     """Whether a path is one of MCP's, of this face or, for None, of any."""
     if face_path is None:
-        return is_mcp_path(path)
-    return path in [face_path + endpoint for endpoint in MCP_ENDPOINTS]
+        return is_mcp_path(request_path)
+    return request_path in [face_path + endpoint for endpoint in MCP_ENDPOINTS]
 
 
 def may_write(scope: Scope) -> bool:
@@ -223,7 +229,7 @@ def identify_caller(scope: Scope) -> str:
 
 def log_refusal(refusal: Unauthorized, scope: Scope) -> None:
     """Log the warning that a refused key leaves behind."""
-    fields = {
+    log_fields = {
         "request_id": scope["state"]["request_id"],
         "client_ip": get_client_ip(scope),
         # Cut, so that callers without a key cannot fill the log.
@@ -231,5 +237,5 @@ def log_refusal(refusal: Unauthorized, scope: Scope) -> None:
         "method": scope["method"],
     }
     if "reason" in refusal.hint:
-        fields["reason"] = refusal.hint["reason"]
-    logger.warning("%s", refusal.message, extra={"fields": fields})
+        log_fields["reason"] = refusal.hint["reason"]
+    logger.warning("%s", refusal.message, extra={"fields": log_fields})

@@ -62,12 +62,12 @@ class Browsers:
             return Visitor("this machine", self._limit_role("operator"))
         return Visitor("everybody", "reader")
 
-    def sign_in(self, key: str) -> BrowserSession:
+    def sign_in(self, api_key: str) -> BrowserSession:
         """Return a new session for the holder of a key. Raise Unauthorized for a wrong key."""
-        digest = self._key_auth.find_digest(key.strip().encode())
-        if digest is None:
+        key_digest = self._key_auth.find_digest(api_key.strip().encode())
+        if key_digest is None:
             raise Unauthorized("This key is not known here; check that it was copied whole")
-        return self._sessions.start(digest)
+        return self._sessions.start(key_digest)
 
     def sign_out(self, scope: Scope, response: Response) -> None:
         """End the session of this browser."""
@@ -105,10 +105,10 @@ class Browsers:
         nonce = secrets.token_hex(16)
         return f"{nonce}.{self._sign(scope, nonce)}"
 
-    def check_form(self, scope: Scope, form: Mapping[str, str]) -> None:
+    def check_form(self, scope: Scope, form_fields: Mapping[str, str]) -> None:
         """Raise ForbiddenOrigin or FormExpired unless a form came from one of our own pages."""
         self.check_same_origin(scope)
-        nonce, _, signature = form.get(TOKEN_FIELD, "").partition(".")
+        nonce, _, signature = form_fields.get(TOKEN_FIELD, "").partition(".")
         expected = self._sign(scope, nonce)
         if not hmac.compare_digest(signature.encode(), expected.encode()):
             raise FormExpired("This form is too old, or you have signed in anew; load it again")
@@ -142,11 +142,11 @@ class Browsers:
         return cookies.get(self._choose_cookie(scope))
 
     def _choose_cookie(self, scope: Scope) -> str:
-        address = Request(scope).url
-        is_plain_loopback = scope["scheme"] == "http" and is_loopback(address.hostname or "")
+        request_url = Request(scope).url
+        is_plain_loopback = scope["scheme"] == "http" and is_loopback(request_url.hostname or "")
         is_behind_tls = (self._settings.public_url or "").startswith("https")
         if is_plain_loopback and not is_behind_tls:
-            return _LOOPBACK_COOKIE.format(port=address.port or 80)
+            return _LOOPBACK_COOKIE.format(port=request_url.port or 80)
         return _SECURE_COOKIE
 
     def _limit_role(self, role: Role) -> Role:

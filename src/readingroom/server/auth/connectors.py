@@ -54,9 +54,9 @@ _BROWSER_SCHEMES = {
 }
 
 
-def can_issue_tokens(address: str) -> bool:
+def can_issue_tokens(server_url: str) -> bool:
     """Whether tokens may be sent to an address of ours: over TLS, or inside this machine."""
-    scheme, _, host = address.partition("://")
+    scheme, _, host = server_url.partition("://")
     return scheme == "https" or is_loopback(_remove_port(host))
 
 
@@ -83,18 +83,20 @@ class KeyBackedIssuer(
                 "a redirect URI is https, http on this machine, or of an app's own scheme, without "
                 f"a fragment; at most {_MAX_REDIRECT_URIS} of them",
             )
-        name = client_info.client_name or ""
-        if len(name) > _MAX_NAME_CHARS or not name.isprintable():
+        client_name = client_info.client_name or ""
+        if len(client_name) > _MAX_NAME_CHARS or not client_name.isprintable():
             raise RegistrationError(
                 "invalid_client_metadata",
                 f"client_name has at most {_MAX_NAME_CHARS} printable characters",
             )
         assert client_info.client_id
         # What else it says of itself is neither shown nor fetched, so it is not kept.
-        kept = client_info.model_copy(
+        kept_metadata = client_info.model_copy(
             update={"jwks": None, "jwks_uri": None, "contacts": None, "logo_uri": None}
         )
-        self._grants.add_client(client_info.client_id, kept.model_dump_json(exclude_none=True))
+        self._grants.add_client(
+            client_info.client_id, kept_metadata.model_dump_json(exclude_none=True)
+        )
 
     async def authorize(
         self, client: OAuthClientInformationFull, params: AuthorizationParams
@@ -162,26 +164,28 @@ class KeyBackedIssuer(
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
         """End the grant of a token, and so every token of it."""
-        kind: TokenKind = "refresh" if isinstance(token, RefreshToken) else "access"
-        if issued := self._grants.find(kind, token.token):
+        token_kind: TokenKind = "refresh" if isinstance(token, RefreshToken) else "access"
+        if issued := self._grants.find(token_kind, token.token):
             self._grants.end_grant(issued.grant.grant_id)
 
     def _find(
-        self, kind: TokenKind, token: str, client: OAuthClientInformationFull
+        self, token_kind: TokenKind, token: str, client: OAuthClientInformationFull
     ) -> IssuedToken | None:
-        issued = self._grants.find(kind, token)
+        issued = self._grants.find(token_kind, token)
         return issued if issued and issued.grant.client_id == client.client_id else None
 
     def _exchange(
-        self, kind: TokenKind, token: str, client: OAuthClientInformationFull
+        self, token_kind: TokenKind, token: str, client: OAuthClientInformationFull
     ) -> OAuthToken:
-        issued = self._find(kind, token, client)
+        issued = self._find(token_kind, token, client)
         if issued and self._key_auth.find_user_by_digest(issued.grant.key_digest) is None:
             self._grants.end_grant(issued.grant.grant_id)
             raise TokenError("invalid_grant", "the key of this grant was revoked")
-        new_tokens = self._grants.exchange(kind, token) if issued else None
+        new_tokens = self._grants.exchange(token_kind, token) if issued else None
         if issued is None or new_tokens is None:
-            raise TokenError("invalid_grant", f"this {kind} was used before; its grant has ended")
+            raise TokenError(
+                "invalid_grant", f"this {token_kind} was used before; its grant has ended"
+            )
         access_token, refresh_token = new_tokens
         return OAuthToken(
             access_token=access_token,
@@ -228,14 +232,14 @@ def make_issuer_routes(
         return answer
 
     async def show_metadata(request: Request) -> Response:
-        address = resolve_address(request, public_url)
+        server_url = resolve_address(request, public_url)
         return JSONResponse(
             {
-                "issuer": address,
-                "authorization_endpoint": address + AUTHORIZE_PATH,
-                "token_endpoint": address + TOKEN_PATH,
-                "registration_endpoint": address + REGISTER_PATH,
-                "revocation_endpoint": address + REVOKE_PATH,
+                "issuer": server_url,
+                "authorization_endpoint": server_url + AUTHORIZE_PATH,
+                "token_endpoint": server_url + TOKEN_PATH,
+                "registration_endpoint": server_url + REGISTER_PATH,
+                "revocation_endpoint": server_url + REVOKE_PATH,
                 "scopes_supported": _SCOPES,
                 "response_types_supported": ["code"],
                 "grant_types_supported": ["authorization_code", "refresh_token"],
@@ -244,15 +248,15 @@ def make_issuer_routes(
                 ],
                 "code_challenge_methods_supported": ["S256"],
                 "authorization_response_iss_parameter_supported": True,
-                "service_documentation": address + "/connect",
+                "service_documentation": server_url + "/connect",
             }
         )
 
     return [
         Route(ISSUER_METADATA_PATH, offer(show_metadata), methods=["GET"]),
         *(
-            Route(path, offer(handle), methods=methods)
-            for path, (handle, methods) in endpoints.items()
+            Route(route_path, offer(handle), methods=methods)
+            for route_path, (handle, methods) in endpoints.items()
         ),
     ]
 
@@ -271,9 +275,9 @@ class _Revocation:
             return JSONResponse(
                 {"error": "invalid_client", "error_description": error.message}, 401
             )
-        token = str((await request.form()).get("token", ""))
-        access_token = await self._issuer.load_access_token(token)
-        issued_token = access_token or await self._issuer.load_refresh_token(client, token)
+        revoked_token = str((await request.form()).get("token", ""))
+        access_token = await self._issuer.load_access_token(revoked_token)
+        issued_token = access_token or await self._issuer.load_refresh_token(client, revoked_token)
         if issued_token and issued_token.client_id == client.client_id:
             await self._issuer.revoke_token(issued_token)
         # A token that is not known is revoked already.

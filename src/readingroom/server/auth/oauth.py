@@ -71,19 +71,21 @@ class ResourceServer:
     strictness = 2
 
     def __init__(
-        self, key_ring: KeyRing, issuer: str, audiences: Iterable[str], keys: "SigningKeys"
+        self, key_ring: KeyRing, issuer: str, audiences: Iterable[str], signing_keys: "SigningKeys"
     ) -> None:
         self.issuers: tuple[str, ...] = (issuer,)
         self._issuer = issuer
         self._key_ring = key_ring
         self._audiences = list(audiences)
-        self._keys = keys
+        self._keys = signing_keys
         self._users = UsersByHolder()
 
     async def authenticate(self, scope: Scope) -> AuthenticatedUser:
         """Return the caller. Raise Unauthorized, or IssuerUnreachable while no key can be had."""
-        token = read_bearer_token(scope)
-        return self._users[self._key_ring.find_holder(token) or await self._find_holder(token)]
+        bearer_token = read_bearer_token(scope)
+        return self._users[
+            self._key_ring.find_holder(bearer_token) or await self._find_holder(bearer_token)
+        ]
 
     async def _find_holder(self, token: bytes) -> Holder:
         holder = self._key_ring.find_subject_holder(await self._verify(token))
@@ -122,8 +124,8 @@ def make_resource_server(settings: ServerSettings, key_ring: KeyRing) -> Resourc
     if issuer is None or not audiences:
         missing_setting = "JOSH_OAUTH_AUDIENCE" if issuer else "JOSH_OAUTH_ISSUER"
         raise InvalidSetting(f"JOSH_AUTH=oauth needs {missing_setting}")
-    keys = SigningKeys(issuer, settings.josh_oauth_jwks_url)
-    return ResourceServer(key_ring, issuer, audiences, keys)
+    signing_keys = SigningKeys(issuer, settings.josh_oauth_jwks_url)
+    return ResourceServer(key_ring, issuer, audiences, signing_keys)
 
 
 def _read_header(token: bytes) -> tuple[str, str | None]:
@@ -139,11 +141,11 @@ def _read_header(token: bytes) -> tuple[str, str | None]:
     return algorithm, header.get("kid")
 
 
-def _describe_failure(error: Exception) -> str:
+def _describe_failure(jwt_error: Exception) -> str:
     """Return what the caller may learn: only an expiry, which it can fix. The log has the rest."""
     return (
         "The token has expired"
-        if isinstance(error, jwt.ExpiredSignatureError)
+        if isinstance(jwt_error, jwt.ExpiredSignatureError)
         else INVALID_TOKEN_MESSAGE
     )
 
@@ -204,8 +206,10 @@ class SigningKeys:
             with anyio.fail_after(_FETCH_SECONDS):
                 self._keys = await _fetch_keys(self._issuer, self._jwks_url)
         except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError) as error:
-            reason = str(error) or type(error).__name__
-            logger.warning("The signing keys of %s cannot be fetched: %s", self._issuer, reason)
+            failure_reason = str(error) or type(error).__name__
+            logger.warning(
+                "The signing keys of %s cannot be fetched: %s", self._issuer, failure_reason
+            )
         else:
             self._fetched_at = self._clock()
 
@@ -247,13 +251,16 @@ async def _discover(http_client: httpx2.AsyncClient, issuer: str) -> str:
 def list_metadata_urls(issuer: str) -> list[str]:
     """Return where an issuer's metadata may be: RFC 8414, and both forms of OpenID Connect."""
     issuer_parts = urlsplit(issuer)
-    origin, path = f"{issuer_parts.scheme}://{issuer_parts.netloc}", issuer_parts.path.rstrip("/")
+    origin, issuer_path = (
+        f"{issuer_parts.scheme}://{issuer_parts.netloc}",
+        issuer_parts.path.rstrip("/"),
+    )
     return list(
         dict.fromkeys(
             (
-                f"{origin}/.well-known/oauth-authorization-server{path}",
-                f"{origin}/.well-known/openid-configuration{path}",
-                f"{origin}{path}/.well-known/openid-configuration",
+                f"{origin}/.well-known/oauth-authorization-server{issuer_path}",
+                f"{origin}/.well-known/openid-configuration{issuer_path}",
+                f"{origin}{issuer_path}/.well-known/openid-configuration",
             )
         )
     )
@@ -261,37 +268,37 @@ def list_metadata_urls(issuer: str) -> list[str]:
 
 async def _fetch_document(http_client: httpx2.AsyncClient, url: str) -> dict[str, Any]:
     """Return a JSON object. Redirects are not followed, for they may lead anywhere."""
-    body = b""
+    body_bytes = b""
     async with http_client.stream("GET", url, headers={"Accept": "application/json"}) as response:
         if response.status_code != 200:
             raise ValueError(f"{url} answered {response.status_code}")
         async for body_block in response.aiter_bytes():
-            body += body_block
-            if len(body) > _MAX_DOCUMENT_BYTES:
+            body_bytes += body_block
+            if len(body_bytes) > _MAX_DOCUMENT_BYTES:
                 raise ValueError(f"{url} answered more than {_MAX_DOCUMENT_BYTES} bytes")
-    document = from_json(body)
+    document = from_json(body_bytes)
     if not isinstance(document, dict):
         raise ValueError(f"{url} did not answer a JSON object")
     return document
 
 
-def _parse_keys(document: Mapping[str, Any]) -> KeysById:
+def _parse_keys(key_set: Mapping[str, Any]) -> KeysById:
     """Return every signing key, by its id and by each algorithm it can be used with."""
-    jwks = document.get("keys")
+    jwks = key_set.get("keys")
     if not isinstance(jwks, list):
         raise ValueError("the key set holds no list of keys")
-    keys: dict[tuple[str | None, str], jwt.PyJWK] = {}
+    keys_by_id: dict[tuple[str | None, str], jwt.PyJWK] = {}
     for jwk in jwks[:_MAX_KEYS]:
         for algorithm in _list_algorithms(jwk):
             try:
-                keys[jwk.get("kid"), algorithm] = jwt.PyJWK(jwk, algorithm)
+                keys_by_id[jwk.get("kid"), algorithm] = jwt.PyJWK(jwk, algorithm)
             except jwt.PyJWTError as error:
                 logger.warning("A signing key is skipped: %s", type(error).__name__)
-    if not keys:  # no issuer withdraws them all: this is a fault, and the old keys are better
+    if not keys_by_id:  # no issuer withdraws them all: this is a fault, and the old keys are better
         raise ValueError("the key set holds no key that signs")
     if len(jwks) == 1:  # then a token need not name its key
-        keys |= {(None, algorithm): key for (_, algorithm), key in keys.items()}
-    return keys
+        keys_by_id |= {(None, algorithm): key for (_, algorithm), key in keys_by_id.items()}
+    return keys_by_id
 
 
 def _list_algorithms(jwk: Any) -> Iterable[str]:

@@ -35,8 +35,8 @@ MANIFEST_PATH = "/server.json"
 
 def follows_josh_auth(base: KnowledgeBase) -> bool:
     """Return whether JOSH_AUTH, where it is set, decides who may call a base; else the keys do."""
-    spec = BASES.get(base.name)  # the desk, among others, has none
-    return spec is not None and spec.josh_auth
+    base_spec = BASES.get(base.name)  # the desk, among others, has none
+    return base_spec is not None and base_spec.josh_auth
 
 
 class AuthPolicies:
@@ -88,13 +88,13 @@ class AuthPolicies:
         """Return the caller, or None where anybody may call. Raise Unauthorized."""
         if self._is_public(scope):
             return None
-        policy = self._find_path_policy(scope["path"])
+        path_policy = self._find_path_policy(scope["path"])
         try:
-            return await policy.authenticate(scope)
+            return await path_policy.authenticate(scope)
         except Unauthorized as refusal:
             # Where keys come from the operator only, there is nothing that a client could discover.
-            is_discoverable = policy.access == "oauth" or is_mcp_path(scope["path"])
-            if not is_discoverable or not self._list_issuers(policy, Request(scope)):
+            is_discoverable = path_policy.access == "oauth" or is_mcp_path(scope["path"])
+            if not is_discoverable or not self._list_issuers(path_policy, Request(scope)):
                 raise
             challenge = self._make_challenge(refusal.message, scope)
             raise Unauthorized(refusal.message, **refusal.hint, challenge=challenge) from refusal
@@ -104,57 +104,61 @@ class AuthPolicies:
         takes tokens.
         """
         faces = self._faces_by_resource if self.key_auth.grants else self._josh_pages
-        paths = _list_metadata_paths(faces) if faces else ()
-        return [Route(path, self._show_metadata) for path in paths]
+        metadata_paths = _list_metadata_paths(faces) if faces else ()
+        return [Route(metadata_path, self._show_metadata) for metadata_path in metadata_paths]
 
     async def _show_metadata(self, request: Request) -> Response:
         """What is protected, and by whose tokens; an empty list says that none are required."""
         resource_path = request.url.path.removeprefix(METADATA_PATH)
         face = self._faces_by_resource.get(resource_path)
-        policy = self.find_policy(face) if face else self.default_policy
+        face_policy = self.find_policy(face) if face else self.default_policy
         metadata = {
             "resource": resolve_address(request, self._public_url) + resource_path,
             "resource_name": face.title if face else "Reading Room",
-            "authorization_servers": self._list_issuers(policy, request),
+            "authorization_servers": self._list_issuers(face_policy, request),
             "bearer_methods_supported": ["header"],
         }
         return JSONResponse(metadata)
 
-    def _list_issuers(self, policy: AuthPolicy, request: Request) -> list[str]:
+    def _list_issuers(self, auth_policy: AuthPolicy, request: Request) -> list[str]:
         """Return who issues the tokens that a policy takes: others, this very server, or nobody."""
-        if policy is not self.key_auth or not self.key_auth.grants or policy.access != "key":
-            return list(policy.issuers)
-        address = resolve_address(request, self._public_url)
-        return [address] if connectors.can_issue_tokens(address) else []
+        if (
+            auth_policy is not self.key_auth
+            or not self.key_auth.grants
+            or auth_policy.access != "key"
+        ):
+            return list(auth_policy.issuers)
+        server_url = resolve_address(request, self._public_url)
+        return [server_url] if connectors.can_issue_tokens(server_url) else []
 
-    def _make_challenge(self, message: str, scope: Scope) -> str:
+    def _make_challenge(self, refusal_message: str, scope: Scope) -> str:
         """Return how a client finds out where tokens come from (RFC 6750, RFC 9728)."""
-        path = scope["path"] if scope["path"] in self._faces_by_resource else ""
-        address = resolve_address(Request(scope), self._public_url)
-        challenge_parameters = [f'resource_metadata="{address}{METADATA_PATH}{path}"']
+        resource_path = scope["path"] if scope["path"] in self._faces_by_resource else ""
+        server_url = resolve_address(Request(scope), self._public_url)
+        challenge_parameters = [f'resource_metadata="{server_url}{METADATA_PATH}{resource_path}"']
         # A request without credentials gets no error code (RFC 6750, section 3.1).
-        if message not in (MISSING_HEADER_MESSAGE, MALFORMED_HEADER_MESSAGE):
+        if refusal_message not in (MISSING_HEADER_MESSAGE, MALFORMED_HEADER_MESSAGE):
             challenge_parameters = [
                 'error="invalid_token"',
-                f'error_description="{message}"',
+                f'error_description="{refusal_message}"',
                 *challenge_parameters,
             ]
         return "Bearer " + ", ".join(challenge_parameters)
 
     def _is_public(self, scope: Scope) -> bool:
-        path = scope["path"]
-        return path in self._public_documents or (
-            path in self._josh_pages and is_page_request(scope)
+        request_path = scope["path"]
+        return request_path in self._public_documents or (
+            request_path in self._josh_pages and is_page_request(scope)
         )
 
-    def _find_path_policy(self, path: str) -> AuthPolicy:
-        if path.startswith(f"{EMBEDDING_PREFIX}/"):
+    def _find_path_policy(self, request_path: str) -> AuthPolicy:
+        if request_path.startswith(f"{EMBEDDING_PREFIX}/"):
             return self._worker_auth
-        if path in self._policies_by_path:
-            return self._policies_by_path[path]
-        for prefix, policy in self._policies_by_prefix:
-            if path.startswith(prefix):
-                return policy
+        if request_path in self._policies_by_path:
+            return self._policies_by_path[request_path]
+        for path_prefix, prefix_policy in self._policies_by_prefix:
+            if request_path.startswith(path_prefix):
+                return prefix_policy
         return self.default_policy
 
     def _find_strictest(self, bases: Iterable[KnowledgeBase]) -> AuthPolicy:

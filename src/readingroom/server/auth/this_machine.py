@@ -29,7 +29,7 @@ def is_direct_and_local(scope: Scope, settings: ServerSettings) -> bool:
         and not settings.trusted_proxies
         and scope["http_version"] != "1.0"
         and is_loopback(Request(scope).url.hostname or "")
-        and not any(_is_of_proxy(name) for name, _ in scope["headers"])
+        and not any(_is_of_proxy(header_name) for header_name, _ in scope["headers"])
         and find_sender_account(scope) in (None, 0, os.getuid())
     )
 
@@ -43,14 +43,14 @@ def find_sender_account(scope: Scope) -> int | None:
         own_end, other_end = _list_spellings(scope["client"]), _list_spellings(scope["server"])
     except (TypeError, ValueError):  # no addresses, or those of a test
         return None
-    for table in _CONNECTION_TABLES:
+    for table_path in _CONNECTION_TABLES:
         try:
-            lines = table.read_text("ascii").splitlines()
+            table_lines = table_path.read_text("ascii").splitlines()
         except OSError:
             continue
-        for line in lines:
+        for table_line in table_lines:
             # Its number, both addresses, the state, three columns of queues and timers, the account
-            columns = line.split(maxsplit=8)
+            columns = table_line.split(maxsplit=8)
             if columns[1] in own_end and columns[2] in other_end:
                 return int(columns[7])
     return None
@@ -60,17 +60,19 @@ def _is_of_proxy(header_name: bytes) -> bool:
     return header_name in _PROXY_HEADERS or header_name.startswith(_PROXY_PREFIXES)
 
 
-def _list_spellings(end: tuple[str, int]) -> tuple[str, ...]:
+def _list_spellings(connection_end: tuple[str, int]) -> tuple[str, ...]:
     """Return one end of a connection as the kernel's tables write it, for IPv4 and for IPv6."""
-    host, port = end
-    address = ipaddress.ip_address(host)
-    packed_addresses = [address.packed]
-    if address.version == 4:
+    host, port = connection_end
+    ip_address = ipaddress.ip_address(host)
+    packed_addresses = [ip_address.packed]
+    if ip_address.version == 4:
         packed_addresses.append(ipaddress.ip_address(f"::ffff:{host}").packed)
     return tuple(f"{_format_words(packed)}:{port:04X}" for packed in packed_addresses)
 
 
 def _format_words(packed: bytes) -> str:
     """Return an address in hexadecimal, each word of 32 bits in the order of this machine."""
-    words = (packed[start : start + 4] for start in range(0, len(packed), 4))
-    return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)
+    address_words = (packed[start_byte : start_byte + 4] for start_byte in range(0, len(packed), 4))
+    return "".join(
+        f"{int.from_bytes(address_word, sys.byteorder):08X}" for address_word in address_words
+    )

@@ -22,32 +22,32 @@ _TRACEPARENT_PATTERN = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-
 
 def make_call_from_context(context: Context) -> ToolCall:
     """Return the call of an MCP message: one in an HTTP request, or one over stdio."""
-    report = context.session.report_progress
+    report_progress = context.session.report_progress
     if context.request is None:
         request_id = make_request_id()
         trace_headers = _make_trace_headers(None)
         return ToolCall(
             request_id,
             "anonymous",
-            report,
+            report_progress,
             correlation_id=request_id,
             trace_headers=trace_headers,
         )
-    return make_call_from_scope(context.request.scope, report)
+    return make_call_from_scope(context.request.scope, report_progress)
 
 
-def make_call_from_scope(scope: Scope, report: ReportProgress) -> ToolCall:
+def make_call_from_scope(scope: Scope, report_progress: ReportProgress) -> ToolCall:
     """Return the call of an HTTP request that has passed the security middleware."""
     user = scope.get("user")
-    state = scope["state"]
-    headers = state["request_headers"]
+    request_state = scope["state"]
+    headers = request_state["request_headers"]
     content_length = headers.get(b"content-length", "")
     return ToolCall(
-        request_id=state["request_id"],
+        request_id=request_state["request_id"],
         caller=f"api_key:{user.username}" if user else "anonymous",
-        report=report,
+        report=report_progress,
         client=identify_caller(scope),
-        correlation_id=state["correlation_id"],
+        correlation_id=request_state["correlation_id"],
         trace_headers=_make_trace_headers(headers.get(b"traceparent")),
         request_bytes=int(content_length) if content_length.isdecimal() else None,
     )

@@ -74,16 +74,16 @@ class _ToolHandlers:
         self._tools = face.tools
         self._is_sample = is_sample
         self._with_headers = {
-            name: tool.input_schema
-            for name, (tool, _) in self._tools.items()
+            tool_name: tool.input_schema
+            for tool_name, (tool, _) in self._tools.items()
             # The annotation may be at any depth of the schema.
             if "x-mcp-header" in str(tool.input_schema)
         }
         self._recorders = recorders
         self._has_schemas = False
         self._read_only_tools = {
-            name: (tool, dialect)
-            for name, (tool, dialect) in self._tools.items()
+            tool_name: (tool, dialect)
+            for tool_name, (tool, dialect) in self._tools.items()
             if tool.hints.read_only
         }
 
@@ -95,22 +95,28 @@ class _ToolHandlers:
     def _list_names(self, context: Context) -> Collection[str]:
         """Return the names of the tools that the address of this request asks for."""
         query = context.request.query_params if context.request else {}
-        chosen = [name.strip() for name in query.get(BASES_PARAMETER, "").split(",")]
+        chosen_bases = [
+            base_name.strip() for base_name in query.get(BASES_PARAMETER, "").split(",")
+        ]
         try:
-            return self._face.list_tool_names([name for name in chosen if name])
+            return self._face.list_tool_names(
+                [base_name for base_name in chosen_bases if base_name]
+            )
         except InvalidArguments as error:
             raise MCPError(wire.INVALID_PARAMS, f"Invalid address: {error.summary}") from error
 
-    def input_schema(self, name: str) -> dict[str, Any] | None:
+    def input_schema(self, tool_name: str) -> dict[str, Any] | None:
         """Return the schema of a tool that takes arguments as headers, which the SDK checks."""
-        return self._with_headers.get(name)
+        return self._with_headers.get(tool_name)
 
     async def list_tools(
         self, context: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListToolsResult:
         listed_names = self._list_names(context)
         tools = [
-            tool for name, (tool, _) in self._tools_for(context).items() if name in listed_names
+            tool
+            for tool_name, (tool, _) in self._tools_for(context).items()
+            if tool_name in listed_names
         ]
         if not self._has_schemas:
             # Pydantic builds schemas at their first use. On the event loop every other request,
@@ -122,54 +128,68 @@ class _ToolHandlers:
     async def call_tool(
         self, context: Context, params: wire.CallToolRequestParams
     ) -> wire.CallToolResult:
-        call = make_call_from_context(context)
+        tool_call = make_call_from_context(context)
         tool_entry = self._tools_for(context).get(params.name)
         # A name that callers make up must not become a time series of its own in the metrics.
         tool_name = params.name if tool_entry else "unknown"
         # A call that ends without an answer or an error was cancelled by its caller.
-        record = CallRecord(
-            tool_name, call.request_id, call.caller, error_code="cancelled", facts=call.facts
+        call_record = CallRecord(
+            tool_name,
+            tool_call.request_id,
+            tool_call.caller,
+            error_code="cancelled",
+            facts=tool_call.facts,
         )
-        started = time.perf_counter_ns()
+        start_ns = time.perf_counter_ns()
         try:
             if tool_entry is None:
-                record.error_code = "unknown_tool"
+                call_record.error_code = "unknown_tool"
                 reason = ": this key may only read" if params.name in self._tools else ""
                 raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{reason}")
             if "input_responses" in params.model_fields_set and params.input_responses is None:
-                record.error_code = "invalid_arguments"
+                call_record.error_code = "invalid_arguments"
                 raise MCPError(wire.INVALID_PARAMS, "Invalid params: inputResponses: null")
-            result = await _run_tool(*tool_entry, params.arguments or {}, call, record)
+            tool_result = await _run_tool(
+                *tool_entry, params.arguments or {}, tool_call, call_record
+            )
             if self._is_sample:
-                result = _mark_as_sample(result)
-            record.answer_chars = _count_chars(result)
-            return result
+                tool_result = _mark_as_sample(tool_result)
+            call_record.answer_chars = _count_chars(tool_result)
+            return tool_result
         finally:
-            record.duration_ms = (time.perf_counter_ns() - started) // 1000 / 1000
-            record.result_status = "error" if record.error_code else "ok"
+            call_record.duration_ms = (time.perf_counter_ns() - start_ns) // 1000 / 1000
+            call_record.result_status = "error" if call_record.error_code else "ok"
             for record_call in self._recorders:
-                record_call(record)
+                record_call(call_record)
 
 
 async def _run_tool(
-    tool: Tool, dialect: Dialect, arguments: dict[str, Any], call: ToolCall, record: CallRecord
+    tool: Tool,
+    dialect: Dialect,
+    arguments: dict[str, Any],
+    tool_call: ToolCall,
+    call_record: CallRecord,
 ) -> wire.CallToolResult:
     """Return a tool's answer, or its error in the base's dialect. Raise nothing but MCPError."""
     try:
-        answer = await tool.run(tool.parse(arguments), call)
-        result = _render_answer(tool, answer)
-        record.error_code = None
-        return result
+        answer = await tool.run(tool.parse(arguments), tool_call)
+        tool_result = _render_answer(tool, answer)
+        call_record.error_code = None
+        return tool_result
     except Exception as failure:
         if isinstance(failure, MCPError):  # the tool itself raised a protocol error
-            record.error_code = "protocol"
+            call_record.error_code = "protocol"
             raise
-        error = _to_knowledge_error(failure, call)
-        record.error_code = error.code
-        if dialect.bad_arguments_are_protocol_errors and isinstance(error, InvalidArguments):
-            message = f"Invalid params: {error.summary}"
-            raise MCPError(wire.INVALID_PARAMS, message, data={"errors": error.errors}) from error
-        return _render_error(dialect.render(error, call.request_id), tool.meta)
+        knowledge_error = _to_knowledge_error(failure, tool_call)
+        call_record.error_code = knowledge_error.code
+        if dialect.bad_arguments_are_protocol_errors and isinstance(
+            knowledge_error, InvalidArguments
+        ):
+            message = f"Invalid params: {knowledge_error.summary}"
+            raise MCPError(
+                wire.INVALID_PARAMS, message, data={"errors": knowledge_error.errors}
+            ) from knowledge_error
+        return _render_error(dialect.render(knowledge_error, tool_call.request_id), tool.meta)
 
 
 def _render_answer(tool: Tool, answer: Any) -> wire.CallToolResult:
@@ -184,41 +204,49 @@ def _render_answer(tool: Tool, answer: Any) -> wire.CallToolResult:
     )
 
 
-def _mark_as_sample(result: wire.CallToolResult) -> wire.CallToolResult:
+def _mark_as_sample(tool_result: wire.CallToolResult) -> wire.CallToolResult:
     """Return the result marked as sample, its text still equal to its structured content."""
-    meta = {**(result.meta or {}), **sample.SAMPLE_META}
-    if result.is_error:
-        content = [_mark_error_text(item) for item in result.content]
-        return result.model_copy(update={"content": content, "meta": meta})
-    body = sample.mark_citations(result.structured_content)
-    content = [wire.TextContent(text=to_json(body).decode())] if body else result.content
-    return result.model_copy(update={"structured_content": body, "content": content, "meta": meta})
-
-
-def _mark_error_text(item: wire.ContentBlock) -> wire.ContentBlock:
-    """Return the item with its citations marked if it holds a JSON object, else as it is."""
-    if not isinstance(item, wire.TextContent) or not item.text.startswith("{"):
-        return item
-    return wire.TextContent(text=to_json(sample.mark_citations(from_json(item.text))).decode())
-
-
-def _render_error(error: ErrorResult, meta: Mapping[str, Any]) -> wire.CallToolResult:
-    return wire.CallToolResult(
-        content=[wire.TextContent(text=text) for text in error.texts],
-        is_error=True,
-        _meta={**meta, **error.meta} or None,
+    result_meta = {**(tool_result.meta or {}), **sample.SAMPLE_META}
+    if tool_result.is_error:
+        marked_content = [_mark_error_text(content_item) for content_item in tool_result.content]
+        return tool_result.model_copy(update={"content": marked_content, "meta": result_meta})
+    marked_answer = sample.mark_citations(tool_result.structured_content)
+    marked_content = (
+        [wire.TextContent(text=to_json(marked_answer).decode())]
+        if marked_answer
+        else tool_result.content
+    )
+    return tool_result.model_copy(
+        update={"structured_content": marked_answer, "content": marked_content, "meta": result_meta}
     )
 
 
-def _to_knowledge_error(failure: Exception, call: ToolCall) -> KnowledgeError:
+def _mark_error_text(content_item: wire.ContentBlock) -> wire.ContentBlock:
+    """Return the item with its citations marked if it holds a JSON object, else as it is."""
+    if not isinstance(content_item, wire.TextContent) or not content_item.text.startswith("{"):
+        return content_item
+    return wire.TextContent(
+        text=to_json(sample.mark_citations(from_json(content_item.text))).decode()
+    )
+
+
+def _render_error(error_result: ErrorResult, tool_meta: Mapping[str, Any]) -> wire.CallToolResult:
+    return wire.CallToolResult(
+        content=[wire.TextContent(text=error_text) for error_text in error_result.texts],
+        is_error=True,
+        _meta={**tool_meta, **error_result.meta} or None,
+    )
+
+
+def _to_knowledge_error(failure: Exception, tool_call: ToolCall) -> KnowledgeError:
     if isinstance(failure, KnowledgeError):
         return failure
     logger.error(
         "unexpected failure in a tool",
         exc_info=failure,
-        extra={"fields": {"request_id": call.request_id}},
+        extra={"fields": {"request_id": tool_call.request_id}},
     )
-    return InternalError(f"Something went wrong on our side. Request id: {call.request_id}")
+    return InternalError(f"Something went wrong on our side. Request id: {tool_call.request_id}")
 
 
 def _build_schemas(tools: Mapping[str, tuple[Tool, Dialect]]) -> None:
@@ -253,5 +281,9 @@ def _describe_view(tool: Tool) -> dict[str, Any]:
     return {"ui": {"resourceUri": uri}, "ui/resourceUri": uri}
 
 
-def _count_chars(result: wire.CallToolResult) -> int:
-    return sum(len(item.text) for item in result.content if isinstance(item, wire.TextContent))
+def _count_chars(tool_result: wire.CallToolResult) -> int:
+    return sum(
+        len(content_item.text)
+        for content_item in tool_result.content
+        if isinstance(content_item, wire.TextContent)
+    )

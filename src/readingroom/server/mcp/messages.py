@@ -59,37 +59,37 @@ class _Envelope(BaseModel):
     params: _Params | Any = Field(None, union_mode="left_to_right")
 
 
-def find_long_part(body: bytes) -> str | None:
+def find_long_part(request_body: bytes) -> str | None:
     """Return which part of a JSON-RPC message is too long, and its limit; None for a good one."""
-    if len(body) <= _MAX_CHARS:
+    if len(request_body) <= _MAX_CHARS:
         return None
     try:
-        envelope = _Envelope.model_validate_json(body)
+        envelope = _Envelope.model_validate_json(request_body)
     except ValidationError:  # the SDK tells what is wrong with it
         return None
-    if envelope.method == "initialize" and len(body) > _MAX_INITIALIZE_BYTES:
+    if envelope.method == "initialize" and len(request_body) > _MAX_INITIALIZE_BYTES:
         return f"initialize: at most {_MAX_INITIALIZE_BYTES} bytes"
-    meta = envelope.params.meta if isinstance(envelope.params, _Params) else None
+    request_meta = envelope.params.meta if isinstance(envelope.params, _Params) else None
     short_parts = {
         "id": envelope.id,
         "method": envelope.method,
-        "progressToken": meta.progress_token if isinstance(meta, _Meta) else None,
+        "progressToken": request_meta.progress_token if isinstance(request_meta, _Meta) else None,
     }
-    for part_name, value in short_parts.items():
-        if _is_long(value):
+    for part_name, long_value in short_parts.items():
+        if _is_long(long_value):
             return f"{part_name}: at most {_MAX_CHARS} characters"
     return None
 
 
-def _is_long(value: Any) -> bool:
-    if isinstance(value, int):
-        return not -(10**_MAX_CHARS) < value < 10**_MAX_CHARS
-    return isinstance(value, str) and len(value) > _MAX_CHARS
+def _is_long(json_value: Any) -> bool:
+    if isinstance(json_value, int):
+        return not -(10**_MAX_CHARS) < json_value < 10**_MAX_CHARS
+    return isinstance(json_value, str) and len(json_value) > _MAX_CHARS
 
 
 def _refuse(problem: str) -> Response:
     error = wire.ErrorData(code=wire.INVALID_REQUEST, message=f"Invalid Request: {problem}")
     # Without the id: JSON-RPC has null where it cannot be repeated.
-    body = wire.JSONRPCError(jsonrpc="2.0", id=None, error=error)
-    content = body.model_dump_json(by_alias=True, exclude_unset=True)
-    return Response(content, 400, media_type="application/json")
+    response_body = wire.JSONRPCError(jsonrpc="2.0", id=None, error=error)
+    response_content = response_body.model_dump_json(by_alias=True, exclude_unset=True)
+    return Response(response_content, 400, media_type="application/json")

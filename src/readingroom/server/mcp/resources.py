@@ -76,9 +76,9 @@ def _translate_errors(handler: Handler[Params, Result]) -> Handler[Params, Resul
         except MCPError:
             raise
         except KnowledgeError as error:
-            data = {"code": error.code, "hint": dict(error.hint)}
-            code = _RESOURCE_NOT_FOUND if error.http_status == 404 else wire.INVALID_PARAMS
-            raise MCPError(code, error.message, data=data) from error
+            error_data = {"code": error.code, "hint": dict(error.hint)}
+            error_code = _RESOURCE_NOT_FOUND if error.http_status == 404 else wire.INVALID_PARAMS
+            raise MCPError(error_code, error.message, data=error_data) from error
         except Exception as error:
             logger.exception("unexpected failure in %s", handler.__name__)
             raise MCPError(wire.INTERNAL_ERROR, "Something went wrong on our side") from error
@@ -124,10 +124,10 @@ class _PromptHandlers:
         ]
         if missing_names:
             raise MCPError(wire.INVALID_PARAMS, f"{prompt.name} needs {', '.join(missing_names)}")
-        content = wire.TextContent(text=f"{prompt.render(arguments)}\n\n{QUOTED_MATTER}")
+        prompt_content = wire.TextContent(text=f"{prompt.render(arguments)}\n\n{QUOTED_MATTER}")
         return wire.GetPromptResult(
             description=prompt.description,
-            messages=[wire.PromptMessage(role="user", content=content)],
+            messages=[wire.PromptMessage(role="user", content=prompt_content)],
         )
 
 
@@ -169,11 +169,11 @@ class _ResourceHandlers:
     ) -> wire.ReadResourceResult:
         if view := await self._view_reader.read(params.uri, context):
             return wire.ReadResourceResult(contents=[view])
-        text = await self._provider.read(params.uri, make_call_from_context(context))
+        resource_text = await self._provider.read(params.uri, make_call_from_context(context))
         contents = wire.TextResourceContents(
             uri=params.uri,
             mime_type=_PLAIN_TEXT,
-            text=sample.SAMPLE_PREFIX + text if self._is_sample else text,
+            text=sample.SAMPLE_PREFIX + resource_text if self._is_sample else resource_text,
             _meta=sample.SAMPLE_META if self._is_sample else None,
         )
         return wire.ReadResourceResult(contents=[contents])
@@ -182,14 +182,14 @@ class _ResourceHandlers:
         self, context: Context, params: wire.CompleteRequestParams
     ) -> wire.CompleteResult:
         arguments = (params.context.arguments if params.context else None) or {}
-        values = await self._provider.complete(
+        earlier_arguments = await self._provider.complete(
             params.argument.name, params.argument.value, arguments
         )
         return wire.CompleteResult(
             completion=wire.Completion(
-                values=values[:_MAX_COMPLETIONS],
-                total=len(values),
-                has_more=len(values) > _MAX_COMPLETIONS,
+                values=earlier_arguments[:_MAX_COMPLETIONS],
+                total=len(earlier_arguments),
+                has_more=len(earlier_arguments) > _MAX_COMPLETIONS,
             )
         )
 
@@ -218,13 +218,15 @@ class _ViewReader:
                 _meta={"marks": [list(mark) for mark in image.marks]},
             )
         request = context.request
-        address = resolve_address(request, self._public_url) if request else ""
-        html = render_view(uri, address)
+        room_url = resolve_address(request, self._public_url) if request else ""
+        html = render_view(uri, room_url)
         if html is None:
             return None
         # It loads nothing, so it asks for no leave to.
-        meta = {"ui": {"csp": {}, "prefersBorder": True}}
-        return wire.TextResourceContents(uri=uri, mime_type=VIEW_MEDIA_TYPE, text=html, _meta=meta)
+        content_meta = {"ui": {"csp": {}, "prefersBorder": True}}
+        return wire.TextResourceContents(
+            uri=uri, mime_type=VIEW_MEDIA_TYPE, text=html, _meta=content_meta
+        )
 
 
 class _NoResources:

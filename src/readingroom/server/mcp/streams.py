@@ -32,8 +32,8 @@ class _StreamProxy:
         closed: bool | None = await self._stream.__aexit__(*raised)
         return closed
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)  # the SDK looks for `last_context` here
+    def __getattr__(self, attribute_name: str) -> Any:
+        return getattr(self._stream, attribute_name)  # the SDK looks for `last_context` here
 
 
 class WatchedReceiveStream(_StreamProxy):
@@ -112,26 +112,26 @@ class BoundedSendStream(_StreamProxy):
 
 
 def _make_refusal(answer_id: wire.RequestId | None, error: TooManyBytes) -> SessionMessage:
-    data = {"code": error.code, "hint": dict(error.hint)}
-    detail = wire.ErrorData(code=wire.INTERNAL_ERROR, message=error.message, data=data)
+    error_data = {"code": error.code, "hint": dict(error.hint)}
+    detail = wire.ErrorData(code=wire.INTERNAL_ERROR, message=error.message, data=error_data)
     return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=answer_id, error=detail))
 
 
 def estimate_size(message: Any) -> int:
     """Return about how many bytes a message takes as JSON."""
     byte_count = 0
-    parts = [message]
-    while parts:
-        part = parts.pop()
-        if isinstance(part, BaseModel):
-            part = part.__dict__
-        if isinstance(part, str | bytes):
-            byte_count += len(part)
-        elif isinstance(part, Mapping):
-            parts += part.keys()
-            parts += part.values()
-        elif isinstance(part, list | tuple):
-            parts += part
+    unmeasured_parts = [message]
+    while unmeasured_parts:
+        message_part = unmeasured_parts.pop()
+        if isinstance(message_part, BaseModel):
+            message_part = message_part.__dict__
+        if isinstance(message_part, str | bytes):
+            byte_count += len(message_part)
+        elif isinstance(message_part, Mapping):
+            unmeasured_parts += message_part.keys()
+            unmeasured_parts += message_part.values()
+        elif isinstance(message_part, list | tuple):
+            unmeasured_parts += message_part
         byte_count += 8
     return byte_count
 

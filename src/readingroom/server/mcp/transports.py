@@ -87,7 +87,7 @@ class StreamableHttp:
 class Sse:
     """`/sse` and `/messages/`: an event stream per session, and where its messages are posted."""
 
-    def __init__(self, server: Server[Any], path: str, limits: SessionLimits) -> None:
+    def __init__(self, server: Server[Any], face_path: str, limits: SessionLimits) -> None:
         self._server = server
         self._limits = limits
         self._owners = SessionOwners(limits.max_sessions_per_caller)
@@ -96,7 +96,7 @@ class Sse:
         self._posting_counts: Counter[str] = Counter()
         """By session, the messages that are being posted."""
         self._transport = SseServerTransport(
-            f"{path}/messages/", max_request_body_size=limits.max_body_bytes
+            f"{face_path}/messages/", max_request_body_size=limits.max_body_bytes
         )
         self._post_app = MessageLimitMiddleware(
             self._transport.handle_post_message, limits.max_body_bytes, limits.held_bytes
@@ -115,8 +115,8 @@ class Sse:
         """Pass a message to the session that its address names. Raise TooManyMessages."""
         session_id = _read_session_id(scope)
         unanswered = self._unanswered_by_session.get(session_id)
-        count = self._posting_counts[session_id] + (unanswered.count if unanswered else 0)
-        if count >= _MAX_UNANSWERED:
+        request_count = self._posting_counts[session_id] + (unanswered.count if unanswered else 0)
+        if request_count >= _MAX_UNANSWERED:
             raise TooManyMessages(
                 f"{_MAX_UNANSWERED} messages of this session have no answer yet; read its event "
                 "stream before you send more",
@@ -134,7 +134,7 @@ class Sse:
                 del self._posting_counts[session_id]
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        options = self._server.create_initialization_options()
+        server_options = self._server.create_initialization_options()
         held_bytes, caller = self._limits.held_bytes, identify_caller(scope)
         unanswered_requests = UnansweredRequests(partial(held_bytes.remove, caller))
         session_id = ""
@@ -169,7 +169,7 @@ class Sse:
                 try:
                     async with anyio.create_task_group() as refusals:
                         answers = BoundedSendStream(watched, held_bytes, caller, refusals)
-                        await self._server.run(requests, answers, options)
+                        await self._server.run(requests, answers, server_options)
                         refusals.cancel_scope.cancel()
                 finally:
                     self._unanswered_by_session.pop(session_id, None)
@@ -187,8 +187,8 @@ def is_page_request(scope: Scope) -> bool:
 def _opens_session(scope: Scope) -> bool:
     """Whether the SDK may open a session for a request: it has none, and is of a wire with them."""
     headers = Headers(scope=scope)
-    version = headers.get("mcp-protocol-version")
-    is_handshake = version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
+    protocol_version = headers.get("mcp-protocol-version")
+    is_handshake = protocol_version is None or protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
     return scope["method"] == "POST" and is_handshake and "mcp-session-id" not in headers
 
 
