@@ -134,8 +134,8 @@ class EmbeddingWorker:
             if time.monotonic() + pause > give_up_at:
                 raise RoomUnreachable(
                     f"{self._http.base_url.host} could not be reached for "
-                    f"{self._patience_seconds:.0f} seconds ({failure_reason}); start the worker again when "
-                    "it is back, nothing is lost"
+                    f"{self._patience_seconds:.0f} seconds ({failure_reason}); start the worker "
+                    "again when it is back, nothing is lost"
                 )
             self._wait(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)

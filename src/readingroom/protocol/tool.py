@@ -262,9 +262,9 @@ def _outline(schema: Schema) -> Schema:
     """Return the schema of an answer's fields, each with its types; an agent reads every byte."""
     definitions = schema.get("$defs", {})
     if "anyOf" in schema:
-        outlined_alternatives = [_outline({"$defs": definitions} | _follow(alternative, definitions))
-                 for alternative in schema["anyOf"]]  # fmt: skip
-        return {"type": "object", "anyOf": outlined_alternatives}
+        alternatives = [_follow(alternative, definitions) for alternative in schema["anyOf"]]
+        outlines = [_outline({"$defs": definitions} | alternative) for alternative in alternatives]
+        return {"type": "object", "anyOf": outlines}
     outlined_fields = {
         field_name: _outline_field(field_schema, definitions)
         for field_name, field_schema in schema["properties"].items()

@@ -182,14 +182,14 @@ class _ResourceHandlers:
         self, context: Context, params: wire.CompleteRequestParams
     ) -> wire.CompleteResult:
         arguments = (params.context.arguments if params.context else None) or {}
-        earlier_arguments = await self._provider.complete(
+        completions = await self._provider.complete(
             params.argument.name, params.argument.value, arguments
         )
         return wire.CompleteResult(
             completion=wire.Completion(
-                values=earlier_arguments[:_MAX_COMPLETIONS],
-                total=len(earlier_arguments),
-                has_more=len(earlier_arguments) > _MAX_COMPLETIONS,
+                values=completions[:_MAX_COMPLETIONS],
+                total=len(completions),
+                has_more=len(completions) > _MAX_COMPLETIONS,
             )
         )
 
