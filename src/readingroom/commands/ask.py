@@ -25,7 +25,7 @@ _MAX_WIDTH = 100
 _MAX_CHARS = 600  # of a passage that is printed
 
 
-def _list_sources(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
+def _list_sources(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
     return list(BASES)
 
 
@@ -54,22 +54,25 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     """
     values["source"] = list(values["source"]) or None
     command = Ask(search=build_model(DeskSearch, query=question, **values))
-    with apply_sample_settings(settings, BASES.values()) as chosen:
-        answer = run_command(command, ROOM, chosen, no_progress)
-    notes = [*_describe_emptiness(answer, chosen), *_describe_missing_model(answer, chosen)]
-    print_result(as_json, answer, _format_answer(answer, notes))
-    if not answer["results"] or answer["confidence"] == "none":
+    with apply_sample_settings(settings, BASES.values()) as chosen_settings:
+        search_answer = run_command(command, ROOM, chosen_settings, no_progress)
+    notes = [
+        *_describe_emptiness(search_answer, chosen_settings),
+        *_describe_missing_model(search_answer, chosen_settings),
+    ]
+    print_result(as_json, search_answer, _format_answer(search_answer, notes))
+    if not search_answer["results"] or search_answer["confidence"] == "none":
         sys.exit(1)
 
 
-def _describe_emptiness(answer: dict[str, Any], settings: RoomSettings) -> Iterator[str]:
-    if not answer["results"] and (empty_names := list_empty_bases(settings)):
+def _describe_emptiness(search_answer: dict[str, Any], settings: RoomSettings) -> Iterator[str]:
+    if not search_answer["results"] and (empty_names := list_empty_bases(settings)):
         yield f"(There is nothing in {', '.join(empty_names)} yet.)"
 
 
-def _describe_missing_model(answer: dict[str, Any], settings: RoomSettings) -> Iterator[str]:
+def _describe_missing_model(search_answer: dict[str, Any], settings: RoomSettings) -> Iterator[str]:
     # A server that answered may have a model where this shell has none.
-    if any((hit["parts"] or {}).get("semantic") is not None for hit in answer["results"]):
+    if any((hit["parts"] or {}).get("semantic") is not None for hit in search_answer["results"]):
         return
     try:
         find_weights(settings.models, settings.embedding_model_dir)
@@ -80,29 +83,34 @@ def _describe_missing_model(answer: dict[str, Any], settings: RoomSettings) -> I
         )
 
 
-def _format_answer(answer: dict[str, Any], own_notes: Sequence[str] = ()) -> str:
-    width = min(_MAX_WIDTH, shutil.get_terminal_size().columns)
-    hits = answer["results"]
-    passages = [_format_hit(number, hit, width) for number, hit in enumerate(hits, 1)] or [
-        "Nothing here answers that. Try other words, or load more: readingroom --help"
+def _format_answer(search_answer: dict[str, Any], own_notes: Sequence[str] = ()) -> str:
+    line_width = min(_MAX_WIDTH, shutil.get_terminal_size().columns)
+    hits = search_answer["results"]
+    passages = [
+        _format_hit(hit_number, hit, line_width) for hit_number, hit in enumerate(hits, 1)
+    ] or ["Nothing here answers that. Try other words, or load more: readingroom --help"]
+    if hits and search_answer["confidence"] in ("weak", "none"):
+        passages.insert(0, search_answer["confidence_reason"])
+    notes = [
+        f"({answer_note['base']}: {answer_note['message']})"
+        for answer_note in search_answer["notes"]
     ]
-    if hits and answer["confidence"] in ("weak", "none"):
-        passages.insert(0, answer["confidence_reason"])
-    notes = [f"({note['base']}: {note['message']})" for note in answer["notes"]]
     # What must be repeated with the words, once however many hits demand it.
     attributions = dict.fromkeys(hit["attribution"] for hit in hits if hit.get("attribution"))
     return "\n\n".join([*passages, *notes, *own_notes, *attributions])
 
 
-def _format_hit(number: int, hit: dict[str, Any], width: int) -> str:
+def _format_hit(hit_number: int, hit: dict[str, Any], line_width: int) -> str:
     passage = textwrap.shorten(hit["snippet"], _MAX_CHARS, placeholder=" …")
-    body = textwrap.fill(passage, width, initial_indent="   ", subsequent_indent="   ")
-    details = " · ".join(filter(None, [hit["base"], _format_days(hit["in_force"]), hit["id"]]))
-    citation = wrap_text(f"{number}. {hit['citation']['citation_string']}")
-    lines = [make_bold(citation), body, make_faint(wrap_text(details, "   "))]
+    wrapped_passage = textwrap.fill(
+        passage, line_width, initial_indent="   ", subsequent_indent="   "
+    )
+    detail_line = " · ".join(filter(None, [hit["base"], _format_days(hit["in_force"]), hit["id"]]))
+    citation = wrap_text(f"{hit_number}. {hit['citation']['citation_string']}")
+    hit_lines = [make_bold(citation), wrapped_passage, make_faint(wrap_text(detail_line, "   "))]
     if not hit["url"].startswith(hit["id"]):
-        lines.append(make_faint(f"   {hit['url']}"))
-    return "\n".join(lines)
+        hit_lines.append(make_faint(f"   {hit['url']}"))
+    return "\n".join(hit_lines)
 
 
 def _format_days(days: dict[str, Any] | None) -> str | None:

@@ -47,9 +47,11 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
         manifest = _copy_stores(settings, copies_folder)
         pack(manifest, copies_folder, file, print_tenths("packing: {} of {} files"))
     archive_bytes = file.stat().st_size
-    result = manifest.model_dump(mode="json", exclude={"files"})
-    result |= {"file": str(file), "files": len(manifest.files), "bytes": archive_bytes}
-    print_result(as_json, result, f"{file}: {summarise(manifest)}; {archive_bytes / 1e6:.1f} MB")
+    manifest_fields = manifest.model_dump(mode="json", exclude={"files"})
+    manifest_fields |= {"file": str(file), "files": len(manifest.files), "bytes": archive_bytes}
+    print_result(
+        as_json, manifest_fields, f"{file}: {summarise(manifest)}; {archive_bytes / 1e6:.1f} MB"
+    )
 
 
 def load_base_backups() -> dict[str, BaseBackup]:
@@ -63,15 +65,15 @@ def run_base_command(base_name: str, command: Command, settings: RoomSettings) -
 
 
 @contextmanager
-def _open_workspace(parent: Path) -> Iterator[Path]:
+def _open_workspace(parent_folder: Path) -> Iterator[Path]:
     """Give an empty folder to collect copies in, deleted at the end; sweep those of killed backups.
 
     A kill leaves the folder behind and releases its lock. So a folder whose lock names an owner,
     and that nobody holds, belongs to a backup that was killed.
     """
-    _sweep_killed_backups(parent)
+    _sweep_killed_backups(parent_folder)
     # Beside the backup: the folder for temporary files may be small, or in memory.
-    workspace = Path(tempfile.mkdtemp(prefix=_WORKSPACE_PREFIX, dir=parent))
+    workspace = Path(tempfile.mkdtemp(prefix=_WORKSPACE_PREFIX, dir=parent_folder))
     workspace_lock = _lock_workspace(workspace)
     copies_folder = workspace / "collected"
     copies_folder.mkdir()
@@ -81,9 +83,9 @@ def _open_workspace(parent: Path) -> Iterator[Path]:
         _delete_workspace(workspace, workspace_lock)
 
 
-def _sweep_killed_backups(parent: Path) -> None:
+def _sweep_killed_backups(parent_folder: Path) -> None:
     """Delete the workspaces of backups that were killed."""
-    for workspace in parent.glob(f"{_WORKSPACE_PREFIX}*"):
+    for workspace in parent_folder.glob(f"{_WORKSPACE_PREFIX}*"):
         if read_owner(workspace) is not None:
             with suppress(FolderInUse):  # another backup is being made
                 _delete_workspace(workspace, _lock_workspace(workspace))
@@ -98,11 +100,11 @@ def _lock_workspace(workspace: Path) -> FolderLock:
 
 def _delete_workspace(workspace: Path, workspace_lock: FolderLock) -> None:
     """Delete a workspace, its lock last: if we are killed meanwhile, the next backup sweeps it."""
-    for path in workspace.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path != workspace_lock.path:
-            path.unlink()
+    for workspace_entry in workspace.iterdir():
+        if workspace_entry.is_dir():
+            shutil.rmtree(workspace_entry)
+        elif workspace_entry != workspace_lock.path:
+            workspace_entry.unlink()
     shutil.rmtree(workspace)
     workspace_lock.release()
 
@@ -111,18 +113,18 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
     """Copy every store into `copies_folder` and return the manifest of the copies."""
     if settings.sample:  # else what is restored from it would pass for the real thing
         shutil.copyfile(settings.data / SAMPLE_MARK_FILE, copies_folder / SAMPLE_MARK_FILE)
-    keys = open_keys(settings)
-    if isinstance(keys, SharedKeyRing):
-        keys.dump(copies_folder)
+    key_ring = open_keys(settings)
+    if isinstance(key_ring, SharedKeyRing):
+        key_ring.dump(copies_folder)
     elif (settings.data / KEYS_FILE).exists():
         copy_database(settings.data / KEYS_FILE, copies_folder / KEYS_FILE)
     counts_by_base: dict[str, dict[str, Any]] = {}
     for base_name, base_backup in load_base_backups().items():
         if base_backup.exists(settings):
             click.echo(f"{base_name}: copying", err=True)
-            report = print_tenths(base_name + ": {} of {} pages copied")
+            report_pages = print_tenths(base_name + ": {} of {} pages copied")
             counts_by_base[base_name] = base_backup.write(
-                settings, copies_folder, partial(run_base_command, base_name), report
+                settings, copies_folder, partial(run_base_command, base_name), report_pages
             )
     return Manifest(
         version=__version__,
@@ -135,11 +137,13 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
 def summarise(manifest: Manifest) -> str:
     """Return what a backup holds, in words: `policy (6 policies, 174 chunks)`."""
     summaries = []
-    for base_name, counts in manifest.bases.items():
-        contents = ", ".join(_format_count(noun, count) for noun, count in counts.items())
+    for base_name, record_counts in manifest.bases.items():
+        contents = ", ".join(
+            _format_count(noun, record_count) for noun, record_count in record_counts.items()
+        )
         summaries.append(f"{base_name} ({contents})")
     return ", ".join(summaries) or "no base"
 
 
-def _format_count(noun: str, count: int) -> str:
-    return f"schema {count}" if noun == "schema" else f"{count} {noun}"
+def _format_count(noun: str, record_count: int) -> str:
+    return f"schema {record_count}" if noun == "schema" else f"{record_count} {noun}"

@@ -44,26 +44,28 @@ _PACKAGE_NAME = re.compile(r"[A-Za-z0-9._-]+")
 Check = Callable[[ServerSettings], Iterator[Complaint]]
 
 
-def _make_complaint(subject: str, problem: str, fix: str, is_note: bool = False) -> Complaint:
-    return Complaint(subject=subject, problem=problem, fix=fix, is_note=is_note)
+def _make_complaint(
+    complaint_subject: str, problem_text: str, fix: str, is_note: bool = False
+) -> Complaint:
+    return Complaint(subject=complaint_subject, problem=problem_text, fix=fix, is_note=is_note)
 
 
 def check_directory(settings: ServerSettings) -> Iterator[Complaint]:
     """The data directory can be used, and by its owner alone."""
-    data = settings.data
-    if data.exists() and not os.access(data, os.R_OK | os.W_OK | os.X_OK):
-        fix = f"run this as {data.owner()}, or give the directory to the user who serves"
-        yield _make_complaint("directory", f"{data} cannot be written", fix)
-    if (data / STAGING_FOLDER).exists():
+    data_directory = settings.data
+    if data_directory.exists() and not os.access(data_directory, os.R_OK | os.W_OK | os.X_OK):
+        fix = f"run this as {data_directory.owner()}, or give the directory to the user who serves"
+        yield _make_complaint("directory", f"{data_directory} cannot be written", fix)
+    if (data_directory / STAGING_FOLDER).exists():
         yield _make_complaint(
             "directory",
             "a restore was interrupted",
             "run `readingroom restore FILE --force` again; nothing of the backup is lost",
         )
-    if (data / REPLACED_FOLDER).exists():
+    if (data_directory / REPLACED_FOLDER).exists():
         yield _make_complaint(
             "directory",
-            f"what a restore replaced is still in {data / REPLACED_FOLDER}",
+            f"what a restore replaced is still in {data_directory / REPLACED_FOLDER}",
             "delete it when you are sure that you do not need it",
             is_note=True,
         )
@@ -71,27 +73,31 @@ def check_directory(settings: ServerSettings) -> Iterator[Complaint]:
 
 def check_permissions(settings: ServerSettings) -> Iterator[Complaint]:
     """The data directory, and what holds secrets in it, is its owner's alone."""
-    data = settings.data
-    if data.exists() and (granted_bits := stat.S_IMODE(data.stat().st_mode) & 0o077):
+    data_directory = settings.data
+    if data_directory.exists() and (
+        granted_bits := stat.S_IMODE(data_directory.stat().st_mode) & 0o077
+    ):
         yield _make_complaint(
             "permissions",
-            f"other accounts of this machine may look into {data}",
-            f"chmod 700 {data}",
+            f"other accounts of this machine may look into {data_directory}",
+            f"chmod 700 {data_directory}",
             # A group may have been given the directory on purpose, everybody has not.
             is_note=not granted_bits & 0o007,
         )
     for file_name in (KEYS_FILE, CONFIGURATION_FILE):
-        path = settings.data / file_name
-        if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
-            if file_name == CONFIGURATION_FILE and b"api_key" not in path.read_bytes():
+        file_path = settings.data / file_name
+        if file_path.exists() and stat.S_IMODE(file_path.stat().st_mode) & 0o077:
+            if file_name == CONFIGURATION_FILE and b"api_key" not in file_path.read_bytes():
                 continue
-            yield _make_complaint("permissions", f"others may read {path}", f"chmod 600 {path}")
+            yield _make_complaint(
+                "permissions", f"others may read {file_path}", f"chmod 600 {file_path}"
+            )
 
 
 def check_api_key(settings: ServerSettings) -> Iterator[Complaint]:
     """MCP_API_KEY, where it is set, cannot be guessed."""
-    key = reveal_secret(settings.api_key)
-    if key and len(key) < MIN_KEY_CHARS:
+    api_key = reveal_secret(settings.api_key)
+    if api_key and len(api_key) < MIN_KEY_CHARS:
         yield _make_complaint(
             "key",
             f"MCP_API_KEY has fewer than {MIN_KEY_CHARS} characters and can be guessed",
@@ -100,12 +106,16 @@ def check_api_key(settings: ServerSettings) -> Iterator[Complaint]:
 
 
 def check_disk(settings: ServerSettings) -> Iterator[Complaint]:
-    folder = next(path for path in (settings.data, *settings.data.parents) if path.exists())
-    free_bytes = shutil.disk_usage(folder).free
+    existing_folder = next(
+        candidate_path
+        for candidate_path in (settings.data, *settings.data.parents)
+        if candidate_path.exists()
+    )
+    free_bytes = shutil.disk_usage(existing_folder).free
     if free_bytes < _MIN_FREE_BYTES:
         yield _make_complaint(
             "disk",
-            f"only {free_bytes // 2**20} MB are free at {folder}",
+            f"only {free_bytes // 2**20} MB are free at {existing_folder}",
             "make room, or choose another directory with --data",
         )
 
@@ -131,10 +141,10 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
         return
     listing = run_confined([program, "--list-langs"], make_sandbox_environment())
     if listing.returncode != 0:
-        reason = (listing.stderr.splitlines() or ["no reason was given"])[-1]
+        failure_reason = (listing.stderr.splitlines() or ["no reason was given"])[-1]
         yield _make_complaint(
             "tesseract",
-            f"{program} does not run inside the sandbox: {reason}",
+            f"{program} does not run inside the sandbox: {failure_reason}",
             "install tesseract with your system's packages, so that it lies below /usr",
         )
     elif _OCR_LANGUAGE not in listing.stdout.split():
@@ -150,10 +160,12 @@ def check_sandbox(settings: ServerSettings) -> Iterator[Complaint]:
     if gaps := describe_gaps():
         fix = "use a newer Linux kernel; until then read only documents that you trust"
         yield _make_complaint("sandbox", gaps, fix, is_note=True)
-    for path in find_program_paths(make_sandbox_environment()):
-        if settings.data.resolve().is_relative_to(Path(path).resolve()):
-            problem = f"{settings.data} lies inside {path}, which readers of documents may read"
-            yield _make_complaint("sandbox", problem, "choose another directory with --data")
+    for program_path in find_program_paths(make_sandbox_environment()):
+        if settings.data.resolve().is_relative_to(Path(program_path).resolve()):
+            problem_text = (
+                f"{settings.data} lies inside {program_path}, which readers of documents may read"
+            )
+            yield _make_complaint("sandbox", problem_text, "choose another directory with --data")
 
 
 def check_versions(settings: ServerSettings) -> Iterator[Complaint]:
@@ -196,8 +208,10 @@ def check_database(settings: ServerSettings) -> Iterator[Complaint]:
         fix = "look at READINGROOM_DATABASE_URL, and whether the server runs and lets us in"
         yield _make_complaint("database", error.message, fix)
         return
-    for problem in problems:
-        yield _make_complaint("database", problem.problem, problem.fix, is_note=problem.is_note)
+    for problem_text in problems:
+        yield _make_complaint(
+            "database", problem_text.problem, problem_text.fix, is_note=problem_text.is_note
+        )
 
 
 def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
@@ -221,8 +235,10 @@ def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
         yield _make_complaint("Redis", f"the server at REDIS_URL does not answer: {error}", fix)
     else:
         if not is_durable:
-            problem = "the server at REDIS_URL keeps no append-only file: a crash loses writes"
-            yield _make_complaint("Redis", problem, "set appendonly to yes there", is_note=True)
+            problem_text = "the server at REDIS_URL keeps no append-only file: a crash loses writes"
+            yield _make_complaint(
+                "Redis", problem_text, "set appendonly to yes there", is_note=True
+            )
 
 
 def check_port(settings: ServerSettings) -> Iterator[Complaint]:

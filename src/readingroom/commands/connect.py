@@ -62,19 +62,25 @@ def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any
         _print_chatgpt(settings, options, as_json)
         return
     client_format = _CLIENTS[client]
-    target = _resolve_target(settings, options, stdio=options["stdio"] or client == "claude")
-    entry = {target.name: _build_entry(client_format, target)}
-    folder = (options["folder"] or Path()).absolute()
-    file = options["file"] or _find_client_file(client_format, folder)
-    previous_file = _write_entry(file, client_format.section, entry) if options["write"] else None
-    body = {
+    connection_target = _resolve_target(
+        settings, options, stdio=options["stdio"] or client == "claude"
+    )
+    client_entry = {connection_target.name: _build_entry(client_format, connection_target)}
+    project_folder = (options["folder"] or Path()).absolute()
+    client_file = options["file"] or _find_client_file(client_format, project_folder)
+    previous_file = (
+        _write_entry(client_file, client_format.section, client_entry) if options["write"] else None
+    )
+    outcome_fields = {
         "client": client,
-        "file": str(file),
-        "configuration": {client_format.section: entry},
+        "file": str(client_file),
+        "configuration": {client_format.section: client_entry},
         "written": options["write"],
         "copy": str(previous_file) if previous_file else None,
     }
-    print_result(as_json, body, _describe_outcome(client_format, target, body))
+    print_result(
+        as_json, outcome_fields, _describe_outcome(client_format, connection_target, outcome_fields)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +96,28 @@ class _Target:
 
 
 def _resolve_target(settings: ServerSettings, options: dict[str, Any], stdio: bool) -> _Target:
-    base: str | None = options["base"]
+    base_name: str | None = options["base"]
     if stdio:
-        base = base or _DEFAULT_STDIO
-        if not BASES[base].stdio:
+        base_name = base_name or _DEFAULT_STDIO
+        if not BASES[base_name].stdio:
             raise InvalidSetting(
-                f"{base} is not served over stdio: serve it over HTTP, and in Claude add it as a "
-                "connector (docs/clients.md)"
+                f"{base_name} is not served over stdio: serve it over HTTP, and in Claude "
+                "add it as a connector (docs/clients.md)"
             )
-    address = options["url"] or settings.public_url or _find_server(settings)
-    if not address.startswith(("http://", "https://")):
+    server_address = options["url"] or settings.public_url or _find_server(settings)
+    if not server_address.startswith(("http://", "https://")):
         raise InvalidSetting(
-            f"{address!r} is not an address: it must begin with http:// or https://"
+            f"{server_address!r} is not an address: it must begin with http:// or https://"
         )
-    path = f"/{base}/mcp" if base else "/mcp"
+    face_path = f"/{base_name}/mcp" if base_name else "/mcp"
     return _Target(
-        name=f"{ROOM_SERVER_NAME}-{base}" if base else ROOM_SERVER_NAME,
-        url=address if address.endswith("/mcp") else address.rstrip("/") + path,
+        name=f"{ROOM_SERVER_NAME}-{base_name}" if base_name else ROOM_SERVER_NAME,
+        url=server_address
+        if server_address.endswith("/mcp")
+        else server_address.rstrip("/") + face_path,
         key=options["key"],
         needs_key=settings.api_key is not None or open_keys(settings).has_keys(),
-        stdio=base if stdio else None,
+        stdio=base_name if stdio else None,
         # Named only where it was named to us: else the client's default is the same.
         data=str(settings.data) if click.get_current_context().params.get("data") else None,
     )
@@ -121,13 +129,19 @@ def _find_server(settings: ServerSettings) -> str:
     return owner.url if owner else f"http://127.0.0.1:{settings.port or ALL_PORT}"
 
 
-def _build_entry(client: Client, target: _Target) -> dict[str, Any]:
-    if target.stdio:
-        kind = {"type": "stdio"} if client.typed else {}
-        folder = ["--data", target.data] if target.data else []
-        return {**kind, "command": _find_program(), "args": ["stdio", target.stdio, *folder]}
-    key = target.key or (client.variable % _KEY_VARIABLE if target.needs_key else None)
-    return client.build_entry(target.url, key)
+def _build_entry(client: Client, connection_target: _Target) -> dict[str, Any]:
+    if connection_target.stdio:
+        transport_field = {"type": "stdio"} if client.typed else {}
+        data_arguments = ["--data", connection_target.data] if connection_target.data else []
+        return {
+            **transport_field,
+            "command": _find_program(),
+            "args": ["stdio", connection_target.stdio, *data_arguments],
+        }
+    sent_key = connection_target.key or (
+        client.variable % _KEY_VARIABLE if connection_target.needs_key else None
+    )
+    return client.build_entry(connection_target.url, sent_key)
 
 
 def _find_program() -> str:
@@ -138,10 +152,10 @@ def _find_program() -> str:
     return shutil.which("readingroom") or "readingroom"
 
 
-def _find_client_file(client: Client, folder: Path) -> Path:
+def _find_client_file(client: Client, project_folder: Path) -> Path:
     """Return the client's file: in the project's folder, or among the user's applications."""
     if client is not _DESKTOP:
-        return folder / client.file
+        return project_folder / client.file
     if sys.platform == "darwin":
         settings_folder = Path.home() / "Library" / "Application Support"
     else:
@@ -149,70 +163,89 @@ def _find_client_file(client: Client, folder: Path) -> Path:
     return settings_folder / "Claude" / client.file
 
 
-def _write_entry(file: Path, section: str, entry: dict[str, Any]) -> Path | None:
+def _write_entry(client_file: Path, section_name: str, client_entry: dict[str, Any]) -> Path | None:
     """Put the entry into the file and return the copy of what it was, if it was there."""
-    file = file.resolve()  # a link to a shared file stays one
-    content = _read_client_file(file)
-    servers = content.setdefault(section, {})
+    client_file = client_file.resolve()  # a link to a shared file stays one
+    client_config = _read_client_file(client_file)
+    servers = client_config.setdefault(section_name, {})
     if not isinstance(servers, dict):
-        raise ClientFileUnreadable(f"{file}: {section!r} is not an object; mend it first")
+        raise ClientFileUnreadable(
+            f"{client_file}: {section_name!r} is not an object; mend it first"
+        )
     previous_file = None
-    if file.exists():
-        previous_file = file.with_name(f"{file.name}.before-{ROOM_SERVER_NAME}")
-        shutil.copy2(file, previous_file)
-    servers.update(entry)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    new_file = file.with_name(f".{file.name}.{ROOM_SERVER_NAME}")
+    if client_file.exists():
+        previous_file = client_file.with_name(f"{client_file.name}.before-{ROOM_SERVER_NAME}")
+        shutil.copy2(client_file, previous_file)
+    servers.update(client_entry)
+    client_file.parent.mkdir(parents=True, exist_ok=True)
+    new_file = client_file.with_name(f".{client_file.name}.{ROOM_SERVER_NAME}")
     new_file.touch(mode=0o600)  # it may hold a key
-    new_file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    new_file.replace(file)
+    new_file.write_text(json.dumps(client_config, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    new_file.replace(client_file)
     return previous_file
 
 
-def _read_client_file(file: Path) -> dict[str, Any]:
+def _read_client_file(client_file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_text("utf-8-sig").strip() or "{}")
+        client_config = json.loads(client_file.read_text("utf-8-sig").strip() or "{}")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise ClientFileUnreadable(
-            f"{file} is not plain JSON ({error}); leave --write out and paste the entry yourself"
+            f"{client_file} is not plain JSON ({error}); leave --write out and paste the "
+            "entry yourself"
         ) from error
-    if not isinstance(content, dict):
-        raise ClientFileUnreadable(f"{file} does not hold an object; mend it first")
-    return content
+    if not isinstance(client_config, dict):
+        raise ClientFileUnreadable(f"{client_file} does not hold an object; mend it first")
+    return client_config
 
 
-def _describe_outcome(client: Client, target: _Target, body: dict[str, Any]) -> str:
-    if body["written"]:
-        previous = f" What it was before is in {body['copy']}." if body["copy"] else ""
-        lines = [
-            f"{client.title}: {target.name} is in {body['file']}.{previous} Restart the client."
+def _describe_outcome(
+    client: Client, connection_target: _Target, outcome_fields: dict[str, Any]
+) -> str:
+    if outcome_fields["written"]:
+        copy_sentence = (
+            f" What it was before is in {outcome_fields['copy']}." if outcome_fields["copy"] else ""
+        )
+        outcome_lines = [
+            f"{client.title}: {connection_target.name} is in "
+            f"{outcome_fields['file']}.{copy_sentence} Restart the client."
         ]
     else:
-        lines = [json.dumps(body["configuration"], indent=2), ""]
-        lines += [f"{client.title} reads this from {body['file']}; --write puts it there."]
-    if target.needs_key and not target.key and not target.stdio:
-        lines += [
+        outcome_lines = [json.dumps(outcome_fields["configuration"], indent=2), ""]
+        outcome_lines += [
+            f"{client.title} reads this from {outcome_fields['file']}; --write puts it there."
+        ]
+    if connection_target.needs_key and not connection_target.key and not connection_target.stdio:
+        outcome_lines += [
             f"Set {_KEY_VARIABLE} to a key where the client starts, or pass --key. Make one that "
             "can change nothing, because an agent may be misled by what it reads:",
-            f"  readingroom keys add {target.name} --read-only",
+            f"  readingroom keys add {connection_target.name} --read-only",
         ]
-    return "\n".join(lines)
+    return "\n".join(outcome_lines)
 
 
 def _print_chatgpt(settings: ServerSettings, options: dict[str, Any], as_json: bool) -> None:
     """It has no file: a connector is added in its settings."""
-    target = _resolve_target(settings, options, stdio=False)
-    is_public = target.url.startswith("https://")
-    steps = [
+    connection_target = _resolve_target(settings, options, stdio=False)
+    is_public = connection_target.url.startswith("https://")
+    step_texts = [
         "Settings > Connectors > Advanced: switch on developer mode.",
-        f"Create a connector with the address {target.url}",
+        f"Create a connector with the address {connection_target.url}",
         "Authentication: OAuth where the server has it (JOSH_AUTH=oauth), else none.",
     ]
     if not is_public:
-        steps.append("ChatGPT calls from outside: it needs a public https address (--url).")
-    body = {"client": "chatgpt", "url": target.url, "steps": steps, "written": False}
+        step_texts.append("ChatGPT calls from outside: it needs a public https address (--url).")
+    outcome_fields = {
+        "client": "chatgpt",
+        "url": connection_target.url,
+        "steps": step_texts,
+        "written": False,
+    }
     print_result(
-        as_json, body, "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+        as_json,
+        outcome_fields,
+        "\n".join(
+            f"{step_number}. {step_text}" for step_number, step_text in enumerate(step_texts, 1)
+        ),
     )

@@ -32,16 +32,16 @@ def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
     findings += [finding for check in CHECKS.values() for finding in check(settings)]
     complaints = [finding for finding in findings if not finding.is_note]
     notes = [finding for finding in findings if finding.is_note]
-    lines = [_format_finding(complaint) for complaint in complaints]
-    lines += [_format_finding(note, "note: ") for note in notes]
+    finding_lines = [_format_finding(complaint) for complaint in complaints]
+    finding_lines += [_format_finding(note, "note: ") for note in notes]
     if not complaints:
-        lines.append(f"All is well: {', '.join(checked)}.")
-    result = {
+        finding_lines.append(f"All is well: {', '.join(checked)}.")
+    report_fields = {
         "checked": checked,
         "complaints": [complaint.model_dump(mode="json") for complaint in complaints],
         "notes": [note.model_dump(mode="json", exclude={"repaired"}) for note in notes],
     }
-    print_result(as_json, result, "\n".join(lines))
+    print_result(as_json, report_fields, "\n".join(finding_lines))
     sys.exit(0 if all(complaint.repaired for complaint in complaints) else 1)
 
 
@@ -64,6 +64,6 @@ def _check_base(spec: BaseSpec, settings: ServerSettings, repair: bool) -> Itera
         yield Complaint(subject=spec.name, problem=error.message, fix=fix)
 
 
-def _format_finding(finding: Complaint, prefix: str = "") -> str:
+def _format_finding(finding: Complaint, line_prefix: str = "") -> str:
     advice = "mended" if finding.repaired else finding.fix
-    return f"{prefix}{finding.subject}: {finding.problem}\n  → {advice}"
+    return f"{line_prefix}{finding.subject}: {finding.problem}\n  → {advice}"

@@ -66,9 +66,9 @@ def embed_worker(
             "A worker needs a key: set READINGROOM_WORKER_KEY or --key-file. The room's operator "
             "makes one with `readingroom keys add NAME --worker`."
         )
-    report = _ProgressPrinter(is_quiet=as_json)
+    progress_printer = _ProgressPrinter(is_quiet=as_json)
     worker = EmbeddingWorker(
-        url, secret.strip(), embedder_for(settings), report, patience, batch_passages
+        url, secret.strip(), embedder_for(settings), progress_printer, patience, batch_passages
     )
     stored_count = worker.run(None if once else _POLL_SECONDS)
     print_result(as_json, {"stored": stored_count}, f"{stored_count:,} vectors made here.")
@@ -87,10 +87,12 @@ class _ProgressPrinter:
             return
         self._print_again_at = now + _REPORT_SECONDS
         rate = f", {progress.per_second:,.1f} a second" if progress.per_second else ""
-        left = f", {_format_duration(progress.seconds_left)} left" if progress.seconds_left else ""
+        time_left = (
+            f", {_format_duration(progress.seconds_left)} left" if progress.seconds_left else ""
+        )
         print_text(
             f"{progress.embedded:,} of {progress.total:,} passages ({progress.percent:.1f} %)"
-            f"{rate}{left}",
+            f"{rate}{time_left}",
             err=True,
         )
 

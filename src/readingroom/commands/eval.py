@@ -37,66 +37,76 @@ def eval(file: Path, source: tuple[str, ...], settings: RoomSettings, as_json: b
     """
     questions = read_questions(file)
     command = build_model(Evaluate, questions=questions, source=list(source) or None)
-    with apply_sample_settings(settings, BASES.values()) as chosen:
-        result = run_command(command, ROOM, chosen)
-    print_result(as_json, result, _format(result))
+    with apply_sample_settings(settings, BASES.values()) as chosen_settings:
+        evaluation_result = run_command(command, ROOM, chosen_settings)
+    print_result(as_json, evaluation_result, _format(evaluation_result))
 
 
-def read_questions(file: Path) -> list[EvaluationQuestion]:
+def read_questions(questions_file: Path) -> list[EvaluationQuestion]:
     """Return the questions of a file. Raise `UsageError` for a line that is none."""
     try:
-        lines = file.read_text("utf-8").splitlines()
+        file_lines = questions_file.read_text("utf-8").splitlines()
     except UnicodeDecodeError as error:
-        raise click.UsageError(f"{file.name} is not UTF-8 text: {error.reason}") from error
+        raise click.UsageError(
+            f"{questions_file.name} is not UTF-8 text: {error.reason}"
+        ) from error
     questions = [
-        _parse_line(line, f"Line {number} of {file.name}")
-        for number, line in enumerate(lines, 1)
-        if line.strip() and line != "question\tright_id"
+        _parse_line(file_line, f"Line {line_number} of {questions_file.name}")
+        for line_number, file_line in enumerate(file_lines, 1)
+        if file_line.strip() and file_line != "question\tright_id"
     ]
     if not questions:
-        raise click.UsageError(f"{file.name} has no questions")
+        raise click.UsageError(f"{questions_file.name} has no questions")
     return questions
 
 
-def _parse_line(line: str, place: str) -> EvaluationQuestion:
-    question, _, right = line.partition("\t")
-    ids = [id.strip() for id in right.split(_SEPARATOR) if id.strip()]
-    if not question.strip() or not ids or "\t" in right:
-        raise click.UsageError(f"{place} needs a question, a tab, and an id or `{NONE}`")
+def _parse_line(file_line: str, line_place: str) -> EvaluationQuestion:
+    question, _, right_ids_text = file_line.partition("\t")
+    right_ids = [
+        right_id.strip() for right_id in right_ids_text.split(_SEPARATOR) if right_id.strip()
+    ]
+    if not question.strip() or not right_ids or "\t" in right_ids_text:
+        raise click.UsageError(f"{line_place} needs a question, a tab, and an id or `{NONE}`")
     try:
-        return EvaluationQuestion(question=question, right_ids=[] if ids == [NONE] else ids)
+        return EvaluationQuestion(
+            question=question, right_ids=[] if right_ids == [NONE] else right_ids
+        )
     except ValidationError as error:
-        raise click.UsageError(f"{place}: {error.errors()[0]['msg']}") from error
+        raise click.UsageError(f"{line_place}: {error.errors()[0]['msg']}") from error
 
 
-def _format(result: dict[str, Any]) -> str:
-    rows = [
+def _format(evaluation_result: dict[str, Any]) -> str:
+    figure_rows = [
         (
             "questions",
-            f"{result['questions']}, of which {result['unanswerable']} without an answer",
+            f"{evaluation_result['questions']}, of which {evaluation_result['unanswerable']} "
+            "without an answer",
         ),
-        ("right answer first", _percent(result["hit_at_1"])),
-        ("among the first 3", _percent(result["hit_at_3"])),
-        ("among the first 10", _percent(result["hit_at_10"])),
-        ("nDCG@10", _figure(result["ndcg_at_10"])),
-        ("MRR", _figure(result["mrr"])),
-        ("AUROC of the score", _figure(result["confidence_auroc"])),
-        ("answerable, called none", _percent(result["called_none"])),
-        ("milliseconds, p50 / p95", f"{result['latency_p50_ms']} / {result['latency_p95_ms']}"),
+        ("right answer first", _percent(evaluation_result["hit_at_1"])),
+        ("among the first 3", _percent(evaluation_result["hit_at_3"])),
+        ("among the first 10", _percent(evaluation_result["hit_at_10"])),
+        ("nDCG@10", _figure(evaluation_result["ndcg_at_10"])),
+        ("MRR", _figure(evaluation_result["mrr"])),
+        ("AUROC of the score", _figure(evaluation_result["confidence_auroc"])),
+        ("answerable, called none", _percent(evaluation_result["called_none"])),
+        (
+            "milliseconds, p50 / p95",
+            f"{evaluation_result['latency_p50_ms']} / {evaluation_result['latency_p95_ms']}",
+        ),
     ]
-    lines = [f"{label:24} {value}" for label, value in rows]
-    misses = result["misses"][:_MAX_MISSES]
+    figure_lines = [f"{figure_label:24} {figure_text}" for figure_label, figure_text in figure_rows]
+    misses = evaluation_result["misses"][:_MAX_MISSES]
     if misses:
-        lines += ["", f"Not first ({len(result['misses'])}):"]
+        figure_lines += ["", f"Not first ({len(evaluation_result['misses'])}):"]
     for miss in misses:
-        place = f"at {miss['rank']}" if miss["rank"] else "not found"
-        lines += [f"  {miss['question']}", f"    {place}; first: {miss['first_id']}"]
-    return "\n".join(lines)
+        rank_text = f"at {miss['rank']}" if miss["rank"] else "not found"
+        figure_lines += [f"  {miss['question']}", f"    {rank_text}; first: {miss['first_id']}"]
+    return "\n".join(figure_lines)
 
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _figure(figure_value: float | None) -> str:
+    return "-" if figure_value is None else f"{figure_value:.3f}"

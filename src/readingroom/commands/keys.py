@@ -47,14 +47,16 @@ def add(
         raise click.UsageError("--worker goes with none of --operator, --read-only and --subject")
     if subject is not None:
         open_keys(settings).add_subject(name, subject, read_only)
-        body = {"name": name, "subject": subject}
-        return print_result(as_json, body, f"Tokens of {subject} are let in as {name}.")
+        key_fields = {"name": name, "subject": subject}
+        return print_result(as_json, key_fields, f"Tokens of {subject} are let in as {name}.")
     if worker:
         secret = WorkerKeys(settings.data).add(name)
     else:
         secret = open_keys(settings).add(name, read_only, operator)
-    note = f"{secret}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer <key>"
-    print_result(as_json, {"name": name, "key": secret}, note)
+    printed_text = (
+        f"{secret}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer <key>"
+    )
+    print_result(as_json, {"name": name, "key": secret}, printed_text)
 
 
 @keys.command("list")
@@ -62,18 +64,18 @@ def add(
 def list_keys(settings: RoomSettings, as_json: bool) -> None:
     """Show every key's name, when it was made, and whose tokens it stands for."""
     all_keys = [*open_keys(settings).list_keys(), *WorkerKeys(settings.data).list_keys()]
-    rows = [
+    key_rows = [
         (make_bold(key.name), key.created_at, _describe_role(key), key.subject or "")
         for key in all_keys
     ]
     print_result(
         as_json,
         {"keys": [asdict(key) for key in all_keys]},
-        format_table(rows) or "There are no keys.",
+        format_table(key_rows) or "There are no keys.",
     )
 
 
-def _list_names(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
+def _list_names(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
     all_keys = [*open_keys(settings).list_keys(), *WorkerKeys(settings.data).list_keys()]
     return [key.name for key in all_keys]
 

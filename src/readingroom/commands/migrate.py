@@ -43,130 +43,152 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
     """
     if settings.database_url:
         raise InvalidSetting("READINGROOM_DATABASE_URL is set: this room is on a database already")
-    target = settings.model_copy(update={"database_url": SecretStr(url)})
+    target_settings = settings.model_copy(update={"database_url": SecretStr(url)})
     outcomes: dict[str, dict[str, Any]] = {}
     for base_name, spec in BASES.items():
         has_data = spec.backup is not None and spec.backup.load().exists(settings)
         if spec.on_database == "moves" and has_data:
             click.echo(f"{base_name}: copying", err=True)
-            outcomes[base_name] = _migrate_base(base_name, settings, target, force)
-    key_count = _migrate_keys(settings, target)
-    lines = [f"{name}: {_describe(outcome)}" for name, outcome in outcomes.items()]
-    lines += [f"keys: {key_count} copied", "Set READINGROOM_DATABASE_URL, and serve from there."]
-    print_result(as_json, {"bases": outcomes, "keys": key_count}, "\n".join(lines))
+            outcomes[base_name] = _migrate_base(base_name, settings, target_settings, force)
+    key_count = _migrate_keys(settings, target_settings)
+    outcome_lines = [
+        f"{store_name}: {_describe(outcome)}" for store_name, outcome in outcomes.items()
+    ]
+    outcome_lines += [
+        f"keys: {key_count} copied",
+        "Set READINGROOM_DATABASE_URL, and serve from there.",
+    ]
+    print_result(as_json, {"bases": outcomes, "keys": key_count}, "\n".join(outcome_lines))
 
 
 def _migrate_base(
-    base_name: str, settings: RoomSettings, target: RoomSettings, force: bool
+    base_name: str, settings: RoomSettings, target_settings: RoomSettings, force: bool
 ) -> dict[str, Any]:
     with _open_workspace(settings.data) as workspace:
-        original, before, after = (workspace / name for name in ("original", "before", "after"))
-        counts = _write_copy(base_name, settings, original)
-        if _write_copy(base_name, target, before) == counts and not _list_differences(
-            original, before
-        ):
-            return {"counts": counts, "was_there": True}
-        staged = target.model_copy(update={"data": workspace / "staged"})
+        original, folder_before, folder_after = (
+            workspace / folder_name for folder_name in ("original", "before", "after")
+        )
+        record_counts = _write_copy(base_name, settings, original)
+        if _write_copy(
+            base_name, target_settings, folder_before
+        ) == record_counts and not _list_differences(original, folder_before):
+            return {"counts": record_counts, "was_there": True}
+        staged = target_settings.model_copy(update={"data": workspace / "staged"})
         staged.data.mkdir()
         shutil.copytree(original / base_name, staged.data / base_name)
         load_base_backups()[base_name].restore(
             staged, settings.data, force, partial(run_base_command, base_name)
         )
-        _write_copy(base_name, target, after)
-        if differences := _list_differences(original, after):
+        _write_copy(base_name, target_settings, folder_after)
+        if differences := _list_differences(original, folder_after):
             raise CopyDiffers(
                 f"The {base_name} base in the database differs from the original "
                 f"({', '.join(differences[:5])}); did it change meanwhile? Run this again with "
                 "--force"
             )
-        question_count = _compare_answers(base_name, settings, target, original)
-    return {"counts": counts, "was_there": False, "compared_answers": question_count}
+        question_count = _compare_answers(base_name, settings, target_settings, original)
+    return {"counts": record_counts, "was_there": False, "compared_answers": question_count}
 
 
 @contextmanager
 def _open_workspace(data_directory: Path) -> Iterator[Path]:
     """Give an empty folder beside the data, deleted at the end."""
-    parent = data_directory / _WORKSPACE
-    parent.mkdir(parents=True, exist_ok=True)
-    workspace = Path(tempfile.mkdtemp(dir=parent))
+    workspace_parent = data_directory / _WORKSPACE
+    workspace_parent.mkdir(parents=True, exist_ok=True)
+    workspace = Path(tempfile.mkdtemp(dir=workspace_parent))
     try:
         yield workspace
     finally:
-        shutil.rmtree(parent, ignore_errors=True)
+        shutil.rmtree(workspace_parent, ignore_errors=True)
 
 
-def _write_copy(base_name: str, settings: RoomSettings, folder: Path) -> dict[str, int]:
-    folder.mkdir()
+def _write_copy(base_name: str, settings: RoomSettings, copy_folder: Path) -> dict[str, int]:
+    copy_folder.mkdir()
     return load_base_backups()[base_name].write(
-        settings, folder, partial(run_base_command, base_name), no_progress_sync
+        settings, copy_folder, partial(run_base_command, base_name), no_progress_sync
     )
 
 
-def _list_differences(original: Path, copy: Path) -> list[str]:
+def _list_differences(original: Path, copy_folder: Path) -> list[str]:
     """Return the names of the files that do not say the same."""
-    names = {
-        path.relative_to(folder).as_posix()
-        for folder in (original, copy)
-        for path in folder.rglob("*")
-        if path.is_file()
+    file_names = {
+        file_path.relative_to(compared_folder).as_posix()
+        for compared_folder in (original, copy_folder)
+        for file_path in compared_folder.rglob("*")
+        if file_path.is_file()
     }
     return sorted(
-        name for name in names if _read_content(original / name) != _read_content(copy / name)
+        file_name
+        for file_name in file_names
+        if _read_content(original / file_name) != _read_content(copy_folder / file_name)
     )
 
 
-def _read_content(path: Path) -> object:
+def _read_content(file_path: Path) -> object:
     """Return what a file says: the rows of a database and the records of JSON in any order."""
-    if not path.exists():
+    if not file_path.exists():
         return None
-    if path.suffix == ".json":
-        return _sort_lists(json.loads(path.read_text("utf-8")))
-    if path.suffix == ".db":
-        with closing(open_untrusted(path)) as db:
-            tables = [row[0] for row in db.execute(db.dialect.table_names).fetchall()]
+    if file_path.suffix == ".json":
+        return _sort_lists(json.loads(file_path.read_text("utf-8")))
+    if file_path.suffix == ".db":
+        with closing(open_untrusted(file_path)) as db:
+            tables = [table_row[0] for table_row in db.execute(db.dialect.table_names).fetchall()]
             return {
-                table: sorted(map(_normalise_row, db.execute(f"SELECT * FROM {table}")))
-                for table in tables
+                table_name: sorted(map(_normalise_row, db.execute(f"SELECT * FROM {table_name}")))
+                for table_name in tables
             }
-    return hash_file(path)
+    return hash_file(file_path)
 
 
-def _normalise_row(row: tuple[Any, ...]) -> str:
-    return repr([_sort_lists(json.loads(value)) if _is_json(value) else value for value in row])
+def _normalise_row(table_row: tuple[Any, ...]) -> str:
+    return repr(
+        [
+            _sort_lists(json.loads(column_value)) if _is_json(column_value) else column_value
+            for column_value in table_row
+        ]
+    )
 
 
-def _is_json(value: object) -> bool:
-    return isinstance(value, str) and value.startswith("{") and value.endswith("}")
+def _is_json(column_value: object) -> bool:
+    return (
+        isinstance(column_value, str)
+        and column_value.startswith("{")
+        and column_value.endswith("}")
+    )
 
 
-def _sort_lists(value: Any) -> Any:
+def _sort_lists(json_value: Any) -> Any:
     """Return JSON whose lists and keys are in one order."""
-    if isinstance(value, list):
-        return sorted(map(_sort_lists, value), key=repr)
-    if isinstance(value, dict):
-        return {key: _sort_lists(value[key]) for key in sorted(value)}
-    return value
+    if isinstance(json_value, list):
+        return sorted(map(_sort_lists, json_value), key=repr)
+    if isinstance(json_value, dict):
+        return {
+            object_key: _sort_lists(json_value[object_key]) for object_key in sorted(json_value)
+        }
+    return json_value
 
 
 def _compare_answers(
-    base_name: str, settings: RoomSettings, target: RoomSettings, original: Path
+    base_name: str, settings: RoomSettings, target_settings: RoomSettings, original: Path
 ) -> int:
     """Ask both the same; return how many questions. Raise `CopyDiffers` for other answers."""
     with closing(open_untrusted(original / base_name / "chunks.db")) as db:
-        rows = db.execute(
+        sample_rows = db.execute(
             "SELECT text FROM chunks ORDER BY id LIMIT ?", (_SAMPLE_QUESTIONS,)
         ).fetchall()
     search = _find_search_command(base_name)
-    for (text,) in rows:
-        command = search.model_validate({"question": {"query": " ".join(text.split()[:12])}})
-        answers = [run_base_command(base_name, command, side) for side in (settings, target)]
+    for (query_text,) in sample_rows:
+        command = search.model_validate({"question": {"query": " ".join(query_text.split()[:12])}})
+        answers = [
+            run_base_command(base_name, command, side) for side in (settings, target_settings)
+        ]
         citations = [[hit["citation"] for hit in answer["results"]] for answer in answers]
         if citations[0][:3] != citations[1][:3]:
             raise CopyDiffers(
-                f"The {base_name} base in the database answers {text[:60]!r} otherwise than the "
-                "original; report this, and keep serving the original"
+                f"The {base_name} base in the database answers {query_text[:60]!r} otherwise than "
+                "the original; report this, and keep serving the original"
             )
-    return len(rows)
+    return len(sample_rows)
 
 
 def _find_search_command(base_name: str) -> type[Command]:
@@ -178,21 +200,23 @@ def _find_search_command(base_name: str) -> type[Command]:
     return search
 
 
-def _migrate_keys(settings: RoomSettings, target: RoomSettings) -> int:
+def _migrate_keys(settings: RoomSettings, target_settings: RoomSettings) -> int:
     """Copy the keys that the database does not have yet; return how many."""
-    keys = open_keys(target)
-    assert isinstance(keys, SharedKeyRing)
-    known_names = {key.name for key in keys.list_keys()}
+    target_keys = open_keys(target_settings)
+    assert isinstance(target_keys, SharedKeyRing)
+    known_names = {known_key.name for known_key in target_keys.list_keys()}
     own_keys = KeyRing(settings.data)
     if not own_keys.path.exists():
         return 0
-    new_rows = [row for row in own_keys.read_rows() if row[0] not in known_names]
-    keys.insert_rows(new_rows)
+    new_rows = [key_row for key_row in own_keys.read_rows() if key_row[0] not in known_names]
+    target_keys.insert_rows(new_rows)
     return len(new_rows)
 
 
 def _describe(outcome: dict[str, Any]) -> str:
-    contents = ", ".join(f"{count} {noun}" for noun, count in outcome["counts"].items())
+    contents = ", ".join(
+        f"{record_count} {noun}" for noun, record_count in outcome["counts"].items()
+    )
     if outcome["was_there"]:
         return f"{contents}; all of it was there already"
     return f"{contents}; the same in the database, and {outcome['compared_answers']} answers alike"

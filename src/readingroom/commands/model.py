@@ -25,8 +25,12 @@ def install(settings: RoomSettings, as_json: bool) -> None:
         if settings.embedding_model_dir is not None:
             raise
         weights = _download_model(settings, quiet=as_json)
-    result = {"model": weights.name, "folder": str(weights.folder), "sha256": weights.digest}
-    print_result(as_json, result, f"{weights.name} is in {weights.folder}.")
+    installed_model = {
+        "model": weights.name,
+        "folder": str(weights.folder),
+        "sha256": weights.digest,
+    }
+    print_result(as_json, installed_model, f"{weights.name} is in {weights.folder}.")
 
 
 @model.command()
@@ -34,16 +38,22 @@ def install(settings: RoomSettings, as_json: bool) -> None:
 def build(settings: RoomSettings, as_json: bool) -> None:
     """Prepare the model to run, as the first search does otherwise: for images and installers."""
     embedder_for(settings).embed("ready")
-    files = sorted(path.name for path in settings.models.glob("*.onnx"))
+    model_files = sorted(model_path.name for model_path in settings.models.glob("*.onnx"))
     print_result(
-        as_json, {"folder": str(settings.models), "files": files}, f"Ready in {settings.models}."
+        as_json,
+        {"folder": str(settings.models), "files": model_files},
+        f"Ready in {settings.models}.",
     )
 
 
 def _download_model(settings: RoomSettings, quiet: bool) -> Weights:
-    def print_progress(done: float, total: float | None, file_name: str | None) -> None:
-        percent = f"{100 * done // total:3.0f} %" if total else f"{done / (1 << 20):.0f} MB"
-        click.echo(f"\r{file_name:<20} {percent}", nl=done == total, err=True)
+    def print_progress(done_bytes: float, total_bytes: float | None, file_name: str | None) -> None:
+        percent = (
+            f"{100 * done_bytes // total_bytes:3.0f} %"
+            if total_bytes
+            else f"{done_bytes / (1 << 20):.0f} MB"
+        )
+        click.echo(f"\r{file_name:<20} {percent}", nl=done_bytes == total_bytes, err=True)
 
     return download_weights(
         settings.model_url, settings.models, no_progress_sync if quiet else print_progress

@@ -53,32 +53,38 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
         # What a restore that was killed has left.
         shutil.rmtree(staging_folder, ignore_errors=True)
         try:
-            report = print_tenths("unpacking: {} of {} files")
-            manifest = unpack(file, staging_folder, partial(_check_manifest, base_backups), report)
-            keys = _restore_keys(staging_folder)
+            report_files = print_tenths("unpacking: {} of {} files")
+            manifest = unpack(
+                file, staging_folder, partial(_check_manifest, base_backups), report_files
+            )
+            restored_keys = _restore_keys(staging_folder)
             has_keys = (staging_folder / KEYS_FILE).exists()
             old_keys = _list_old_keys(settings)
-            counts = _restore_bases(manifest, base_backups, settings, force)
+            restored_counts = _restore_bases(manifest, base_backups, settings, force)
             _share_keys(settings, staging_folder)
             _put_in_place(staging_folder, data_directory)
         finally:
             shutil.rmtree(staging_folder, ignore_errors=True)
-    result = {
+    result_fields = {
         "data": str(data_directory),
         "created_at": manifest.created_at,
-        "bases": manifest.bases | counts,
-        "keys": [asdict(key) for key in keys],
-        "keys_kept": [] if has_keys else [key.name for key in old_keys],
-        "keys_removed": [key.name for key in old_keys] if has_keys else [],
+        "bases": manifest.bases | restored_counts,
+        "keys": [asdict(restored_key) for restored_key in restored_keys],
+        "keys_kept": [] if has_keys else [old_key.name for old_key in old_keys],
+        "keys_removed": [old_key.name for old_key in old_keys] if has_keys else [],
     }
-    lines = [f"Restored {summarise(manifest)} to {data_directory}. Check it: readingroom doctor"]
-    lines += [_describe_key(key) for key in keys]
-    lines += [_describe_old_key(key, has_keys) for key in old_keys]
-    print_result(as_json, result, "\n".join(lines))
+    result_lines = [
+        f"Restored {summarise(manifest)} to {data_directory}. Check it: readingroom doctor"
+    ]
+    result_lines += [_describe_key(restored_key) for restored_key in restored_keys]
+    result_lines += [_describe_old_key(old_key, has_keys) for old_key in old_keys]
+    print_result(as_json, result_fields, "\n".join(result_lines))
 
 
 def _check_empty(data_directory: Path, force: bool) -> None:
-    occupied_names = sorted(path.name for path in _list_replaceable(data_directory))
+    occupied_names = sorted(
+        occupied_path.name for occupied_path in _list_replaceable(data_directory)
+    )
     if occupied_names and not force:
         raise DataNotEmpty(
             f"{data_directory} is not empty ({', '.join(occupied_names[:5])}). Choose another "
@@ -91,9 +97,9 @@ def _list_replaceable(data_directory: Path) -> list[Path]:
     if not data_directory.is_dir():
         return []
     return [
-        path
-        for path in data_directory.iterdir()
-        if path.name not in _KEPT_NAMES and path.name[0] != "."
+        entry_path
+        for entry_path in data_directory.iterdir()
+        if entry_path.name not in _KEPT_NAMES and entry_path.name[0] != "."
     ]
 
 
@@ -108,8 +114,8 @@ def _lock_bases(base_backups: dict[str, BaseBackup], data_directory: Path) -> It
 
 def _check_manifest(base_backups: dict[str, BaseBackup], manifest: Manifest) -> None:
     """Raise `BackupUnusable` for a file that `backup` would not write, or of a newer version."""
-    for base_name, counts in manifest.bases.items():
-        if base_name not in base_backups or not base_backups[base_name].can_read(counts):
+    for base_name, record_counts in manifest.bases.items():
+        if base_name not in base_backups or not base_backups[base_name].can_read(record_counts):
             raise BackupUnusable(
                 f"The backup was made by a newer Reading Room ({manifest.version}), which knows "
                 f"more than this one ({__version__}): restore it with that version, or a later one"
@@ -127,17 +133,17 @@ def _restore_keys(staging_folder: Path) -> list[Key]:
     if not (staging_folder / KEYS_FILE).exists():
         return []
     untrusted_copy = (staging_folder / KEYS_FILE).rename(staging_folder / f".{KEYS_FILE}")
-    keys = KeyRing(staging_folder).restore(untrusted_copy)
+    restored_keys = KeyRing(staging_folder).restore(untrusted_copy)
     untrusted_copy.unlink()
-    return keys
+    return restored_keys
 
 
 def _share_keys(settings: RoomSettings, staging_folder: Path) -> None:
     """Move the restored keys to the database, where the settings name one."""
-    keys, file = open_keys(settings), staging_folder / KEYS_FILE
-    if isinstance(keys, SharedKeyRing) and file.exists():
-        keys.replace_all(file)
-        file.unlink()
+    shared_keys, keys_file = open_keys(settings), staging_folder / KEYS_FILE
+    if isinstance(shared_keys, SharedKeyRing) and keys_file.exists():
+        shared_keys.replace_all(keys_file)
+        keys_file.unlink()
 
 
 def _list_old_keys(settings: RoomSettings) -> list[Key]:
@@ -172,8 +178,10 @@ def _restore_bases(
     restored_counts = {}
     for base_name in manifest.bases:
         click.echo(f"{base_name}: putting back", err=True)
-        run = partial(run_base_command, base_name)
-        counts = base_backups[base_name].restore(staged_settings, settings.data, replace, run)
+        run_command_here = partial(run_base_command, base_name)
+        counts = base_backups[base_name].restore(
+            staged_settings, settings.data, replace, run_command_here
+        )
         if counts is not None:
             restored_counts[base_name] = counts
     return restored_counts
@@ -184,12 +192,14 @@ def _put_in_place(staging_folder: Path, data_directory: Path) -> None:
     replaceable_paths = _list_replaceable(data_directory)
     if not (staging_folder / KEYS_FILE).exists():
         # A server without keys is open: nobody asked for that by restoring documents.
-        replaceable_paths = [path for path in replaceable_paths if path.name != KEYS_FILE]
+        replaceable_paths = [
+            old_path for old_path in replaceable_paths if old_path.name != KEYS_FILE
+        ]
     if replaceable_paths:
         replaced_folder = data_directory / REPLACED_FOLDER / clock.now().strftime("%Y%m%dT%H%M%S%f")
         replaced_folder.mkdir(parents=True)
-        for path in replaceable_paths:
-            path.rename(replaced_folder / path.name)
-    for path in staging_folder.iterdir():
-        if path.name not in _KEPT_NAMES:
-            path.rename(data_directory / path.name)
+        for old_path in replaceable_paths:
+            old_path.rename(replaced_folder / old_path.name)
+    for staged_path in staging_folder.iterdir():
+        if staged_path.name not in _KEPT_NAMES:
+            staged_path.rename(data_directory / staged_path.name)

@@ -35,19 +35,23 @@ Announce = Callable[[str], None]
 """Shows a sentence about the loading to whoever watches."""
 
 
-def renew_sample(data: Path, reset: bool) -> None:
+def renew_sample(sample_folder: Path, reset: bool) -> None:
     """Empty the directory on request, after a failure, or when its corpus is another one."""
-    sample_state = read_sample_state(data)
+    sample_state = read_sample_state(sample_folder)
     if not reset and sample_state.state != "failed" and sample_state.corpus in (None, digest()):
         return
-    _check_unused(data)
-    for entry in data.iterdir():
+    _check_unused(sample_folder)
+    for folder_entry in sample_folder.iterdir():
         # The model would have to be fetched again, a link may lead to somebody's own folder, and
         # what a restore moved aside (`.replaced`) is no part of the sample.
-        is_kept = entry.name == MODELS_FOLDER or entry.name.startswith(".") or entry.is_symlink()
-        if entry.is_dir() and not is_kept:
-            shutil.rmtree(entry)
-    write_sample_state(data)
+        is_kept = (
+            folder_entry.name == MODELS_FOLDER
+            or folder_entry.name.startswith(".")
+            or folder_entry.is_symlink()
+        )
+        if folder_entry.is_dir() and not is_kept:
+            shutil.rmtree(folder_entry)
+    write_sample_state(sample_folder)
 
 
 def load_in_background(settings: RoomSettings, bases: Iterable[str], announce: Announce) -> None:
@@ -66,10 +70,10 @@ def _load_sample(settings: RoomSettings, bases: list[str], announce: Announce) -
         write_sample_state(settings.data, SampleState(corpus, "failed"))
         return
     with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as corpus_folder:
-        steps = _list_steps(settings, bases, Path(corpus_folder))
+        sample_steps = _list_steps(settings, bases, Path(corpus_folder))
         outcomes = [
-            _run_step(step, f"{number} of {len(steps)}", announce)
-            for number, step in enumerate(steps, 1)
+            _run_step(step, f"{step_number} of {len(sample_steps)}", announce)
+            for step_number, step in enumerate(sample_steps, 1)
         ]
     if not all(outcomes):
         write_sample_state(settings.data, SampleState(corpus, "failed"))
@@ -99,21 +103,21 @@ def has_model(settings: RoomSettings, announce: Announce) -> bool:
 
 
 def _list_steps(settings: RoomSettings, bases: list[str], corpus_folder: Path) -> list[SampleStep]:
-    steps: list[SampleStep] = []
+    sample_steps: list[SampleStep] = []
     for spec in BASES.values():
         if spec.sample and spec.name in bases:
             sample: BaseSample = spec.sample.load()
-            steps += sample.steps(settings, corpus_folder, partial(_run_command, spec.name))
-    return sorted(steps, key=lambda step: step.turn)
+            sample_steps += sample.steps(settings, corpus_folder, partial(_run_command, spec.name))
+    return sorted(sample_steps, key=lambda step: step.turn)
 
 
 def _run_command(base_name: str, command: Command, settings: RoomSettings) -> dict[str, Any]:
     return anyio.run(dispatch, command, BASES[base_name], settings, no_progress)
 
 
-def _run_step(step: SampleStep, position: str, announce: Announce) -> bool:
+def _run_step(step: SampleStep, step_position: str, announce: Announce) -> bool:
     """Return whether a step succeeded; the others are tried in any case."""
-    announce(f"sample {position}: {step.title}")
+    announce(f"sample {step_position}: {step.title}")
     try:
         step.load(_announce_quarters(step.title, announce))
     except KnowledgeError as error:
@@ -125,24 +129,26 @@ def _run_step(step: SampleStep, position: str, announce: Announce) -> bool:
     return True
 
 
-def _announce_quarters(title: str, announce: Announce) -> ReportProgressSync:
+def _announce_quarters(step_title: str, announce: Announce) -> ReportProgressSync:
     """Return a callback that says when a quarter, a half and three quarters are done."""
     announced = 0
 
-    def report(done: float, total: float | None, message: str | None) -> None:
+    def report(
+        done_amount: float, total_amount: float | None, progress_message: str | None
+    ) -> None:
         nonlocal announced
-        quarters = int(4 * done / total) if total else 0
+        quarters = int(4 * done_amount / total_amount) if total_amount else 0
         if announced < quarters < 4:
             announced = quarters
-            announce(f"sample: {title}, {25 * quarters} %")
+            announce(f"sample: {step_title}, {25 * quarters} %")
 
     return report
 
 
-def _check_unused(data: Path) -> None:
+def _check_unused(sample_folder: Path) -> None:
     """Raise `FolderInUse` when a process has one of the bases."""
-    for path in data.glob("*/lock"):
-        lock = FolderLock(path.parent)
+    for lock_path in sample_folder.glob("*/lock"):
+        lock = FolderLock(lock_path.parent)
         lock.acquire()
         lock.release()
 

@@ -81,14 +81,14 @@ def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool
     """
     configure_logging(settings.log_level)
     flush_spans = start_tracing(settings.otel_endpoint)
-    names = [base] if base else sorted(BASES)
+    base_names = [base] if base else sorted(BASES)
     try:
-        with apply_sample_settings(settings, map(BASES.__getitem__, names)) as chosen:
-            if chosen.sample:
-                renew_sample(chosen.data, reset)
+        with apply_sample_settings(settings, map(BASES.__getitem__, base_names)) as chosen_settings:
+            if chosen_settings.sample:
+                renew_sample(chosen_settings.data, reset)
             elif reset:
                 raise click.UsageError("--reset empties the sample only: add --demo")
-            _serve(BASES[base] if base else None, chosen, as_json)
+            _serve(BASES[base] if base else None, chosen_settings, as_json)
     finally:
         flush_spans()
 
@@ -106,22 +106,28 @@ def _serve(only_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) 
     certificate = _load_certificate(settings)
     # Before the bases are opened, which takes a while: a busy port is reported at once.
     listener = bind(settings.host, port if settings.port is None else settings.port)
-    address = format_local_address(listener, "https" if certificate else "http")
+    local_address = format_local_address(listener, "https" if certificate else "http")
     specs = [only_spec] if only_spec else [*BASES.values(), ROOM]
-    names = [only_spec.name] if only_spec else sorted(BASES)
+    base_names = [only_spec.name] if only_spec else sorted(BASES)
     with ExitStack() as stack:
         # For the admin route: a new one in each run, known to whoever may read the owner's file.
-        key = secrets.token_urlsafe(32)
-        owns_folders = _lock_folders(specs, settings, Owner(address, key, os.getpid()), stack)
+        operator_key = secrets.token_urlsafe(32)
+        owns_folders = _lock_folders(
+            specs, settings, Owner(local_address, operator_key, os.getpid()), stack
+        )
 
         def open_app() -> tuple[Starlette, Callable[[], None]]:
-            bases = open_bases(names, settings)
-            faces = (make_face(bases[0]),) if only_spec else _make_faces(bases, settings, address)
+            bases = open_bases(base_names, settings)
+            faces = (
+                (make_face(bases[0]),) if only_spec else _make_faces(bases, settings, local_address)
+            )
             policies = AuthPolicies(faces, settings, key_auth)
-            admin_access = AdminAccess(key, _load_commands(specs)) if owns_folders else None
-            announcement = _format_announcement(faces, address, settings, policies, as_json)
+            admin_access = (
+                AdminAccess(operator_key, _load_commands(specs)) if owns_folders else None
+            )
+            announcement = _format_announcement(faces, local_address, settings, policies, as_json)
             app = build_app(faces, settings, policies, admin_access)
-            return app, partial(_announce_ready, announcement, settings, names, as_json)
+            return app, partial(_announce_ready, announcement, settings, base_names, as_json)
 
         run_server(open_app, listener, certificate, settings.trusted_proxies)
 
@@ -140,8 +146,8 @@ def _lock_folders(
     Raise `FolderInUse` when another process owns one.
     """
     locked_names = [spec.name for spec in specs if spec.needs_folder_lock(settings)]
-    for name in locked_names:
-        lock = FolderLock(settings.data / name)
+    for base_name in locked_names:
+        lock = FolderLock(settings.data / base_name)
         lock.acquire()
         stack.callback(lock.release)
         lock.write_owner(owner)
@@ -177,9 +183,9 @@ def _announce_loading(as_json: bool, sentence: str) -> None:
 
 
 def _make_faces(
-    bases: tuple[KnowledgeBase, ...], settings: ServerSettings, address: str
+    bases: tuple[KnowledgeBase, ...], settings: ServerSettings, server_address: str
 ) -> tuple[Face, ...]:
-    desk = make_desk(bases, settings, settings.public_url or address)
+    desk = make_desk(bases, settings, settings.public_url or server_address)
     return make_faces(bases, desk, settings.face_tools)
 
 
@@ -197,8 +203,8 @@ def _check_bind(settings: ServerSettings, is_guarded: bool) -> None:
 
 
 def _warn_of_short_key(settings: ServerSettings) -> None:
-    key = reveal_secret(settings.api_key)
-    if key and len(key) < MIN_KEY_CHARS:
+    api_key = reveal_secret(settings.api_key)
+    if api_key and len(api_key) < MIN_KEY_CHARS:
         logger.warning(
             "MCP_API_KEY has fewer than %d characters and can be guessed; make one with "
             "`openssl rand -hex 32`, or named keys with `readingroom keys add`",
@@ -221,24 +227,32 @@ def _format_announcement(
     policies: AuthPolicies,
     as_json: bool,
 ) -> str:
-    address = settings.public_url or listening
+    shown_address = settings.public_url or listening
     if as_json:
-        details = {"listening": listening, "key_required": policies.key_auth.is_required}
+        detail_fields = {"listening": listening, "key_required": policies.key_auth.is_required}
         return json.dumps(
-            LandingPages(faces, settings, policies).describe_servers(address) | details
+            LandingPages(faces, settings, policies).describe_servers(shown_address) | detail_fields
         )
     accesses = [policies.find_policy(face).access for face in faces]
-    lines = [f"Reading Room {__version__} is answering on {address}", ""]
-    lines += [
-        f"  {face.server_name:<18} {access:<6} {address}{face.path}/mcp{_format_sse(face)}"
+    announcement_lines = [f"Reading Room {__version__} is answering on {shown_address}", ""]
+    announcement_lines += [
+        f"  {face.server_name:<18} {access:<6} {shown_address}{face.path}/mcp{_format_sse(face)}"
         for face, access in zip(faces, accesses, strict=True)
     ]
-    lines += [f"  {'everything else':<18} {policies.default_policy.access:<6} {address}/", ""]
+    announcement_lines += [
+        f"  {'everything else':<18} {policies.default_policy.access:<6} {shown_address}/",
+        "",
+    ]
     access_kinds = dict.fromkeys((*accesses, policies.default_policy.access))
-    lines += [f"  {access}: {_describe_access(access, settings)}" for access in access_kinds]
-    lines += ["", "Paste this into your client's configuration (.mcp.json):", ""]
-    lines += [format_client_configuration(faces[0], address, accesses[0] == "key"), ""]
-    return "\n".join([*lines, "Press Ctrl-C to stop."])
+    announcement_lines += [
+        f"  {access}: {_describe_access(access, settings)}" for access in access_kinds
+    ]
+    announcement_lines += ["", "Paste this into your client's configuration (.mcp.json):", ""]
+    announcement_lines += [
+        format_client_configuration(faces[0], shown_address, accesses[0] == "key"),
+        "",
+    ]
+    return "\n".join([*announcement_lines, "Press Ctrl-C to stop."])
 
 
 def _format_sse(face: Face) -> str:

@@ -32,14 +32,14 @@ def complete_with(list_values: ListValues) -> CompleteArgument:
             settings = _load_settings(context)
             if not settings.data.is_dir():
                 return []
-            values = [
-                value
-                for value in dict.fromkeys(list_values(settings, context.params))
-                if value.lower().startswith(prefix.lower())
+            completions = [
+                completion
+                for completion in dict.fromkeys(list_values(settings, context.params))
+                if completion.lower().startswith(prefix.lower())
             ]
         except (KnowledgeError, OSError):  # a line that is being typed is no place for errors
             return []
-        return [CompletionItem(_quote(value)) for value in values[:_MAX_ITEMS]]
+        return [CompletionItem(_quote(completion)) for completion in completions[:_MAX_ITEMS]]
 
     return complete
 
@@ -50,14 +50,14 @@ def ask_quietly(command: Command, spec: BaseSpec, settings: RoomSettings) -> dic
 
 
 def _load_settings(context: click.Context) -> RoomSettings:
-    data = context.params.get("data")
+    data_option = context.params.get("data")
     if context.params.get("demo"):
-        data = str(find_sample_folder(data, make=False))
-    settings: RoomSettings = context.find_root().obj({"data": data})
+        data_option = str(find_sample_folder(data_option, make=False))
+    settings: RoomSettings = context.find_root().obj({"data": data_option})
     return settings
 
 
-def _quote(value: str) -> str:
+def _quote(completion: str) -> str:
     # Bash takes what it is given as it stands; the other shells quote it themselves.
     is_bash = read_shell_variable("_READINGROOM_COMPLETE").startswith("bash")
-    return _NOT_PLAIN.sub(r"\\\g<0>", value) if is_bash else value
+    return _NOT_PLAIN.sub(r"\\\g<0>", completion) if is_bash else completion

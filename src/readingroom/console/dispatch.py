@@ -20,24 +20,24 @@ from readingroom.storage.lock import FolderLock, Owner, read_owner
 
 
 async def dispatch(
-    command: Command, spec: BaseSpec, settings: RoomSettings, report: ReportProgress
+    command: Command, spec: BaseSpec, settings: RoomSettings, report_progress: ReportProgress
 ) -> dict[str, Any]:
     """Return the command's result as JSON, wherever it ran.
 
     Raise what the command raised, `FolderInUse` when the owner has not said where it answers yet,
     or `OwnerUnreachable` when it does not answer.
     """
-    result = await _run_or_send(command, spec, settings, report)
-    return dict(mark_document(result)) if settings.sample else result
+    command_result = await _run_or_send(command, spec, settings, report_progress)
+    return dict(mark_document(command_result)) if settings.sample else command_result
 
 
 async def _run_or_send(
-    command: Command, spec: BaseSpec, settings: RoomSettings, report: ReportProgress
+    command: Command, spec: BaseSpec, settings: RoomSettings, report_progress: ReportProgress
 ) -> dict[str, Any]:
     if spec.folder_locked and not spec.needs_folder_lock(settings):
-        return await _run_here(command, spec.open_base(settings), report)
+        return await _run_here(command, spec.open_base(settings), report_progress)
     if command.reads_only and not (settings.data / command.base).exists():
-        return await _run_without_folder(command, spec, settings, report)
+        return await _run_without_folder(command, spec, settings, report_progress)
     # Trying the lock is the only way to know: an address in the file may be a dead server's.
     lock = FolderLock(settings.data / command.base)
     try:
@@ -46,15 +46,15 @@ async def _run_or_send(
         owner = read_owner(lock.path.parent)
         if owner is None:  # it holds the folder but has not said where it answers
             raise
-        return await _send_to_owner(command, owner, report)
+        return await _send_to_owner(command, owner, report_progress)
     try:
-        return await _run_here(command, spec.open_base(settings), report)
+        return await _run_here(command, spec.open_base(settings), report_progress)
     finally:
         lock.release()
 
 
 async def _run_without_folder(
-    command: Command, spec: BaseSpec, settings: RoomSettings, report: ReportProgress
+    command: Command, spec: BaseSpec, settings: RoomSettings, report_progress: ReportProgress
 ) -> dict[str, Any]:
     """Return the result of a command that reads a base of which there is nothing, and make nothing.
 
@@ -65,23 +65,25 @@ async def _run_without_folder(
         changed_settings: dict[str, Path] = {"models_dir": models}
         if not spec.is_view:
             changed_settings["data"] = Path(scratch)
-        base = spec.open_base(settings.model_copy(update=changed_settings))
-        return await _run_here(command, base, report)
+        opened_base = spec.open_base(settings.model_copy(update=changed_settings))
+        return await _run_here(command, opened_base, report_progress)
 
 
 async def _run_here(
-    command: Command, base: KnowledgeBase, report: ReportProgress
+    command: Command, opened_base: KnowledgeBase, report_progress: ReportProgress
 ) -> dict[str, Any]:
     # Raised outside of the block: inside, the base's task group would wrap it in a group.
-    async with base.lifespan():
+    async with opened_base.lifespan():
         try:
-            return (await command.run(base.service, report)).model_dump(mode="json")
+            return (await command.run(opened_base.service, report_progress)).model_dump(mode="json")
         except KnowledgeError as error:
             failure = error
     raise failure
 
 
-async def _send_to_owner(command: Command, owner: Owner, report: ReportProgress) -> dict[str, Any]:
+async def _send_to_owner(
+    command: Command, owner: Owner, report_progress: ReportProgress
+) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {owner.key}"}
     timeout = httpx2.Timeout(10, read=None)  # a long command is silent between its steps
     try:
@@ -95,7 +97,7 @@ async def _send_to_owner(command: Command, owner: Owner, report: ReportProgress)
                 headers=headers,
             ) as response,
         ):
-            return await _read_result(response, report)
+            return await _read_result(response, report_progress)
     except httpx2.TransportError as error:
         raise OwnerUnreachable(
             f"The server at {owner.url} (process {owner.pid}) owns the folder but does not "
@@ -103,16 +105,22 @@ async def _send_to_owner(command: Command, owner: Owner, report: ReportProgress)
         ) from error
 
 
-async def _read_result(response: httpx2.Response, report: ReportProgress) -> dict[str, Any]:
+async def _read_result(
+    response: httpx2.Response, report_progress: ReportProgress
+) -> dict[str, Any]:
     if response.status_code != 200:
-        error = json.loads(await response.aread())["error"]
-        raise OwnerRefused(error["code"], error["message"], error.get("hint", {}))
-    async for text in response.aiter_lines():
-        match json.loads(text):
+        error_fields = json.loads(await response.aread())["error"]
+        raise OwnerRefused(
+            error_fields["code"], error_fields["message"], error_fields.get("hint", {})
+        )
+    async for response_line in response.aiter_lines():
+        match json.loads(response_line):
             case {"progress": step}:
-                await report(step["done"], step["total"], step["message"])
-            case {"error": error}:
-                raise OwnerRefused(error["code"], error["message"], error["hint"])
+                await report_progress(step["done"], step["total"], step["message"])
+            case {"error": error_fields}:
+                raise OwnerRefused(
+                    error_fields["code"], error_fields["message"], error_fields["hint"]
+                )
             case {"result": dict(result)}:
                 return result
     raise OwnerUnreachable("The server ended before the command did; run it again")

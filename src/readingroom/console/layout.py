@@ -15,28 +15,28 @@ _CODES = {_BOLD: "\x1b[1m", _FAINT: "\x1b[2m", _RED: "\x1b[31m", _END: "\x1b[0m"
 _GAP = "  "
 
 
-def make_bold(text: str) -> str:
+def make_bold(plain_text: str) -> str:
     """Return a text that is bold in a terminal."""
-    return f"{_BOLD}{text.translate(_MARKS)}{_END}"
+    return f"{_BOLD}{plain_text.translate(_MARKS)}{_END}"
 
 
-def make_faint(text: str) -> str:
+def make_faint(plain_text: str) -> str:
     """Return a text that is less bright in a terminal."""
-    return f"{_FAINT}{text.translate(_MARKS)}{_END}"
+    return f"{_FAINT}{plain_text.translate(_MARKS)}{_END}"
 
 
-def make_red(text: str) -> str:
+def make_red(plain_text: str) -> str:
     """Return a text that is red in a terminal."""
-    return f"{_RED}{text.translate(_MARKS)}{_END}"
+    return f"{_RED}{plain_text.translate(_MARKS)}{_END}"
 
 
-def render_styles(text: str, stream: TextIO) -> str:
+def render_styles(marked_text: str, stream: TextIO) -> str:
     """Return a text as a stream takes it: styled for a terminal, plain for anything else."""
     if not _takes_colour(stream):
-        return text.translate(_MARKS)
-    for mark, code in _CODES.items():
-        text = text.replace(mark, code)
-    return text
+        return marked_text.translate(_MARKS)
+    for mark, ansi_code in _CODES.items():
+        marked_text = marked_text.replace(mark, ansi_code)
+    return marked_text
 
 
 def get_width() -> int | None:
@@ -44,14 +44,14 @@ def get_width() -> int | None:
     return max(20, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
 
 
-def wrap_text(text: str, indent: str = "") -> str:
+def wrap_text(long_text: str, indent: str = "") -> str:
     """Return a text in lines that fit the terminal; a longer word, such as an address, stays."""
-    width = get_width()
-    if width is None:
-        return indent + text
+    terminal_width = get_width()
+    if terminal_width is None:
+        return indent + long_text
     return textwrap.fill(
-        text,
-        width,
+        long_text,
+        terminal_width,
         initial_indent=indent,
         subsequent_indent=indent,
         break_long_words=False,
@@ -60,7 +60,7 @@ def wrap_text(text: str, indent: str = "") -> str:
 
 
 def format_table(
-    rows: Sequence[Sequence[str]],
+    table_rows: Sequence[Sequence[str]],
     headings: Sequence[str] | None = None,
     right_aligned: Sequence[int] = (),
 ) -> str:
@@ -68,67 +68,74 @@ def format_table(
 
     The first cell names the row. `right_aligned` are the numbers of columns with numbers.
     """
-    if not rows:
+    if not table_rows:
         return ""
-    width = get_width()
-    table = _align([headings, *rows] if headings else rows, right_aligned)
-    if width is None or max(map(_measure, table)) <= width:
-        return "\n".join(table)
-    return "\n".join(_stack(row, headings, width) for row in rows)
+    terminal_width = get_width()
+    aligned_lines = _align([headings, *table_rows] if headings else table_rows, right_aligned)
+    if terminal_width is None or max(map(_measure, aligned_lines)) <= terminal_width:
+        return "\n".join(aligned_lines)
+    return "\n".join(_stack(table_row, headings, terminal_width) for table_row in table_rows)
 
 
-def _align(rows: Sequence[Sequence[str]], right_aligned: Sequence[int]) -> list[str]:
-    widths = [max(map(_measure, cells)) for cells in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = []
-        for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            padding = " " * (width - _measure(cell))
-            cells.append(padding + cell if number in right_aligned else cell + padding)
-        lines.append(_GAP.join(cells).rstrip())
-    return lines
+def _align(table_rows: Sequence[Sequence[str]], right_aligned: Sequence[int]) -> list[str]:
+    widths = [max(map(_measure, padded_cells)) for padded_cells in zip(*table_rows, strict=True)]
+    aligned_lines = []
+    for table_row in table_rows:
+        padded_cells = []
+        for column_number, (cell, column_width) in enumerate(zip(table_row, widths, strict=True)):
+            padding = " " * (column_width - _measure(cell))
+            padded_cells.append(
+                padding + cell if column_number in right_aligned else cell + padding
+            )
+        aligned_lines.append(_GAP.join(padded_cells).rstrip())
+    return aligned_lines
 
 
-def _stack(row: Sequence[str], headings: Sequence[str] | None, width: int) -> str:
+def _stack(table_row: Sequence[str], headings: Sequence[str] | None, terminal_width: int) -> str:
     """Return a row as its name, and below it the other cells."""
-    name, *cells = row
-    labels = headings[1:] if headings else [""] * len(cells)
-    details = [
-        f"{label} {cell}".strip() for label, cell in zip(labels, cells, strict=True) if cell.strip()
+    first_cell, *other_cells = table_row
+    labels = headings[1:] if headings else [""] * len(other_cells)
+    labelled_cells = [
+        f"{cell_label} {cell}".strip()
+        for cell_label, cell in zip(labels, other_cells, strict=True)
+        if cell.strip()
     ]
-    lines = [_break(name, width)]
-    lines += [_break(detail, width, "  ") for detail in _join_short(details, width - 2)]
-    return "\n".join(lines)
+    stacked_lines = [_break(first_cell, terminal_width)]
+    stacked_lines += [
+        _break(detail, terminal_width, "  ")
+        for detail in _join_short(labelled_cells, terminal_width - 2)
+    ]
+    return "\n".join(stacked_lines)
 
 
-def _join_short(details: Sequence[str], width: int) -> list[str]:
+def _join_short(labelled_cells: Sequence[str], terminal_width: int) -> list[str]:
     """Return details joined into lines, as many in each as fit."""
-    lines: list[str] = []
-    for detail in details:
-        joined = f"{lines[-1]}{_GAP}{detail}" if lines else detail
-        if lines and _measure(joined) <= width:
-            lines[-1] = joined
+    joined_lines: list[str] = []
+    for detail in labelled_cells:
+        joined = f"{joined_lines[-1]}{_GAP}{detail}" if joined_lines else detail
+        if joined_lines and _measure(joined) <= terminal_width:
+            joined_lines[-1] = joined
         else:
-            lines.append(detail)
-    return lines
+            joined_lines.append(detail)
+    return joined_lines
 
 
-def _break(text: str, width: int, indent: str = "") -> str:
+def _break(long_text: str, terminal_width: int, indent: str = "") -> str:
     """Return a text in lines of at most this width, a long word cut where it must be."""
-    if _measure(text) + len(indent) <= width:
-        return indent + text
+    if _measure(long_text) + len(indent) <= terminal_width:
+        return indent + long_text
     return textwrap.fill(
-        text.translate(_MARKS),
-        width,
+        long_text.translate(_MARKS),
+        terminal_width,
         initial_indent=indent,
         subsequent_indent=indent,
         break_on_hyphens=False,
     )
 
 
-def _measure(text: str) -> int:
+def _measure(marked_text: str) -> int:
     """Return how many columns a text takes, its styles left out."""
-    return len(text.translate(_MARKS))
+    return len(marked_text.translate(_MARKS))
 
 
 def _takes_colour(stream: TextIO) -> bool:

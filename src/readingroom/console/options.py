@@ -67,7 +67,7 @@ def add_common_options(
     ) -> Any:
         try:
             data_directory = str(find_sample_folder(data, makes_sample)) if demo else data
-            chosen_flags = {name: kwargs.pop(name) for name in flags}
+            chosen_flags = {flag_name: kwargs.pop(flag_name) for flag_name in flags}
             # The root command knows how settings are composed; this layer does not.
             load_settings = click.get_current_context().find_root().obj
             settings: RoomSettings = load_settings({"data": data_directory, **chosen_flags})
@@ -97,28 +97,31 @@ device_option = click.option(
 
 def exit_with_error(error: KnowledgeError, as_json: bool) -> NoReturn:
     """Print the error and exit: with 2 when a setting or a value is wrong, else with 1."""
-    message = _name_options(error)
+    error_message = _name_options(error)
     if as_json:
-        body = {"code": error.code, "message": message, "hint": dict(error.hint)}
-        print_text(json.dumps({"error": body}), err=True)
+        error_fields = {"code": error.code, "message": error_message, "hint": dict(error.hint)}
+        print_text(json.dumps({"error": error_fields}), err=True)
     else:
-        print_text(f"{make_red('Error:')} {message}", err=True)
+        print_text(f"{make_red('Error:')} {error_message}", err=True)
     # 2 is what click exits with for a bad option, and a setting is often given as one.
     sys.exit(2 if error.code in _WRONG_VALUE_CODES else 1)
 
 
 def _name_options(error: KnowledgeError) -> str:
     """Return the message with the options and arguments of the command in place of their fields."""
-    context = click.get_current_context(silent=True)
-    parameters = context.command.params if context else []
+    click_context = click.get_current_context(silent=True)
+    parameters = click_context.command.params if click_context else []
     if error.code == InvalidArguments.code and error.hint.get("errors"):
         return _describe_problems(error.hint["errors"], parameters)
-    if context and error.code in (InvalidDate.code, UnknownSource.code):
+    if click_context and error.code in (InvalidDate.code, UnknownSource.code):
         # The message quotes the value, which one of the parameters has.
         for parameter in parameters:
-            value = context.params.get(str(parameter.name))
-            values = value if isinstance(value, tuple) else (value,)
-            if any(isinstance(item, str) and item and item in error.message for item in values):
+            given_value = click_context.params.get(str(parameter.name))
+            given_values = given_value if isinstance(given_value, tuple) else (given_value,)
+            if any(
+                isinstance(given_text, str) and given_text and given_text in error.message
+                for given_text in given_values
+            ):
                 return f"{_describe_parameter(parameter)}: {error.message}"
     return error.message
 
@@ -151,32 +154,36 @@ def find_sample_folder(named_path: str | None, make: bool) -> Path:
     Raise `InvalidSetting` when there is no sample, and `DataNotEmpty` when the directory holds
     something else.
     """
-    data = Path(named_path).expanduser().absolute() if named_path else find_sample_directory()
-    if is_sample(data):
-        return data
+    sample_folder = (
+        Path(named_path).expanduser().absolute() if named_path else find_sample_directory()
+    )
+    if is_sample(sample_folder):
+        return sample_folder
     if not make:
         raise InvalidSetting(
-            f"There is no sample in {data} yet: `readingroom serve --demo` makes it"
+            f"There is no sample in {sample_folder} yet: `readingroom serve --demo` makes it"
         )
-    if data.is_dir() and any(path.name != MODELS_FOLDER for path in data.iterdir()):
+    if sample_folder.is_dir() and any(
+        folder_entry.name != MODELS_FOLDER for folder_entry in sample_folder.iterdir()
+    ):
         raise DataNotEmpty(
-            f"{data} holds data of your own, which the sample must not mix with: choose an empty "
-            "directory with --data, or leave --data out"
+            f"{sample_folder} holds data of your own, which the sample must not mix with: choose "
+            "an empty directory with --data, or leave --data out"
         )
-    data.mkdir(parents=True, exist_ok=True)
-    write_sample_state(data)
-    return data
+    sample_folder.mkdir(parents=True, exist_ok=True)
+    write_sample_state(sample_folder)
+    return sample_folder
 
 
 def run_command(
     command: Command,
     spec: BaseSpec,
     settings: RoomSettings,
-    report: ReportProgress | None = None,
+    report_progress: ReportProgress | None = None,
 ) -> dict[str, Any]:
     """Return a command's result, from here or from the process that owns the folder."""
     try:
-        return anyio.run(dispatch, command, spec, settings, report or print_progress)
+        return anyio.run(dispatch, command, spec, settings, report_progress or print_progress)
     except BaseExceptionGroup as group:
         # Ctrl-C ends every task of the command; the shell is told in one line, not in a traceback.
         if group.subgroup(KeyboardInterrupt):
@@ -189,14 +196,16 @@ def build_model(model_class: type[Model], **values: Any) -> Model:
     return validate_model(model_class, values)
 
 
-async def print_progress(done: float, total: float | None, message: str | None) -> None:
+async def print_progress(
+    done_amount: float, total_amount: float | None, progress_message: str | None
+) -> None:
     """Print a step to standard error: standard output is for the result."""
-    if message:
-        print_text(message, err=True)
+    if progress_message:
+        print_text(progress_message, err=True)
 
 
 @contextmanager
-def progress_bar(label: str, hidden: bool) -> Iterator[ReportProgressSync]:
+def progress_bar(bar_label: str, hidden: bool) -> Iterator[ReportProgressSync]:
     """Show a progress bar on standard error from the first report on; none for machines."""
     with ExitStack() as stack:
         bar: Any = None
@@ -207,7 +216,7 @@ def progress_bar(label: str, hidden: bool) -> Iterator[ReportProgressSync]:
                 bar = stack.enter_context(
                     click.progressbar(
                         length=None if total is None else round(total),
-                        label=label,
+                        label=bar_label,
                         file=sys.stderr,
                         hidden=hidden,
                         item_show_func=lambda item: (
@@ -235,12 +244,12 @@ def print_tenths(sentence_template: str) -> ReportProgressSync:
     return report
 
 
-def print_result(as_json: bool, body: object, text: str) -> None:
+def print_result(as_json: bool, json_body: object, readable_text: str) -> None:
     """Print a result: its JSON for machines, text for people."""
-    print_text(json.dumps(body, ensure_ascii=False) if as_json else text)
+    print_text(json.dumps(json_body, ensure_ascii=False) if as_json else readable_text)
 
 
-def print_text(text: str, err: bool = False) -> None:
+def print_text(readable_text: str, err: bool = False) -> None:
     """Print what may quote anybody's words: none of them can command the terminal."""
     stream = sys.stderr if err else sys.stdout
-    click.echo(render_styles(escape_controls(text), stream), err=err)
+    click.echo(render_styles(escape_controls(readable_text), stream), err=err)

@@ -170,7 +170,7 @@ class _Bill:
         return self.introduced + dt.timedelta(days=17 * stage + self.number % 9)
 
 
-def write_congress(folder: Path) -> None:
+def write_congress(target_folder: Path) -> None:
     """Write the files of bills, votes, members and committees into a folder.
 
     Members and committees are added to the lists that are there.
@@ -178,46 +178,50 @@ def write_congress(folder: Path) -> None:
     chance = random.Random(_SEED)
     members = _make_members(chance)
     bills = list(_make_bills(chance, members))
-    _append(folder / "legislators-current.yaml", [_describe_member(member) for member in members])
-    _append(folder / "committees-current.yaml", list(_describe_committees()))
+    _append(
+        target_folder / "legislators-current.yaml", [_describe_member(member) for member in members]
+    )
+    _append(target_folder / "committees-current.yaml", list(_describe_committees()))
     for bill in bills:
-        (folder / f"BILLSTATUS-{bill.file_stem}.xml").write_text(_render_bill(bill), "utf-8")
+        (target_folder / f"BILLSTATUS-{bill.file_stem}.xml").write_text(_render_bill(bill), "utf-8")
     for bill in [bill for bill in bills if bill.stage >= 3][:3]:
         for version_code, stage_name, stage in _TEXT_VERSIONS[bill.chamber]:
-            path = folder / f"BILLS-{bill.file_stem}{version_code}.xml"
-            path.write_text(_render_text(bill, version_code, stage_name, stage), "utf-8")
+            vote_path = target_folder / f"BILLS-{bill.file_stem}{version_code}.xml"
+            vote_path.write_text(_render_text(bill, version_code, stage_name, stage), "utf-8")
     for bill in [bill for bill in bills if bill.stage >= 2]:
-        path = folder / f"{_name_vote_file(bill)}.xml"
-        path.write_text(_render_vote(bill, members, chance), "utf-8")
+        vote_path = target_folder / f"{_name_vote_file(bill)}.xml"
+        vote_path.write_text(_render_vote(bill, members, chance), "utf-8")
 
 
-def _append(path: Path, entries: Sequence[object]) -> None:
+def _append(yaml_path: Path, yaml_entries: Sequence[object]) -> None:
     """Add entries to a YAML list; JSON is YAML, and one entry a line stays readable."""
-    lines = "".join(f"- {json.dumps(entry)}\n" for entry in entries)
-    path.write_text(path.read_text("utf-8") + lines, "utf-8")
+    yaml_lines = "".join(f"- {json.dumps(yaml_entry)}\n" for yaml_entry in yaml_entries)
+    yaml_path.write_text(yaml_path.read_text("utf-8") + yaml_lines, "utf-8")
 
 
 # --- people ---
 
 
 def _make_members(chance: random.Random) -> list[_Member]:
-    names = [(first, last) for first in _FIRST_NAMES for last in _LAST_NAMES]
-    chance.shuffle(names)
+    full_names = [
+        (first_name, last_name) for first_name in _FIRST_NAMES for last_name in _LAST_NAMES
+    ]
+    chance.shuffle(full_names)
     seats: list[tuple[Chamber, str, int | None]] = []
-    for state in _STATES:
-        missing = 2 - _SENATORS_OF_THE_STORY.get(state, 0)
-        seats += [("Senate", state, None)] * missing
-        seats += [("House", state, district) for district in (11, 12)]
+    for state_code in _STATES:
+        missing = 2 - _SENATORS_OF_THE_STORY.get(state_code, 0)
+        seats += [("Senate", state_code, None)] * missing
+        seats += [("House", state_code, district) for district in (11, 12)]
     return [
         _Member(
-            f"{names[index][1][0]}980{index:03}",
-            *names[index],
+            f"{full_names[index][1][0]}980{index:03}",
+            *full_names[index],
             chance.choices(("D", "R", "I"), (48, 49, 3))[0],
-            state,
+            state_code,
             chamber,
             district,
         )
-        for index, (chamber, state, district) in enumerate(seats)
+        for index, (chamber, state_code, district) in enumerate(seats)
     ]
 
 
@@ -226,28 +230,28 @@ _PARTY_NAMES = {"D": "Democrat", "R": "Republican", "I": "Independent"}
 
 def _describe_member(member: _Member) -> object:
     is_senator = member.chamber == "Senate"
-    term: dict[str, object] = {
+    term_fields: dict[str, object] = {
         "type": "sen" if is_senator else "rep",
         "start": "2021-01-03" if is_senator else "2025-01-03",
         "end": "2027-01-03",
         "state": member.state,
         "party": _PARTY_NAMES[member.party],
     }
-    term |= {"class": 2} if is_senator else {"district": member.district}
-    ids = {"bioguide": member.bioguide_id} | ({"lis": member.lis_id} if is_senator else {})
+    term_fields |= {"class": 2} if is_senator else {"district": member.district}
+    member_ids = {"bioguide": member.bioguide_id} | ({"lis": member.lis_id} if is_senator else {})
     full_name = f"{member.first_name} {member.last_name}"
-    name = {"first": member.first_name, "last": member.last_name, "official_full": full_name}
-    return {"id": ids, "name": name, "bio": {"gender": "F"}, "terms": [term]}
+    name_fields = {"first": member.first_name, "last": member.last_name, "official_full": full_name}
+    return {"id": member_ids, "name": name_fields, "bio": {"gender": "F"}, "terms": [term_fields]}
 
 
 def _describe_committees() -> Iterator[object]:
     for chamber, committees in _COMMITTEES.items():
-        for code, name in committees:
+        for committee_code, committee_name in committees:
             yield {
                 "type": chamber.lower(),
-                "name": f"{chamber} Committee on {name}",
-                "thomas_id": code[:4].upper(),
-                "jurisdiction": f"Sample record. {name}, as far as this sample goes.",
+                "name": f"{chamber} Committee on {committee_name}",
+                "thomas_id": committee_code[:4].upper(),
+                "jurisdiction": f"Sample record. {committee_name}, as far as this sample goes.",
             }
 
 
@@ -261,14 +265,15 @@ def _make_bills(chance: random.Random, members: Sequence[_Member]) -> Iterator[_
             chamber: Chamber = "House" if index % 5 < 3 else "Senate"
             colleagues = [member for member in members if member.chamber == chamber]
             sponsor, *cosponsors = chance.sample(colleagues, 1 + chance.randint(0, 6))
-            subject = chance.choice(_SUBJECTS)
-            words = f"{chance.choice(subject.things)} {chance.choice(_ENDINGS)}"
+            bill_subject = chance.choice(_SUBJECTS)
+            title_words = f"{chance.choice(bill_subject.things)} {chance.choice(_ENDINGS)}"
             yield _Bill(
                 congress,
                 _FIRST_NUMBER + index,
                 chamber,
-                f"{sponsor.state} {words} of {first_day.year + index * 2 // BILLS_PER_CONGRESS}",
-                subject,
+                f"{sponsor.state} {title_words} of "
+                f"{first_day.year + index * 2 // BILLS_PER_CONGRESS}",
+                bill_subject,
                 first_day + dt.timedelta(days=days * index // BILLS_PER_CONGRESS),
                 sponsor,
                 cosponsors,
@@ -279,14 +284,14 @@ def _make_bills(chance: random.Random, members: Sequence[_Member]) -> Iterator[_
 
 def _render_bill(bill: _Bill) -> str:
     actions = list(_list_actions(bill))
-    day, latest_action, _, _ = actions[-1]
+    action_day, latest_action, _, _ = actions[-1]
     law = f"{bill.congress}-{bill.number}"
     laws = f"<laws><item><type>Public Law</type><number>{law}</number></item></laws>"
-    code, committee = bill.committee
+    committee_code, committee = bill.committee
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <billStatus><version>3.0.0</version><bill>
 <number>{bill.number}</number><type>{bill.type_code}</type><congress>{bill.congress}</congress>
-<updateDate>{day}T05:00:00Z</updateDate>
+<updateDate>{action_day}T05:00:00Z</updateDate>
 <originChamber>{bill.chamber}</originChamber>
 <introducedDate>{bill.introduced}</introducedDate>
 <title>{bill.title} (sample)</title>
@@ -294,11 +299,11 @@ def _render_bill(bill: _Bill) -> str:
 <subjects><legislativeSubjects><item><name>{bill.subject.term}</name></item></legislativeSubjects></subjects>
 <sponsors>{_render_person(bill.sponsor)}</sponsors>
 <cosponsors>{"".join(_render_person(member, bill.introduced) for member in bill.cosponsors)}</cosponsors>
-<committees><item><systemCode>{code}</systemCode><name>{committee} Committee</name><chamber>{bill.chamber}</chamber><activities><item><name>Referred To</name><date>{bill.introduced}T15:00:00Z</date></item></activities></item></committees>
+<committees><item><systemCode>{committee_code}</systemCode><name>{committee} Committee</name><chamber>{bill.chamber}</chamber><activities><item><name>Referred To</name><date>{bill.introduced}T15:00:00Z</date></item></activities></item></committees>
 <actions>{"".join(_render_action(*action) for action in reversed(actions))}</actions>
 {laws if bill.stage == 4 else ""}
 <summaries><summary><versionCode>00</versionCode><actionDate>{bill.introduced}</actionDate><actionDesc>Introduced in {bill.chamber}</actionDesc><text>{_summarise(bill)}</text></summary></summaries>
-<latestAction><actionDate>{day}</actionDate><text>{latest_action}</text></latestAction>
+<latestAction><actionDate>{action_day}</actionDate><text>{latest_action}</text></latestAction>
 </bill></billStatus>
 """  # noqa: E501
 
@@ -311,36 +316,42 @@ def _summarise(bill: _Bill) -> str:
 
 
 def _render_person(member: _Member, signed: dt.date | None = None) -> str:
-    title = "Sen." if member.chamber == "Senate" else "Rep."
-    full_name = f"{title} {member.last_name}, {member.first_name} [{member.place}]"
+    honorific = "Sen." if member.chamber == "Senate" else "Rep."
+    full_name = f"{honorific} {member.last_name}, {member.first_name} [{member.place}]"
     district = f"<district>{member.district}</district>" if member.district else ""
-    date = f"<sponsorshipDate>{signed}</sponsorshipDate>" if signed else ""
+    sponsorship_date = f"<sponsorshipDate>{signed}</sponsorshipDate>" if signed else ""
     return (
         f"<item><bioguideId>{member.bioguide_id}</bioguideId><fullName>{full_name}</fullName>"
-        f"<party>{member.party}</party><state>{member.state}</state>{district}{date}</item>"
+        f"<party>{member.party}</party><state>{member.state}</state>{district}{sponsorship_date}</item>"
     )
 
 
 def _list_actions(bill: _Bill) -> Iterator[tuple[dt.date, str, str, str]]:
     """Yield the day, the words, the type and the vote of each step, the oldest first."""
     _, committee = bill.committee
-    other = "Senate" if bill.chamber == "House" else "House"
-    steps = (
+    other_chamber = "Senate" if bill.chamber == "House" else "House"
+    action_steps = (
         (f"Introduced in {bill.chamber} and referred to the Committee on {committee}.", "Intro"),
         (f"Reported by the Committee on {committee}.", "Committee"),
         (f"Passed {bill.chamber} by recorded vote (Roll no. {_number_vote(bill)}).", "Floor"),
-        (f"Passed {other} without amendment by voice vote.", "Floor"),
+        (f"Passed {other_chamber} without amendment by voice vote.", "Floor"),
         (f"Became Public Law No: {bill.congress}-{bill.number}.", "BecameLaw"),
     )
-    for stage, (words, kind) in enumerate(steps[: bill.stage + 1]):
-        day = bill.introduced if stage == 0 else bill.day_of_stage(stage)
+    for stage, (action_text, action_type) in enumerate(action_steps[: bill.stage + 1]):
+        action_day = bill.introduced if stage == 0 else bill.day_of_stage(stage)
         vote = _refer_to_vote(bill) if stage == 2 else ""
-        yield day, words, "IntroReferral" if kind == "Intro" else kind, vote
+        yield (
+            action_day,
+            action_text,
+            "IntroReferral" if action_type == "Intro" else action_type,
+            vote,
+        )
 
 
-def _render_action(day: dt.date, words: str, kind: str, vote: str) -> str:
+def _render_action(action_day: dt.date, action_text: str, action_type: str, vote: str) -> str:
     return (
-        f"<item><actionDate>{day}</actionDate><text>{words}</text><type>{kind}</type>{vote}</item>"
+        f"<item><actionDate>{action_day}</actionDate><text>{action_text}</text>"
+        f"<type>{action_type}</type>{vote}</item>"
     )
 
 
@@ -362,26 +373,28 @@ _TEXT_VERSIONS: dict[Chamber, Sequence[tuple[str, str, int]]] = {
 def _render_text(bill: _Bill, version_code: str, stage_name: str, stage: int) -> str:
     """Return the text of a version; what a chamber passes has a section more, and less money."""
     money = 40 + bill.number % 50 - 5 * stage
-    sections = [
+    section_texts = [
         ("Short title", f"This Act may be called the {bill.title}. It is a sample and not law."),
         ("Grants", f"Grants are made to {bill.subject.aim}."),
         ("Money", f"There are authorized {money} million dollars for each of five fiscal years."),
     ]
     if stage >= 2:
-        sections.insert(2, ("Reports", "Who receives a grant reports each year what it was for."))
-    body = "".join(
-        f"<section><num>{'SECTION' if number == 1 else 'SEC.'} {number}.</num>"
-        f"<heading>{heading}</heading><content><p>{words}</p></content></section>"
-        for number, (heading, words) in enumerate(sections, 1)
+        section_texts.insert(
+            2, ("Reports", "Who receives a grant reports each year what it was for.")
+        )
+    sections_xml = "".join(
+        f"<section><num>{'SECTION' if section_number == 1 else 'SEC.'} {section_number}.</num>"
+        f"<heading>{section_heading}</heading><content><p>{section_text}</p></content></section>"
+        for section_number, (section_heading, section_text) in enumerate(section_texts, 1)
     )
     cited = f"{bill.file_stem}{version_code}"
-    day = bill.day_of_stage(stage) if stage else bill.introduced
+    version_day = bill.day_of_stage(stage) if stage else bill.introduced
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <bill xmlns="http://schemas.gpo.gov/xml/uslm" xmlns:dc="http://purl.org/dc/elements/1.1/">
 <meta><dc:title>{bill.congress} {bill.type_code} {bill.number} {version_code.upper()}: {bill.title} (sample)</dc:title><citableAs>{cited}</citableAs><docNumber>{bill.number}</docNumber><docStage>{stage_name}</docStage><congress>{bill.congress}</congress></meta>
-<preface><action><date date="{day}">{day:%B} {day.day}, {day.year}</date></action></preface>
+<preface><action><date date="{version_day}">{version_day:%B} {version_day.day}, {version_day.year}</date></action></preface>
 <main><longTitle><docTitle>A BILL</docTitle><officialTitle>To make grants to {bill.subject.aim} (sample).</officialTitle></longTitle>
-{body}</main>
+{sections_xml}</main>
 </bill>
 """  # noqa: E501
 
@@ -421,10 +434,10 @@ def _render_vote(bill: _Bill, members: Sequence[_Member], chance: random.Random)
             _Member("E990904", "Ivo", "Eastlake", "D", "WA", "Senate"),
         ]
     positions = {member: _vote(member, bill, chance) for member in voters}
-    counts = [list(positions.values()).count(position) for position in _POSITIONS]
+    position_counts = [list(positions.values()).count(position) for position in _POSITIONS]
     if bill.chamber == "House":
-        return _render_house_vote(bill, positions, counts)
-    return _render_senate_vote(bill, positions, counts)
+        return _render_house_vote(bill, positions, position_counts)
+    return _render_senate_vote(bill, positions, position_counts)
 
 
 _POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
@@ -435,8 +448,10 @@ def _vote(member: _Member, bill: _Bill, chance: random.Random) -> str:
     return chance.choices(_POSITIONS, (88, 8, 1, 3) if is_own_party else (46, 48, 1, 5))[0]
 
 
-def _render_house_vote(bill: _Bill, positions: dict[_Member, str], counts: Sequence[int]) -> str:
-    day = bill.day_of_stage(2)
+def _render_house_vote(
+    bill: _Bill, positions: dict[_Member, str], position_counts: Sequence[int]
+) -> str:
+    vote_day = bill.day_of_stage(2)
     session = {1: "1st", 2: "2nd"}[_find_session(bill)]
     votes = "".join(
         f'<recorded-vote><legislator name-id="{member.bioguide_id}" '
@@ -448,17 +463,19 @@ def _render_house_vote(bill: _Bill, positions: dict[_Member, str], counts: Seque
 <rollcall-vote><vote-metadata><congress>{bill.congress}</congress><session>{session}</session>
 <rollcall-num>{_number_vote(bill)}</rollcall-num><legis-num>H R {bill.number}</legis-num>
 <vote-question>On Passage</vote-question><vote-type>YEA-AND-NAY</vote-type>
-<vote-result>Passed</vote-result><action-date>{day.day}-{day:%b-%Y}</action-date>
+<vote-result>Passed</vote-result><action-date>{vote_day.day}-{vote_day:%b-%Y}</action-date>
 <vote-desc>{bill.title} (sample)</vote-desc>
-<vote-totals><totals-by-vote><yea-total>{counts[0]}</yea-total><nay-total>{counts[1]}</nay-total>
-<present-total>{counts[2]}</present-total><not-voting-total>{counts[3]}</not-voting-total></totals-by-vote></vote-totals>
+<vote-totals><totals-by-vote><yea-total>{position_counts[0]}</yea-total><nay-total>{position_counts[1]}</nay-total>
+<present-total>{position_counts[2]}</present-total><not-voting-total>{position_counts[3]}</not-voting-total></totals-by-vote></vote-totals>
 </vote-metadata><vote-data>
 {votes}</vote-data></rollcall-vote>
 """
 
 
-def _render_senate_vote(bill: _Bill, positions: dict[_Member, str], counts: Sequence[int]) -> str:
-    day = bill.day_of_stage(2)
+def _render_senate_vote(
+    bill: _Bill, positions: dict[_Member, str], position_counts: Sequence[int]
+) -> str:
+    vote_day = bill.day_of_stage(2)
     votes = "".join(
         f"<member><member_full>{member.last_name} ({member.place})</member_full>"
         f"<last_name>{member.last_name}</last_name><first_name>{member.first_name}</first_name>"
@@ -468,14 +485,14 @@ def _render_senate_vote(bill: _Bill, positions: dict[_Member, str], counts: Sequ
         for member, position in positions.items()
     )
     return f"""<?xml version="1.0" encoding="UTF-8"?>
-<roll_call_vote><congress>{bill.congress}</congress><session>{_find_session(bill)}</session><congress_year>{day.year}</congress_year>
-<vote_number>{_number_vote(bill)}</vote_number><vote_date>{day:%B} {day.day}, {day.year},  11:42 AM</vote_date>
+<roll_call_vote><congress>{bill.congress}</congress><session>{_find_session(bill)}</session><congress_year>{vote_day.year}</congress_year>
+<vote_number>{_number_vote(bill)}</vote_number><vote_date>{vote_day:%B} {vote_day.day}, {vote_day.year},  11:42 AM</vote_date>
 <vote_question_text>On Passage of the Bill {bill.citation}</vote_question_text>
 <vote_document_text>A sample bill.</vote_document_text>
 <vote_title>{bill.title} (sample)</vote_title><majority_requirement>1/2</majority_requirement>
 <vote_result>Bill Passed</vote_result><question>On Passage of the Bill</question>
 <document><document_congress>{bill.congress}</document_congress><document_type>S.</document_type><document_number>{bill.number}</document_number><document_name>{bill.citation}</document_name><document_title>{bill.title} (sample)</document_title></document>
-<count><yeas>{counts[0]}</yeas><nays>{counts[1]}</nays><present>{counts[2] or ""}</present><absent>{counts[3] or ""}</absent></count>
+<count><yeas>{position_counts[0]}</yeas><nays>{position_counts[1]}</nays><present>{position_counts[2] or ""}</present><absent>{position_counts[3] or ""}</absent></count>
 <members>
 {votes}</members></roll_call_vote>
 """  # noqa: E501

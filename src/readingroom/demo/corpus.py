@@ -21,48 +21,54 @@ _FOOTER = "Sample text written for Reading Room"
 
 def digest() -> str:
     """Return a hash of the whole corpus, so that a changed corpus is loaded anew."""
-    files = sorted(path for path in _HERE.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    corpus_files = sorted(
+        file_path
+        for file_path in _HERE.rglob("*")
+        if file_path.is_file() and file_path.suffix != ".pyc"
+    )
     sha256 = hashlib.sha256()
-    for path in files:
-        sha256.update(path.relative_to(_HERE).as_posix().encode() + path.read_bytes())
+    for file_path in corpus_files:
+        sha256.update(file_path.relative_to(_HERE).as_posix().encode() + file_path.read_bytes())
     return sha256.hexdigest()
 
 
 def policies() -> list[dict[str, Any]]:
     """Return the policies with their revisions, in the format of `readingroom policy import`."""
-    document = tomllib.loads((_HERE / "policies.toml").read_text("utf-8"))
-    policies: list[dict[str, Any]] = document["policy"]
+    toml_document = tomllib.loads((_HERE / "policies.toml").read_text("utf-8"))
+    policies: list[dict[str, Any]] = toml_document["policy"]
     return policies
 
 
-def write_policy(policy: dict[str, Any], folder: Path) -> Path:
+def write_policy(policy: dict[str, Any], target_folder: Path) -> Path:
     """Write the PDFs of one policy and the list that names them; return the path of the list."""
-    revisions = list(_write_revisions(policy["revisions"], folder))
-    path = folder / f"{policy['source']}.json"
-    path.write_text(json.dumps({"policies": [{**policy, "revisions": revisions}]}), "utf-8")
-    return path
+    revisions = list(_write_revisions(policy["revisions"], target_folder))
+    manifest_path = target_folder / f"{policy['source']}.json"
+    manifest_path.write_text(
+        json.dumps({"policies": [{**policy, "revisions": revisions}]}), "utf-8"
+    )
+    return manifest_path
 
 
-def write_records(folder: Path) -> Path:
+def write_records(target_folder: Path) -> Path:
     """Write the federal records in their native formats, PDFs included; return their folder."""
-    target = folder / "records"
-    target.mkdir()
-    for file in (_HERE / "records").iterdir():
-        if file.name == "README.md":
+    records_folder = target_folder / "records"
+    records_folder.mkdir()
+    for record_file in (_HERE / "records").iterdir():
+        if record_file.name == "README.md":
             continue
-        if file.suffix == ".md":
-            pdf = make_pdf(file.read_text("utf-8"), _FOOTER)
-            (target / file.with_suffix(".pdf").name).write_bytes(pdf)
+        if record_file.suffix == ".md":
+            pdf = make_pdf(record_file.read_text("utf-8"), _FOOTER)
+            (records_folder / record_file.with_suffix(".pdf").name).write_bytes(pdf)
         else:
-            (target / file.name).write_bytes(file.read_bytes())
-    return target
+            (records_folder / record_file.name).write_bytes(record_file.read_bytes())
+    return records_folder
 
 
-def write_more_records(folder: Path) -> Path:
+def write_more_records(target_folder: Path) -> Path:
     """Write the same, and a Congress made up for lists and charts; return their folder."""
-    target = write_records(folder)
-    write_congress(target)
-    return target
+    records_folder = write_records(target_folder)
+    write_congress(records_folder)
+    return records_folder
 
 
 def application() -> dict[str, Any]:
@@ -75,41 +81,49 @@ def shop_application() -> dict[str, Any]:
     return tomllib.loads((_HERE / "shop_application.toml").read_text("utf-8"))
 
 
-def write_shop_application(folder: Path) -> Path:
+def write_shop_application(target_folder: Path) -> Path:
     """Write the documents of the second application; return their folder."""
-    target = folder / "shop_application"
-    target.mkdir()
-    for file in (_HERE / "shop_application").iterdir():
-        pdf = make_pdf(file.read_text("utf-8"), _FOOTER)
-        (target / file.with_suffix(".pdf").name).write_bytes(pdf)
-    return target
+    application_folder = target_folder / "shop_application"
+    application_folder.mkdir()
+    for document_file in (_HERE / "shop_application").iterdir():
+        pdf = make_pdf(document_file.read_text("utf-8"), _FOOTER)
+        (application_folder / document_file.with_suffix(".pdf").name).write_bytes(pdf)
+    return application_folder
 
 
-def write_application(folder: Path) -> Path:
+def write_application(target_folder: Path) -> Path:
     """Write its documents (texts, a scan, a drawing, a rendering, a TIFF); return their folder."""
-    target = folder / "application"
-    target.mkdir()
-    texts = {file.stem: file.read_text("utf-8") for file in (_HERE / "application").iterdir()}
-    letter, notice = texts.pop("Parish_Council_Letter_Scan"), texts.pop("Site_Notice")
-    for name, text in texts.items():
-        (target / f"{name}.pdf").write_bytes(make_pdf(text, _FOOTER))
+    application_folder = target_folder / "application"
+    application_folder.mkdir()
+    document_texts = {
+        text_file.stem: text_file.read_text("utf-8")
+        for text_file in (_HERE / "application").iterdir()
+    }
+    letter, notice = (
+        document_texts.pop("Parish_Council_Letter_Scan"),
+        document_texts.pop("Site_Notice"),
+    )
+    for document_name, document_text in document_texts.items():
+        (application_folder / f"{document_name}.pdf").write_bytes(make_pdf(document_text, _FOOTER))
     images = {
         "Parish_Council_Letter_Scan.pdf": pictures.save_pdf([pictures.draw_scan(letter)]),
         "Site_Notice.tiff": pictures.save_tiff([pictures.draw_scan(notice)]),
         "Proposed_Site_Plan.pdf": pictures.save_pdf([pictures.draw_site_plan()]),
         "Street_Scene_Visualisation.png": pictures.save_png(pictures.draw_street_scene()),
     }
-    for name, content in images.items():
-        (target / name).write_bytes(content)
-    return target
+    for document_name, image_bytes in images.items():
+        (application_folder / document_name).write_bytes(image_bytes)
+    return application_folder
 
 
-def _write_revisions(revisions: list[dict[str, Any]], folder: Path) -> Iterator[dict[str, Any]]:
-    for number, revision in enumerate(revisions):
-        fields = dict(revision)
-        is_cut_off = fields.pop("is_cut_off", False)
-        text_file = Path(fields["file"])
-        content = make_pdf((_HERE / "policies" / text_file).read_text("utf-8"), _FOOTER)
-        pdf = folder / f"{number}-{text_file.stem}.pdf"
-        pdf.write_bytes(content[: len(content) // 3] if is_cut_off else content)
-        yield {**fields, "file": pdf.name}
+def _write_revisions(
+    revisions: list[dict[str, Any]], target_folder: Path
+) -> Iterator[dict[str, Any]]:
+    for revision_number, revision in enumerate(revisions):
+        revision_fields = dict(revision)
+        is_cut_off = revision_fields.pop("is_cut_off", False)
+        text_file = Path(revision_fields["file"])
+        pdf_bytes = make_pdf((_HERE / "policies" / text_file).read_text("utf-8"), _FOOTER)
+        pdf = target_folder / f"{revision_number}-{text_file.stem}.pdf"
+        pdf.write_bytes(pdf_bytes[: len(pdf_bytes) // 3] if is_cut_off else pdf_bytes)
+        yield {**revision_fields, "file": pdf.name}

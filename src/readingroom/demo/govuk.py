@@ -116,23 +116,23 @@ class Emulator:
         return endpoint
 
     def _content(self, request: Request) -> Response:
-        path = "/" + request.path_params.get("path", "")
-        item = self.items.get(path)
-        if item is None:
-            return self._redirect_to_guide(path)
-        status = 410 if item.get("schema_name") == "gone" else 200
-        return self._respond(request, item, status)
+        page_path = "/" + request.path_params.get("path", "")
+        content_item = self.items.get(page_path)
+        if content_item is None:
+            return self._redirect_to_guide(page_path)
+        status = 410 if content_item.get("schema_name") == "gone" else 200
+        return self._respond(request, content_item, status)
 
-    def _redirect_to_guide(self, path: str) -> Response:
+    def _redirect_to_guide(self, page_path: str) -> Response:
         """Redirect from a part of a guide, which has its own address, to the guide; else 404."""
-        guide, _, slug = path.rpartition("/")
-        parts = self.items.get(guide, {}).get("details", {}).get("parts", [])
-        if any(part["slug"] == slug for part in parts):
+        guide, _, slug = page_path.rpartition("/")
+        guide_parts = self.items.get(guide, {}).get("details", {}).get("parts", [])
+        if any(guide_part["slug"] == slug for guide_part in guide_parts):
             return Response(status_code=303, headers={"Location": f"/api/content{guide}"})
         return JSONResponse({"errors": {"status": 404}}, 404, self._cache_headers())
 
-    def _respond(self, request: Request, body: object, status: int = 200) -> Response:
-        raw = json.dumps(body, ensure_ascii=False).encode()
+    def _respond(self, request: Request, json_body: object, status: int = 200) -> Response:
+        raw = json.dumps(json_body, ensure_ascii=False).encode()
         tag = f'W/"{hashlib.sha256(raw).hexdigest()[:32]}"'
         headers = {**self._cache_headers(), "ETag": tag}
         if request.headers.get("if-none-match") == tag:
@@ -144,24 +144,27 @@ class Emulator:
 
     def _search(self, request: Request) -> Response:
         params = request.query_params
-        problem = _find_problem(params.multi_items())
-        if problem:
-            return JSONResponse({"error": problem}, 422)
-        items = [
+        problem_text = _find_problem(params.multi_items())
+        if problem_text:
+            return JSONResponse({"error": problem_text}, 422)
+        matching_items = [
             item
             for item in self.items.values()
             if _matches(item, params.multi_items())
             and (self.lists_withdrawn or not item.get("withdrawn_notice"))
         ]
-        ordered = _sort(items, params.get("q", ""), params.get("order"))
-        start, count = int(params.get("start", 0)), int(params.get("count", 10))
-        fields = params.getlist("fields")
+        ordered = _sort(matching_items, params.get("q", ""), params.get("order"))
+        first_index, result_count = int(params.get("start", 0)), int(params.get("count", 10))
+        wanted_fields = params.getlist("fields")
         return self._respond(
             request,
             {
-                "results": [_make_result(item, fields) for item in ordered[start : start + count]],
+                "results": [
+                    _make_result(item, wanted_fields)
+                    for item in ordered[first_index : first_index + result_count]
+                ],
                 **({"total": len(ordered)} if self.lists_total else {}),
-                "start": start,
+                "start": first_index,
                 "aggregates": {},
                 "suggested_queries": [],
                 "es_cluster": "A",
@@ -190,54 +193,62 @@ def on_loopback(emulator: Emulator) -> Iterator[str]:
 def sample_items() -> dict[str, Item]:
     """Return the sample pages as items of the Content API, by path."""
     sample = tomllib.loads(SAMPLE.read_text("utf-8"))
-    items = {page["path"]: _make_item(page) for page in sample["page"]}
-    for page in sample["page"]:
-        _link_translation(items, page)
-        _link_members(items, page)
-    return items
+    items_by_path = {page_entry["path"]: _make_item(page_entry) for page_entry in sample["page"]}
+    for page_entry in sample["page"]:
+        _link_translation(items_by_path, page_entry)
+        _link_members(items_by_path, page_entry)
+    return items_by_path
 
 
-def load_items(folder: Path) -> dict[str, Item]:
+def load_items(items_folder: Path) -> dict[str, Item]:
     """Return the items in the JSON files of a folder, by path; of two with one path, the last."""
-    items = [json.loads(path.read_text("utf-8")) for path in sorted(folder.rglob("*.json"))]
-    return {item["base_path"]: item for item in items if isinstance(item.get("base_path"), str)}
+    loaded_items = [
+        json.loads(item_path.read_text("utf-8"))
+        for item_path in sorted(items_folder.rglob("*.json"))
+    ]
+    return {
+        item["base_path"]: item for item in loaded_items if isinstance(item.get("base_path"), str)
+    }
 
 
 # --- items in the form of real ones ---
 
 
-def _make_item(page: Mapping[str, Any]) -> Item:
+def _make_item(page_entry: Mapping[str, Any]) -> Item:
     """Return a complete content item for a page of the sample file."""
-    schema = page.get("schema", "detailed_guide")
+    schema = page_entry.get("schema", "detailed_guide")
     if schema in ("redirect", "gone"):
-        return _make_stub(page, schema)
+        return _make_stub(page_entry, schema)
     return {
         "analytics_identifier": None,
-        "base_path": page["path"],
-        "content_id": _content_id(page.get("same_as", page["path"])),
-        "description": page.get("description", ""),
-        "details": _make_details(page, schema),
-        "document_type": page.get("document_type", schema),
-        "first_published_at": page.get("first", page["updated"]),
+        "base_path": page_entry["path"],
+        "content_id": _content_id(page_entry.get("same_as", page_entry["path"])),
+        "description": page_entry.get("description", ""),
+        "details": _make_details(page_entry, schema),
+        "document_type": page_entry.get("document_type", schema),
+        "first_published_at": page_entry.get("first", page_entry["updated"]),
         "links": {
-            "organisations": [_make_organisation(name) for name in page.get("by", [COMMISSION])],
+            "organisations": [
+                _make_organisation(organisation_slug)
+                for organisation_slug in page_entry.get("by", [COMMISSION])
+            ],
         },
-        "locale": page.get("locale", "en"),
+        "locale": page_entry.get("locale", "en"),
         "phase": "live",
-        "public_updated_at": page["updated"],
+        "public_updated_at": page_entry["updated"],
         "publishing_app": "whitehall",
         "rendering_app": "frontend",
         "schema_name": schema,
-        "title": page["title"],
-        "updated_at": page["updated"],
-        "withdrawn_notice": _make_withdrawn_notice(page),
+        "title": page_entry["title"],
+        "updated_at": page_entry["updated"],
+        "withdrawn_notice": _make_withdrawn_notice(page_entry),
     }
 
 
-def _make_stub(page: Mapping[str, Any], schema: str) -> Item:
+def _make_stub(page_entry: Mapping[str, Any], schema: str) -> Item:
     """Return the item that replaces a page which is gone or was moved."""
     stub = {
-        "base_path": page["path"],
+        "base_path": page_entry["path"],
         "content_id": None,
         "description": None,
         "details": {},
@@ -250,83 +261,105 @@ def _make_stub(page: Mapping[str, Any], schema: str) -> Item:
         "updated_at": "2025-01-01T00:00:00Z",
     }
     if schema == "gone":
-        details = {name: page.get(name) for name in ("explanation", "alternative_path")}
-        return {**stub, "details": details}
-    rule = {"path": page["path"], "type": "exact", "destination": page["destination"]}
-    return {**stub, "redirects": [rule]}
+        stub_details = {
+            field_name: page_entry.get(field_name)
+            for field_name in ("explanation", "alternative_path")
+        }
+        return {**stub, "details": stub_details}
+    redirect_rule = {
+        "path": page_entry["path"],
+        "type": "exact",
+        "destination": page_entry["destination"],
+    }
+    return {**stub, "redirects": [redirect_rule]}
 
 
-def _make_details(page: Mapping[str, Any], schema: str) -> Item:
-    details: Item = {"change_history": []}
+def _make_details(page_entry: Mapping[str, Any], schema: str) -> Item:
+    item_details: Item = {"change_history": []}
     if schema == "html_publication":
-        details |= {"public_timestamp": page["updated"], "first_published_version": True}
+        item_details |= {"public_timestamp": page_entry["updated"], "first_published_version": True}
     if schema not in ("answer", "guide"):
-        details["political"] = False
-    if "parts" in page:
-        details["parts"] = [dict(part) for part in page["parts"]]
-    if "body" in page:
-        details["body"] = page["body"]
-    if "groups" in page:
-        details["collection_groups"] = [
+        item_details["political"] = False
+    if "parts" in page_entry:
+        item_details["parts"] = [dict(part) for part in page_entry["parts"]]
+    if "body" in page_entry:
+        item_details["body"] = page_entry["body"]
+    if "groups" in page_entry:
+        item_details["collection_groups"] = [
             {
-                "title": group["title"],
-                "body": group.get("body", ""),
-                "documents": [_content_id(path) for path in group["documents"]],
+                "title": document_group["title"],
+                "body": document_group.get("body", ""),
+                "documents": [
+                    _content_id(document_path) for document_path in document_group["documents"]
+                ],
             }
-            for group in page["groups"]
+            for document_group in page_entry["groups"]
         ]
-    if "attachments" in page:
-        details["attachments"] = [dict(attachment) for attachment in page["attachments"]]
+    if "attachments" in page_entry:
+        item_details["attachments"] = [dict(attachment) for attachment in page_entry["attachments"]]
     if schema == "publication":
-        details["documents"] = []
-    return details
+        item_details["documents"] = []
+    return item_details
 
 
-def _make_withdrawn_notice(page: Mapping[str, Any]) -> Item:
-    if "withdrawn" not in page:
+def _make_withdrawn_notice(page_entry: Mapping[str, Any]) -> Item:
+    if "withdrawn" not in page_entry:
         return {}
-    return {"explanation": page["withdrawn"], "withdrawn_at": page["withdrawn_at"]}
+    return {"explanation": page_entry["withdrawn"], "withdrawn_at": page_entry["withdrawn_at"]}
 
 
-def _make_organisation(name: str) -> Item:
+def _make_organisation(organisation_slug: str) -> Item:
     real_ids = {COMMISSION: "489e651f-34c8-4b34-bdd7-e13c2324cde3"}
-    path = f"/government/organisations/{name}"
+    organisation_path = f"/government/organisations/{organisation_slug}"
     return {
-        "base_path": path,
-        "content_id": real_ids.get(name, _content_id(path)),
+        "base_path": organisation_path,
+        "content_id": real_ids.get(organisation_slug, _content_id(organisation_path)),
         "locale": "en",
-        "title": "Charity Commission" if name == COMMISSION else name.replace("-", " ").title(),
-        "api_path": f"/api/content{path}",
+        "title": "Charity Commission"
+        if organisation_slug == COMMISSION
+        else organisation_slug.replace("-", " ").title(),
+        "api_path": f"/api/content{organisation_path}",
         "document_type": "organisation",
     }
 
 
-def _content_id(path: str) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"readingroom:sample{path}"))
+def _content_id(page_path: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"readingroom:sample{page_path}"))
 
 
-def _link_translation(items: dict[str, Item], page: Mapping[str, Any]) -> None:
+def _link_translation(items_by_path: dict[str, Item], page_entry: Mapping[str, Any]) -> None:
     """Link a translation and its original to each other."""
-    if "same_as" not in page:
+    if "same_as" not in page_entry:
         return
-    versions = [items[page["same_as"]], items[page["path"]]]
-    references = [_make_reference(item) for item in versions]
-    for item in versions:
-        item["links"]["available_translations"] = references
+    versions = [items_by_path[page_entry["same_as"]], items_by_path[page_entry["path"]]]
+    references = [_make_reference(item_version) for item_version in versions]
+    for item_version in versions:
+        item_version["links"]["available_translations"] = references
 
 
-def _link_members(items: dict[str, Item], page: Mapping[str, Any]) -> None:
+def _link_members(items_by_path: dict[str, Item], page_entry: Mapping[str, Any]) -> None:
     """Link a collection to its members."""
-    members = [path for group in page.get("groups", []) for path in group["documents"]]
+    members = [
+        document_path
+        for document_group in page_entry.get("groups", [])
+        for document_path in document_group["documents"]
+    ]
     if members:
-        items[page["path"]]["links"]["documents"] = [
-            _make_reference(items[path]) for path in members
+        items_by_path[page_entry["path"]]["links"]["documents"] = [
+            _make_reference(items_by_path[document_path]) for document_path in members
         ]
 
 
 def _make_reference(item: Item) -> Item:
-    names = ("base_path", "content_id", "title", "locale", "document_type", "public_updated_at")
-    return {name: item[name] for name in names}
+    field_names = (
+        "base_path",
+        "content_id",
+        "title",
+        "locale",
+        "document_type",
+        "public_updated_at",
+    )
+    return {field_name: item[field_name] for field_name in field_names}
 
 
 # --- search ---
@@ -334,14 +367,16 @@ def _make_reference(item: Item) -> Item:
 
 def _find_problem(params: Iterable[tuple[str, str]]) -> str | None:
     """Return what is wrong with the parameters, about which GOV.UK is strict; else None."""
-    for name, value in params:
-        if name not in _PARAMETERS:
-            return f"Unexpected parameters: {name}"
-        if name in ("count", "start") and not (value.isdecimal() and int(value) <= _MAX_RESULTS):
-            return f"Invalid value for {name}"
-        if name == "order" and value not in _ORDERS:
-            return f"Sorting by {value} is not allowed"
-        if name == "filter_public_timestamp" and not _PERIOD.fullmatch(value):
+    for param_name, param_value in params:
+        if param_name not in _PARAMETERS:
+            return f"Unexpected parameters: {param_name}"
+        if param_name in ("count", "start") and not (
+            param_value.isdecimal() and int(param_value) <= _MAX_RESULTS
+        ):
+            return f"Invalid value for {param_name}"
+        if param_name == "order" and param_value not in _ORDERS:
+            return f"Sorting by {param_value} is not allowed"
+        if param_name == "filter_public_timestamp" and not _PERIOD.fullmatch(param_value):
             return "Invalid value for public_timestamp"
     return None
 
@@ -354,28 +389,35 @@ def _matches(item: Item, params: Iterable[tuple[str, str]]) -> bool:
     if item.get("schema_name") in ("redirect", "gone"):
         return False
     filters: dict[str, set[str]] = {}
-    for name, value in params:
-        if name.startswith("filter_"):
-            filters.setdefault(name.removeprefix("filter_"), set()).add(value)
-    return all(_passes_filter(item, name, values) for name, values in filters.items())
+    for param_name, param_value in params:
+        if param_name.startswith("filter_"):
+            filters.setdefault(param_name.removeprefix("filter_"), set()).add(param_value)
+    return all(
+        _passes_filter(item, param_name, param_values)
+        for param_name, param_values in filters.items()
+    )
 
 
-def _passes_filter(item: Item, name: str, values: set[str]) -> bool:
-    match name:
+def _passes_filter(item: Item, filter_name: str, filter_values: set[str]) -> bool:
+    match filter_name:
         case "organisations":
-            paths = [organisation["base_path"] for organisation in _organisations(item)]
-            slugs = {path.rpartition("/")[2] for path in paths}
-            return bool(slugs & values)
+            organisation_paths = [
+                organisation["base_path"] for organisation in _organisations(item)
+            ]
+            slugs = {
+                organisation_path.rpartition("/")[2] for organisation_path in organisation_paths
+            }
+            return bool(slugs & filter_values)
         case "format":
-            return item.get("schema_name") in values
+            return item.get("schema_name") in filter_values
         case "content_store_document_type":
-            return item.get("document_type") in values
+            return item.get("document_type") in filter_values
         case "content_id":
-            return item.get("content_id") in values
-    day = str(item.get("public_updated_at") or "")[:10]
-    (period,) = values
-    ends = dict(end.split(":") for end in period.split(",") if end)
-    return ends.get("from", "") <= day <= ends.get("to", "9999")
+            return item.get("content_id") in filter_values
+    updated_on = str(item.get("public_updated_at") or "")[:10]
+    (period,) = filter_values
+    ends = dict(period_end.split(":") for period_end in period.split(",") if period_end)
+    return ends.get("from", "") <= updated_on <= ends.get("to", "9999")
 
 
 def _organisations(item: Item) -> list[Item]:
@@ -383,26 +425,38 @@ def _organisations(item: Item) -> list[Item]:
     return organisations
 
 
-def _sort(items: list[Item], query: str, order: str | None) -> list[Item]:
-    words = set(re.findall(r"\w+", query.lower()))
-    if words:
-        scored = [(_score(item, words), item) for item in items]
-        items = [item for score, item in sorted(scored, key=lambda pair: -pair[0]) if score]
+def _sort(matching_items: list[Item], query: str, order: str | None) -> list[Item]:
+    query_words = set(re.findall(r"\w+", query.lower()))
+    if query_words:
+        scored = [(_score(item, query_words), item) for item in matching_items]
+        matching_items = [
+            item for match_score, item in sorted(scored, key=lambda pair: -pair[0]) if match_score
+        ]
     if order:
-        name = order.lstrip("-").replace("public_timestamp", "public_updated_at")
-        items = sorted(items, key=lambda item: str(item.get(name)), reverse=order[0] == "-")
-    return items
+        sort_field = order.lstrip("-").replace("public_timestamp", "public_updated_at")
+        matching_items = sorted(
+            matching_items, key=lambda item: str(item.get(sort_field)), reverse=order[0] == "-"
+        )
+    return matching_items
 
 
-def _score(item: Item, words: set[str]) -> int:
-    title, rest = str(item.get("title")).lower(), json.dumps(item.get("details")).lower()
-    description = str(item.get("description")).lower()
-    return sum(9 * (word in title) + 3 * (word in description) + (word in rest) for word in words)
+def _score(item: Item, query_words: set[str]) -> int:
+    title_text, details_text = (
+        str(item.get("title")).lower(),
+        json.dumps(item.get("details")).lower(),
+    )
+    description_text = str(item.get("description")).lower()
+    return sum(
+        9 * (query_word in title_text)
+        + 3 * (query_word in description_text)
+        + (query_word in details_text)
+        for query_word in query_words
+    )
 
 
-def _make_result(item: Item, fields: list[str]) -> Item:
+def _make_result(item: Item, wanted_fields: list[str]) -> Item:
     """Return the search result for an item; the Search API has its own names for the fields."""
-    values = {
+    result_values = {
         "title": item.get("title"),
         "link": item.get("base_path"),
         "description": item.get("description"),
@@ -411,8 +465,12 @@ def _make_result(item: Item, fields: list[str]) -> Item:
         "format": item.get("schema_name"),
         "content_store_document_type": item.get("document_type"),
     }
-    chosen = {name: values[name] for name in fields or values if values.get(name) is not None}
-    return {**chosen, "index": "govuk", "es_score": None, "_id": item.get("base_path")}
+    chosen_values = {
+        field_name: result_values[field_name]
+        for field_name in wanted_fields or result_values
+        if result_values.get(field_name) is not None
+    }
+    return {**chosen_values, "index": "govuk", "es_score": None, "_id": item.get("base_path")}
 
 
 def main() -> None:
@@ -421,10 +479,10 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=3994)
     parser.add_argument("--items", type=Path, help="a folder of content items as JSON files")
     arguments = parser.parse_args()
-    items = load_items(arguments.items) if arguments.items else sample_items()
+    items_by_path = load_items(arguments.items) if arguments.items else sample_items()
     listener = socket.create_server(("127.0.0.1", arguments.port))
     print(f"GOVUK_BASE_URL=http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-    config = uvicorn.Config(Emulator(items).app(), log_level="warning", lifespan="off")
+    config = uvicorn.Config(Emulator(items_by_path).app(), log_level="warning", lifespan="off")
     uvicorn.Server(config).run(sockets=[listener])
 
 

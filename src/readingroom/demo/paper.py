@@ -31,34 +31,39 @@ class _Line:
     number: str = ""
 
 
-def make_pdf(text: str, footer: str) -> bytes:
+def make_pdf(document_text: str, footer: str) -> bytes:
     """Return the text as a PDF of A4 pages with the footer on each of them."""
-    pages = enumerate(_split_pages(text), 1)
-    return _build_file([_draw_page(lines, footer, number) for number, lines in pages])
+    numbered_pages = enumerate(_split_pages(document_text), 1)
+    return _build_file(
+        [_draw_page(page_lines, footer, page_number) for page_number, page_lines in numbered_pages]
+    )
 
 
-def _split_pages(text: str) -> Iterator[list[_Line]]:
-    page: list[_Line] = []
-    y = float(_TOP)
-    for line in _break_lines(text):
-        height = line.above + 1.3 * line.size
-        if page and y - height < _BOTTOM:
-            yield page
-            page, y = [], float(_TOP)
-        y -= height
-        page.append(line)
-    yield page
+def _split_pages(document_text: str) -> Iterator[list[_Line]]:
+    page_lines: list[_Line] = []
+    baseline = float(_TOP)
+    for text_line in _break_lines(document_text):
+        height = text_line.above + 1.3 * text_line.size
+        if page_lines and baseline - height < _BOTTOM:
+            yield page_lines
+            page_lines, baseline = [], float(_TOP)
+        baseline -= height
+        page_lines.append(text_line)
+    yield page_lines
 
 
-def _break_lines(text: str) -> Iterator[_Line]:
-    for paragraph in re.split(r"\n\s*\n", text.strip()):
+def _break_lines(document_text: str) -> Iterator[_Line]:
+    for paragraph in re.split(r"\n\s*\n", document_text.strip()):
         if "|" in paragraph:
-            yield from (_Line(row.strip(), _BODY, False, _LEFT, 0) for row in paragraph.split("\n"))
+            yield from (
+                _Line(table_row.strip(), _BODY, False, _LEFT, 0)
+                for table_row in paragraph.split("\n")
+            )
             continue
         joined = " ".join(paragraph.split())
-        if heading := _HEADING.fullmatch(joined):
-            size = _HEADING_SIZES[len(heading[1])]
-            yield from _wrap(heading[2], size, True, _LEFT, 14)
+        if heading_match := _HEADING.fullmatch(joined):
+            font_size = _HEADING_SIZES[len(heading_match[1])]
+            yield from _wrap(heading_match[2], font_size, True, _LEFT, 14)
         elif numbered := _NUMBERED.fullmatch(joined):
             yield from _wrap(numbered[2], _BODY, False, _LEFT + _INDENT, 8, numbered[1])
         else:
@@ -66,64 +71,85 @@ def _break_lines(text: str) -> Iterator[_Line]:
 
 
 def _wrap(
-    text: str, size: int, bold: bool, left: int, above: float, number: str = ""
+    long_text: str,
+    font_size: int,
+    bold: bool,
+    left_margin: int,
+    above: float,
+    paragraph_number: str = "",
 ) -> Iterator[_Line]:
-    letters = int((WIDTH - _LEFT - left) / (_LETTER_WIDTH * size))
-    for row, part in enumerate(textwrap.wrap(text, letters)):
-        yield _Line(part, size, bold, left, 0 if row else above, "" if row else number)
+    letters_per_line = int((WIDTH - _LEFT - left_margin) / (_LETTER_WIDTH * font_size))
+    for line_index, line_text in enumerate(textwrap.wrap(long_text, letters_per_line)):
+        yield _Line(
+            line_text,
+            font_size,
+            bold,
+            left_margin,
+            0 if line_index else above,
+            "" if line_index else paragraph_number,
+        )
 
 
-def _draw_page(lines: list[_Line], footer: str, number: int) -> bytes:
-    y = float(_TOP)
+def _draw_page(page_lines: list[_Line], footer: str, page_number: int) -> bytes:
+    baseline = float(_TOP)
     operators = []
-    for line in lines:
-        y -= line.above + 1.3 * line.size
-        if line.number:
-            operators.append(_draw_text(line.number, line.size, line.bold, _LEFT, y))
-        operators.append(_draw_text(line.text, line.size, line.bold, line.left, y))
+    for text_line in page_lines:
+        baseline -= text_line.above + 1.3 * text_line.size
+        if text_line.number:
+            operators.append(
+                _draw_text(text_line.number, text_line.size, text_line.bold, _LEFT, baseline)
+            )
+        operators.append(
+            _draw_text(text_line.text, text_line.size, text_line.bold, text_line.left, baseline)
+        )
     # Last, because readers extract text in the order in which it was drawn.
-    operators.append(_draw_text(f"{footer}    {number}", 9, False, _LEFT, 40))
+    operators.append(_draw_text(f"{footer}    {page_number}", 9, False, _LEFT, 40))
     return zlib.compress(b"\n".join(operators))
 
 
-def _draw_text(text: str, size: int, bold: bool, left: int, y: float) -> bytes:
+def _draw_text(
+    line_text: str, font_size: int, bold: bool, left_margin: int, baseline: float
+) -> bytes:
     # WinAnsiEncoding, which the fonts are declared with below, is Windows code page 1252.
-    encoded = text.encode("cp1252", "replace")
+    encoded = line_text.encode("cp1252", "replace")
     escaped = re.sub(rb"([()\\])", rb"\\\1", encoded)
     font = b"/F2" if bold else b"/F1"
-    return b"BT %b %d Tf %d %.1f Td (%b) Tj ET" % (font, size, left, y, escaped)
+    return b"BT %b %d Tf %d %.1f Td (%b) Tj ET" % (font, font_size, left_margin, baseline, escaped)
 
 
-def _build_file(pages: list[bytes]) -> bytes:
+def _build_file(page_streams: list[bytes]) -> bytes:
     """Return the PDF: its objects, the table of their offsets, and the trailer."""
     fonts = [
-        b"<</Type/Font/Subtype/Type1/BaseFont/%b/Encoding/WinAnsiEncoding>>" % name
-        for name in (b"Helvetica", b"Helvetica-Bold")
+        b"<</Type/Font/Subtype/Type1/BaseFont/%b/Encoding/WinAnsiEncoding>>" % font_name
+        for font_name in (b"Helvetica", b"Helvetica-Bold")
     ]
-    kids = b" ".join(b"%d 0 R" % (5 + 2 * index) for index in range(len(pages)))
+    kids = b" ".join(b"%d 0 R" % (5 + 2 * index) for index in range(len(page_streams)))
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Count %d/Kids[%b]>>" % (len(pages), kids),
+        b"<</Type/Pages/Count %d/Kids[%b]>>" % (len(page_streams), kids),
         *fonts,
     ]
-    for index, content in enumerate(pages):
+    for index, page_stream in enumerate(page_streams):
         objects.append(
             b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 %d %d]/Contents %d 0 R"
             b"/Resources<</Font<</F1 3 0 R/F2 4 0 R>>>>>>" % (WIDTH, HEIGHT, 6 + 2 * index)
         )
-        head = b"<</Length %d/Filter/FlateDecode>>stream\n" % len(content)
-        objects.append(head + content + b"\nendstream")
+        stream_head = b"<</Length %d/Filter/FlateDecode>>stream\n" % len(page_stream)
+        objects.append(stream_head + page_stream + b"\nendstream")
     return _number_objects(objects)
 
 
 def _number_objects(objects: list[bytes]) -> bytes:
-    body = b"%PDF-1.4\n"
+    pdf_bytes = b"%PDF-1.4\n"
     offsets = []
-    for number, content in enumerate(objects, 1):
-        offsets.append(len(body))
-        body += b"%d 0 obj\n%b\nendobj\n" % (number, content)
-    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    size = len(objects) + 1
-    head = b"xref\n0 %d\n0000000000 65535 f \n" % size
-    trailer = b"trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (size, len(body))
-    return body + head + table + trailer
+    for object_number, object_bytes in enumerate(objects, 1):
+        offsets.append(len(pdf_bytes))
+        pdf_bytes += b"%d 0 obj\n%b\nendobj\n" % (object_number, object_bytes)
+    xref_rows = b"".join(b"%010d 00000 n \n" % object_offset for object_offset in offsets)
+    object_count = len(objects) + 1
+    xref_head = b"xref\n0 %d\n0000000000 65535 f \n" % object_count
+    trailer = b"trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (
+        object_count,
+        len(pdf_bytes),
+    )
+    return pdf_bytes + xref_head + xref_rows + trailer

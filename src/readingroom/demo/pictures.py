@@ -12,14 +12,14 @@ _INK = 40
 _SKY, _GRASS, _BRICK, _ROOF = (178, 205, 230), (120, 160, 90), (165, 85, 65), (90, 60, 55)
 
 
-def draw_scan(text: str, tilt: float = 0.3) -> Image.Image:
+def draw_scan(scan_text: str, tilt: float = 0.3) -> Image.Image:
     """Return a typed page as a scanner sees it: grey, and not quite straight."""
-    page = Image.new("L", _PAGE, 250)
-    draw = ImageDraw.Draw(page)
+    page_image = Image.new("L", _PAGE, 250)
+    draw = ImageDraw.Draw(page_image)
     font = ImageFont.load_default(44)
-    for row, line in enumerate(text.splitlines()):
-        draw.text((200, 220 + 66 * row), line, fill=_INK, font=font)
-    return page.rotate(tilt, fillcolor=250, resample=Image.Resampling.BICUBIC)
+    for line_index, text_line in enumerate(scan_text.splitlines()):
+        draw.text((200, 220 + 66 * line_index), text_line, fill=_INK, font=font)
+    return page_image.rotate(tilt, fillcolor=250, resample=Image.Resampling.BICUBIC)
 
 
 def draw_site_plan() -> Image.Image:
@@ -29,9 +29,9 @@ def draw_site_plan() -> Image.Image:
     draw.rounded_rectangle((300, 300, 2000, 1350), 200, outline=0, width=6)
     draw.rounded_rectangle((420, 420, 1880, 1230), 140, outline=0, width=6)
     for plot in range(14):
-        left = 360 + plot * 115
-        draw.rectangle((left, 140, left + 85, 260), outline=0, width=3)
-        draw.rectangle((left, 1390, left + 85, 1510), outline=0, width=3)
+        plot_left = 360 + plot * 115
+        draw.rectangle((plot_left, 140, plot_left + 85, 260), outline=0, width=3)
+        draw.rectangle((plot_left, 1390, plot_left + 85, 1510), outline=0, width=3)
     for tree in range(24):
         angle = tree * math.tau / 24
         x, y = 1150 + 600 * math.cos(angle), 825 + 300 * math.sin(angle)
@@ -46,11 +46,13 @@ def draw_street_scene() -> Image.Image:
     draw = ImageDraw.Draw(scene)
     draw.rectangle((0, 620, 1600, 900), fill=_GRASS)
     for house in range(6):
-        left = 60 + house * 255
-        draw.rectangle((left, 360, left + 220, 640), fill=_BRICK)
-        draw.polygon(((left - 15, 360), (left + 110, 240), (left + 235, 360)), fill=_ROOF)
+        house_left = 60 + house * 255
+        draw.rectangle((house_left, 360, house_left + 220, 640), fill=_BRICK)
+        draw.polygon(
+            ((house_left - 15, 360), (house_left + 110, 240), (house_left + 235, 360)), fill=_ROOF
+        )
         for window in range(2):
-            corner = left + 35 + 95 * window
+            corner = house_left + 35 + 95 * window
             draw.rectangle((corner, 420, corner + 55, 490), fill=(235, 235, 220))
     return scene
 
@@ -72,8 +74,8 @@ def save_png(picture: Image.Image) -> bytes:
 
 
 def _save(pictures: Sequence[Image.Image], format: str, **options: object) -> bytes:
-    file = io.BytesIO()
-    first, *rest = pictures
-    more = {"save_all": True, "append_images": rest} if format != "PNG" else {}
-    first.save(file, format, **more, **options)
-    return file.getvalue()
+    image_buffer = io.BytesIO()
+    first_picture, *other_pictures = pictures
+    more = {"save_all": True, "append_images": other_pictures} if format != "PNG" else {}
+    first_picture.save(image_buffer, format, **more, **options)
+    return image_buffer.getvalue()

@@ -87,12 +87,12 @@ class MemoryCacheBackend:
         )
 
     async def get(self, key: str) -> CacheEntry | None:
-        entry, expires_at = self._entries.get(key) or (None, 0.0)
+        cache_entry, expires_at = self._entries.get(key) or (None, 0.0)
         # Deleted when it is next read; until then the bound on size limits what old entries take.
         if self._clock() >= expires_at:
             self._entries.discard(key)
             return None
-        return entry
+        return cache_entry
 
     async def get_last_resort(self, key: str) -> CacheEntry | None:
         return await self.get(key)
@@ -101,14 +101,14 @@ class MemoryCacheBackend:
         self._entries.put(key, (entry, self._clock() + seconds))
 
 
-def _estimate_bytes(key: str, value: tuple[CacheEntry, float]) -> int:
-    entry, _ = value
-    return len(key) + estimate_entry_bytes(entry)
+def _estimate_bytes(cache_key: str, entry_and_expiry: tuple[CacheEntry, float]) -> int:
+    cache_entry, _ = entry_and_expiry
+    return len(cache_key) + estimate_entry_bytes(cache_entry)
 
 
-def estimate_entry_bytes(entry: CacheEntry) -> int:
+def estimate_entry_bytes(cache_entry: CacheEntry) -> int:
     """Return roughly how much memory an entry takes."""
-    return len(entry.reply.body) + 500  # of the objects around it
+    return len(cache_entry.reply.body) + 500  # of the objects around it
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,27 +153,29 @@ class Cache:
         """Return the stored entry, fresh or not; nothing is fetched."""
         return await self._backend.get(key)
 
-    async def _renew(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
+    async def _renew(self, cache_key: str, ttl: float, fetch: Fetch) -> CachedReply:
         # Read again: another fetch may have finished between the first read and this one's start.
-        stored_entry = await self._backend.get(key)
+        stored_entry = await self._backend.get(cache_key)
         fresh_reply = self._serve_if_fresh(stored_entry)
         if fresh_reply:
             return fresh_reply
         try:
-            return await self._fetch(key, ttl, fetch, stored_entry)
+            return await self._fetch(cache_key, ttl, fetch, stored_entry)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             return self._serve_stale_or_raise(
-                stored_entry or await self._backend.get_last_resort(key), failure
+                stored_entry or await self._backend.get_last_resort(cache_key), failure
             )
 
-    async def _fetch_anew(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
+    async def _fetch_anew(self, cache_key: str, ttl: float, fetch: Fetch) -> CachedReply:
         try:
-            return await self._fetch(key, ttl, fetch, None)
+            return await self._fetch(cache_key, ttl, fetch, None)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            return self._serve_stale_or_raise(await self._backend.get_last_resort(key), failure)
+            return self._serve_stale_or_raise(
+                await self._backend.get_last_resort(cache_key), failure
+            )
 
     async def _fetch(
-        self, key: str, ttl: float, fetch: Fetch, stored_entry: CacheEntry | None
+        self, cache_key: str, ttl: float, fetch: Fetch, stored_entry: CacheEntry | None
     ) -> CachedReply:
         stored_version = (
             StoredVersion(stored_entry.reply.etag, self._can_be_served(stored_entry))
@@ -184,12 +186,14 @@ class Cache:
         if reply is None:
             assert stored_entry is not None, "only a stored entry can be unchanged"
             reply = stored_entry.reply
-        entry = CacheEntry(reply, self._clock(), _limit_ttl(ttl, reply.max_age))
+        cache_entry = CacheEntry(reply, self._clock(), _limit_ttl(ttl, reply.max_age))
         # A reply that may not be stored still replaces the older one, which no longer holds.
         await self._backend.put(
-            key, entry, entry.ttl + self._stale_seconds if entry.ttl > 0 else 0.0
+            cache_key,
+            cache_entry,
+            cache_entry.ttl + self._stale_seconds if cache_entry.ttl > 0 else 0.0,
         )
-        return CachedReply(entry, hit=False, age=0.0)
+        return CachedReply(cache_entry, hit=False, age=0.0)
 
     def _serve_stale_or_raise(
         self, stored_entry: CacheEntry | None, failure: UpstreamError
@@ -200,20 +204,21 @@ class Cache:
             stored_entry, hit=True, age=self._compute_age(stored_entry), failure=failure
         )
 
-    def _can_be_served(self, entry: CacheEntry) -> bool:
+    def _can_be_served(self, cache_entry: CacheEntry) -> bool:
         # Only pages: that one was missing a while ago says nothing about now.
         return (
-            entry.reply.status == 200 and self._compute_age(entry) < entry.ttl + self._stale_seconds
+            cache_entry.reply.status == 200
+            and self._compute_age(cache_entry) < cache_entry.ttl + self._stale_seconds
         )
 
-    def _serve_if_fresh(self, entry: CacheEntry | None) -> CachedReply | None:
-        if entry is None or self._compute_age(entry) >= entry.ttl:
+    def _serve_if_fresh(self, cache_entry: CacheEntry | None) -> CachedReply | None:
+        if cache_entry is None or self._compute_age(cache_entry) >= cache_entry.ttl:
             return None
-        return CachedReply(entry, hit=True, age=self._compute_age(entry))
+        return CachedReply(cache_entry, hit=True, age=self._compute_age(cache_entry))
 
-    def _compute_age(self, entry: CacheEntry) -> float:
+    def _compute_age(self, cache_entry: CacheEntry) -> float:
         # Another machine's clock may be ahead of ours.
-        return max(0.0, self._clock() - entry.fetched_at)
+        return max(0.0, self._clock() - cache_entry.fetched_at)
 
 
 def _limit_ttl(ttl: float, max_age: float | None) -> float:
@@ -229,20 +234,20 @@ class SingleFlight(Generic[Result]):
     def __init__(self) -> None:
         self._flights: dict[str, _Flight[Result]] = {}
 
-    async def run(self, key: str, fetch_result: Callable[[], Awaitable[Result]]) -> Result:
-        while key in self._flights:
-            flight = self._flights[key]
+    async def run(self, work_key: str, fetch_result: Callable[[], Awaitable[Result]]) -> Result:
+        while work_key in self._flights:
+            flight = self._flights[work_key]
             await flight.landed_event.wait()
             if flight.failure is not None:
                 raise flight.failure
             if flight.result is not None:
                 return flight.result
             # The leader was cancelled: the first to notice leads the next flight.
-        return await self._lead(key, fetch_result)
+        return await self._lead(work_key, fetch_result)
 
-    async def _lead(self, key: str, fetch_result: Callable[[], Awaitable[Result]]) -> Result:
+    async def _lead(self, work_key: str, fetch_result: Callable[[], Awaitable[Result]]) -> Result:
         flight: _Flight[Result] = _Flight()
-        self._flights[key] = flight
+        self._flights[work_key] = flight
         try:
             flight.result = await fetch_result()
             return flight.result
@@ -251,7 +256,7 @@ class SingleFlight(Generic[Result]):
             flight.failure = failure
             raise
         finally:
-            del self._flights[key]
+            del self._flights[work_key]
             flight.landed_event.set()
 
 

@@ -89,13 +89,13 @@ class Downloads:
         return self._retry_work(lambda: self._read_listing(url, accept))
 
     def fetch(
-        self, remote: RemoteFile, report: ReportProgressSync = no_progress_sync
+        self, remote: RemoteFile, report_progress: ReportProgressSync = no_progress_sync
     ) -> DownloadedFile:
         """Return the local copy of a file, which is transferred only if it is new or has changed.
 
         Raise `RemoteFileMissing` where there is none, and `DownloadFailed` after the last attempt.
         """
-        return self._retry_work(lambda: self._fetch_file(remote, report))
+        return self._retry_work(lambda: self._fetch_file(remote, report_progress))
 
     # --- politeness ---
 
@@ -132,18 +132,20 @@ class Downloads:
     def _read_listing(self, url: str, accept: str) -> bytes:
         with self._http_client.stream("GET", url, headers={"Accept": accept}) as response:
             self._check_status(response, 200)
-            body_blocks, size = [], 0
-            for block in response.iter_bytes():
-                size += len(block)
-                if size > MAX_LISTING_BYTES:
+            body_blocks, received_bytes = [], 0
+            for body_block in response.iter_bytes():
+                received_bytes += len(body_block)
+                if received_bytes > MAX_LISTING_BYTES:
                     raise DownloadFailed(f"{url} is too long for a listing")
-                body_blocks.append(block)
+                body_blocks.append(body_block)
             return b"".join(body_blocks)
 
-    def _fetch_file(self, remote: RemoteFile, report: ReportProgressSync) -> DownloadedFile:
-        path = self._make_local_path(remote.name)
-        stored_row = self._find_complete(remote, path)
-        part_path = path.with_name(path.name + ".part")
+    def _fetch_file(
+        self, remote: RemoteFile, report_progress: ReportProgressSync
+    ) -> DownloadedFile:
+        local_path = self._make_local_path(remote.name)
+        stored_row = self._find_complete(remote, local_path)
+        part_path = local_path.with_name(local_path.name + ".part")
         partial = self._find_partial(remote, part_path)
         headers = _make_conditional_headers(stored_row, partial)
         with self._http_client.stream("GET", remote.url, headers=headers) as response:
@@ -155,30 +157,39 @@ class Downloads:
             if response.status_code == 304:
                 if stored_row is None:
                     raise TransientError(f"{remote.url} was reported unchanged, but is not here")
-                return DownloadedFile(path, stored_row["sha256"], stored_row["size"], is_new=False)
+                return DownloadedFile(
+                    local_path, stored_row["sha256"], stored_row["size"], is_new=False
+                )
             is_resumed = response.status_code == 206
             if is_resumed and not (partial and _is_continuation(response, partial)):
                 part_path.unlink(missing_ok=True)
                 raise TransientError(f"{remote.url} sent a different range than requested")
             self._record_partial(remote, response)
-            size = _write_body(response, part_path, is_resumed, report)
-            _check_length(response, part_path, size)
-        return self._complete_download(remote, response, part_path, path)
+            received_bytes = _write_body(response, part_path, is_resumed, report_progress)
+            _check_length(response, part_path, received_bytes)
+        return self._complete_download(remote, response, part_path, local_path)
 
-    def _make_local_path(self, name: str) -> Path:
+    def _make_local_path(self, file_name: str) -> Path:
         """Return a path below the folder. Names come from listings that others write."""
-        path = (self._folder / name).resolve()
-        if not path.is_relative_to(self._folder.resolve()) or path == self._folder.resolve():
-            raise DownloadFailed(f"The file name {name!r} leads out of the download folder")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
+        local_path = (self._folder / file_name).resolve()
+        if (
+            not local_path.is_relative_to(self._folder.resolve())
+            or local_path == self._folder.resolve()
+        ):
+            raise DownloadFailed(f"The file name {file_name!r} leads out of the download folder")
+        local_path.parent.mkdir(parents=True, exist_ok=True)
+        return local_path
 
-    def _find_complete(self, remote: RemoteFile, path: Path) -> Row | None:
+    def _find_complete(self, remote: RemoteFile, local_path: Path) -> Row | None:
         """Return the row of a file that is here complete and undamaged, else None."""
         file_row: Row | None = self._db.execute(
             "SELECT * FROM files WHERE url = ?", (remote.url,)
         ).fetchone()
-        if file_row is None or not path.is_file() or hash_file(path) != file_row["sha256"]:
+        if (
+            file_row is None
+            or not local_path.is_file()
+            or hash_file(local_path) != file_row["sha256"]
+        ):
             return None
         return file_row
 
@@ -199,22 +210,23 @@ class Downloads:
         )
 
     def _complete_download(
-        self, remote: RemoteFile, response: httpx2.Response, part_path: Path, path: Path
+        self, remote: RemoteFile, response: httpx2.Response, part_path: Path, local_path: Path
     ) -> DownloadedFile:
         """Give a complete file its own name, then its row: from here on it counts."""
-        sha256, size = hash_file(part_path), part_path.stat().st_size
+        sha256, file_bytes = hash_file(part_path), part_path.stat().st_size
         _check_digest(response, part_path, sha256)
         # The file before its row: after a crash in between it is only fetched again.
-        part_path.replace(path)
-        _sync_folder(path.parent)
+        part_path.replace(local_path)
+        _sync_folder(local_path.parent)
         headers = response.headers
         row_start = (remote.url, remote.name, headers.get("etag"), headers.get("last-modified"))
         with self._db.transaction():
             self._db.execute(
-                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", (*row_start, size, sha256)
+                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)",
+                (*row_start, file_bytes, sha256),
             )
             self._db.execute("DELETE FROM parts WHERE url = ?", (remote.url,))
-        return DownloadedFile(path, sha256, size, is_new=True)
+        return DownloadedFile(local_path, sha256, file_bytes, is_new=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,60 +263,66 @@ def _is_continuation(response: httpx2.Response, partial: _PartialFile) -> bool:
 
 
 def _write_body(
-    response: httpx2.Response, part_path: Path, is_resumed: bool, report: ReportProgressSync
+    response: httpx2.Response,
+    part_path: Path,
+    is_resumed: bool,
+    report_progress: ReportProgressSync,
 ) -> int:
     """Append the body to the part, or replace it; return the part's size afterwards."""
-    size = part_path.stat().st_size if is_resumed else 0
+    written_bytes = part_path.stat().st_size if is_resumed else 0
     content_length = response.headers.get("content-length", "")
-    total_bytes = size + int(content_length) if content_length.isdecimal() else None
-    with part_path.open("ab" if is_resumed else "wb") as file:
-        for block in response.iter_bytes():
-            file.write(block)
-            size += len(block)
-            if size > MAX_FILE_BYTES:
+    total_bytes = written_bytes + int(content_length) if content_length.isdecimal() else None
+    with part_path.open("ab" if is_resumed else "wb") as part_file:
+        for body_block in response.iter_bytes():
+            part_file.write(body_block)
+            written_bytes += len(body_block)
+            if written_bytes > MAX_FILE_BYTES:
                 part_path.unlink()
                 raise DownloadFailed(f"{response.url} is longer than any official file")
-            report(size, total_bytes, None)
-        file.flush()
+            report_progress(written_bytes, total_bytes, None)
+        part_file.flush()
         # Before it gets its name: a file under its own name must be complete after a power cut.
-        os.fsync(file.fileno())
-    return size
+        os.fsync(part_file.fileno())
+    return written_bytes
 
 
-def _check_length(response: httpx2.Response, part_path: Path, size: int) -> None:
+def _check_length(response: httpx2.Response, part_path: Path, received_bytes: int) -> None:
     # Of a 206, Content-Length counts the rest alone; the whole length is in Content-Range.
     full_length = response.headers.get("content-range", "").rpartition("/")[2]
     if not full_length.isdecimal():
         full_length = response.headers.get("content-length", "")
-    if not full_length.isdecimal() or int(full_length) == size:
+    if not full_length.isdecimal() or int(full_length) == received_bytes:
         return
     # Too long cannot be mended by appending, so the next attempt starts anew.
-    if size > int(full_length):
+    if received_bytes > int(full_length):
         part_path.unlink(missing_ok=True)
-    raise TransientError(f"{response.url} broke off at {size} of {full_length} bytes")
+    raise TransientError(f"{response.url} broke off at {received_bytes} of {full_length} bytes")
 
 
 def _check_digest(response: httpx2.Response, part_path: Path, sha256: str) -> None:
     """Compare the file with the SHA-256 that the host states, where it states one."""
     for header in ("repr-digest", "digest"):
-        for digest in response.headers.get(header, "").split(","):
-            algorithm, _, value = digest.strip().partition("=")
-            if algorithm.lower() == "sha-256" and _decode_digest(value) not in (None, sha256):
+        for digest_field in response.headers.get(header, "").split(","):
+            algorithm, _, encoded_digest = digest_field.strip().partition("=")
+            if algorithm.lower() == "sha-256" and _decode_digest(encoded_digest) not in (
+                None,
+                sha256,
+            ):
                 part_path.unlink(missing_ok=True)
                 raise TransientError(f"{response.url} came damaged: its SHA-256 does not match")
 
 
-def _decode_digest(value: str) -> str | None:
+def _decode_digest(encoded_digest: str) -> str | None:
     """Return the hexadecimal form of a digest written as `:n4bQ…=:`; None where it is not one."""
     try:
-        return base64.b64decode(value.strip(":")).hex()
+        return base64.b64decode(encoded_digest.strip(":")).hex()
     except ValueError:
         return None
 
 
-def _sync_folder(folder: Path) -> None:
+def _sync_folder(changed_folder: Path) -> None:
     # A new name survives a crash only once its folder is written.
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(changed_folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -75,23 +75,27 @@ class RetryPolicy:
         """Return the seconds to wait after an attempt, counted from 0; they double each time."""
         return self.first_wait * 2.0**attempt * (0.5 + self.jitter())
 
-    def compute_wait(self, attempt: int, error: TransientError, remaining: float) -> float:
+    def compute_wait(
+        self, attempt: int, transient_error: TransientError, seconds_left: float
+    ) -> float:
         """Return the seconds to wait before the next attempt.
 
         Raise the error itself when there is no attempt left, or no time for one in the
-        `remaining` seconds.
+        `seconds_left` seconds.
         """
         # The longer of the two: `Retry-After: 0`, or a date that is past, must not end the backoff.
-        wait = max(self.compute_backoff(attempt), error.retry_after or 0.0)
+        wait = max(self.compute_backoff(attempt), transient_error.retry_after or 0.0)
         # A host may ask for hours; the policy says how long we are prepared to wait.
         wait = min(wait, self.max_wait)
-        if attempt + 1 >= self.attempts or wait >= remaining:
-            raise error
+        if attempt + 1 >= self.attempts or wait >= seconds_left:
+            raise transient_error
         return wait
 
 
 def retry(
-    work: Callable[[], Result], policy: RetryPolicy, sleep: Callable[[float], None] = time.sleep
+    work: Callable[[], Result],
+    retry_policy: RetryPolicy,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Result:
     """Return what `work` returns; call it again, within the policy, after a `TransientError`."""
     attempt = 0
@@ -99,7 +103,7 @@ def retry(
         try:
             return work()
         except TransientError as error:
-            wait = policy.compute_wait(attempt, error, remaining=math.inf)
+            wait = retry_policy.compute_wait(attempt, error, seconds_left=math.inf)
         # Outside of the handler, or the next error would carry this one along as its context.
         sleep(wait)
         attempt += 1
@@ -107,7 +111,7 @@ def retry(
 
 async def retry_async(
     work: Callable[[], Awaitable[Result]],
-    policy: RetryPolicy,
+    retry_policy: RetryPolicy,
     *,
     deadline: float = math.inf,
     now: Callable[[], float] = time.monotonic,
@@ -119,7 +123,7 @@ async def retry_async(
         try:
             return await work()
         except TransientError as error:
-            wait = policy.compute_wait(attempt, error, remaining=deadline - now())
+            wait = retry_policy.compute_wait(attempt, error, seconds_left=deadline - now())
         await sleep(wait)
         attempt += 1
 

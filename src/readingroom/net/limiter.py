@@ -38,12 +38,12 @@ class SlidingWindow:
 
     def __init__(
         self,
-        limit: int,
+        max_requests: int,
         window: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
-        self._limit = limit
+        self._limit = max_requests
         self._window_seconds = window
         self._clock = clock
         self._sleep = sleep

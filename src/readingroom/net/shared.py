@@ -75,7 +75,7 @@ class RedisConnection:
         self, command: Callable[[], Awaitable[Result]], failed: Result | None
     ) -> Result | None:
         try:
-            answer = await command()
+            redis_answer = await command()
         except (ValkeyError, OSError) as error:
             self._record_failure(error)
             return failed
@@ -83,17 +83,17 @@ class RedisConnection:
             self._breaker.record_cancelled()
             raise
         self._breaker.record_success()
-        return answer
+        return redis_answer
 
     async def close(self) -> None:
         await self.client.aclose()
 
-    def _record_failure(self, error: Exception) -> None:
+    def _record_failure(self, redis_error: Exception) -> None:
         self._breaker.record_failure()
         if self._breaker.state is BreakerState.OPEN:
             # The class name only: the message may hold the address with its password.
-            fields = {"error": type(error).__name__}
-            logger.warning("Redis fails; continuing without it", extra={"fields": fields})
+            log_fields = {"error": type(redis_error).__name__}
+            logger.warning("Redis fails; continuing without it", extra={"fields": log_fields})
 
 
 class RedisCacheBackend:
@@ -107,13 +107,13 @@ class RedisCacheBackend:
         self._own_copies: LRUCache[str, CacheEntry] = LRUCache(_MAX_COPIES_BYTES, _estimate_bytes)
 
     async def get(self, key: str) -> CacheEntry | None:
-        _, entry = await self._read(_make_redis_key("entry", key))
-        return entry
+        _, cache_entry = await self._read(_make_redis_key("entry", key))
+        return cache_entry
 
     async def get_last_resort(self, key: str) -> CacheEntry | None:
         redis_key = _make_redis_key("entry", key)
-        is_answered, entry = await self._read(redis_key)
-        return entry if is_answered else self._own_copies.get(redis_key)
+        is_answered, cache_entry = await self._read(redis_key)
+        return cache_entry if is_answered else self._own_copies.get(redis_key)
 
     async def put(self, key: str, entry: CacheEntry, seconds: float) -> None:
         redis_key = _make_redis_key("entry", key)
@@ -130,9 +130,9 @@ class RedisCacheBackend:
         )
         if encoded_entry is _REDIS_FAILED:
             return False, None
-        entry = _decode_entry(encoded_entry) if encoded_entry else None
-        self._keep_copy(redis_key, entry)
-        return True, entry
+        cache_entry = _decode_entry(encoded_entry) if encoded_entry else None
+        self._keep_copy(redis_key, cache_entry)
+        return True, cache_entry
 
     async def _read_bytes(self, redis_key: str) -> bytes | None:
         try:
@@ -144,34 +144,34 @@ class RedisCacheBackend:
             raise
         return encoded_entry
 
-    def _keep_copy(self, redis_key: str, entry: CacheEntry | None) -> None:
+    def _keep_copy(self, redis_key: str, cache_entry: CacheEntry | None) -> None:
         # What Redis no longer has, another process may have replaced: it is no last resort either.
-        if entry is None:
+        if cache_entry is None:
             self._own_copies.discard(redis_key)
         else:
-            self._own_copies.put(redis_key, entry)
+            self._own_copies.put(redis_key, cache_entry)
 
 
 class RedisLimiter:
     """Limiter that every process on the same Redis shares; local while Redis is down."""
 
-    def __init__(self, redis: RedisConnection, limit: int, window: float = 1.0) -> None:
+    def __init__(self, redis: RedisConnection, max_requests: int, window: float = 1.0) -> None:
         self._redis = redis
-        self._limit = limit
+        self._limit = max_requests
         self._window_seconds = window
-        self._local_limiter = SlidingWindow(limit, window)
+        self._local_limiter = SlidingWindow(max_requests, window)
         self._acquire_script = redis.client.register_script(_ACQUIRE_SCRIPT)
 
     async def acquire(self, client: str, max_wait: float) -> float | None:
         script_arguments = [self._limit, int(self._window_seconds * 1e6), int(max_wait * 1e6)]
-        answer = await self._redis.run(
+        wait_answer = await self._redis.run(
             lambda: self._acquire_script(
                 keys=[_make_redis_key("turns", client)], args=script_arguments
             )
         )
-        if answer is None:
+        if wait_answer is None:
             return await self._local_limiter.acquire(client, max_wait)
-        is_granted, microseconds = answer
+        is_granted, microseconds = wait_answer
         wait_seconds = float(microseconds) / 1e6
         if not is_granted:
             return wait_seconds
@@ -180,19 +180,19 @@ class RedisLimiter:
         return None
 
 
-def _estimate_bytes(redis_key: str, entry: CacheEntry) -> int:
-    return len(redis_key) + estimate_entry_bytes(entry)
+def _estimate_bytes(redis_key: str, cache_entry: CacheEntry) -> int:
+    return len(redis_key) + estimate_entry_bytes(cache_entry)
 
 
-def _make_redis_key(kind: str, key: str) -> str:
-    return f"{_KEY_PREFIX}{kind}:{hashlib.sha256(key.encode()).hexdigest()}"
+def _make_redis_key(key_kind: str, cache_key: str) -> str:
+    return f"{_KEY_PREFIX}{key_kind}:{hashlib.sha256(cache_key.encode()).hexdigest()}"
 
 
-def _encode_entry(entry: CacheEntry) -> bytes:
-    reply = entry.reply
+def _encode_entry(cache_entry: CacheEntry) -> bytes:
+    reply = cache_entry.reply
     header_fields = [
-        entry.fetched_at,
-        entry.ttl,
+        cache_entry.fetched_at,
+        cache_entry.ttl,
         reply.status,
         reply.etag,
         reply.location,
@@ -203,10 +203,10 @@ def _encode_entry(entry: CacheEntry) -> bytes:
 
 def _decode_entry(encoded_entry: bytes) -> CacheEntry | None:
     """Return the entry; None for bytes that another version, or another program, wrote."""
-    header_line, _, body = encoded_entry.partition(b"\n")
+    header_line, _, reply_body = encoded_entry.partition(b"\n")
     try:
         fetched_at, ttl, status, etag, location, max_age = json.loads(header_line)
-        reply = Reply(int(status), body, etag, location, max_age)
+        reply = Reply(int(status), reply_body, etag, location, max_age)
         return CacheEntry(reply, float(fetched_at), float(ttl))
     except (ValueError, TypeError):
         return None

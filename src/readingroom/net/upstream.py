@@ -64,8 +64,8 @@ class CallContext:
     def record_request(self, milliseconds: float) -> None:
         """Add one upstream request to the facts."""
         self.facts["upstream_requests"] = self.facts.get("upstream_requests", 0) + 1
-        total = self.facts.get("upstream_ms", 0.0) + milliseconds
-        self.facts["upstream_ms"] = round(total, 3)
+        total_milliseconds = self.facts.get("upstream_ms", 0.0) + milliseconds
+        self.facts["upstream_ms"] = round(total_milliseconds, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class UpstreamClient:
         url = self._build_url(request)
         timeout = min(self._timeout, FAIL_FAST_SECONDS) if request.fail_fast else self._timeout
         deadline = self._now() + timeout
-        policy = (
+        retry_policy = (
             replace(self._retry_policy, attempts=1) if request.fail_fast else self._retry_policy
         )
 
@@ -157,7 +157,7 @@ class UpstreamClient:
 
         try:
             return await retry_async(
-                attempt, policy, deadline=deadline, now=self._now, sleep=self._sleep
+                attempt, retry_policy, deadline=deadline, now=self._now, sleep=self._sleep
             )
         except _FailedAttempt as failure:
             raise failure.error from failure
@@ -174,9 +174,9 @@ class UpstreamClient:
             raise InvalidPath("The path would lead away from the page that it names")
         return url.copy_with(query=urlencode(request.params).encode()) if request.params else url
 
-    def _raise_unless_allowed(self, is_allowed: Callable[[], bool], path: str) -> None:
+    def _raise_unless_allowed(self, is_allowed: Callable[[], bool], url_path: str) -> None:
         """Raise while the host wants to be left alone, or it or this page keeps failing."""
-        page_breaker = self._page_breakers.get(path)
+        page_breaker = self._page_breakers.get(url_path)
         if page_breaker and not page_breaker.would_allow():
             raise UpstreamUnavailable(
                 "GOV.UK keeps failing for this page, so it is not asked for it for a while",
@@ -214,40 +214,40 @@ class UpstreamClient:
     async def _send_attempt(
         self, request: Request, url: httpx2.URL, context: CallContext, deadline: float
     ) -> Reply | None:
-        started = time.perf_counter()
-        outcome, body_bytes = "cancelled", 0
+        started_at = time.perf_counter()
+        attempt_outcome, body_bytes = "cancelled", 0
         try:
             with anyio.fail_after(max(0.001, deadline - self._now())):
-                response, body = await self._send_request(request, url, context, deadline)
-            body_bytes = len(body)
-            reply = self._interpret_response(request, response, body)
-            outcome = "unchanged" if reply is None else str(response.status_code)
+                response, response_body = await self._send_request(request, url, context, deadline)
+            body_bytes = len(response_body)
+            reply = self._interpret_response(request, response, response_body)
+            attempt_outcome = "unchanged" if reply is None else str(response.status_code)
             return reply
         except _FailedAttempt as failure:
-            outcome = failure.outcome
+            attempt_outcome = failure.outcome
             raise
         except (TimeoutError, httpx2.TimeoutException) as failure:
-            outcome = "timeout"
-            error = UpstreamUnavailable("GOV.UK did not answer in time")
-            raise _FailedAttempt(outcome, error) from failure
+            attempt_outcome = "timeout"
+            upstream_error = UpstreamUnavailable("GOV.UK did not answer in time")
+            raise _FailedAttempt(attempt_outcome, upstream_error) from failure
         except httpx2.HTTPError as failure:
-            outcome = "unreachable"
+            attempt_outcome = "unreachable"
             raise _FailedAttempt(
-                outcome, UpstreamUnavailable("GOV.UK cannot be reached")
+                attempt_outcome, UpstreamUnavailable("GOV.UK cannot be reached")
             ) from failure
         except UpstreamError as failure:
-            outcome = failure.code
+            attempt_outcome = failure.code
             raise
         finally:
-            self._update_breakers(outcome, request.path)
+            self._update_breakers(attempt_outcome, request.path)
             self._record_attempt(
-                request, context, outcome, body_bytes, time.perf_counter() - started
+                request, context, attempt_outcome, body_bytes, time.perf_counter() - started_at
             )
 
     async def _send_request(
         self, request: Request, url: httpx2.URL, context: CallContext, deadline: float
     ) -> tuple[httpx2.Response, bytes]:
-        async def trace(event: str, info: Mapping[str, Any]) -> None:
+        async def trace(event: str, event_info: Mapping[str, Any]) -> None:
             if event == "http11.send_request_headers.started":  # there is a connection now
                 await self._wait_to_send(deadline)
 
@@ -263,7 +263,7 @@ class UpstreamClient:
             return response, await _read_body(response)
 
     def _interpret_response(
-        self, request: Request, response: httpx2.Response, body: bytes
+        self, request: Request, response: httpx2.Response, response_body: bytes
     ) -> Reply | None:
         """Return the reply that a response stands for; None for a 304."""
         status = response.status_code
@@ -271,11 +271,11 @@ class UpstreamClient:
         if status == 304 and request.etag:
             return None
         if status == 200:
-            _check_json(response, body)
+            _check_json(response, response_body)
         if status in _DEFINITIVE_STATUSES:
             return Reply(
                 status,
-                body,
+                response_body,
                 etag=response.headers.get("etag"),
                 location=response.headers.get("location"),
                 max_age=_parse_max_age(response.headers.get("cache-control", "")),
@@ -289,50 +289,55 @@ class UpstreamClient:
             raise _FailedAttempt(
                 "429", UpstreamRateLimited("GOV.UK asked us to slow down", **hint), wait
             )
-        error = UpstreamUnavailable(f"GOV.UK answered with status {status}")
+        upstream_error = UpstreamUnavailable(f"GOV.UK answered with status {status}")
         if status < 500:
-            raise error
-        raise _FailedAttempt(str(status), error, wait)
+            raise upstream_error
+        raise _FailedAttempt(str(status), upstream_error, wait)
 
-    def _update_breakers(self, outcome: str, path: str) -> None:
+    def _update_breakers(self, attempt_outcome: str, url_path: str) -> None:
         # A 429 is the answer of a host at work, not of one that fails.
-        if outcome in ("timeout", "unreachable"):
+        if attempt_outcome in ("timeout", "unreachable"):
             self.breaker.record_failure()
-        elif outcome == "malformed" or outcome.startswith("5"):
-            self._record_page_failure(path)
-        elif outcome == "cancelled":
+        elif attempt_outcome == "malformed" or attempt_outcome.startswith("5"):
+            self._record_page_failure(url_path)
+        elif attempt_outcome == "cancelled":
             self.breaker.record_cancelled()
         else:
             self._failing_paths.clear()
-            self._page_breakers.discard(path)
+            self._page_breakers.discard(url_path)
             self.breaker.record_success()
 
-    def _record_page_failure(self, path: str) -> None:
+    def _record_page_failure(self, url_path: str) -> None:
         """Count a failure for the page, and for the host if this page is not counted already."""
-        page_breaker = self._page_breakers.get(path)
+        page_breaker = self._page_breakers.get(url_path)
         if page_breaker is None:
             page_breaker = CircuitBreaker(clock=self._now)
-            self._page_breakers.put(path, page_breaker)
+            self._page_breakers.put(url_path, page_breaker)
         page_breaker.record_failure()
         is_probe = self.breaker.state is BreakerState.HALF_OPEN
-        if path not in self._failing_paths or is_probe:
-            self._failing_paths.add(path)
+        if url_path not in self._failing_paths or is_probe:
+            self._failing_paths.add(url_path)
             self.breaker.record_failure()
 
     def _record_attempt(
-        self, request: Request, context: CallContext, outcome: str, body_bytes: int, seconds: float
+        self,
+        request: Request,
+        context: CallContext,
+        attempt_outcome: str,
+        body_bytes: int,
+        seconds: float,
     ) -> None:
         milliseconds = round(seconds * 1000, 3)
         context.record_request(milliseconds)
-        self._metrics.observe_request(request.endpoint, outcome, seconds)
-        fields = {
+        self._metrics.observe_request(request.endpoint, attempt_outcome, seconds)
+        log_fields = {
             "correlation_id": context.correlation_id,
             "endpoint": request.endpoint,
-            "outcome": outcome,
+            "outcome": attempt_outcome,
             "upstream_ms": milliseconds,
             "response_bytes": body_bytes,
         }
-        logger.info("upstream request", extra={"fields": fields})
+        logger.info("upstream request", extra={"fields": log_fields})
 
 
 def _make_queue_error(wait_seconds: float) -> UpstreamRateLimited:
@@ -346,21 +351,21 @@ async def _read_body(response: httpx2.Response) -> bytes:
     """Return the body, decompressed; raise `UpstreamUnavailable` when it is too long."""
     blocks: list[bytes] = []
     body_bytes = 0
-    async for block in response.aiter_bytes():
-        body_bytes += len(block)
+    async for body_block in response.aiter_bytes():
+        body_bytes += len(body_block)
         if body_bytes > MAX_BODY_BYTES:
             raise UpstreamUnavailable(
                 f"GOV.UK sent more than {MAX_BODY_BYTES // 1024 // 1024} MB for one page"
             )
-        blocks.append(block)
-    body = b"".join(blocks)
+        blocks.append(body_block)
+    whole_body = b"".join(blocks)
     if logger.isEnabledFor(logging.DEBUG):
-        preview = body[:PREVIEW_BYTES].decode("utf-8", "ignore")
+        preview = whole_body[:PREVIEW_BYTES].decode("utf-8", "ignore")
         logger.debug("upstream answer", extra={"fields": {"preview": preview}})
-    return body
+    return whole_body
 
 
-def _check_json(response: httpx2.Response, body: bytes) -> None:
+def _check_json(response: httpx2.Response, raw_body: bytes) -> None:
     """Raise unless the body of a 200 is a JSON object."""
     media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json" and not media_type.endswith("+json"):
@@ -368,12 +373,12 @@ def _check_json(response: httpx2.Response, body: bytes) -> None:
             "malformed", UpstreamUnavailable("GOV.UK sent something that is not JSON")
         )
     try:
-        document = from_json(body, allow_inf_nan=False)
+        json_document = from_json(raw_body, allow_inf_nan=False)
     except ValueError as error:
         raise _FailedAttempt(
             "malformed", UpstreamUnavailable("GOV.UK sent JSON that cannot be read")
         ) from error
-    if not isinstance(document, dict):
+    if not isinstance(json_document, dict):
         raise _FailedAttempt(
             "malformed", UpstreamUnavailable("GOV.UK sent JSON that is not an object")
         )
@@ -381,8 +386,12 @@ def _check_json(response: httpx2.Response, body: bytes) -> None:
 
 def _parse_max_age(header: str) -> float | None:
     """Return the seconds that Cache-Control allows; 0 where it forbids storing the answer."""
-    rules = {rule.strip().lower() for rule in header.split(",")}
+    rules = {cache_rule.strip().lower() for cache_rule in header.split(",")}
     if rules & {"no-store", "no-cache", "private"}:
         return 0.0
-    max_ages = [rule.removeprefix("max-age=") for rule in rules if rule.startswith("max-age=")]
+    max_ages = [
+        cache_rule.removeprefix("max-age=")
+        for cache_rule in rules
+        if cache_rule.startswith("max-age=")
+    ]
     return float(max_ages[0]) if max_ages and max_ages[0].isdecimal() else None

@@ -58,14 +58,16 @@ class GuidanceAdapter(SearchAdapter):
         days = {"public_timestamp_from": request.since, "public_timestamp_to": request.until}
         question = SearchGuidance(
             query=request.query[:_MAX_QUERY],
-            filters={name: day for name, day in days.items() if day},
+            filters={
+                filter_name: filter_day for filter_name, filter_day in days.items() if filter_day
+            },
             page=1,
             page_size=request.limit,
             order="relevance",
             mode="auto",
         )
         with _add_legal_sentences():
-            answer = await self._service.search(question, make_call_context(call))
+            search_results = await self._service.search(question, make_call_context(call))
         return [
             DeskHit(
                 id=hit.id,
@@ -81,7 +83,7 @@ class GuidanceAdapter(SearchAdapter):
                 parts=None if hit.similarity is None else ScoreParts(semantic=hit.similarity),
                 attribution=f"{ATTRIBUTION} {DISCLAIMER}",
             )
-            for rank, hit in enumerate(answer.results, 1)
+            for rank, hit in enumerate(search_results.results, 1)
             if hit.id
         ]
 
@@ -112,8 +114,8 @@ class GuidanceAdapter(SearchAdapter):
         return is_address(id)
 
     def parse_resource_path(self, path: str) -> str | None:
-        match = re.fullmatch(r"guidance(/.+)", path)
-        return make_guidance_id(unquote(match[1])) if match else None
+        path_match = re.fullmatch(r"guidance(/.+)", path)
+        return make_guidance_id(unquote(path_match[1])) if path_match else None
 
 
 @contextmanager

@@ -38,32 +38,36 @@ def make_page_answer(
 ) -> PageContent | PageText:
     """Return the part of a page that the question is for."""
     section = _choose_section(page, question.section, anchor)
-    text = page.text[section.start : section.end].rstrip() if section else page.text
-    end = len(text) if question.max_chars is None else question.offset + question.max_chars
-    fields = {
+    section_text = page.text[section.start : section.end].rstrip() if section else page.text
+    end_offset = (
+        len(section_text) if question.max_chars is None else question.offset + question.max_chars
+    )
+    answer_fields = {
         **make_source_fields(page, cached_reply),
         "public_updated_at": page.public_updated_at,
-        "text": text[question.offset : end],
-        "text_chars": len(text),
-        "next_offset": end if end < len(text) else None,
+        "text": section_text[question.offset : end_offset],
+        "text_chars": len(section_text),
+        "next_offset": end_offset if end_offset < len(section_text) else None,
         "section": _describe_section(section),
         "documents": page.documents,
         "change_notes": page.change_notes,
     }
     if question.text_only:
-        return PageText(**fields)
-    return PageContent(**fields, content=dict(page.content))
+        return PageText(**answer_fields)
+    return PageContent(**answer_fields, content=dict(page.content))
 
 
-def _choose_section(page: GovukPage, name: str | None, anchor: str | None) -> SectionSpan | None:
+def _choose_section(
+    page: GovukPage, section_name: str | None, anchor: str | None
+) -> SectionSpan | None:
     """Return the section that was asked for; an anchor that leads nowhere means the whole page."""
-    if not name and not anchor:
+    if not section_name and not anchor:
         return None
     sections = list_sections(page.text, page.anchors)
-    section = find_section(sections, name or anchor or "")
-    if section is None and name:
+    section = find_section(sections, section_name or anchor or "")
+    if section is None and section_name:
         raise NotFoundOrRedirected(
-            f"{page.path} has no section {name!r}, or several that are called like it",
+            f"{page.path} has no section {section_name!r}, or several that are called like it",
             sections=[section.anchor or section.heading for section in sections[:100]],
         )
     return section
@@ -73,28 +77,32 @@ def _describe_section(section: SectionSpan | None) -> PageSection | None:
     return PageSection(heading=section.heading, anchor=section.anchor) if section else None
 
 
-def make_passage_at(page: GovukPage, offset: int) -> PagePassage:
+def make_passage_at(page: GovukPage, text_offset: int) -> PagePassage:
     """Return the passage that an offset in the text of a page lies in."""
-    start, block = max(
+    block_start, block_text = max(
         (
             start_and_block
             for start_and_block in split_blocks(page.text)
-            if start_and_block[0] <= offset
+            if start_and_block[0] <= text_offset
         ),
     )
     sections = list_sections(page.text, page.anchors)
-    return make_passage(page, block, start, find_enclosing_section(sections, start))
+    return make_passage(
+        page, block_text, block_start, find_enclosing_section(sections, block_start)
+    )
 
 
-def make_passage_of(page: GovukPage, block: str) -> PagePassage:
-    return make_passage_at(page, page.text.index(block))
+def make_passage_of(page: GovukPage, block_text: str) -> PagePassage:
+    return make_passage_at(page, page.text.index(block_text))
 
 
 def make_passage(
-    page: GovukPage, block: str, start: int, section: SectionSpan | None
+    page: GovukPage, block_text: str, block_start: int, section: SectionSpan | None
 ) -> PagePassage:
     url = f"{page.url}#{quote(section.anchor)}" if section and section.anchor else page.url
-    return PagePassage(text=block, section=_describe_section(section), url=url, offset=start)
+    return PagePassage(
+        text=block_text, section=_describe_section(section), url=url, offset=block_start
+    )
 
 
 def make_source_fields(page: GovukPage, cached_reply: CachedReply) -> dict[str, Any]:
@@ -132,11 +140,11 @@ def make_stale_warnings(failure: UpstreamError | None, age_seconds: float) -> li
     """Return the warning of an answer that is given because GOV.UK failed."""
     if failure is None:
         return []
-    message = f"{describe_error_kind(StaleCacheServed).description}: {failure.message}"
+    warning_message = f"{describe_error_kind(StaleCacheServed).description}: {failure.message}"
     age = round(age_seconds, 3)
-    return [Warned(code=StaleCacheServed.code.upper(), message=message, age_s=age)]
+    return [Warned(code=StaleCacheServed.code.upper(), message=warning_message, age_s=age)]
 
 
-def describe_error_kind(error: type[KnowledgeError]) -> ErrorKind:
-    first_line = inspect.cleandoc(error.__doc__ or "").partition("\n")[0]
-    return ErrorKind(code=error.code.upper(), description=first_line)
+def describe_error_kind(error_class: type[KnowledgeError]) -> ErrorKind:
+    first_line = inspect.cleandoc(error_class.__doc__ or "").partition("\n")[0]
+    return ErrorKind(code=error_class.code.upper(), description=first_line)

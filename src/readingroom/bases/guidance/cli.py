@@ -31,7 +31,7 @@ from readingroom.protocol.tool import ToolCall
 _MAX_NAMED_PAGES = 20
 
 
-def _list_paths(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
+def _list_paths(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
     library = GuidanceLibrary(settings.data / "guidance")
     try:
         return sorted(library.count_passages()) if library.exists else []
@@ -70,9 +70,15 @@ def get(path: str, settings: GuidanceSettings, as_json: bool) -> None:
 def search(query: str, newest: bool, mode: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Print the pages that match QUERY, best first."""
     order = "newest" if newest else "relevance"
-    answer = _call_tool("search_guidance", settings, query=query, order=order, mode=mode)
-    lines = [f"{make_bold(hit.path or hit.url)}\n    {hit.title}" for hit in answer.results]
-    _print(as_json, answer, "\n".join([*lines, f"{len(lines)} of {answer.total}"]))
+    search_results = _call_tool("search_guidance", settings, query=query, order=order, mode=mode)
+    hit_lines = [
+        f"{make_bold(hit.path or hit.url)}\n    {hit.title}" for hit in search_results.results
+    ]
+    _print(
+        as_json,
+        search_results,
+        "\n".join([*hit_lines, f"{len(hit_lines)} of {search_results.total}"]),
+    )
 
 
 @guidance.command()
@@ -86,35 +92,41 @@ def sync(check_all: bool, settings: GuidanceSettings, as_json: bool) -> None:
     Fetches what has changed, at most RATE_LIMIT_PER_SECOND requests a second. One that was
     interrupted goes on where it stopped. Running servers use the copy at once.
     """
-    with apply_sample_settings(settings, [SPEC]) as chosen:
-        summary = anyio.run(synchronize, chosen, check_all, print_progress)
-    lines = [
+    with apply_sample_settings(settings, [SPEC]) as chosen_settings:
+        summary = anyio.run(synchronize, chosen_settings, check_all, print_progress)
+    summary_lines = [
         f"{summary.fetched} pages fetched, {summary.unchanged} unchanged, "
         f"{summary.removed} removed",
         f"{summary.embedded} passages embedded",
     ]
     if summary.skipped:
-        lines.append(f"{len(summary.skipped)} pages skipped; the next sync tries them again:")
-        lines += [f"  {page.path}: {page.reason}" for page in summary.skipped[:_MAX_NAMED_PAGES]]
+        summary_lines.append(
+            f"{len(summary.skipped)} pages skipped; the next sync tries them again:"
+        )
+        summary_lines += [
+            f"  {skipped_page.path}: {skipped_page.reason}"
+            for skipped_page in summary.skipped[:_MAX_NAMED_PAGES]
+        ]
     if summary.no_vectors:
-        lines.append(f"Searched by words alone: {summary.no_vectors}")
-    print_result(as_json, asdict(summary), "\n".join(lines))
+        summary_lines.append(f"Searched by words alone: {summary.no_vectors}")
+    print_result(as_json, asdict(summary), "\n".join(summary_lines))
 
 
 @guidance.command()
 @add_common_options
 def status(settings: GuidanceSettings, as_json: bool) -> None:
     """Say what the offline copy holds, and how old it is."""
-    copy = GuidanceLibrary(settings.data / "guidance").status()
-    if not copy.pages:
-        text = "There is no offline copy yet: `readingroom guidance sync` makes it."
+    library_status = GuidanceLibrary(settings.data / "guidance").status()
+    if not library_status.pages:
+        status_text = "There is no offline copy yet: `readingroom guidance sync` makes it."
     else:
-        text = (
-            f"{copy.pages} pages ({copy.withdrawn} withdrawn), {copy.passages} passages, "
-            f"{copy.embedded} embedded, {copy.pending} pages still to fetch\n"
-            f"Last complete sync: {_format_moment(copy.synced_at)}"
+        status_text = (
+            f"{library_status.pages} pages ({library_status.withdrawn} withdrawn), "
+            f"{library_status.passages} passages, "
+            f"{library_status.embedded} embedded, {library_status.pending} pages still to fetch\n"
+            f"Last complete sync: {_format_moment(library_status.synced_at)}"
         )
-    print_result(as_json, asdict(copy), text)
+    print_result(as_json, asdict(library_status), status_text)
 
 
 def _format_moment(unix_seconds: float | None) -> str:
@@ -130,36 +142,36 @@ def refresh(path: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Fetch the page at PATH anew, past a shared cache, and say whether it changed."""
     refreshed = _call_tool("force_refresh", settings, path=path)
     changed = {True: ", changed", False: ", as before", None: ""}[refreshed.changed]
-    outcome = (
+    outcome_text = (
         f"fetched {refreshed.timestamp}{changed}" if refreshed.refreshed else "GOV.UK failed; kept"
     )
-    _print(as_json, refreshed, f"{refreshed.url}: {outcome}")
+    _print(as_json, refreshed, f"{refreshed.url}: {outcome_text}")
 
 
-def _call_tool(name: str, settings: GuidanceSettings, **arguments: Any) -> Any:
+def _call_tool(tool_name: str, settings: GuidanceSettings, **arguments: Any) -> Any:
     """Return the answer of one tool, called by the operator with the settings in force."""
     request_id = make_request_id()
-    call = ToolCall(request_id, "operator", no_progress, "operator", request_id)
+    tool_call = ToolCall(request_id, "operator", no_progress, "operator", request_id)
 
     async def run(settings: GuidanceSettings) -> Any:
-        base = SPEC.open_base(settings)
-        (tool,) = (tool for tool in base.tools if tool.name == name)
-        async with base.lifespan():
-            answer = await tool.run(tool.parse(arguments), call)
-        return _mark_sample(answer) if settings.sample else answer
+        guidance_base = SPEC.open_base(settings)
+        (tool,) = (tool for tool in guidance_base.tools if tool.name == tool_name)
+        async with guidance_base.lifespan():
+            tool_answer = await tool.run(tool.parse(arguments), tool_call)
+        return _mark_sample(tool_answer) if settings.sample else tool_answer
 
-    with apply_sample_settings(settings, [SPEC]) as chosen:
-        return anyio.run(run, chosen)
+    with apply_sample_settings(settings, [SPEC]) as chosen_settings:
+        return anyio.run(run, chosen_settings)
 
 
-def _mark_sample(answer: Any) -> Any:
+def _mark_sample(tool_answer: Any) -> Any:
     """Return the answer with its citation and attribution marked."""
-    return type(answer).model_validate(mark_citations(answer.model_dump()))
+    return type(tool_answer).model_validate(mark_citations(tool_answer.model_dump()))
 
 
-def _print(as_json: bool, answer: GuidanceAnswer, text: str) -> None:
+def _print(as_json: bool, tool_answer: GuidanceAnswer, readable_text: str) -> None:
     """Print the answer, never without its attribution and its disclaimer."""
-    warnings = [f"Warning: {warning.message}" for warning in answer.warnings]
-    legal = [answer.attribution, answer.disclaimer]
-    body = answer.model_dump(mode="json")
-    print_result(as_json, body, "\n".join([text, "", *warnings, *legal]))
+    warnings = [f"Warning: {warning.message}" for warning in tool_answer.warnings]
+    legal = [tool_answer.attribution, tool_answer.disclaimer]
+    answer_fields = tool_answer.model_dump(mode="json")
+    print_result(as_json, answer_fields, "\n".join([readable_text, "", *warnings, *legal]))

@@ -37,7 +37,7 @@ _MAX_SHOWN_COPIES = 100
 
 def make_pages(service: GuidanceService, jobs: JobStore) -> BasePages:
     """Return the pages of the guidance base."""
-    pages = [
+    base_pages = [
         BasePage(
             "/guidance",
             partial(_show_guidance, service),
@@ -46,36 +46,38 @@ def make_pages(service: GuidanceService, jobs: JobStore) -> BasePages:
         ),
         BasePage("/guidance/copies", partial(_show_copies, service)),
     ]
-    return BasePages(pages, list_freshness=partial(_list_freshness, service))
+    return BasePages(base_pages, list_freshness=partial(_list_freshness, service))
 
 
 async def _show_copies(service: GuidanceService, request: PageRequest) -> RenderedPage:
     """Return the pages that are kept here, each with its age against how long it is fresh."""
     now = clock.unix_seconds()
-    copies = [_ShownCopy.make(copy, now) for copy in service.list_copies()[:_MAX_SHOWN_COPIES]]
+    copies = [
+        _ShownCopy.make(kept_copy, now) for kept_copy in service.list_copies()[:_MAX_SHOWN_COPIES]
+    ]
     library = await anyio.to_thread.run_sync(_read_library, service, now)
-    body = _render("copies.html", copies=copies, library=library)
+    page_html = _render("copies.html", copies=copies, library=library)
     return RenderedPage(
-        "Guidance that is kept here", body, data={"cached": copies, "offline": library}
+        "Guidance that is kept here", page_html, data={"cached": copies, "offline": library}
     )
 
 
 async def _list_freshness(service: GuidanceService) -> list[SourceFreshness]:
     now = clock.unix_seconds()
-    copies = [_ShownCopy.make(copy, now) for copy in service.list_copies()]
-    stale_count = sum(not copy.is_fresh for copy in copies)
+    copies = [_ShownCopy.make(shown_copy, now) for shown_copy in service.list_copies()]
+    stale_count = sum(not shown_copy.is_fresh for shown_copy in copies)
     detail = "none was read since the start"
     if copies:
-        oldest = max(copies, key=lambda copy: copy.age_seconds)
+        oldest = max(copies, key=lambda shown_copy: shown_copy.age_seconds)
         detail = f"{len(copies)} pages, {stale_count} to be asked for again; oldest {oldest.age}"
-    sources = [SourceFreshness("Guidance, read live", "/guidance/copies", detail)]
+    freshness_rows = [SourceFreshness("Guidance, read live", "/guidance/copies", detail)]
     library = await anyio.to_thread.run_sync(_read_library, service, now)
     if library:
-        title, detail = "Guidance, offline copy", f"{library.page_count:,} pages"
-        sources.append(
-            SourceFreshness(title, "/guidance/copies", detail, library.synced_at or None)
+        source_title, detail = "Guidance, offline copy", f"{library.page_count:,} pages"
+        freshness_rows.append(
+            SourceFreshness(source_title, "/guidance/copies", detail, library.synced_at or None)
         )
-    return sources
+    return freshness_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ def _read_library(service: GuidanceService, now: float) -> _ShownLibrary | None:
     if service.offline is None or not service.offline.library.exists:
         return None
     status = service.offline.library.status()
-    pages = islice(service.offline.library.iterate_pages(), _MAX_SHOWN_COPIES)
+    stored_pages = islice(service.offline.library.iterate_pages(), _MAX_SHOWN_COPIES)
     return _ShownLibrary(
         status.pages,
         status.withdrawn,
@@ -145,12 +147,12 @@ def _read_library(service: GuidanceService, now: float) -> _ShownLibrary | None:
         else "",
         [
             (
-                page.path,
-                make_read_path(f"guidance:{page.path}"),
-                page.is_withdrawn,
-                format_seconds(now - page.checked_at),
+                stored_page.path,
+                make_read_path(f"guidance:{stored_page.path}"),
+                stored_page.is_withdrawn,
+                format_seconds(now - stored_page.checked_at),
             )
-            for page in pages
+            for stored_page in stored_pages
         ],
     )
 
@@ -158,21 +160,30 @@ def _read_library(service: GuidanceService, now: float) -> _ShownLibrary | None:
 async def _show_guidance(service: GuidanceService, request: PageRequest) -> RenderedPage:
     """Return what a search finds, or what changed since a day."""
     query = request.get("q")
-    since = request.get("since")
-    day = parse_day(since) if since else clock.now().date() - _LOOK_BACK
-    context = make_call_context(request.call)
-    answer: SearchResults | Changes
+    since_text = request.get("since")
+    since_day = parse_day(since_text) if since_text else clock.now().date() - _LOOK_BACK
+    call_context = make_call_context(request.call)
+    found_answer: SearchResults | Changes
     if query:
         arguments: dict[str, Any] = {"query": query, "page_size": _RESULTS_PER_PAGE}
-        answer = await service.search(validate_model(SearchGuidance, arguments), context)
+        found_answer = await service.search(validate_model(SearchGuidance, arguments), call_context)
         example = ToolExample("search_guidance", {"query": query})
     else:
-        arguments = {"since": day, "page_size": _RESULTS_PER_PAGE}
-        answer = await service.list_changes(validate_model(RecentChanges, arguments), context)
-        example = ToolExample("recent_changes", {"since": day.isoformat()})
-    results = answer.results if isinstance(answer, SearchResults) else answer.changes
-    body = _render(
-        "guidance.html", query=query, day=day, answer=answer, results=results, cache=answer.cache
+        arguments = {"since": since_day, "page_size": _RESULTS_PER_PAGE}
+        found_answer = await service.list_changes(
+            validate_model(RecentChanges, arguments), call_context
+        )
+        example = ToolExample("recent_changes", {"since": since_day.isoformat()})
+    shown_hits = (
+        found_answer.results if isinstance(found_answer, SearchResults) else found_answer.changes
     )
-    title = f"Guidance: {query}" if query else f"Guidance changed since {day}"
-    return RenderedPage(title, body, data=answer, tool_example=example)
+    page_html = _render(
+        "guidance.html",
+        query=query,
+        day=since_day,
+        answer=found_answer,
+        results=shown_hits,
+        cache=found_answer.cache,
+    )
+    page_title = f"Guidance: {query}" if query else f"Guidance changed since {since_day}"
+    return RenderedPage(page_title, page_html, data=found_answer, tool_example=example)

@@ -433,6 +433,6 @@ class ErrorTaxonomy(GuidanceAnswer):
     errors: list[ErrorKind]
 
 
-def make_guidance_id(path: str) -> str:
+def make_guidance_id(page_path: str) -> str:
     """Return the id by which a page is fetched: `guidance:/guidance/charity-reporting`."""
-    return f"guidance:{path}"
+    return f"guidance:{page_path}"

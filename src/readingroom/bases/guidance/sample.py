@@ -33,7 +33,7 @@ class GuidanceSample(BaseSample):
         yield SampleStep("guidance pages", partial(_copy_pages, settings), turn=1)
 
 
-def _copy_pages(settings: RoomSettings, report: ReportProgressSync) -> None:
+def _copy_pages(settings: RoomSettings, report_progress: ReportProgressSync) -> None:
     # The settings of a room have those of every base.
     anyio.run(synchronize, cast(GuidanceSettings, settings), False, no_progress)
 

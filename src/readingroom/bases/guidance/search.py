@@ -42,13 +42,13 @@ class _Filters(BaseModel):
     public_timestamp_to: date | None = None
 
 
-def make_scope_params(result_count: int, start: int) -> list[tuple[str, str]]:
+def make_scope_params(result_count: int, first_index: int) -> list[tuple[str, str]]:
     """Return the parameters of every search, whatever the caller wants."""
     return [
         ("filter_organisations", ORGANISATION),
         ("count", str(result_count)),
-        ("start", str(start)),
-        *(("fields", name) for name in _SEARCH_FIELDS),
+        ("start", str(first_index)),
+        *(("fields", field_name) for field_name in _SEARCH_FIELDS),
     ]
 
 
@@ -59,9 +59,12 @@ def translate_filters(given_filters: Mapping[str, Any]) -> QueryParams:
         filters = _Filters.model_validate_json(to_json(given_filters))
     except ValidationError as error:
         problems = InvalidArguments.from_validation_error(error).errors
-        names = "; ".join(f"{problem['field']}: {problem['message']}" for problem in problems)
+        problem_text = "; ".join(
+            f"{problem['field']}: {problem['message']}" for problem in problems
+        )
         raise UpstreamParameterError(
-            f"These filters cannot be used: {names}", known_filters=sorted(_Filters.model_fields)
+            f"These filters cannot be used: {problem_text}",
+            known_filters=sorted(_Filters.model_fields),
         ) from error
     for organisations in (filters.organisation, filters.organisations):
         if set(_as_list(organisations)) != {ORGANISATION}:
@@ -70,43 +73,53 @@ def translate_filters(given_filters: Mapping[str, Any]) -> QueryParams:
                 organisation=ORGANISATION,
             )
     return [
-        *(("filter_format", name) for name in _as_list(filters.format)),
-        *(("filter_content_store_document_type", name) for name in _as_list(filters.document_type)),
+        *(("filter_format", filter_value) for filter_value in _as_list(filters.format)),
+        *(
+            ("filter_content_store_document_type", filter_value)
+            for filter_value in _as_list(filters.document_type)
+        ),
         *_format_period(filters.public_timestamp_from, filters.public_timestamp_to),
     ]
 
 
-def _as_list(names: str | list[str] | None) -> list[str]:
-    if names is None:
+def _as_list(slug_or_slugs: str | list[str] | None) -> list[str]:
+    if slug_or_slugs is None:
         return []
-    return [names] if isinstance(names, str) else names
+    return [slug_or_slugs] if isinstance(slug_or_slugs, str) else slug_or_slugs
 
 
 def _format_period(first_day: date | None, last_day: date | None) -> QueryParams:
-    bounds = [f"{end}:{day}" for end, day in (("from", first_day), ("to", last_day)) if day]
+    bounds = [
+        f"{bound_name}:{bound_day}"
+        for bound_name, bound_day in (("from", first_day), ("to", last_day))
+        if bound_day
+    ]
     return [("filter_public_timestamp", ",".join(bounds))] if bounds else []
 
 
 def group_params(params: QueryParams) -> dict[str, list[str]]:
     """Return the values of each parameter, by name."""
-    values: dict[str, list[str]] = {}
-    for name, value in params:
-        values.setdefault(name, []).append(value)
-    return values
+    values_by_name: dict[str, list[str]] = {}
+    for param_name, param_value in params:
+        values_by_name.setdefault(param_name, []).append(param_value)
+    return values_by_name
 
 
 def group_by_name(params: QueryParams) -> dict[str, list[str]]:
     """Return the values of each filter, by the name that callers know."""
-    groups = group_params(params).items()
-    return {name.removeprefix("filter_"): values for name, values in groups}
+    param_groups = group_params(params).items()
+    return {
+        param_name.removeprefix("filter_"): param_values
+        for param_name, param_values in param_groups
+    }
 
 
 def parse_hits(response: Mapping[str, Any]) -> list[Hit]:
     """Return the results that can be cited."""
-    results = response.get("results")
+    raw_results = response.get("results")
     hits = (
         _parse_hit(search_result)
-        for search_result in results or []
+        for search_result in raw_results or []
         if isinstance(search_result, Mapping)
     )
     return [hit for hit in hits if hit is not None]
@@ -114,19 +127,19 @@ def parse_hits(response: Mapping[str, Any]) -> list[Hit]:
 
 def _parse_hit(search_result: Mapping[str, Any]) -> Hit | None:
     """Return a search result as a hit; None where it has no title or no link to cite."""
-    title, link = _get_text(search_result, "title"), _get_text(search_result, "link")
-    url = make_website_url(link) if link else None
-    if not title or not link or not url:
+    hit_title, hit_link = _get_text(search_result, "title"), _get_text(search_result, "link")
+    url = make_website_url(hit_link) if hit_link else None
+    if not hit_title or not hit_link or not url:
         return None
     # The search also returns pages of other sites, which only have an address.
-    path = link if is_plain_path(link) else None
+    page_path = hit_link if is_plain_path(hit_link) else None
     return Hit(
-        title=title,
+        title=hit_title,
         url=url,
         summary=_get_text(search_result, "description") or "",
         public_updated_at=_get_text(search_result, "public_timestamp"),
-        path=path,
-        id=make_guidance_id(path) if path else None,
+        path=page_path,
+        id=make_guidance_id(page_path) if page_path else None,
         document_type=_get_text(search_result, "content_store_document_type"),
         passage=None,
         section=None,
@@ -136,6 +149,6 @@ def _parse_hit(search_result: Mapping[str, Any]) -> Hit | None:
     )
 
 
-def _get_text(search_result: Mapping[str, Any], name: str) -> str | None:
-    value = search_result.get(name)
-    return value if isinstance(value, str) and value else None
+def _get_text(search_result: Mapping[str, Any], field_name: str) -> str | None:
+    field_value = search_result.get(field_name)
+    return field_value if isinstance(field_value, str) and field_value else None

@@ -87,9 +87,9 @@ class GuidanceService:
     async def read_page(
         self, question: GetContentByPath, context: CallContext
     ) -> PageContent | PageText:
-        address, page, cached_reply = await self._get_page_at(question.path, context)
+        page_address, page, cached_reply = await self._get_page_at(question.path, context)
         return await anyio.to_thread.run_sync(
-            make_page_answer, page, cached_reply, question, address.anchor
+            make_page_answer, page, cached_reply, question, page_address.anchor
         )
 
     async def read_page_by_id(
@@ -100,9 +100,11 @@ class GuidanceService:
         params = [("filter_content_id", question.content_id), *make_scope_params(10, 0)]
         response, _ = await self._store.search(params, context)
         # Translations share an id; theirs is the original's path and a suffix.
-        path = min((hit.path for hit in parse_hits(response) if hit.path), key=len, default=None)
-        if path:
-            page, cached_reply = await self._get_page(path, context)
+        page_path = min(
+            (hit.path for hit in parse_hits(response) if hit.path), key=len, default=None
+        )
+        if page_path:
+            page, cached_reply = await self._get_page(page_path, context)
             # The search index may lag behind, and still name a path that the page has left.
             if page.content.get("content_id") == question.content_id:
                 return await anyio.to_thread.run_sync(
@@ -127,9 +129,9 @@ class GuidanceService:
     async def refresh_page(self, question: ForceRefresh, context: CallContext) -> Refreshed:
         """Fetch a page past the cache; where GOV.UK fails, keep the old copy and state its age."""
         # Read before the refresh, which replaces it.
-        address = await self._resolve_address(question.path, context)
-        previous_entry = await self._store.peek_page(address.path)
-        page, cached_reply = await self._store.refresh_page(address.path, context)
+        page_address = await self._resolve_address(question.path, context)
+        previous_entry = await self._store.peek_page(page_address.path)
+        page, cached_reply = await self._store.refresh_page(page_address.path, context)
         _check_scope(page)
         return Refreshed(
             refreshed=cached_reply.failure is None,
@@ -183,7 +185,7 @@ class GuidanceService:
             raise UpstreamUnavailable(
                 "There is no offline copy of the guidance yet: `readingroom guidance sync` makes it"
             )
-        hits, total, copy = await anyio.to_thread.run_sync(
+        hits, total_count, offline_copy = await anyio.to_thread.run_sync(
             self.offline.search,
             query,
             group_params(filters),
@@ -192,7 +194,7 @@ class GuidanceService:
             question.order == "newest",
         )
         return SearchResults(
-            **_make_offline_fields(copy, total, question, failure),
+            **_make_offline_fields(offline_copy, total_count, question, failure),
             query=query,
             searched={"organisation": ORGANISATION, **group_by_name(filters)},
             results=hits,
@@ -231,22 +233,22 @@ class GuidanceService:
         _, page, cached_reply = await self._get_page_at(question.path, context)
 
         def check() -> GuidanceQuoteCheck:
-            fields = {**make_source_fields(page, cached_reply), "quote": question.quote}
-            offset = find_quotation(page.text, question.quote)
-            if offset is None:
-                block, similarity = find_nearest(page.text, question.quote)
-                nearest = make_passage_of(page, block) if block else None
+            source_fields = {**make_source_fields(page, cached_reply), "quote": question.quote}
+            quote_offset = find_quotation(page.text, question.quote)
+            if quote_offset is None:
+                nearest_block, similarity = find_nearest(page.text, question.quote)
+                nearest_passage = make_passage_of(page, nearest_block) if nearest_block else None
                 return GuidanceQuoteCheck(
-                    **fields,
+                    **source_fields,
                     verdict="not_found",
                     passage=None,
-                    nearest=nearest,
-                    similarity=similarity if nearest else None,
+                    nearest=nearest_passage,
+                    similarity=similarity if nearest_passage else None,
                 )
             return GuidanceQuoteCheck(
-                **fields,
+                **source_fields,
                 verdict="verified",
-                passage=make_passage_at(page, offset),
+                passage=make_passage_at(page, quote_offset),
                 nearest=None,
                 similarity=None,
             )
@@ -282,48 +284,50 @@ class GuidanceService:
 
     async def list_error_kinds(self, context: CallContext) -> ErrorTaxonomy:
         await check_rate(self._limiter, context)
-        return ErrorTaxonomy(errors=[describe_error_kind(error) for error in TAXONOMY])
+        return ErrorTaxonomy(errors=[describe_error_kind(error_class) for error_class in TAXONOMY])
 
     async def _get_page_at(
-        self, text: str, context: CallContext
+        self, typed_address: str, context: CallContext
     ) -> tuple[PageAddress, GovukPage, CachedReply]:
         """Return the page that an address names, with that address."""
-        address = await self._resolve_address(text, context)
-        return address, *await self._get_page(address.path, context)
+        page_address = await self._resolve_address(typed_address, context)
+        return page_address, *await self._get_page(page_address.path, context)
 
-    async def _resolve_address(self, text: str, context: CallContext) -> PageAddress:
+    async def _resolve_address(self, typed_address: str, context: CallContext) -> PageAddress:
         """Return the address with its path; raise `InvalidPath` or `NotFoundOrRedirected`."""
-        address = parse_address(text)
-        if address.cc_number is None:
-            return address
-        params = [("q", address.cc_number), *make_scope_params(50, 0)]
+        page_address = parse_address(typed_address)
+        if page_address.cc_number is None:
+            return page_address
+        params = [("q", page_address.cc_number), *make_scope_params(50, 0)]
         response, _ = await self._store.search(params, context)
-        paths = [
+        publication_paths = [
             hit.path
             for hit in parse_hits(response)
-            if hit.path and names_publication(address.cc_number, hit.title, hit.path)
+            if hit.path and names_publication(page_address.cc_number, hit.title, hit.path)
         ]
-        if not paths:
+        if not publication_paths:
             raise NotFoundOrRedirected(
-                f"The Charity Commission has no publication {address.cc_number.upper()} that its "
-                "search finds",
+                f"The Charity Commission has no publication {page_address.cc_number.upper()} that "
+                "its search finds",
                 use_tool="search_guidance",
             )
         # Parts of a publication are below it.
-        return PageAddress(min(paths, key=len))
+        return PageAddress(min(publication_paths, key=len))
 
-    async def _get_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
+    async def _get_page(
+        self, page_path: str, context: CallContext
+    ) -> tuple[GovukPage, CachedReply]:
         try:
-            page, cached_reply = await self._store.read_page(path, context)
+            page, cached_reply = await self._store.read_page(page_path, context)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            copy = (
-                await anyio.to_thread.run_sync(self.offline.read_stale, path, failure)
+            stale_copy = (
+                await anyio.to_thread.run_sync(self.offline.read_stale, page_path, failure)
                 if self.offline
                 else None
             )
-            if copy is None:
+            if stale_copy is None:
                 raise
-            page, cached_reply = copy
+            page, cached_reply = stale_copy
         _check_scope(page)
         return page, cached_reply
 
@@ -340,21 +344,21 @@ def _check_scope(page: GovukPage) -> None:
 
 def _clean_query(query: str) -> str:
     """Return a query with single blanks; raise `InvalidArguments` where it has nothing else."""
-    words = " ".join(query.split())
-    if not words:
+    cleaned_query = " ".join(query.split())
+    if not cleaned_query:
         raise InvalidArguments([{"field": "query", "message": "Give at least one word"}])
-    return words
+    return cleaned_query
 
 
 def _make_live_fields(
     response: Mapping[str, Any], cached_reply: CachedReply, question: SearchGuidance | RecentChanges
 ) -> dict[str, Any]:
     """Return the fields of a list that GOV.UK gives."""
-    total = response.get("total")
+    total_count = response.get("total")
     # GOV.UK's answers are read with suspicion: a missing field must not fail the call.
-    total = total if isinstance(total, int) else len(parse_hits(response))
+    total_count = total_count if isinstance(total_count, int) else len(parse_hits(response))
     return {
-        **_make_page_numbers(question, total),
+        **_make_page_numbers(question, total_count),
         "cache": make_cache_state(cached_reply),
         "warnings": make_warnings(cached_reply),
     }
@@ -363,35 +367,37 @@ def _make_live_fields(
 def _list_offline(
     offline: OfflineGuidance, question: RecentChanges, failure: UpstreamError
 ) -> Changes:
-    hits, copy = offline.list_changes(question)
-    start = _find_start(question)
+    hits, offline_copy = offline.list_changes(question)
+    first_index = _find_start(question)
     return Changes(
-        **_make_offline_fields(copy, len(hits), question, failure),
+        **_make_offline_fields(offline_copy, len(hits), question, failure),
         since=question.since,
-        changes=hits[start : start + question.page_size],
+        changes=hits[first_index : first_index + question.page_size],
     )
 
 
 def _make_offline_fields(
-    copy: OfflineCopy,
-    total: int,
+    offline_copy: OfflineCopy,
+    total_count: int,
     question: SearchGuidance | RecentChanges,
     failure: UpstreamError | None,
 ) -> dict[str, Any]:
     """Return the fields of a list that the offline copy gives."""
     return {
-        **_make_page_numbers(question, total),
-        "cache": make_offline_cache_state(copy, failure),
-        "offline": copy,
-        "warnings": make_stale_warnings(failure, copy.age_s),
+        **_make_page_numbers(question, total_count),
+        "cache": make_offline_cache_state(offline_copy, failure),
+        "offline": offline_copy,
+        "warnings": make_stale_warnings(failure, offline_copy.age_s),
     }
 
 
-def _make_page_numbers(question: SearchGuidance | RecentChanges, total: int) -> dict[str, Any]:
+def _make_page_numbers(
+    question: SearchGuidance | RecentChanges, total_count: int
+) -> dict[str, Any]:
     """Return how many results there are, which page of them this is, and the next one."""
-    has_more = _find_start(question) + question.page_size < total
+    has_more = _find_start(question) + question.page_size < total_count
     return {
-        "total": total,
+        "total": total_count,
         "page": question.page,
         "page_size": question.page_size,
         "next_page": question.page + 1 if has_more else None,

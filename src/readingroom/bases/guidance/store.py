@@ -78,52 +78,58 @@ class GovukStore:
         )
         self._kept_copies: LRUCache[str, KeptCopy] = LRUCache(_MAX_KEPT_COPIES)
 
-    async def read_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
+    async def read_page(
+        self, page_path: str, context: CallContext
+    ) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path; raise `NotFoundOrRedirected` or `InvalidPath`."""
-        request = Request("content", _make_content_path(path))
+        request = Request("content", _make_content_path(page_path))
         cached_reply = await self._read(request, self._lifetimes.content, context)
-        page = await self._parse_page(path, cached_reply)
-        self._note_copy(path, page, cached_reply)
+        page = await self._parse_page(page_path, cached_reply)
+        self._note_copy(page_path, page, cached_reply)
         return page, cached_reply
 
-    async def refresh_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
+    async def refresh_page(
+        self, page_path: str, context: CallContext
+    ) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path, fetched anew from GOV.UK."""
-        request = Request("content", _make_content_path(path), bypass_caches=True)
+        request = Request("content", _make_content_path(page_path), bypass_caches=True)
 
         async def fetch(stored_version: StoredVersion) -> Reply | None:
             await self._check_rate(context)
             return await self._client.get(request, context)
 
-        started = time.perf_counter()
+        started_at = time.perf_counter()
         cached_reply = await self._cache.refresh(
             self._cache_key(request), self._lifetimes.content, fetch
         )
-        self._record(request, cached_reply, context, started)
-        page = await self._parse_page(path, cached_reply)
-        self._note_copy(path, page, cached_reply)
+        self._record(request, cached_reply, context, started_at)
+        page = await self._parse_page(page_path, cached_reply)
+        self._note_copy(page_path, page, cached_reply)
         return page, cached_reply
 
     def list_copies(self) -> list[KeptCopy]:
         """Return the pages that were read by this process, the most recently read first."""
         return self._kept_copies.list_values()
 
-    def _note_copy(self, path: str, page: GovukPage, cached_reply: CachedReply) -> None:
-        entry = cached_reply.entry
+    def _note_copy(self, page_path: str, page: GovukPage, cached_reply: CachedReply) -> None:
+        cache_entry = cached_reply.entry
         self._kept_copies.put(
-            path,
+            page_path,
             KeptCopy(
-                path,
-                page.title or path,
+                page_path,
+                page.title or page_path,
                 page.public_updated_at,
                 page.withdrawn_notice is not None,
-                entry.fetched_at,
-                entry.ttl,
+                cache_entry.fetched_at,
+                cache_entry.ttl,
             ),
         )
 
-    async def peek_page(self, path: str) -> CacheEntry | None:
+    async def peek_page(self, page_path: str) -> CacheEntry | None:
         """Return the cache's entry of a page, fresh or not; nothing is fetched."""
-        return await self._cache.peek(self._cache_key(Request("content", _make_content_path(path))))
+        return await self._cache.peek(
+            self._cache_key(Request("content", _make_content_path(page_path)))
+        )
 
     async def search(
         self, params: QueryParams, context: CallContext
@@ -134,8 +140,8 @@ class GovukStore:
         cached_reply = await self._read(request, self._lifetimes.search, context)
         if cached_reply.reply.status != 200:
             raise UpstreamUnavailable("GOV.UK's search does not answer at its usual address")
-        answer = await anyio.to_thread.run_sync(from_json, cached_reply.reply.body)
-        return answer, cached_reply
+        search_response = await anyio.to_thread.run_sync(from_json, cached_reply.reply.body)
+        return search_response, cached_reply
 
     async def _read(self, request: Request, ttl: float, context: CallContext) -> CachedReply:
         async def fetch(stored_version: StoredVersion) -> Reply | None:
@@ -146,9 +152,9 @@ class GovukStore:
             )
             return await self._client.get(conditional_request, context)
 
-        started = time.perf_counter()
+        started_at = time.perf_counter()
         cached_reply = await self._cache.read(self._cache_key(request), ttl, fetch)
-        self._record(request, cached_reply, context, started)
+        self._record(request, cached_reply, context, started_at)
         return cached_reply
 
     async def _check_rate(self, context: CallContext) -> None:
@@ -159,22 +165,22 @@ class GovukStore:
         return f"{self._base_url}{request.path}?{urlencode(request.params)}"
 
     def _record(
-        self, request: Request, cached_reply: CachedReply, context: CallContext, started: float
+        self, request: Request, cached_reply: CachedReply, context: CallContext, started_at: float
     ) -> None:
         self._metrics.observe_read(
-            request.endpoint, cached_reply.outcome, time.perf_counter() - started
+            request.endpoint, cached_reply.outcome, time.perf_counter() - started_at
         )
         context.facts["cache"] = cached_reply.outcome
 
-    async def _parse_page(self, path: str, cached_reply: CachedReply) -> GovukPage:
+    async def _parse_page(self, page_path: str, cached_reply: CachedReply) -> GovukPage:
         """Return the page of a reply, parsed once for as long as its bytes stay the same."""
         # The bytes are in the key: a revalidated page has the same ones, and a changed one others.
         # So is the path, by which a page is cited whose own is none.
-        key = (path, cached_reply.reply.body)
-        page = self._pages.get(key) if cached_reply.reply.status == 200 else None
+        cache_key = (page_path, cached_reply.reply.body)
+        page = self._pages.get(cache_key) if cached_reply.reply.status == 200 else None
         if page is None:
-            page = await anyio.to_thread.run_sync(_parse_reply, path, cached_reply.reply)
-            self._pages.put(key, page)
+            page = await anyio.to_thread.run_sync(_parse_reply, page_path, cached_reply.reply)
+            self._pages.put(cache_key, page)
         return page
 
 
@@ -191,53 +197,53 @@ async def check_rate(limiter: Limiter, context: CallContext) -> None:
 
 def _weigh_page(path_and_body: tuple[str, bytes], page: GovukPage) -> int:
     """Return about how many bytes of memory a parsed page takes."""
-    _, body = path_and_body
-    return len(body) * (1 + _PARSED_JSON_FACTOR) + sys.getsizeof(page.text)
+    _, raw_body = path_and_body
+    return len(raw_body) * (1 + _PARSED_JSON_FACTOR) + sys.getsizeof(page.text)
 
 
-def _make_content_path(path: str) -> str:
-    if not is_plain_path(path):
-        raise InvalidPath(f"{path[:100]!r} is not the plain path of a GOV.UK page")
-    return _CONTENT_PATH + path
+def _make_content_path(page_path: str) -> str:
+    if not is_plain_path(page_path):
+        raise InvalidPath(f"{page_path[:100]!r} is not the plain path of a GOV.UK page")
+    return _CONTENT_PATH + page_path
 
 
-def _parse_reply(path: str, reply: Reply) -> GovukPage:
+def _parse_reply(page_path: str, reply: Reply) -> GovukPage:
     """Return the page that a reply holds; raise `NotFoundOrRedirected` where it holds none."""
     if reply.status == 200:
-        page = GovukPage(from_json(reply.body), path)
+        page = GovukPage(from_json(reply.body), page_path)
         if page.content.get("schema_name") == "redirect":
             raise _make_moved_error(
-                path, _find_redirect_target(path, page.content.get("redirects"))
+                page_path, _find_redirect_target(page_path, page.content.get("redirects"))
             )
         if page.content.get("schema_name") == "gone":
-            raise _make_gone_error(path, page.content)
+            raise _make_gone_error(page_path, page.content)
         _ = page.text  # computed here, in a worker thread, instead of in the event loop
         return page
     if reply.status == 410:
-        raise _make_gone_error(path, _parse_object(reply.body))
+        raise _make_gone_error(page_path, _parse_object(reply.body))
     if reply.location is not None:
-        raise _make_moved_error(path, _parse_location(reply.location))
-    raise NotFoundOrRedirected(f"GOV.UK has no page at {path}", use_tool="search_guidance")
+        raise _make_moved_error(page_path, _parse_location(reply.location))
+    raise NotFoundOrRedirected(f"GOV.UK has no page at {page_path}", use_tool="search_guidance")
 
 
-def _make_moved_error(path: str, target: str | None) -> NotFoundOrRedirected:
-    if target is None:
-        return NotFoundOrRedirected(f"{path} was moved, and GOV.UK does not say where")
-    hint = {"redirected_to": target}
-    if is_plain_path(target):
+def _make_moved_error(page_path: str, new_location: str | None) -> NotFoundOrRedirected:
+    if new_location is None:
+        return NotFoundOrRedirected(f"{page_path} was moved, and GOV.UK does not say where")
+    hint = {"redirected_to": new_location}
+    if is_plain_path(new_location):
         hint["use_tool"] = "get_content_by_path"
-    return NotFoundOrRedirected(f"{path} was moved to {target}", **hint)
+    return NotFoundOrRedirected(f"{page_path} was moved to {new_location}", **hint)
 
 
-def _make_gone_error(path: str, content: Mapping[str, Any]) -> NotFoundOrRedirected:
-    details = content.get("details")
+def _make_gone_error(page_path: str, gone_item: Mapping[str, Any]) -> NotFoundOrRedirected:
+    details = gone_item.get("details")
     details = details if isinstance(details, Mapping) else {}
     hint = {}
     if details.get("explanation"):
         hint["explanation"] = to_markdown(str(details["explanation"]), WEBSITE)
     if details.get("alternative_path"):
         hint["alternative_path"] = str(details["alternative_path"])
-    return NotFoundOrRedirected(f"The page at {path} was taken down", **hint)
+    return NotFoundOrRedirected(f"The page at {page_path} was taken down", **hint)
 
 
 def _parse_location(location: str) -> str | None:
@@ -250,21 +256,28 @@ def _parse_location(location: str) -> str | None:
     is_elsewhere = url_parts.netloc not in ("", urlsplit(WEBSITE).netloc)
     if is_elsewhere and not url_parts.path.startswith(_CONTENT_PATH):
         return location
-    path = url_parts.path.removeprefix(_CONTENT_PATH)
-    return path if is_plain_path(path) else None
+    target_path = url_parts.path.removeprefix(_CONTENT_PATH)
+    return target_path if is_plain_path(target_path) else None
 
 
-def _find_redirect_target(path: str, redirects: Any) -> str | None:
+def _find_redirect_target(page_path: str, redirects: Any) -> str | None:
     """Return where a redirect item sends this path, by the longest rule that matches."""
-    rules = [rule for rule in _select_valid_rules(redirects) if _is_rule_for(rule, path)]
+    rules = [
+        longest_rule
+        for longest_rule in _select_valid_rules(redirects)
+        if _is_rule_for(longest_rule, page_path)
+    ]
     if not rules:
         return None
     # GOV.UK's router prefers the longest rule, so a prefix gives way to an exact path.
-    rule = max(rules, key=lambda rule: len(str(rule["path"])))
-    target = str(rule["destination"])
-    if rule.get("type") == "prefix" and rule.get("segments_mode", "preserve") == "preserve":
-        target += path.removeprefix(str(rule["path"]))
-    return target
+    longest_rule = max(rules, key=lambda longest_rule: len(str(longest_rule["path"])))
+    redirect_target = str(longest_rule["destination"])
+    if (
+        longest_rule.get("type") == "prefix"
+        and longest_rule.get("segments_mode", "preserve") == "preserve"
+    ):
+        redirect_target += page_path.removeprefix(str(longest_rule["path"]))
+    return redirect_target
 
 
 def _select_valid_rules(redirects: Any) -> Sequence[Mapping[str, Any]]:
@@ -276,15 +289,15 @@ def _select_valid_rules(redirects: Any) -> Sequence[Mapping[str, Any]]:
 
 
 def _is_rule_for(rule: Mapping[str, Any], page_path: str) -> bool:
-    prefix = str(rule["path"])
-    return page_path == prefix or (
-        rule.get("type") == "prefix" and page_path.startswith(f"{prefix}/")
+    rule_path = str(rule["path"])
+    return page_path == rule_path or (
+        rule.get("type") == "prefix" and page_path.startswith(f"{rule_path}/")
     )
 
 
-def _parse_object(body: bytes) -> Mapping[str, Any]:
+def _parse_object(raw_body: bytes) -> Mapping[str, Any]:
     try:
-        document = from_json(body)
+        json_document = from_json(raw_body)
     except ValueError:
         return {}
-    return document if isinstance(document, dict) else {}
+    return json_document if isinstance(json_document, dict) else {}

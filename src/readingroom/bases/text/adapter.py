@@ -41,7 +41,7 @@ class TextAdapter(SearchAdapter):
         return not self._service.is_stand_in
 
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
-        content = (await self._service.read_content()).content
+        text_content = (await self._service.read_content()).content
         url = self._links.make_url(TEXT_ID)
         return [
             DeskHit(
@@ -55,7 +55,7 @@ class TextAdapter(SearchAdapter):
                 citation=Citation(citation_string=self._service.description, url=url),
                 base=self.base,
             )
-            for passage, share_of_words in find_passages(request.query, content)
+            for passage, share_of_words in find_passages(request.query, text_content)
         ]
 
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
@@ -83,24 +83,28 @@ class TextAdapter(SearchAdapter):
         return TEXT_ID if path == "text" else None
 
 
-def find_passages(query: str, text: str) -> list[tuple[str, float]]:
+def find_passages(query: str, whole_text: str) -> list[tuple[str, float]]:
     """Return passages with the share of the query's words that each has, most of them first.
 
     Of a short text all passages, since one that has no word of the query may answer it; of a long
     one those with most words, rare words counting more.
     """
     query_words = set(extract_words(query))
-    passages = [span.of(text) for span in split(text)]
+    passages = [span.of(whole_text) for span in split(whole_text)]
     words_by_passage = [query_words & set(extract_words(passage)) for passage in passages]
-    counts = Counter(word for words in words_by_passage for word in words)
-    rarities = {word: math.log(1 + len(passages) / counts[word]) for word in counts}
+    passage_counts = Counter(word for passage_words in words_by_passage for word in passage_words)
+    rarities = {word: math.log(1 + len(passages) / passage_counts[word]) for word in passage_counts}
     if len(passages) > _SHORT_TEXT:
-        ranked = [row for row, words in enumerate(words_by_passage) if words]
+        ranked = [
+            ranked_row for ranked_row, passage_words in enumerate(words_by_passage) if passage_words
+        ]
     else:
         ranked = list(range(len(passages)))
-    ranked.sort(key=lambda row: -sum(rarities[word] for word in words_by_passage[row]))
-    limit = _SHORT_TEXT if len(passages) <= _SHORT_TEXT else _MAX_PASSAGES
+    ranked.sort(
+        key=lambda ranked_row: -sum(rarities[word] for word in words_by_passage[ranked_row])
+    )
+    max_passages = _SHORT_TEXT if len(passages) <= _SHORT_TEXT else _MAX_PASSAGES
     return [
-        (passages[row], len(words_by_passage[row]) / max(len(query_words), 1))
-        for row in ranked[:limit]
+        (passages[ranked_row], len(words_by_passage[ranked_row]) / max(len(query_words), 1))
+        for ranked_row in ranked[:max_passages]
     ]

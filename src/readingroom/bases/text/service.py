@@ -12,8 +12,8 @@ logger = logging.getLogger(__name__)
 class TextService:
     """One text file: its description, and its content."""
 
-    def __init__(self, file: TextFile, description: str, is_stand_in: bool = False) -> None:
-        self._file = file
+    def __init__(self, text_file: TextFile, description: str, is_stand_in: bool = False) -> None:
+        self._file = text_file
         self.description = description
         self.is_stand_in = is_stand_in
         """Whether it is the packaged sample, in a room that is not the sample's."""
@@ -21,30 +21,32 @@ class TextService:
     def start(self) -> None:
         """Read the file now, and log whether it can be served."""
         try:
-            text = self._file.load()
+            loaded_text = self._file.load()
         except TextUnreadable as error:
             # The server starts all the same: other bases may be served with this one.
             logger.error("Knowledge base unavailable: %s (%s)", error.message, self._file.path)
         else:
-            size = f"{len(text.content):,} characters, {text.size_bytes:,} bytes"
-            logger.info("Knowledge base ready: %s (%s)", self._file.path, size)
+            size_text = f"{len(loaded_text.content):,} characters, {loaded_text.size_bytes:,} bytes"
+            logger.info("Knowledge base ready: %s (%s)", self._file.path, size_text)
 
     async def describe(self) -> KbAvailable | KbUnavailable:
         """Describe the file, or say why it cannot be read."""
         try:
-            text = await self._file.read()
+            loaded_text = await self._file.read()
         except TextUnreadable as error:
             return KbUnavailable(description=self.description, reason=error.message)
         return KbAvailable(
-            file_size_bytes=text.size_bytes,
-            content_length=len(text.content),
-            last_modified=text.modified,
+            file_size_bytes=loaded_text.size_bytes,
+            content_length=len(loaded_text.content),
+            last_modified=loaded_text.modified,
             description=self.description,
         )
 
     async def read_content(self) -> KbContent:
         """Return the text; raise `TextUnreadable`."""
-        content = (await self._file.read()).content
+        text_content = (await self._file.read()).content
         return KbContent(
-            status="ok" if content else "empty", content_length=len(content), content=content
+            status="ok" if text_content else "empty",
+            content_length=len(text_content),
+            content=text_content,
         )

@@ -35,8 +35,8 @@ class TextFile:
     late) heals without a restart. A successful read is never repeated.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        self.path = path
+    def __init__(self, text_path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self.path = text_path
         self._clock = clock
         self._text: LoadedText | None = None
         self._last_failure: tuple[str, float] | None = None
@@ -66,54 +66,55 @@ class TextFile:
             return await anyio.to_thread.run_sync(self.load)
 
 
-def _read_text(path: Path) -> LoadedText:
+def _read_text(text_path: Path) -> LoadedText:
     try:
-        raw_bytes, file_status = _read_bytes(path)
+        raw_bytes, file_status = _read_bytes(text_path)
     except FileNotFoundError as error:
-        raise TextUnreadable(f"The file {path.name!r} does not exist.") from error
+        raise TextUnreadable(f"The file {text_path.name!r} does not exist.") from error
     except (OSError, ValueError) as error:
         raise TextUnreadable(
-            f"The file {path.name!r} cannot be read: {getattr(error, 'strerror', None) or error}. "
+            f"The file {text_path.name!r} cannot be read: "
+            f"{getattr(error, 'strerror', None) or error}. "
             "Another program may have it locked, or its permissions forbid reading."
         ) from error
     try:
-        content = raw_bytes.decode("utf-8")
+        decoded_text = raw_bytes.decode("utf-8")
     except UnicodeDecodeError as error:
         # Without `from error`: it would keep all the bytes alive as long as the message.
         raise TextUnreadable(
-            f"The file {path.name!r} is not UTF-8 text: byte 0x{raw_bytes[error.start]:02x} at "
-            f"position {error.start}. Save it as UTF-8."
+            f"The file {text_path.name!r} is not UTF-8 text: byte 0x{raw_bytes[error.start]:02x} "
+            f"at position {error.start}. Save it as UTF-8."
         ) from None
-    return LoadedText(content, len(raw_bytes), clock.from_timestamp(file_status.st_mtime))
+    return LoadedText(decoded_text, len(raw_bytes), clock.from_timestamp(file_status.st_mtime))
 
 
-def _read_bytes(path: Path) -> tuple[bytes, os.stat_result]:
+def _read_bytes(text_path: Path) -> tuple[bytes, os.stat_result]:
     # Without O_NONBLOCK, opening a named pipe would wait for a writer that may never come.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    descriptor = os.open(text_path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         file_status = os.fstat(descriptor)
-        _check_is_text_file(path, file_status)
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
+        _check_is_text_file(text_path, file_status)
+        with os.fdopen(descriptor, "rb", closefd=False) as open_file:
             # One byte more than allowed, because the file may have grown since its size was read.
-            raw_bytes = file.read(MAX_TEXT_BYTES + 1) or b""
+            raw_bytes = open_file.read(MAX_TEXT_BYTES + 1) or b""
     finally:
         os.close(descriptor)
     if len(raw_bytes) > MAX_TEXT_BYTES:
-        raise _make_too_large_error(path)
+        raise _make_too_large_error(text_path)
     return raw_bytes, file_status
 
 
-def _check_is_text_file(path: Path, file_status: os.stat_result) -> None:
+def _check_is_text_file(text_path: Path, file_status: os.stat_result) -> None:
     if stat.S_ISDIR(file_status.st_mode):
-        raise TextUnreadable(f"{path.name!r} is a directory. Name the text file in it.")
+        raise TextUnreadable(f"{text_path.name!r} is a directory. Name the text file in it.")
     if not stat.S_ISREG(file_status.st_mode):
-        raise TextUnreadable(f"{path.name!r} is not a regular file.")
+        raise TextUnreadable(f"{text_path.name!r} is not a regular file.")
     if file_status.st_size > MAX_TEXT_BYTES:
-        raise _make_too_large_error(path)
+        raise _make_too_large_error(text_path)
 
 
-def _make_too_large_error(path: Path) -> TextUnreadable:
+def _make_too_large_error(text_path: Path) -> TextUnreadable:
     return TextUnreadable(
-        f"The file {path.name!r} is larger than {MAX_TEXT_BYTES // 1024 // 1024} MB. "
+        f"The file {text_path.name!r} is larger than {MAX_TEXT_BYTES // 1024 // 1024} MB. "
         "This base returns a text in one piece; put a corpus of this size into the documents base."
     )

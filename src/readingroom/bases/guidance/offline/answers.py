@@ -42,51 +42,60 @@ class OfflineGuidance:
         self.library.close()
 
     def search(
-        self, query: str, filters: dict[str, Any], start: int, count: int, newest: bool
+        self,
+        query: str,
+        filters: dict[str, Any],
+        first_index: int,
+        hit_count: int,
+        newest_first: bool,
     ) -> tuple[list[Hit], int, OfflineCopy]:
         """Return the best pages with their best passage, how many were ranked, and the copy."""
         passages, degraded = self._index.search(query, _MAX_RANKED_PAGES)
         hits = []
         for passage in passages:
-            stored = self.library.read_page(passage.path)
-            page = stored.parse() if stored else None
+            stored_page = self.library.read_page(passage.path)
+            page = stored_page.parse() if stored_page else None
             if page and _passes_filters(page, filters):
                 hits.append(_make_hit(page, passage))
-        if newest:
+        if newest_first:
             hits.sort(key=lambda hit: hit.public_updated_at or "", reverse=True)
-        return hits[start : start + count], len(hits), self._describe_copy(degraded)
+        return hits[first_index : first_index + hit_count], len(hits), self._describe_copy(degraded)
 
     def list_changes(self, question: RecentChanges) -> tuple[list[Hit], OfflineCopy]:
         """Return the pages that changed since a day, the latest first, with what was changed."""
         hits = []
-        for stored in self.library.iterate_pages():
-            page = stored.parse()
+        for stored_page in self.library.iterate_pages():
+            page = stored_page.parse()
             changed_on = (page.public_updated_at or "")[:10]
             if changed_on >= question.since.isoformat():
                 hits.append(_make_hit(page, None))
         hits.sort(key=lambda hit: hit.public_updated_at or "", reverse=True)
         return hits, self._describe_copy(None)
 
-    def add_change_notes(self, hits: list[Hit], since: date) -> list[Hit]:
+    def add_change_notes(self, hits: list[Hit], since_day: date) -> list[Hit]:
         """Return GOV.UK's own hits with the notes that the copy has on changes since a day."""
         if not self.is_synced:
             return hits
         noted = []
         for hit in hits:
-            stored = self.library.read_page(hit.path) if hit.path else None
-            note = _find_note(stored.parse(), since) if stored else None
-            noted.append(hit.model_copy(update={"change_note": note}) if note else hit)
+            stored_page = self.library.read_page(hit.path) if hit.path else None
+            change_note = _find_note(stored_page.parse(), since_day) if stored_page else None
+            noted.append(
+                hit.model_copy(update={"change_note": change_note}) if change_note else hit
+            )
         return noted
 
-    def read_stale(self, path: str, failure: UpstreamError) -> tuple[GovukPage, CachedReply] | None:
+    def read_stale(
+        self, page_path: str, failure: UpstreamError
+    ) -> tuple[GovukPage, CachedReply] | None:
         """Return a page to answer with while GOV.UK fails; None where it is missing or too old."""
-        stored = self.library.read_page(path) if self.library.exists else None
-        if stored is None:
+        stored_page = self.library.read_page(page_path) if self.library.exists else None
+        if stored_page is None:
             return None
-        age = max(0.0, clock.unix_seconds() - stored.checked_at)
+        age = max(0.0, clock.unix_seconds() - stored_page.checked_at)
         if age > self._max_days * _SECONDS_A_DAY:
             return None
-        return stored.parse(), _make_cached_reply(stored, age, failure)
+        return stored_page.parse(), _make_cached_reply(stored_page, age, failure)
 
     def can_replace_govuk(self) -> bool:
         """Whether the copy is young enough to answer a search while GOV.UK fails."""
@@ -114,9 +123,9 @@ def make_offline_cache_state(offline: OfflineCopy, failure: UpstreamError | None
 
 
 def _make_hit(page: GovukPage, passage: FoundPassage | None) -> Hit:
-    section = None
+    page_section = None
     if passage and passage.heading:
-        section = PageSection(heading=passage.heading, anchor=passage.anchor or None)
+        page_section = PageSection(heading=passage.heading, anchor=passage.anchor or None)
     anchor = f"#{passage.anchor}" if passage and passage.anchor else ""
     hit = Hit(
         title=page.title or page.path,
@@ -127,7 +136,7 @@ def _make_hit(page: GovukPage, passage: FoundPassage | None) -> Hit:
         id=make_guidance_id(page.path),
         document_type=page.identifiers.document_type,
         passage=page.text[passage.start : passage.end] if passage else None,
-        section=section,
+        section=page_section,
         score=round(passage.score, 4) if passage else None,
         withdrawn=page.withdrawn_notice is not None,
         change_note=page.change_notes[0].note if page.change_notes else None,
@@ -136,28 +145,30 @@ def _make_hit(page: GovukPage, passage: FoundPassage | None) -> Hit:
     return hit
 
 
-def _find_note(page: GovukPage, since: date) -> str | None:
-    notes = (note for note in page.change_notes if note.changed_at[:10] >= since.isoformat())
+def _find_note(page: GovukPage, since_day: date) -> str | None:
+    notes = (note for note in page.change_notes if note.changed_at[:10] >= since_day.isoformat())
     return next((note.note for note in notes), None)
 
 
 def _passes_filters(page: GovukPage, filters: dict[str, Any]) -> bool:
     """Whether a page passes filters that are named as GOV.UK's search names them."""
-    day = (page.public_updated_at or "")[:10]
-    values = {
+    updated_on = (page.public_updated_at or "")[:10]
+    page_values = {
         "filter_format": page.identifiers.schema_name,
         "filter_content_store_document_type": page.identifiers.document_type,
     }
-    for name, wanted in filters.items():
-        if name == "filter_public_timestamp":
-            ends = dict(end.split(":", 1) for end in wanted[0].split(","))
-            if not ends.get("from", "") <= day <= ends.get("to", "9999"):
+    for filter_name, allowed_values in filters.items():
+        if filter_name == "filter_public_timestamp":
+            ends = dict(period_end.split(":", 1) for period_end in allowed_values[0].split(","))
+            if not ends.get("from", "") <= updated_on <= ends.get("to", "9999"):
                 return False
-        elif values.get(name) not in wanted:
+        elif page_values.get(filter_name) not in allowed_values:
             return False
     return True
 
 
-def _make_cached_reply(stored: StoredPage, age: float, failure: UpstreamError) -> CachedReply:
-    entry = CacheEntry(Reply(200, stored.body, stored.etag), stored.checked_at, 0.0)
-    return CachedReply(entry, hit=True, age=age, failure=failure)
+def _make_cached_reply(stored_page: StoredPage, age: float, failure: UpstreamError) -> CachedReply:
+    cache_entry = CacheEntry(
+        Reply(200, stored_page.body, stored_page.etag), stored_page.checked_at, 0.0
+    )
+    return CachedReply(cache_entry, hit=True, age=age, failure=failure)

@@ -53,31 +53,31 @@ class OfflineIndex:
         """Return the best passage of each of the best pages, and why meaning was left out if so."""
         index = self._get_index()
         depth = max(_PASSAGES_READ, 6 * page_count)
-        mode: Mode = "hybrid" if self._library.status().embedded else "lexical"
-        ranking = index.search(query, depth, None, mode)
-        chunks = index.fetch([hit.chunk_id for hit in ranking.hits])
+        search_mode: Mode = "hybrid" if self._library.status().embedded else "lexical"
+        ranking = index.search(query, depth, None, search_mode)
+        chunks = index.fetch([chunk_hit.chunk_id for chunk_hit in ranking.hits])
         metadatas = dict(zip(chunks.ids, chunks.metadatas, strict=True))
         best: dict[str, FoundPassage] = {}
         second_scores: dict[str, float] = {}
-        for hit in ranking.hits:
-            metadata = metadatas.get(hit.chunk_id)
+        for chunk_hit in ranking.hits:
+            metadata = metadatas.get(chunk_hit.chunk_id)
             if metadata is None:
                 continue
-            path = str(metadata["path"])
-            if path in best:
-                second_scores.setdefault(path, hit.score)
+            page_path = str(metadata["path"])
+            if page_path in best:
+                second_scores.setdefault(page_path, chunk_hit.score)
                 continue
-            best[path] = FoundPassage(
-                path,
+            best[page_path] = FoundPassage(
+                page_path,
                 int(metadata["start"]),
                 int(metadata["stop"]),
                 str(metadata["heading"]),
                 str(metadata["anchor"]),
-                hit.score,
-                hit.parts.semantic,
+                chunk_hit.score,
+                chunk_hit.parts.semantic,
             )
         degraded = ranking.degraded
-        if mode == "lexical":
+        if search_mode == "lexical":
             degraded = "No passage has a vector yet; readingroom guidance sync makes them"
 
         def rate(passage: FoundPassage) -> float:
@@ -114,9 +114,9 @@ class OfflineIndex:
                 self._passage_counts = self._library.count_passages()
             if self._index is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="readingroom-guidance-"))
-                fields = FilterFields(exact_match=("path",))
-                words = self._folder / "words.db"
-                self._index = open_index(collection, fields, self._embedder, words)
+                filter_fields = FilterFields(exact_match=("path",))
+                words_path = self._folder / "words.db"
+                self._index = open_index(collection, filter_fields, self._embedder, words_path)
                 self._generation = collection.generation
             elif self._generation != collection.generation:
                 # Another process wrote: what is derived is built anew.

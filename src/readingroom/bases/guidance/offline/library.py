@@ -96,8 +96,8 @@ class GuidanceLibrary:
     Every change is one transaction, so a process that is killed leaves whole pages alone.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / LIBRARY_FILE
+    def __init__(self, library_folder: Path) -> None:
+        self._path = library_folder / LIBRARY_FILE
         self._connections = ConnectionPool(self._connect)
 
     @property
@@ -119,30 +119,30 @@ class GuidanceLibrary:
 
     # --- pages ---
 
-    def read_page(self, path: str) -> StoredPage | None:
+    def read_page(self, page_path: str) -> StoredPage | None:
         """Return a page, or None where the copy has none at this path."""
         with self.open_database() as db:
-            row = db.execute(
+            page_row = db.execute(
                 "SELECT path, content, etag, listed_timestamp, withdrawn, fetched_at, checked_at "
                 "FROM pages WHERE path = ?",
-                (path,),
+                (page_path,),
             ).fetchone()
-        return _make_stored_page(row) if row else None
+        return _make_stored_page(page_row) if page_row else None
 
     def iterate_pages(self) -> Iterator[StoredPage]:
         """Yield every page, by path."""
         with self.open_database() as db:
-            for row in db.execute(
+            for page_row in db.execute(
                 "SELECT path, content, etag, listed_timestamp, withdrawn, fetched_at, checked_at "
                 "FROM pages ORDER BY path"
             ):
-                yield _make_stored_page(row)
+                yield _make_stored_page(page_row)
 
     def put_page(
         self,
         page: GovukPage,
         passages: Sequence[Passage],
-        body: bytes,
+        raw_body: bytes,
         etag: str | None,
         pending: PendingPage,
         now: float,
@@ -158,7 +158,7 @@ class GuidanceLibrary:
                 "INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     pending.path,
-                    zlib.compress(body),
+                    zlib.compress(raw_body),
                     etag,
                     pending.listed_timestamp,
                     pending.parent,
@@ -172,7 +172,7 @@ class GuidanceLibrary:
                 "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
                 [
                     (
-                        f"{pending.path}#{number}",
+                        f"{pending.path}#{passage_number}",
                         pending.path,
                         passage.start,
                         passage.end,
@@ -180,7 +180,7 @@ class GuidanceLibrary:
                         passage.anchor,
                         passage.searched_text,
                     )
-                    for number, passage in enumerate(passages)
+                    for passage_number, passage in enumerate(passages)
                 ],
             )
             db.execute("DELETE FROM pending WHERE path = ?", (pending.path,))
@@ -202,12 +202,12 @@ class GuidanceLibrary:
             )
             db.execute("DELETE FROM pending WHERE path = ?", (pending.path,))
 
-    def remove_page(self, path: str) -> None:
+    def remove_page(self, page_path: str) -> None:
         """Remove a page that GOV.UK no longer has, or that is not the Commission's."""
         with self._write() as db:
-            db.execute("DELETE FROM passages WHERE path = ?", (path,))
-            db.execute("DELETE FROM pages WHERE path = ?", (path,))
-            db.execute("DELETE FROM pending WHERE path = ?", (path,))
+            db.execute("DELETE FROM passages WHERE path = ?", (page_path,))
+            db.execute("DELETE FROM pages WHERE path = ?", (page_path,))
+            db.execute("DELETE FROM pending WHERE path = ?", (page_path,))
 
     # --- a sync's own state ---
 
@@ -219,8 +219,8 @@ class GuidanceLibrary:
     @property
     def listed_count(self) -> int | None:
         """How many results a sync under way has listed; None when the list is complete."""
-        value = self.read_state("listed")
-        return int(value) if value else None
+        stored_count = self.read_state("listed")
+        return int(stored_count) if stored_count else None
 
     def begin_sync(self) -> bool:
         """Begin a sync, or go on with one that was interrupted. Return whether one was."""
@@ -236,15 +236,15 @@ class GuidanceLibrary:
         """Record a page of the list: which pages there are, and which of them have changed."""
         with self._write() as db:
             sync = int(_read_state(db, "sync") or 0)
-            for path, timestamp in listed:
+            for page_path, timestamp in listed:
                 cursor = db.execute(
                     "UPDATE pages SET seen_in_sync = ?, checked_at = checked_at "
                     "WHERE path = ? AND listed_timestamp IS ?",
-                    (sync, path, timestamp),
+                    (sync, page_path, timestamp),
                 )
                 if not cursor.rowcount:
                     db.execute(
-                        "INSERT OR REPLACE INTO pending VALUES (?, ?, NULL)", (path, timestamp)
+                        "INSERT OR REPLACE INTO pending VALUES (?, ?, NULL)", (page_path, timestamp)
                     )
             _write_state(db, "listed", str(listed_count))
 
@@ -269,15 +269,15 @@ class GuidanceLibrary:
                 "INSERT OR IGNORE INTO pending SELECT path, listed_timestamp, parent FROM pages"
             )
 
-    def list_pending(self, limit: int, after_path: str = "") -> list[PendingPage]:
+    def list_pending(self, max_pages: int, after_path: str = "") -> list[PendingPage]:
         """Return pages that have still to be fetched, by path, those after a path alone."""
         with self.open_database() as db:
-            rows = db.execute(
+            pending_rows = db.execute(
                 "SELECT path, listed_timestamp, parent FROM pending WHERE path > ? "
                 "ORDER BY path LIMIT ?",
-                (after_path, limit),
+                (after_path, max_pages),
             ).fetchall()
-        return [PendingPage(*row) for row in rows]
+        return [PendingPage(*pending_row) for pending_row in pending_rows]
 
     def finish_sync(self, now: float) -> None:
         """Record that a sync is complete."""
@@ -296,7 +296,7 @@ class GuidanceLibrary:
         if not self.exists:
             return LibraryStatus(0, 0, 0, 0, 0, None)
         with self.open_database() as db:
-            pages, withdrawn = db.execute(
+            page_count, withdrawn = db.execute(
                 "SELECT COUNT(*), COALESCE(SUM(withdrawn), 0) FROM pages"
             ).fetchone()
             passages, embedded = db.execute(
@@ -305,7 +305,12 @@ class GuidanceLibrary:
             (pending,) = db.execute("SELECT COUNT(*) FROM pending").fetchone()
             synced_at = _read_state(db, "synced_at")
         return LibraryStatus(
-            pages, withdrawn, passages, embedded, pending, float(synced_at) if synced_at else None
+            page_count,
+            withdrawn,
+            passages,
+            embedded,
+            pending,
+            float(synced_at) if synced_at else None,
         )
 
     def count_passages(self) -> dict[str, int]:
@@ -315,15 +320,16 @@ class GuidanceLibrary:
 
     # --- vectors ---
 
-    def list_unembedded(self, limit: int) -> list[tuple[str, str]]:
+    def list_unembedded(self, max_passages: int) -> list[tuple[str, str]]:
         """Return ids and texts of passages that have no vector yet."""
         with self.open_database() as db:
-            rows = db.execute(
-                "SELECT id, searched_text FROM passages WHERE vector IS NULL LIMIT ?", (limit,)
+            passage_rows = db.execute(
+                "SELECT id, searched_text FROM passages WHERE vector IS NULL LIMIT ?",
+                (max_passages,),
             )
-            return [(id, text) for id, text in rows]
+            return [(passage_id, searched_text) for passage_id, searched_text in passage_rows]
 
-    def put_vectors(self, ids: Sequence[str], vectors: np.ndarray, embedding: str) -> None:
+    def put_vectors(self, passage_ids: Sequence[str], vectors: np.ndarray, embedding: str) -> None:
         """Store vectors; those of another model go, since the two must not be mixed."""
         with self._write() as db:
             if _read_state(db, "embedding") != embedding:
@@ -332,14 +338,14 @@ class GuidanceLibrary:
             db.executemany(
                 "UPDATE passages SET vector = ? WHERE id = ?",
                 [
-                    (np.asarray(vector, "<f4").tobytes(), id)
-                    for id, vector in zip(ids, vectors, strict=True)
+                    (np.asarray(vector, "<f4").tobytes(), passage_id)
+                    for passage_id, vector in zip(passage_ids, vectors, strict=True)
                 ],
             )
 
-    def read_state(self, key: str) -> str | None:
+    def read_state(self, state_key: str) -> str | None:
         with self.open_database() as db:
-            return _read_state(db, key)
+            return _read_state(db, state_key)
 
     @contextmanager
     def open_database(self) -> Iterator[Database]:
@@ -427,11 +433,11 @@ class PassageCollection(ChunkCollection):
             )
 
 
-def _make_stored_page(row: tuple[object, ...]) -> StoredPage:
-    path, content, etag, listed_timestamp, withdrawn, fetched_at, checked_at = row
+def _make_stored_page(page_row: tuple[object, ...]) -> StoredPage:
+    page_path, compressed_body, etag, listed_timestamp, withdrawn, fetched_at, checked_at = page_row
     return StoredPage(
-        str(path),
-        zlib.decompress(content),  # type: ignore[arg-type]
+        str(page_path),
+        zlib.decompress(compressed_body),  # type: ignore[arg-type]
         etag,  # type: ignore[arg-type]
         listed_timestamp,  # type: ignore[arg-type]
         bool(withdrawn),
@@ -440,10 +446,10 @@ def _make_stored_page(row: tuple[object, ...]) -> StoredPage:
     )
 
 
-def _read_state(db: Database, key: str) -> str | None:
-    row = db.execute("SELECT value FROM state WHERE key = ?", (key,)).fetchone()
-    return row[0] if row else None
+def _read_state(db: Database, state_key: str) -> str | None:
+    state_row = db.execute("SELECT value FROM state WHERE key = ?", (state_key,)).fetchone()
+    return state_row[0] if state_row else None
 
 
-def _write_state(db: Database, key: str, value: object) -> None:
-    db.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (key, str(value)))
+def _write_state(db: Database, state_key: str, state_value: object) -> None:
+    db.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (state_key, str(state_value)))

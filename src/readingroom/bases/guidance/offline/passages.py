@@ -36,22 +36,22 @@ def cut_passages(page: GovukPage) -> list[Passage]:
 
     The last is the first once more, searched by what the page says of itself.
     """
-    text = page.text
-    sections = list_sections(text, page.anchors)
+    page_text = page.text
+    sections = list_sections(page_text, page.anchors)
     passages = []
-    for section, start, end in _group_blocks(text, sections):
+    for section, group_start, group_end in _group_blocks(page_text, sections):
         heading = section.heading if section else ""
-        for span in split(text[start:end], _PASSAGE_CHARS, 100):
-            words = to_plain_text(span.of(text[start:end]))
+        for passage_span in split(page_text[group_start:group_end], _PASSAGE_CHARS, 100):
+            plain_words = to_plain_text(passage_span.of(page_text[group_start:group_end]))
             # The title and the heading say what a passage is about, which its own words may not.
-            context = " – ".join(dict.fromkeys(filter(None, [page.title, heading])))
+            passage_context = " – ".join(dict.fromkeys(filter(None, [page.title, heading])))
             passages.append(
                 Passage(
-                    start + span.start,
-                    start + span.end,
+                    group_start + passage_span.start,
+                    group_start + passage_span.end,
                     heading,
                     (section.anchor if section else None) or "",
-                    f"{context}\n{words}",
+                    f"{passage_context}\n{plain_words}",
                 )
             )
     if passages:
@@ -62,33 +62,35 @@ def cut_passages(page: GovukPage) -> list[Passage]:
 
 def _describe_page(page: GovukPage, sections: Sequence[SectionSpan]) -> str:
     """Return what a page says of itself: its title, its summary and its headings."""
-    summary = read_text(page.content.get("description")) or ""
+    page_summary = read_text(page.content.get("description")) or ""
     headings = [
         section.heading
         for section in sections
         if section.heading not in (*_NOT_SEARCHED, page.title)
     ]
-    return f"{page.title}\n{summary}\n{'; '.join(headings)[:_MAX_HEADINGS_CHARS]}"
+    return f"{page.title}\n{page_summary}\n{'; '.join(headings)[:_MAX_HEADINGS_CHARS]}"
 
 
 def _group_blocks(
-    text: str, sections: list[SectionSpan]
+    page_text: str, sections: list[SectionSpan]
 ) -> Iterator[tuple[SectionSpan | None, int, int]]:
     """Yield stretches of whole blocks that lie in one section, each about as long as a passage."""
-    current: tuple[SectionSpan | None, int, int] | None = None
-    for start, block in split_blocks(text):
-        end = start + len(block)
-        section = find_enclosing_section(sections, start)
-        if block.startswith("#") or (section and section.heading in _NOT_SEARCHED):
+    open_group: tuple[SectionSpan | None, int, int] | None = None
+    for block_start, block_text in split_blocks(page_text):
+        block_end = block_start + len(block_text)
+        section = find_enclosing_section(sections, block_start)
+        if block_text.startswith("#") or (section and section.heading in _NOT_SEARCHED):
             continue
         is_continued = (
-            current is not None and current[0] == section and end - current[1] <= _PASSAGE_CHARS
+            open_group is not None
+            and open_group[0] == section
+            and block_end - open_group[1] <= _PASSAGE_CHARS
         )
-        if current is not None and is_continued:
-            current = (section, current[1], end)
+        if open_group is not None and is_continued:
+            open_group = (section, open_group[1], block_end)
             continue
-        if current is not None:
-            yield current
-        current = (section, start, end)
-    if current is not None:
-        yield current
+        if open_group is not None:
+            yield open_group
+        open_group = (section, block_start, block_end)
+    if open_group is not None:
+        yield open_group

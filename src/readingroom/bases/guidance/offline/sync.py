@@ -75,14 +75,14 @@ class GuidanceSync:
         library: GuidanceLibrary,
         client: UpstreamClient,
         embedder: Embedder,
-        report: ReportProgress,
+        report_progress: ReportProgress,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._library = library
         self._client = client
         self._embedder = embedder
-        self._report = report
+        self._report = report_progress
         self._sleep = sleep
         self._now = now
         self._must_end_at = now() + MAX_SYNC_SECONDS
@@ -110,45 +110,55 @@ class GuidanceSync:
     async def _list_pages(self) -> None:
         """Record every page of the list, from where an interrupted sync stopped."""
         while (
-            start := await anyio.to_thread.run_sync(_get_listed_count, self._library)
+            listed_before := await anyio.to_thread.run_sync(_get_listed_count, self._library)
         ) is not None:
             params = [
                 ("filter_organisations", ORGANISATION),
                 # The oldest first: what is published meanwhile comes last, and shifts nothing.
                 ("order", "public_timestamp"),
                 ("count", str(LIST_SIZE)),
-                ("start", str(start)),
-                *(("fields", name) for name in ("link", "public_timestamp")),
+                ("start", str(listed_before)),
+                *(("fields", field_name) for field_name in ("link", "public_timestamp")),
             ]
             reply = await self._get(Request("search", "/api/search.json", params))
             if reply is None or reply.status != 200:
                 raise UpstreamUnavailable("GOV.UK's search does not list the pages")
             response = from_json(reply.body)
-            results = read_objects(response.get("results"))
+            listed_results = read_objects(response.get("results"))
             listed = [
-                (path, read_text(result.get("public_timestamp")))
-                for result in results
-                if (path := read_text(result.get("link"))) and is_plain_path(path)
+                (page_path, read_text(listed_result.get("public_timestamp")))
+                for listed_result in listed_results
+                if (page_path := read_text(listed_result.get("link"))) and is_plain_path(page_path)
             ]
             self._summary.listed += len(listed)
-            await anyio.to_thread.run_sync(self._library.add_listed, listed, start + len(results))
+            await anyio.to_thread.run_sync(
+                self._library.add_listed, listed, listed_before + len(listed_results)
+            )
             # Not by `total`, which GOV.UK does not always give.
-            if len(results) < LIST_SIZE:
+            if len(listed_results) < LIST_SIZE:
                 await anyio.to_thread.run_sync(self._library.complete_list)
-            await self._report(start + len(results), None, f"{start + len(results)} pages listed")
-            await self._check_bounds(start)
+            await self._report(
+                listed_before + len(listed_results),
+                None,
+                f"{listed_before + len(listed_results)} pages listed",
+            )
+            await self._check_bounds(listed_before)
 
     async def _fetch_pending(self) -> None:
         last_path = ""
         # By path: a document of a publication is below it, so that it comes later.
-        while pages := await anyio.to_thread.run_sync(
+        while pending_pages := await anyio.to_thread.run_sync(
             self._library.list_pending, FETCH_SIZE, last_path
         ):
-            for page in pages:
-                await self._fetch_or_skip(page)
-            last_path = pages[-1].path
-            done = self._summary.fetched + self._summary.unchanged
-            await self._report(done, None, f"{done} pages checked, {self._summary.fetched} fetched")
+            for pending_page in pending_pages:
+                await self._fetch_or_skip(pending_page)
+            last_path = pending_pages[-1].path
+            checked_count = self._summary.fetched + self._summary.unchanged
+            await self._report(
+                checked_count,
+                None,
+                f"{checked_count} pages checked, {self._summary.fetched} fetched",
+            )
             await self._check_bounds()
 
     async def _fetch_or_skip(self, pending: PendingPage) -> None:
@@ -158,23 +168,23 @@ class GuidanceSync:
         except UpstreamRateLimited:
             raise
         except (UpstreamError, _UnreadablePageError) as error:
-            reason = error.message if isinstance(error, UpstreamError) else str(error)
-            self._summary.skipped.append(SkippedPage(pending.path, reason))
-            await self._report(0, None, f"{pending.path} was skipped: {reason}")
+            skip_reason = error.message if isinstance(error, UpstreamError) else str(error)
+            self._summary.skipped.append(SkippedPage(pending.path, skip_reason))
+            await self._report(0, None, f"{pending.path} was skipped: {skip_reason}")
             # A page that arrived shows that GOV.UK is at work.
             self._skipped_in_a_row += isinstance(error, UpstreamError)
             if self._skipped_in_a_row >= _MAX_FAILURES:
                 raise UpstreamUnavailable(
-                    f"GOV.UK failed for {_MAX_FAILURES} pages in a row, at last with: {reason}. "
-                    "What was fetched is kept; the next sync goes on from there"
+                    f"GOV.UK failed for {_MAX_FAILURES} pages in a row, at last with: "
+                    f"{skip_reason}. What was fetched is kept; the next sync goes on from there"
                 ) from error
         else:
             self._skipped_in_a_row = 0
 
     async def _fetch_page(self, pending: PendingPage) -> None:
-        stored = await anyio.to_thread.run_sync(self._library.read_page, pending.path)
+        stored_page = await anyio.to_thread.run_sync(self._library.read_page, pending.path)
         request = Request(
-            "content", f"/api/content{pending.path}", etag=stored.etag if stored else None
+            "content", f"/api/content{pending.path}", etag=stored_page.etag if stored_page else None
         )
         reply = await self._get(request, _MAX_PAGE_FAILURES)
         if reply is None:
@@ -184,7 +194,7 @@ class GuidanceSync:
             self._summary.unchanged += 1
             return
         self._fetched_bytes += len(reply.body)
-        await anyio.to_thread.run_sync(self._store_reply, pending, reply, stored is not None)
+        await anyio.to_thread.run_sync(self._store_reply, pending, reply, stored_page is not None)
 
     def _store_reply(self, pending: PendingPage, reply: Reply, is_stored: bool) -> None:
         page, passages = _read_reply(pending.path, reply) if reply.status == 200 else (None, [])
@@ -245,20 +255,24 @@ class GuidanceSync:
             )
 
     def _embed_passages(self, passages: list[tuple[str, str]]) -> None:
-        vectors = self._embedder.embed_batch([text for _, text in passages])
-        self._library.put_vectors([id for id, _ in passages], vectors, self._embedder.identity)
+        vectors = self._embedder.embed_batch([searched_text for _, searched_text in passages])
+        self._library.put_vectors(
+            [passage_id for passage_id, _ in passages], vectors, self._embedder.identity
+        )
 
 
-def _read_reply(path: str, reply: Reply) -> tuple[GovukPage, list[Passage]]:
+def _read_reply(page_path: str, reply: Reply) -> tuple[GovukPage, list[Passage]]:
     """Return the page of a reply and its passages; raise `_UnreadablePageError`."""
     try:
-        page = GovukPage(from_json(reply.body), path)
+        page = GovukPage(from_json(reply.body), page_path)
         passages = cut_passages(page) if page.is_in_scope else []
         _ = page.documents, page.withdrawn_notice
         return page, passages
     # Whatever a page makes its reader raise, the others are to be read.
     except Exception as error:
-        logger.warning("a page cannot be read", exc_info=error, extra={"fields": {"path": path}})
+        logger.warning(
+            "a page cannot be read", exc_info=error, extra={"fields": {"path": page_path}}
+        )
         raise _UnreadablePageError(f"it cannot be read ({type(error).__name__})") from error
 
 
@@ -267,7 +281,7 @@ def _get_listed_count(library: GuidanceLibrary) -> int | None:
 
 
 async def synchronize(
-    settings: GuidanceSettings, check_all: bool, report: ReportProgress
+    settings: GuidanceSettings, check_all: bool, report_progress: ReportProgress
 ) -> SyncSummary:
     """Bring the copy in the data directory up to date; raise `UpstreamUnavailable`."""
     library = GuidanceLibrary(settings.data / "guidance")
@@ -278,7 +292,9 @@ async def synchronize(
         timeout=settings.govuk_timeout_seconds,
     )
     try:
-        return await GuidanceSync(library, client, embedder_for(settings), report).run(check_all)
+        return await GuidanceSync(library, client, embedder_for(settings), report_progress).run(
+            check_all
+        )
     finally:
         await client.close()
         library.close()

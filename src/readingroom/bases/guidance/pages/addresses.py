@@ -22,48 +22,50 @@ class PageAddress:
     cc_number: str | None = None
 
 
-def parse_address(text: str) -> PageAddress:
+def parse_address(typed_address: str) -> PageAddress:
     """Return the page that an address, a path or a CC number names; raise `InvalidPath`."""
-    address = text.strip().removeprefix("guidance:")
-    number = _CC_NUMBER.fullmatch(address)
-    if number:
-        return PageAddress(cc_number=f"cc{number[1].lower()}")
-    host = _WEBSITE_HOST.match(address)
+    trimmed_address = typed_address.strip().removeprefix("guidance:")
+    cc_match = _CC_NUMBER.fullmatch(trimmed_address)
+    if cc_match:
+        return PageAddress(cc_number=f"cc{cc_match[1].lower()}")
+    host = _WEBSITE_HOST.match(trimmed_address)
     if host:
-        address = address[host.end() :] or "/"
-    elif _WITHOUT_SLASH.match(address):
-        address = f"/{address}"
-    location, _, anchor = address.partition("#")
+        trimmed_address = trimmed_address[host.end() :] or "/"
+    elif _WITHOUT_SLASH.match(trimmed_address):
+        trimmed_address = f"/{trimmed_address}"
+    location, _, anchor = trimmed_address.partition("#")
     # Copied from a browser an address may have a query; a path with one is a mistake.
-    path, _, query = location.partition("?") if host else (location, "", "")
-    if path.startswith(f"{_CONTENT_API}/"):
-        path = path.removeprefix(_CONTENT_API)
+    page_path, _, query = location.partition("?") if host else (location, "", "")
+    if page_path.startswith(f"{_CONTENT_API}/"):
+        page_path = page_path.removeprefix(_CONTENT_API)
     # Not of `//`, which is no path at all.
-    if len(path) > 2 and path.endswith("/"):
-        path = path.removesuffix("/")
+    if len(page_path) > 2 and page_path.endswith("/"):
+        page_path = page_path.removesuffix("/")
     is_clean = all(map(_QUERY_OR_ANCHOR.fullmatch, (query, anchor)))
-    if not is_plain_path(path) or not is_clean:
+    if not is_plain_path(page_path) or not is_clean:
         raise InvalidPath(
             "The path must be that of a GOV.UK page, such as /guidance/charity-annual-return, its "
             "address on www.gov.uk, or a number such as CC3: no other host, no escapes, no "
             "query after a path",
-            **_suggest_path(address),
+            **_suggest_path(trimmed_address),
         )
-    return PageAddress(path, anchor or None)
+    return PageAddress(page_path, anchor or None)
 
 
-def is_address(text: str) -> bool:
+def is_address(typed_address: str) -> bool:
     """Whether a text is the address of a page on GOV.UK or a CC number, not just a path."""
-    address = text.strip()
-    return bool(_WEBSITE_HOST.match(address) or _CC_NUMBER.fullmatch(address))
+    trimmed_address = typed_address.strip()
+    return bool(_WEBSITE_HOST.match(trimmed_address) or _CC_NUMBER.fullmatch(trimmed_address))
 
 
-def names_publication(cc_number: str, title: str, path: str) -> bool:
+def names_publication(cc_number: str, page_title: str, page_path: str) -> bool:
     """Whether a page with this title and path is the publication with this number."""
-    in_title = re.search(rf"\b{re.escape(cc_number)}\b", title, re.IGNORECASE)
-    return bool(in_title) or path.lower().endswith(f"-{cc_number}")
+    in_title = re.search(rf"\b{re.escape(cc_number)}\b", page_title, re.IGNORECASE)
+    return bool(in_title) or page_path.lower().endswith(f"-{cc_number}")
 
 
-def _suggest_path(address: str) -> dict[str, str]:
-    path = f"/{address}"
-    return {"path": path} if is_plain_path(path) and path != "/" else {}
+def _suggest_path(typed_address: str) -> dict[str, str]:
+    suggested_path = f"/{typed_address}"
+    return (
+        {"path": suggested_path} if is_plain_path(suggested_path) and suggested_path != "/" else {}
+    )

@@ -42,83 +42,88 @@ class DetailsRenderer:
 
     def render(self, details: JsonObject) -> Iterator[str]:
         """Yield the fields that readers see as blocks of Markdown; some blocks are empty."""
-        later_fields = [name for name in details if name not in FIRST_FIELDS]
-        for name in (*FIRST_FIELDS, *later_fields):
-            if name in HIDDEN_FIELDS or name not in details:
+        later_fields = [field_name for field_name in details if field_name not in FIRST_FIELDS]
+        for field_name in (*FIRST_FIELDS, *later_fields):
+            if field_name in HIDDEN_FIELDS or field_name not in details:
                 continue
-            renderer = self._FIELD_RENDERERS.get(name)
+            renderer = self._FIELD_RENDERERS.get(field_name)
             if renderer:
-                yield from renderer(self, details[name], details)
+                yield from renderer(self, details[field_name], details)
             else:
-                yield from self._render_field(name, details[name], level=2)
+                yield from self._render_field(field_name, details[field_name], level=2)
 
     # --- any field ---
 
-    def _render_field(self, name: str, value: Any, level: int) -> Iterator[str]:
+    def _render_field(self, field_name: str, field_value: Any, level: int) -> Iterator[str]:
         """Yield a field: its heading where it needs one, and what it holds."""
-        is_prose = name in PROSE_FIELDS
-        if isinstance(value, str) and not is_prose and name not in HEADINGS:
-            yield from self._render_short_text(name, value, level)
+        is_prose = field_name in PROSE_FIELDS
+        if isinstance(field_value, str) and not is_prose and field_name not in HEADINGS:
+            yield from self._render_short_text(field_name, field_value, level)
             return
-        blocks = [block for block in self._render_value(value, level + 1) if block]
+        blocks = [block for block in self._render_value(field_value, level + 1) if block]
         if blocks and not is_prose:
-            yield make_heading(HEADINGS.get(name) or _humanize(name), level)
+            yield make_heading(HEADINGS.get(field_name) or _humanize(field_name), level)
         yield from blocks
 
-    def _render_short_text(self, name: str, value: str, level: int) -> Iterator[str]:
+    def _render_short_text(self, field_name: str, field_value: str, level: int) -> Iterator[str]:
         """Yield a text in a field that is not known to be prose: by what it looks like."""
-        if _MARKUP.search(value):
-            yield make_heading(_humanize(name), level)
-            yield self._converter.convert(value)
-        elif line := _render_label(name, value):
-            yield line
+        if _MARKUP.search(field_value):
+            yield make_heading(_humanize(field_name), level)
+            yield self._converter.convert(field_value)
+        elif label_line := _render_label(field_name, field_value):
+            yield label_line
 
-    def _render_value(self, value: Any, level: int) -> Iterator[str]:
+    def _render_value(self, field_value: Any, level: int) -> Iterator[str]:
         if level > _MAX_DEPTH:
             return
-        if isinstance(value, str) or is_renderings(value):
-            yield self._render_text(read_html(value))
-        elif isinstance(value, Mapping):
-            yield from self._render_object(value, level)
+        if isinstance(field_value, str) or is_renderings(field_value):
+            yield self._render_text(read_html(field_value))
+        elif isinstance(field_value, Mapping):
+            yield from self._render_object(field_value, level)
         else:
-            yield from self._render_list(read_list(value), level)
+            yield from self._render_list(read_list(field_value), level)
 
-    def _render_text(self, text: str) -> str:
+    def _render_text(self, prose: str) -> str:
         """Return a text as Markdown: prose may be HTML or plain."""
-        if text.strip().lower().startswith(("http://", "https://")) and " " not in text.strip():
-            return _render_link_line("", text.strip())
-        return self._converter.convert(text)
+        if prose.strip().lower().startswith(("http://", "https://")) and " " not in prose.strip():
+            return _render_link_line("", prose.strip())
+        return self._converter.convert(prose)
 
-    def _render_list(self, values: list[Any], level: int) -> Iterator[str]:
-        lines: list[str] = []
-        for value in values:
-            if isinstance(value, str) and _UUID.fullmatch(value):
-                value = self._linked_items.get(value)
-            line = _render_item_line(value)
-            if line is not None:
-                lines.append(line)
+    def _render_list(self, list_entries: list[Any], level: int) -> Iterator[str]:
+        entry_lines: list[str] = []
+        for list_entry in list_entries:
+            if isinstance(list_entry, str) and _UUID.fullmatch(list_entry):
+                list_entry = self._linked_items.get(list_entry)
+            entry_line = _render_item_line(list_entry)
+            if entry_line is not None:
+                entry_lines.append(entry_line)
             else:
-                yield "\n".join(filter(None, lines))
-                lines = []
-                yield from self._render_value(value, level)
-        yield "\n".join(filter(None, lines))
+                yield "\n".join(filter(None, entry_lines))
+                entry_lines = []
+                yield from self._render_value(list_entry, level)
+        yield "\n".join(filter(None, entry_lines))
 
-    def _render_object(self, value: JsonObject, level: int) -> Iterator[str]:
+    def _render_object(self, json_object: JsonObject, level: int) -> Iterator[str]:
         """Yield an object with its title as the heading, and its other fields in their order."""
-        title_key, title = _find_text(value, _TITLE_KEYS)
-        link_key, target = _find_text(value, _LINK_KEYS)
-        address = make_website_url(target) if target else None
-        if title:
-            heading = escape_text(" ".join(title.split()))
-            yield make_heading(format_link(heading, address) if address else heading, level)
-        for name, inner in value.items():
-            if name in (title_key, link_key if title else None) or name in HIDDEN_FIELDS:
+        title_key, object_title = _find_text(json_object, _TITLE_KEYS)
+        link_key, link_target = _find_text(json_object, _LINK_KEYS)
+        link_address = make_website_url(link_target) if link_target else None
+        if object_title:
+            heading_text = escape_text(" ".join(object_title.split()))
+            yield make_heading(
+                format_link(heading_text, link_address) if link_address else heading_text, level
+            )
+        for field_name, field_value in json_object.items():
+            if (
+                field_name in (title_key, link_key if object_title else None)
+                or field_name in HIDDEN_FIELDS
+            ):
                 continue
-            renderer = self._FIELD_RENDERERS.get(name)
+            renderer = self._FIELD_RENDERERS.get(field_name)
             if renderer:
-                yield from renderer(self, inner, value)
+                yield from renderer(self, field_value, json_object)
             else:
-                yield from self._render_field(name, inner, level + 1)
+                yield from self._render_field(field_name, field_value, level + 1)
 
     # --- fields of their own kind ---
 
@@ -127,64 +132,78 @@ class DetailsRenderer:
             yield make_heading(read_text(part.get("title")) or read_text(part.get("slug")))
             yield self._converter.convert(read_html(part.get("body")))
 
-    def _render_collection(self, groups: Any, details: JsonObject) -> Iterator[str]:
-        for group in read_objects(groups):
-            yield make_heading(read_text(group.get("title")))
-            yield self._converter.convert(read_html(group.get("body")))
+    def _render_collection(self, document_groups: Any, details: JsonObject) -> Iterator[str]:
+        for document_group in read_objects(document_groups):
+            yield make_heading(read_text(document_group.get("title")))
+            yield self._converter.convert(read_html(document_group.get("body")))
             # Groups name documents by id only; their titles and paths are in the item's links.
-            yield self._render_linked_items(group.get("documents"))
+            yield self._render_linked_items(document_group.get("documents"))
 
-    def _render_groups(self, groups: Any, details: JsonObject) -> Iterator[str]:
-        for group in read_objects(groups):
-            yield make_heading(read_text(group.get("name")) or read_text(group.get("title")))
-            yield self._converter.convert(read_html(group.get("description")))
-            yield self._render_linked_items(group.get("content_ids"))
-            yield from self._render_list(read_list(group.get("contents")), 3)
+    def _render_groups(self, item_groups: Any, details: JsonObject) -> Iterator[str]:
+        for item_group in read_objects(item_groups):
+            yield make_heading(
+                read_text(item_group.get("name")) or read_text(item_group.get("title"))
+            )
+            yield self._converter.convert(read_html(item_group.get("description")))
+            yield self._render_linked_items(item_group.get("content_ids"))
+            yield from self._render_list(read_list(item_group.get("contents")), 3)
 
-    def _render_child_sections(self, groups: Any, details: JsonObject) -> Iterator[str]:
-        for group in read_objects(groups):
-            yield make_heading(read_text(group.get("title")))
-            yield render_links(read_objects(group.get("child_sections")))
+    def _render_child_sections(self, section_groups: Any, details: JsonObject) -> Iterator[str]:
+        for section_group in read_objects(section_groups):
+            yield make_heading(read_text(section_group.get("title")))
+            yield render_links(read_objects(section_group.get("child_sections")))
 
     def _render_documents(self, documents: Any, details: JsonObject) -> Iterator[str]:
         for document in read_list(documents):
             yield self._converter.convert(read_html(document))
 
-    def _render_linked_items(self, ids: Any) -> str:
-        known = [self._linked_items.get(id) for id in read_list(ids) if isinstance(id, str)]
-        return render_links([item for item in known if item is not None])
+    def _render_linked_items(self, content_ids: Any) -> str:
+        known_items = [
+            self._linked_items.get(content_id)
+            for content_id in read_list(content_ids)
+            if isinstance(content_id, str)
+        ]
+        return render_links([linked_item for linked_item in known_items if linked_item is not None])
 
-    def _render_start_link(self, target: Any, details: JsonObject) -> Iterator[str]:
-        address = make_website_url(read_text(target) or "")
-        if address:
+    def _render_start_link(self, start_link: Any, details: JsonObject) -> Iterator[str]:
+        start_address = make_website_url(read_text(start_link) or "")
+        if start_address:
             button = escape_text(read_text(details.get("start_button_text")) or "Start now")
-            yield f"**{format_link(button, address)}**"
+            yield f"**{format_link(button, start_address)}**"
 
-    def _render_start_button(self, text: Any, details: JsonObject) -> Iterator[str]:
+    def _render_start_button(self, button_text: Any, details: JsonObject) -> Iterator[str]:
         # With a link it is the text of that link.
-        if not read_text(details.get("transaction_start_link")) and read_text(text):
-            yield f"**{escape_text(text)}**"
+        if not read_text(details.get("transaction_start_link")) and read_text(button_text):
+            yield f"**{escape_text(button_text)}**"
 
     def _render_applicability(self, nations: Any, details: JsonObject) -> Iterator[str]:
-        lines = []
+        nation_lines = []
         for nation in nations.values() if isinstance(nations, Mapping) else ():
             if isinstance(nation, Mapping) and read_text(nation.get("label")):
                 applies = "does not apply" if nation.get("applicable") is False else "applies"
-                address = make_website_url(read_text(nation.get("alternative_url")) or "")
-                see_instead = f" (see {address})" if address else ""
-                lines.append(f"- {escape_text(nation['label'])}: {applies}{see_instead}")
-        if lines:
+                alternative_address = make_website_url(
+                    read_text(nation.get("alternative_url")) or ""
+                )
+                see_instead = f" (see {alternative_address})" if alternative_address else ""
+                nation_lines.append(f"- {escape_text(nation['label'])}: {applies}{see_instead}")
+        if nation_lines:
             yield make_heading("Where it applies")
-            yield "\n".join(lines)
+            yield "\n".join(nation_lines)
 
     def _render_metadata(self, metadata: Any, details: JsonObject) -> Iterator[str]:
-        lines = []
-        for name, value in metadata.items() if isinstance(metadata, Mapping) else ():
-            values = [text for text in (read_list(value) or [value]) if isinstance(text, str)]
-            shown = ", ".join(_render_plain(text) for text in values if text)
-            if shown and name not in HIDDEN_FIELDS:
-                lines.append(f"- {_humanize(name)}: {shown}")
-        yield "\n".join(lines)
+        metadata_lines = []
+        for field_name, field_value in metadata.items() if isinstance(metadata, Mapping) else ():
+            field_texts = [
+                field_text
+                for field_text in (read_list(field_value) or [field_value])
+                if isinstance(field_text, str)
+            ]
+            shown_text = ", ".join(
+                _render_plain(field_text) for field_text in field_texts if field_text
+            )
+            if shown_text and field_name not in HIDDEN_FIELDS:
+                metadata_lines.append(f"- {_humanize(field_name)}: {shown_text}")
+        yield "\n".join(metadata_lines)
 
     def _render_steps(self, navigation: Any, details: JsonObject) -> Iterator[str]:
         if not isinstance(navigation, Mapping):
@@ -194,31 +213,37 @@ class DetailsRenderer:
             # Either "and" or "or": how a step goes together with the one before.
             logic = _humanize(read_text(step.get("logic")) or "")
             yield make_heading(": ".join(filter(None, [logic, read_text(step.get("title"))])))
-            for content in read_objects(step.get("contents")):
-                yield escape_text(read_text(content.get("text")) or "")
-                yield "\n".join(map(_render_task, read_objects(content.get("contents"))))
+            for step_content in read_objects(step.get("contents")):
+                yield escape_text(read_text(step_content.get("text")) or "")
+                yield "\n".join(map(_render_task, read_objects(step_content.get("contents"))))
 
     def _render_nodes(self, nodes: Any, details: JsonObject) -> Iterator[str]:
         """Yield the questions and outcomes of a smart answer; each option says where it leads."""
         titles = {node.get("slug"): read_text(node.get("title")) for node in read_objects(nodes)}
         for node in read_objects(nodes):
-            kind = _humanize(read_text(node.get("kind")) or "")
-            yield make_heading(": ".join(filter(None, [kind, read_text(node.get("title"))])))
+            node_kind = _humanize(read_text(node.get("kind")) or "")
+            yield make_heading(": ".join(filter(None, [node_kind, read_text(node.get("title"))])))
             yield self._converter.convert(read_html(node.get("body")))
-            lines = []
+            option_lines = []
             for option in read_objects(node.get("options")):
                 next_title = titles.get(option.get("next_node"))
                 arrow = f" → {escape_text(next_title)}" if next_title else ""
-                lines.append(f"- {escape_text(read_text(option.get('label')) or '')}{arrow}")
-            yield "\n".join(lines)
+                option_lines.append(f"- {escape_text(read_text(option.get('label')) or '')}{arrow}")
+            yield "\n".join(option_lines)
 
     def _render_images(self, images: Any, details: JsonObject) -> Iterator[str]:
         """Yield what is said of pictures; the pictures themselves are not text."""
         for image in read_objects(images if isinstance(images, list) else [images]):
-            words = [read_text(image.get(name)) for name in ("alt_text", "caption", "credit")]
-            texts = [_render_plain(" ".join(word.split())) for word in words if word]
-            if texts:
-                yield f"Picture: {' – '.join(dict.fromkeys(texts))}"
+            image_texts = [
+                read_text(image.get(field_name)) for field_name in ("alt_text", "caption", "credit")
+            ]
+            plain_texts = [
+                _render_plain(" ".join(image_text.split()))
+                for image_text in image_texts
+                if image_text
+            ]
+            if plain_texts:
+                yield f"Picture: {' – '.join(dict.fromkeys(plain_texts))}"
 
     def _render_logo(self, logo: Any, details: JsonObject) -> Iterator[str]:
         if isinstance(logo, Mapping):
@@ -229,8 +254,8 @@ class DetailsRenderer:
     def _render_counts(self, counts: Any, details: JsonObject) -> Iterator[str]:
         if isinstance(counts, Mapping):
             yield "\n".join(
-                f"- {_humanize(name)}: {count}"
-                for name, count in counts.items()
+                f"- {_humanize(count_name)}: {count}"
+                for count_name, count in counts.items()
                 if isinstance(count, int)
             )
 
@@ -255,99 +280,126 @@ class DetailsRenderer:
     }
 
 
-def make_heading(title: str | None, level: int = 2) -> str:
+def make_heading(heading_text: str | None, level: int = 2) -> str:
     """Return a heading, or nothing where there is no title."""
-    return f"{'#' * min(level, 6)} {' '.join(title.split())}" if title and title.strip() else ""
+    return (
+        f"{'#' * min(level, 6)} {' '.join(heading_text.split())}"
+        if heading_text and heading_text.strip()
+        else ""
+    )
 
 
-def render_links(items: list[JsonObject]) -> str:
+def render_links(linked_items: list[JsonObject]) -> str:
     """Return a list of links; a title whose target leads nowhere is listed without a link."""
-    lines = []
-    for item in items:
-        title = read_text(item.get("title")) or read_text(item.get("name")) or ""
-        _, target = _find_text(item, _LINK_KEYS)
-        description = read_text(item.get("description"))
-        if target:
-            note = f": {_render_plain(description)}" if description else ""
-            lines.append(f"- {_render_link_line(title, target)}{note}")
-    return "\n".join(lines)
+    link_lines = []
+    for linked_item in linked_items:
+        link_title = read_text(linked_item.get("title")) or read_text(linked_item.get("name")) or ""
+        _, link_target = _find_text(linked_item, _LINK_KEYS)
+        description = read_text(linked_item.get("description"))
+        if link_target:
+            description_note = f": {_render_plain(description)}" if description else ""
+            link_lines.append(f"- {_render_link_line(link_title, link_target)}{description_note}")
+    return "\n".join(link_lines)
 
 
-def _render_item_line(value: Any) -> str | None:
+def _render_item_line(list_entry: Any) -> str | None:
     """Return an entry of a list as one line, "" to leave it out, None where it takes more."""
-    if value is None or isinstance(value, (bool, int, float)):
+    if list_entry is None or isinstance(list_entry, (bool, int, float)):
         return ""
-    if isinstance(value, str):
-        return None if _MARKUP.search(value) else f"- {_render_plain(value)}" if value else ""
-    if not isinstance(value, Mapping) or "details" in value:  # a linked item
-        return render_links([value]) if isinstance(value, Mapping) else None
-    title_key, title = _find_text(value, _TITLE_KEYS)
-    _, target = _find_text(value, _LINK_KEYS)
-    others = {
-        name: inner
-        for name, inner in value.items()
-        if name not in (title_key, *_LINK_KEYS) and name not in HIDDEN_FIELDS and inner
+    if isinstance(list_entry, str):
+        return (
+            None
+            if _MARKUP.search(list_entry)
+            else f"- {_render_plain(list_entry)}"
+            if list_entry
+            else ""
+        )
+    if not isinstance(list_entry, Mapping) or "details" in list_entry:  # a linked item
+        return render_links([list_entry]) if isinstance(list_entry, Mapping) else None
+    title_key, entry_title = _find_text(list_entry, _TITLE_KEYS)
+    _, link_target = _find_text(list_entry, _LINK_KEYS)
+    other_fields = {
+        field_name: field_value
+        for field_name, field_value in list_entry.items()
+        if field_name not in (title_key, *_LINK_KEYS)
+        and field_name not in HIDDEN_FIELDS
+        and field_value
     }
     is_plain = all(
-        isinstance(inner, (bool, int, float))
-        or (isinstance(inner, str) and (_is_code(inner) or name == "description"))
-        for name, inner in others.items()
+        isinstance(field_value, (bool, int, float))
+        or (isinstance(field_value, str) and (_is_code(field_value) or field_name == "description"))
+        for field_name, field_value in other_fields.items()
     )
-    description = read_text(value.get("description")) or ""
-    if not title or not is_plain or _MARKUP.search(description):
+    description = read_text(list_entry.get("description")) or ""
+    if not entry_title or not is_plain or _MARKUP.search(description):
         return None
-    note = f": {_render_plain(description)}" if description.strip() else ""
-    return f"- {_render_link_line(title, target or '')}{note}"
+    description_note = f": {_render_plain(description)}" if description.strip() else ""
+    return f"- {_render_link_line(entry_title, link_target or '')}{description_note}"
 
 
 def _render_task(task: JsonObject) -> str:
     """Return a line of a step: its link, and what is said beside it."""
-    link = _render_link_line(read_text(task.get("text")) or "", read_text(task.get("href")) or "")
-    context = read_text(task.get("context"))
-    return f"- {link} ({_render_plain(context)})" if context else f"- {link}"
+    task_link = _render_link_line(
+        read_text(task.get("text")) or "", read_text(task.get("href")) or ""
+    )
+    task_context = read_text(task.get("context"))
+    return f"- {task_link} ({_render_plain(task_context)})" if task_context else f"- {task_link}"
 
 
-def _render_label(name: str, value: str) -> str:
+def _render_label(field_name: str, field_value: str) -> str:
     """Return a short text with its label; nothing for ids, slugs and technical dates."""
-    text = " ".join(value.split())
-    label = LABELS.get(name) or _humanize(name)
-    moment = format_moment(text)
+    trimmed_text = " ".join(field_value.split())
+    field_label = LABELS.get(field_name) or _humanize(field_name)
+    moment = format_moment(trimmed_text)
     if moment:
-        return f"{label}: {moment}" if name.endswith(("_date", "_on")) else ""
-    address = make_website_url(text)
-    if address and " " not in text:
-        return f"{label}: {format_link(escape_text(text), address)}"
-    is_shown = name in LABELS or not _is_code(text) or _has_number(text) or text[:1].isupper()
-    return f"{label}: {_render_plain(text)}" if is_shown and not _UUID.fullmatch(text) else ""
+        return f"{field_label}: {moment}" if field_name.endswith(("_date", "_on")) else ""
+    link_address = make_website_url(trimmed_text)
+    if link_address and " " not in trimmed_text:
+        return f"{field_label}: {format_link(escape_text(trimmed_text), link_address)}"
+    is_shown = (
+        field_name in LABELS
+        or not _is_code(trimmed_text)
+        or _has_number(trimmed_text)
+        or trimmed_text[:1].isupper()
+    )
+    return (
+        f"{field_label}: {_render_plain(trimmed_text)}"
+        if is_shown and not _UUID.fullmatch(trimmed_text)
+        else ""
+    )
 
 
-def _render_link_line(title: str, target: str) -> str:
-    address = make_website_url(target) if target else None
-    text = escape_text(re.sub(r"\s*\n\s*", " ", title or target))
-    return format_link(text, address) if address else text
+def _render_link_line(link_title: str, link_target: str) -> str:
+    link_address = make_website_url(link_target) if link_target else None
+    link_text = escape_text(re.sub(r"\s*\n\s*", " ", link_title or link_target))
+    return format_link(link_text, link_address) if link_address else link_text
 
 
-def _render_plain(text: str) -> str:
-    return escape_text(" ".join(text.split()))
+def _render_plain(plain_text: str) -> str:
+    return escape_text(" ".join(plain_text.split()))
 
 
-def _find_text(value: JsonObject, keys: tuple[str, ...]) -> tuple[str | None, str | None]:
+def _find_text(
+    json_object: JsonObject, field_names: tuple[str, ...]
+) -> tuple[str | None, str | None]:
     """Return the first of these keys that holds a text, and the text."""
-    for key in keys:
-        if text := read_text(value.get(key)):
-            return key, text
+    for field_name in field_names:
+        if field_text := read_text(json_object.get(field_name)):
+            return field_name, field_text
     return None, None
 
 
-def _is_code(text: str) -> bool:
+def _is_code(field_text: str) -> bool:
     """Whether a text is an id, a slug or a timestamp, which no reader sees."""
-    return " " not in text.strip() and "@" not in text and not _MARKUP.search(text)
+    return (
+        " " not in field_text.strip() and "@" not in field_text and not _MARKUP.search(field_text)
+    )
 
 
-def _has_number(text: str) -> bool:
-    return any(character.isdigit() for character in text) and len(text) <= 40
+def _has_number(field_text: str) -> bool:
+    return any(character.isdigit() for character in field_text) and len(field_text) <= 40
 
 
-def _humanize(name: str) -> str:
-    words = name.replace("_", " ").replace("-", " ").strip()
-    return words[:1].upper() + words[1:]
+def _humanize(field_name: str) -> str:
+    spaced_name = field_name.replace("_", " ").replace("-", " ").strip()
+    return spaced_name[:1].upper() + spaced_name[1:]

@@ -37,10 +37,10 @@ class _TreeBuilder:
         self._too_deep = 0  # elements that are open below the deepest one that is kept
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        element = Element(tag, dict(attributes))
-        self._open_elements[-1].children.append(element)
+        new_element = Element(tag, dict(attributes))
+        self._open_elements[-1].children.append(new_element)
         if len(self._open_elements) < _MAX_DEPTH:
-            self._open_elements.append(element)
+            self._open_elements.append(new_element)
         else:
             self._too_deep += 1
 
@@ -50,8 +50,8 @@ class _TreeBuilder:
         else:
             self._open_elements.pop()
 
-    def data(self, text: str) -> None:
-        self._open_elements[-1].children.append(text)
+    def data(self, text_node: str) -> None:
+        self._open_elements[-1].children.append(text_node)
 
     def close(self) -> Element:
         return self._root

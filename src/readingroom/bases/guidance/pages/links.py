@@ -12,38 +12,38 @@ _SPECIAL = re.compile(r"<(?=[A-Za-z/!?]|$)|\*|\](?=[(:\[]|\s*$)|\\(?=[!-/:-@\[-`
 _LINE_START = re.compile(r"^(?:(#{1,6}|[-+>])(?=\s)|(\d{1,9})([.)])(?=\s|$))", re.MULTILINE)
 
 
-def resolve_link(target: str, root: str) -> str | None:
+def resolve_link(link_target: str, base_address: str) -> str | None:
     """Return the full address of a link, or None where it is no web or mail address."""
     try:
-        address = urljoin(root, target.strip())
-        is_link = urlsplit(address).scheme in _LINK_SCHEMES
+        full_address = urljoin(base_address, link_target.strip())
+        is_link = urlsplit(full_address).scheme in _LINK_SCHEMES
     except ValueError:  # such as a URL with a malformed IPv6 host
         return None
-    return _NOT_IN_A_URL.sub(lambda match: quote(match[0]), address) if is_link else None
+    return _NOT_IN_A_URL.sub(lambda match: quote(match[0]), full_address) if is_link else None
 
 
-def format_link(text: str, address: str) -> str:
-    """Return a link in Markdown; `text` is Markdown already, `address` is a full address."""
-    if text.count("[") != text.count("]"):
-        text = re.sub(r"(?<!\\)[\[\]]", r"\\\g<0>", text)
-    return f"[{text}]({encode_parentheses(address)})"
+def format_link(link_text: str, link_address: str) -> str:
+    """Return a link in Markdown; its text is Markdown already, its address a full one."""
+    if link_text.count("[") != link_text.count("]"):
+        link_text = re.sub(r"(?<!\\)[\[\]]", r"\\\g<0>", link_text)
+    return f"[{link_text}]({encode_parentheses(link_address)})"
 
 
-def encode_parentheses(address: str) -> str:
+def encode_parentheses(link_address: str) -> str:
     """Return the address as Markdown takes it between parentheses."""
-    return address.replace("(", "%28").replace(")", "%29")
+    return link_address.replace("(", "%28").replace(")", "%29")
 
 
-def escape_text(text: str) -> str:
+def escape_text(plain_text: str) -> str:
     """Return plain text so that Markdown shows it as it is, inside a line."""
-    return _SPECIAL.sub(r"\\\g<0>", text)
+    return _SPECIAL.sub(r"\\\g<0>", plain_text)
 
 
-def fence_code(text: str) -> str:
+def fence_code(code_text: str) -> str:
     """Return the text as a block of code, between rows of backticks that it does not contain."""
-    longest_row = max(map(len, re.findall("`+", text)), default=0)
+    longest_row = max(map(len, re.findall("`+", code_text)), default=0)
     fence = "`" * max(3, longest_row + 1)
-    return f"{fence}\n{text}\n{fence}"
+    return f"{fence}\n{code_text}\n{fence}"
 
 
 def escape_line_starts(markdown: str) -> str:
@@ -51,6 +51,6 @@ def escape_line_starts(markdown: str) -> str:
     return _LINE_START.sub(_escape_line_start, markdown)
 
 
-def _escape_line_start(match: re.Match[str]) -> str:
-    sign, number, delimiter = match.groups()
-    return f"\\{sign}" if sign else f"{number}\\{delimiter}"
+def _escape_line_start(line_start: re.Match[str]) -> str:
+    sign, item_number, delimiter = line_start.groups()
+    return f"\\{sign}" if sign else f"{item_number}\\{delimiter}"

@@ -60,9 +60,9 @@ _MAX_LIST_NUMBER = 999_999_999  # Markdown takes nine digits
 _MAX_SPAN = 1000  # as in browsers
 
 
-def to_markdown(html: str, root: str) -> str:
-    """Return one piece of HTML as Markdown; `root` completes relative links."""
-    return MarkdownConverter(root).convert(html)
+def to_markdown(html: str, base_address: str) -> str:
+    """Return one piece of HTML as Markdown; `base_address` completes relative links."""
+    return MarkdownConverter(base_address).convert(html)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class MarkdownConverter:
     The text of a page that goes over them is cut, and says so.
     """
 
-    def __init__(self, root: str) -> None:
-        self._writer = _MarkdownWriter(root)
+    def __init__(self, base_address: str) -> None:
+        self._writer = _MarkdownWriter(base_address)
         self._html_left = MAX_HTML_CHARS
         self._markdown_left = MAX_MARKDOWN_CHARS
 
@@ -99,10 +99,10 @@ class MarkdownConverter:
         if self._html_left < 0 or self._markdown_left < 0:
             return ""
         markdown = "\n\n".join(self._writer.write_blocks(parse_html(html[: self._html_left])))
-        markdown, rest = markdown[: self._markdown_left], markdown[self._markdown_left :]
-        is_cut = bool(rest) or len(html) > self._html_left
+        markdown, cut_markdown = markdown[: self._markdown_left], markdown[self._markdown_left :]
+        is_cut = bool(cut_markdown) or len(html) > self._html_left
         self._html_left -= len(html)
-        self._markdown_left -= len(markdown) + len(rest)
+        self._markdown_left -= len(markdown) + len(cut_markdown)
         return f"{markdown}\n\n{CUT_NOTE}" if is_cut else markdown
 
 
@@ -133,48 +133,50 @@ class _MarkdownWriter:
             return self._write_footnotes(element)
         return self._BLOCK_WRITERS.get(element.tag, _MarkdownWriter.write_blocks)(self, element)
 
-    def _write_heading(self, heading: Element) -> Iterator[str]:
-        title = _tidy(self._write_children(heading)).replace("\n", " ")
-        if title:
-            line = f"{'#' * int(heading.tag[1])} {title}"
-            if heading.attributes.get("id"):
-                self.anchors.append(Anchor(heading.attributes["id"], line))
-            yield line
+    def _write_heading(self, heading_element: Element) -> Iterator[str]:
+        heading_text = _tidy(self._write_children(heading_element)).replace("\n", " ")
+        if heading_text:
+            heading_line = f"{'#' * int(heading_element.tag[1])} {heading_text}"
+            if heading_element.attributes.get("id"):
+                self.anchors.append(Anchor(heading_element.attributes["id"], heading_line))
+            yield heading_line
 
-    def _write_list(self, parent: Element) -> Iterator[str]:
-        items: list[str] = []
-        for number, child in _number_items(parent):
-            item = (
-                "\n".join(_make_paragraph([escape_text(child)]))
-                if isinstance(child, str)
-                else "\n".join(self.write_blocks(child))
+    def _write_list(self, list_element: Element) -> Iterator[str]:
+        item_texts: list[str] = []
+        for item_number, list_child in _number_items(list_element):
+            item_text = (
+                "\n".join(_make_paragraph([escape_text(list_child)]))
+                if isinstance(list_child, str)
+                else "\n".join(self.write_blocks(list_child))
             )
-            if item:
-                marker = "- " if number is None else f"{number}. "
-                items.append(marker + item.replace("\n", "\n" + " " * len(marker)))
-        if items:
-            yield "\n".join(items)
+            if item_text:
+                marker = "- " if item_number is None else f"{item_number}. "
+                item_texts.append(marker + item_text.replace("\n", "\n" + " " * len(marker)))
+        if item_texts:
+            yield "\n".join(item_texts)
 
-    def _write_footnotes(self, parent: Element) -> Iterator[str]:
+    def _write_footnotes(self, notes_element: Element) -> Iterator[str]:
         """Yield each note with the mark by which the text refers to it."""
-        for child in parent.children:
+        for child in notes_element.children:
             if isinstance(child, str):
                 yield from _make_paragraph([escape_text(child)])
             elif child.tag != "ol":
                 yield from self._write_block(child)
             else:
-                for number, item in _number_items(child):
-                    if isinstance(item, Element):
-                        label = self._footnote_labels.get(item.attributes.get("id", ""))
-                        yield f"[^{label or number}] " + "\n\n".join(self.write_blocks(item))
+                for note_number, note_item in _number_items(child):
+                    if isinstance(note_item, Element):
+                        note_label = self._footnote_labels.get(note_item.attributes.get("id", ""))
+                        yield f"[^{note_label or note_number}] " + "\n\n".join(
+                            self.write_blocks(note_item)
+                        )
 
     def _write_callout(self, element: Element) -> Iterator[str]:
-        label = element.attributes.get("aria-label", "").strip().lower()
+        callout_label = element.attributes.get("aria-label", "").strip().lower()
         if _has_class(element, "help-notice") or _has_class(element, "govuk-warning-text"):
-            label = "warning"
+            callout_label = "warning"
         blocks = "\n\n".join(self.write_blocks(element))
         if blocks:
-            yield quote_lines(_CALLOUT_SIGNS.get(label, "") + blocks)
+            yield quote_lines(_CALLOUT_SIGNS.get(callout_label, "") + blocks)
 
     def _write_quotation(self, quotation: Element) -> Iterator[str]:
         yield quote_lines("\n\n".join(self.write_blocks(quotation)))
@@ -185,21 +187,21 @@ class _MarkdownWriter:
     def _write_rule(self, element: Element) -> Iterator[str]:
         yield "---"
 
-    def _write_table(self, table: Element) -> Iterator[str]:
+    def _write_table(self, table_element: Element) -> Iterator[str]:
         """Yield the rows as tables, and whatever else is between them."""
-        rows: list[list[TableCell]] = []
-        for row_or_text in self._split_table(table):
+        table_rows: list[list[TableCell]] = []
+        for row_or_text in self._split_table(table_element):
             if isinstance(row_or_text, list):
-                rows.append(row_or_text)
+                table_rows.append(row_or_text)
             else:
-                yield from filter(None, [self._tables.write(rows)])
-                rows = []
+                yield from filter(None, [self._tables.write(table_rows)])
+                table_rows = []
                 yield row_or_text
-        yield from filter(None, [self._tables.write(rows)])
+        yield from filter(None, [self._tables.write(table_rows)])
 
-    def _split_table(self, table: Element) -> Iterator[list[TableCell] | str]:
+    def _split_table(self, table_element: Element) -> Iterator[list[TableCell] | str]:
         """Yield a list of cells for each row, and a text for anything else."""
-        for child in table.children:
+        for child in table_element.children:
             if isinstance(child, str):
                 yield from _make_paragraph([escape_text(child)])
             elif child.tag in ("thead", "tbody", "tfoot"):
@@ -212,20 +214,23 @@ class _MarkdownWriter:
                 yield from self.write_blocks(Element("div", children=[child]))
 
     def _write_cell(self, cell: Element | str) -> TableCell:
-        text = _tidy(self._write_inline(cell)).replace("\n", " ").replace("|", "\\|")
+        cell_text = _tidy(self._write_inline(cell)).replace("\n", " ").replace("|", "\\|")
         if isinstance(cell, str):
-            return TableCell(text)
-        columns, rows = (_read_number(cell, name, 1, _MAX_SPAN) for name in ("colspan", "rowspan"))
-        return TableCell(text, columns or 1, rows or 1)
+            return TableCell(cell_text)
+        column_span, row_span = (
+            _read_number(cell, attribute_name, 1, _MAX_SPAN)
+            for attribute_name in ("colspan", "rowspan")
+        )
+        return TableCell(cell_text, column_span or 1, row_span or 1)
 
     def _write_inline(self, node: Element | str) -> str:
         if isinstance(node, str):
             return escape_text(re.sub(r"\s+", " ", node))
         if writer := self._INLINE_WRITERS.get(node.tag):
             return writer(self, node)
-        text = self._write_children(node)
+        inner_text = self._write_children(node)
         # A block inside a sentence or a cell is set apart from the words around it.
-        return f" {text} " if node.tag in _BLOCK_TAGS else text
+        return f" {inner_text} " if node.tag in _BLOCK_TAGS else inner_text
 
     def _write_children(self, parent: Element) -> str:
         return "".join(map(self._write_inline, parent.children))
@@ -240,24 +245,32 @@ class _MarkdownWriter:
         return _enclose(self._write_children(element), _MARKS[element.tag])
 
     def _write_code(self, element: Element) -> str:
-        text = re.sub(r"\s+", " ", _code_text(element))
-        escaped_text = escape_text(text)
+        code_text = re.sub(r"\s+", " ", _code_text(element))
+        escaped_text = escape_text(code_text)
         # A backtick beside it would open the code too early, and its signs would be Markdown.
-        return _enclose(text, "`") if text == escaped_text and "`" not in text else escaped_text
+        return (
+            _enclose(code_text, "`")
+            if code_text == escaped_text and "`" not in code_text
+            else escaped_text
+        )
 
     def _write_superscript(self, element: Element) -> str:
-        link = _find_only_child(element)
-        if link and link.tag == "a" and link.attributes.get("href", "").startswith("#"):
-            return self._write_footnote_mark(link)
+        only_child = _find_only_child(element)
+        if (
+            only_child
+            and only_child.tag == "a"
+            and only_child.attributes.get("href", "").startswith("#")
+        ):
+            return self._write_footnote_mark(only_child)
         return _enclose(self._write_children(element), "^")
 
-    def _write_footnote_mark(self, link: Element) -> str:
+    def _write_footnote_mark(self, mark_link: Element) -> str:
         """Return the mark of a footnote, so that its number joins no other number."""
-        label = _raw_text(link).strip().strip("[]")
-        if not _FOOTNOTE_LABEL.fullmatch(label):
-            return f"[{escape_text(label)}]" if label else ""
-        self._footnote_labels[link.attributes["href"].removeprefix("#")] = label
-        return f"[^{label}]"
+        mark_label = _raw_text(mark_link).strip().strip("[]")
+        if not _FOOTNOTE_LABEL.fullmatch(mark_label):
+            return f"[{escape_text(mark_label)}]" if mark_label else ""
+        self._footnote_labels[mark_link.attributes["href"].removeprefix("#")] = mark_label
+        return f"[^{mark_label}]"
 
     def _write_abbreviation(self, element: Element) -> str:
         meaning = " ".join(element.attributes.get("title", "").split())
@@ -266,29 +279,33 @@ class _MarkdownWriter:
             self.abbreviations[abbreviation, meaning] = None
         return self._write_children(element)
 
-    def _write_inline_list(self, parent: Element) -> str:
+    def _write_inline_list(self, list_element: Element) -> str:
         """Return a list that stands in a cell or a heading, where Markdown has no lists."""
-        items = (self._write_inline(child).strip() for child in parent.children)
-        return f" {' '.join(f'• {item}' for item in items if item)} "
+        item_texts = (self._write_inline(child).strip() for child in list_element.children)
+        return f" {' '.join(f'• {item_text}' for item_text in item_texts if item_text)} "
 
     def _write_quoted(self, element: Element) -> str:
         return f"“{self._write_children(element)}”"
 
     def _write_image(self, image: Element) -> str:
-        description = escape_text(image.attributes.get("alt", ""))
-        address = resolve_link(image.attributes.get("src", ""), self.root)
-        return f"![{description}]({encode_parentheses(address)})" if address else description
+        alt_text = escape_text(image.attributes.get("alt", ""))
+        image_address = resolve_link(image.attributes.get("src", ""), self.root)
+        return f"![{alt_text}]({encode_parentheses(image_address)})" if image_address else alt_text
 
     def _write_link(self, anchor: Element) -> str:
-        target = anchor.attributes.get("href", "")
-        if target.startswith("#"):
+        link_target = anchor.attributes.get("href", "")
+        if link_target.startswith("#"):
             # A link within the page leads nowhere once it is Markdown.
             return self._write_link_within_page(anchor)
-        text = self._write_children(anchor)
-        address = resolve_link(target, self.root) if target and text.strip() else None
-        if address is None:
-            return text
-        return format_link(_tidy(text), address) + (" " if text.endswith(" ") else "")
+        link_text = self._write_children(anchor)
+        link_address = (
+            resolve_link(link_target, self.root) if link_target and link_text.strip() else None
+        )
+        if link_address is None:
+            return link_text
+        return format_link(_tidy(link_text), link_address) + (
+            " " if link_text.endswith(" ") else ""
+        )
 
     def _write_link_within_page(self, anchor: Element) -> str:
         attributes = anchor.attributes
@@ -326,40 +343,46 @@ class _MarkdownWriter:
     }
 
 
-def quote_lines(text: str) -> str:
+def quote_lines(markdown_text: str) -> str:
     """Return the text as a quotation in Markdown."""
-    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+    return "\n".join(f"> {line}".rstrip() for line in markdown_text.split("\n"))
 
 
-def _number_items(parent: Element) -> Iterator[tuple[int | None, Element | str]]:
+def _number_items(list_element: Element) -> Iterator[tuple[int | None, Element | str]]:
     """Yield the items of a list, each with its number, or None where it has none."""
     # Items of such a list begin with numbers of their own, and browsers show no others.
-    is_numbered = parent.tag == "ol" and not _has_class(parent, "legislative-list")
-    number = _read_number(parent, "start", 0, _MAX_LIST_NUMBER)
-    step = 1
-    if "reversed" in parent.attributes:
-        step = -1
-        items = [child for child in parent.children if isinstance(child, Element)]
-        number = len(items) if number is None else number
-    number = 1 if number is None else number
-    for child in parent.children:
-        if _is_blank(child):
+    is_numbered = list_element.tag == "ol" and not _has_class(list_element, "legislative-list")
+    item_number = _read_number(list_element, "start", 0, _MAX_LIST_NUMBER)
+    number_step = 1
+    if "reversed" in list_element.attributes:
+        number_step = -1
+        item_elements = [
+            list_child for list_child in list_element.children if isinstance(list_child, Element)
+        ]
+        item_number = len(item_elements) if item_number is None else item_number
+    item_number = 1 if item_number is None else item_number
+    for list_child in list_element.children:
+        if _is_blank(list_child):
             continue
         if not is_numbered:
-            yield None, child
+            yield None, list_child
             continue
-        if isinstance(child, Element):
-            own_number = _read_number(child, "value", 0, _MAX_LIST_NUMBER)
-            number = number if own_number is None else own_number
-        yield number, child
-        number = min(max(0, number + step), _MAX_LIST_NUMBER)
+        if isinstance(list_child, Element):
+            own_number = _read_number(list_child, "value", 0, _MAX_LIST_NUMBER)
+            item_number = item_number if own_number is None else own_number
+        yield item_number, list_child
+        item_number = min(max(0, item_number + number_step), _MAX_LIST_NUMBER)
 
 
-def _read_number(element: Element, name: str, lowest: int, highest: int) -> int | None:
+def _read_number(element: Element, attribute_name: str, lowest: int, highest: int) -> int | None:
     """Return the number in an attribute, or None where it is none or out of its range."""
-    text = element.attributes.get(name, "").strip()
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
-    return number if lowest <= number <= highest else None
+    attribute_text = element.attributes.get(attribute_name, "").strip()
+    attribute_number = (
+        int(attribute_text)
+        if attribute_text.isascii() and attribute_text.isdigit() and len(attribute_text) < 12
+        else -1
+    )
+    return attribute_number if lowest <= attribute_number <= highest else None
 
 
 def _is_callout(element: Element) -> bool:
@@ -369,8 +392,8 @@ def _is_callout(element: Element) -> bool:
     )
 
 
-def _has_class(element: Element, name: str) -> bool:
-    return name in element.attributes.get("class", "").split()
+def _has_class(element: Element, class_name: str) -> bool:
+    return class_name in element.attributes.get("class", "").split()
 
 
 def _find_only_child(element: Element) -> Element | None:
@@ -380,24 +403,24 @@ def _find_only_child(element: Element) -> Element | None:
 
 
 def _make_paragraph(sentence: list[str]) -> Iterator[str]:
-    text = _tidy("".join(sentence))
-    if text:
-        yield escape_line_starts(text)
+    paragraph_text = _tidy("".join(sentence))
+    if paragraph_text:
+        yield escape_line_starts(paragraph_text)
 
 
-def _tidy(text: str) -> str:
+def _tidy(loose_text: str) -> str:
     """Return the text with single spaces, and none at the ends of lines."""
-    lines = [re.sub(r"[^\S\n]+", " ", line).strip() for line in text.split("\n")]
-    return "\n".join(line for line in lines if line)
+    tidy_lines = [re.sub(r"[^\S\n]+", " ", line).strip() for line in loose_text.split("\n")]
+    return "\n".join(line for line in tidy_lines if line)
 
 
-def _enclose(text: str, mark: str) -> str:
+def _enclose(enclosed_text: str, mark: str) -> str:
     """Return the text between two marks, with its surrounding spaces outside of them."""
-    words = text.strip()
-    if not words:
-        return text
-    before, _, after = text.partition(words)
-    return f"{before}{mark}{words}{mark}{after}"
+    stripped_text = enclosed_text.strip()
+    if not stripped_text:
+        return enclosed_text
+    leading_blanks, _, trailing_blanks = enclosed_text.partition(stripped_text)
+    return f"{leading_blanks}{mark}{stripped_text}{mark}{trailing_blanks}"
 
 
 def _raw_text(element: Element) -> str:
@@ -408,14 +431,14 @@ def _raw_text(element: Element) -> str:
 
 def _code_text(element: Element) -> str:
     """Return what code says, where no Markdown is read: marks keep numbers apart all the same."""
-    pieces = []
+    code_pieces = []
     for child in element.children:
         if isinstance(child, str):
-            pieces.append(child)
+            code_pieces.append(child)
         elif child.tag not in _INVISIBLE_TAGS:
             mark = _CODE_MARKS.get(child.tag, "\n" if child.tag in _BLOCK_TAGS else "")
-            pieces.append("\n" if child.tag == "br" else f"{mark}{_code_text(child)}{mark}")
-    return "".join(pieces)
+            code_pieces.append("\n" if child.tag == "br" else f"{mark}{_code_text(child)}{mark}")
+    return "".join(code_pieces)
 
 
 def _is_blank(node: Element | str) -> bool:

@@ -71,8 +71,10 @@ class GovukPage:
 
     @cached_property
     def identifiers(self) -> Identifiers:
-        names = Identifiers.model_fields
-        return Identifiers(**{name: read_text(self.content.get(name)) for name in names})
+        field_names = Identifiers.model_fields
+        return Identifiers(
+            **{field_name: read_text(self.content.get(field_name)) for field_name in field_names}
+        )
 
     @cached_property
     def is_in_scope(self) -> bool:
@@ -85,17 +87,26 @@ class GovukPage:
 
     @property
     def organisations(self) -> list[str]:
-        titles = (read_text(item.get("title")) for item in self.list_linked_items("organisations"))
-        return [title for title in titles if title]
+        titles = (
+            read_text(organisation_item.get("title"))
+            for organisation_item in self.list_linked_items("organisations")
+        )
+        return [organisation_title for organisation_title in titles if organisation_title]
 
     @cached_property
     def translations(self) -> list[Translation]:
         """The page in languages other than its own."""
         return [
-            Translation(locale=locale, title=read_text(item.get("title")), path=path, url=url)
-            for item in self.list_linked_items("available_translations")
-            if (locale := read_text(item.get("locale"))) and locale != self.locale
-            if (path := read_text(item.get("base_path"))) and (url := make_website_url(path))
+            Translation(
+                locale=locale,
+                title=read_text(translation_item.get("title")),
+                path=translation_path,
+                url=url,
+            )
+            for translation_item in self.list_linked_items("available_translations")
+            if (locale := read_text(translation_item.get("locale"))) and locale != self.locale
+            if (translation_path := read_text(translation_item.get("base_path")))
+            and (url := make_website_url(translation_path))
         ]
 
     @cached_property
@@ -119,23 +130,27 @@ class GovukPage:
     def documents(self) -> list[PageDocument]:
         """The documents that a publication consists of: its HTML children and its files."""
         documents: dict[str, PageDocument] = {}
-        for item in (
+        for document_item in (
             *self.list_linked_items("children"),
             *read_objects(self._details.get("attachments")),
         ):
-            target = read_text(item.get("base_path")) or read_text(item.get("url"))
-            url = make_website_url(target) if target else None
+            document_target = read_text(document_item.get("base_path")) or read_text(
+                document_item.get("url")
+            )
+            url = make_website_url(document_target) if document_target else None
             if url is None:
                 continue
-            path = url.removeprefix(WEBSITE)
-            is_page = is_plain_path(path)
+            document_path = url.removeprefix(WEBSITE)
+            is_page = is_plain_path(document_path)
             documents.setdefault(
                 url,
                 PageDocument(
-                    title=read_text(item.get("title")) or path,
+                    title=read_text(document_item.get("title")) or document_path,
                     url=url,
-                    path=path if is_page else None,
-                    content_type="text/html" if is_page else read_text(item.get("content_type")),
+                    path=document_path if is_page else None,
+                    content_type="text/html"
+                    if is_page
+                    else read_text(document_item.get("content_type")),
                 ),
             )
         return list(documents.values())
@@ -144,17 +159,23 @@ class GovukPage:
     def change_notes(self) -> list[ChangeNote]:
         """What the publisher says of each change, the latest first."""
         histories = (
-            (entry.get("public_timestamp") or entry.get("published_at"), entry)
-            for name in ("change_history", "change_notes")
-            for entry in read_objects(self._details.get(name))
+            (
+                history_entry.get("public_timestamp") or history_entry.get("published_at"),
+                history_entry,
+            )
+            for field_name in ("change_history", "change_notes")
+            for history_entry in read_objects(self._details.get(field_name))
         )
         notes = [
-            ChangeNote(changed_at=moment, note=note)
-            for moment, entry in histories
+            ChangeNote(changed_at=moment, note=note_text)
+            for moment, history_entry in histories
             if isinstance(moment, str)
-            if (note := read_text(entry.get("note")) or read_text(entry.get("change_note")))
+            if (
+                note_text := read_text(history_entry.get("note"))
+                or read_text(history_entry.get("change_note"))
+            )
         ]
-        return sorted(notes, key=lambda note: note.changed_at, reverse=True)
+        return sorted(notes, key=lambda note_text: note_text.changed_at, reverse=True)
 
     @property
     def text(self) -> str:
@@ -169,19 +190,19 @@ class GovukPage:
     @cached_property
     def _rendering(self) -> tuple[str, list[Anchor]]:
         converter = MarkdownConverter(WEBSITE)
-        blocks = [block for block in self._render_blocks(converter) if block]
+        blocks = [text_block for text_block in self._render_blocks(converter) if text_block]
         blocks += filter(None, self._render_end("\n\n".join(blocks), converter))
         return "\n\n".join(blocks), converter.anchors
 
     @property
     def _details(self) -> JsonObject:
-        details = self.content.get("details")
-        return details if isinstance(details, Mapping) else {}
+        raw_details = self.content.get("details")
+        return raw_details if isinstance(raw_details, Mapping) else {}
 
     def list_linked_items(self, relation: str) -> list[JsonObject]:
         """Return the items that this one links to by a relation, such as `organisations`."""
-        links = self.content.get("links")
-        return read_objects(links.get(relation)) if isinstance(links, Mapping) else []
+        raw_links = self.content.get("links")
+        return read_objects(raw_links.get(relation)) if isinstance(raw_links, Mapping) else []
 
     def _render_blocks(self, converter: MarkdownConverter) -> Iterator[str]:
         if self.title:
@@ -194,32 +215,43 @@ class GovukPage:
         yield from DetailsRenderer(converter, self._linked_items_by_id).render(self._details)
 
     def _render_speakers(self) -> str:
-        names = [read_text(item.get("title")) for item in self.list_linked_items("speaker")]
-        return f"Speaker: {escape_text(', '.join(filter(None, names)))}" if any(names) else ""
+        speaker_names = [
+            read_text(speaker_item.get("title"))
+            for speaker_item in self.list_linked_items("speaker")
+        ]
+        return (
+            f"Speaker: {escape_text(', '.join(filter(None, speaker_names)))}"
+            if any(speaker_names)
+            else ""
+        )
 
     def _render_guidance_itself(self) -> str:
         """Return links to the pages that hold the words of a publication, which only sums it up."""
-        pages = [document for document in self.documents if document.path]
-        if self.content.get("schema_name") != "publication" or not pages:
+        html_documents = [document for document in self.documents if document.path]
+        if self.content.get("schema_name") != "publication" or not html_documents:
             return ""
-        links = (format_link(escape_text(page.title), page.url) for page in pages)
-        return f"**The guidance itself:** {'; '.join(links)}"
+        document_links = (
+            format_link(escape_text(html_document.title), html_document.url)
+            for html_document in html_documents
+        )
+        return f"**The guidance itself:** {'; '.join(document_links)}"
 
-    def _render_end(self, text: str, converter: MarkdownConverter) -> Iterator[str]:
+    def _render_end(self, rendered_text: str, converter: MarkdownConverter) -> Iterator[str]:
         """Yield what follows the page's own words: attachments, changes and abbreviations."""
         # HTML of the page often shows its attachments; those are not listed again.
         attachments = [
             attachment
             for attachment in read_objects(self._details.get("attachments"))
-            if not _is_linked(text, attachment)
+            if not _is_linked(rendered_text, attachment)
         ]
-        links = render_links(attachments)
-        yield f"## Attachments\n\n{links}" if links else ""
+        attachment_links = render_links(attachments)
+        yield f"## Attachments\n\n{attachment_links}" if attachment_links else ""
         if self.change_notes:
             yield "## Updates to this page"
             yield "\n".join(
-                f"- {note.changed_at[:10]}: {escape_text(' '.join(note.note.split()))}"
-                for note in self.change_notes
+                f"- {change_note.changed_at[:10]}: "
+                f"{escape_text(' '.join(change_note.note.split()))}"
+                for change_note in self.change_notes
             )
         if converter.abbreviations:
             yield make_heading("Abbreviations")
@@ -230,16 +262,16 @@ class GovukPage:
 
     @property
     def _linked_items_by_id(self) -> dict[str, JsonObject]:
-        links = self.content.get("links")
-        relations = links.values() if isinstance(links, Mapping) else ()
+        raw_links = self.content.get("links")
+        relations = raw_links.values() if isinstance(raw_links, Mapping) else ()
         return {
-            str(item["content_id"]): item
+            str(linked_item["content_id"]): linked_item
             for relation in relations
-            for item in read_objects(relation)
-            if item.get("content_id")
+            for linked_item in read_objects(relation)
+            if linked_item.get("content_id")
         }
 
 
-def _is_linked(text: str, attachment: JsonObject) -> bool:
+def _is_linked(page_markdown: str, attachment: JsonObject) -> bool:
     url = make_website_url(read_text(attachment.get("url")) or "")
-    return url is not None and f"]({encode_parentheses(url)})" in text
+    return url is not None and f"]({encode_parentheses(url)})" in page_markdown

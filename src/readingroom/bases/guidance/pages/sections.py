@@ -45,33 +45,46 @@ class FoundBlock:
     matched_words: int
 
 
-def list_sections(text: str, anchors: Sequence[Anchor]) -> list[SectionSpan]:
+def list_sections(page_text: str, anchors: Sequence[Anchor]) -> list[SectionSpan]:
     """Return the sections of a text, in order; of headings alike, each has its own anchor."""
     # Blanked out, so that offsets stay: a line of code may look like a heading.
-    prose = _CODE_BLOCK.sub(lambda match: " " * len(match[0]), text)
+    prose = _CODE_BLOCK.sub(lambda heading_match: " " * len(heading_match[0]), page_text)
     ids_by_line: dict[str, list[str]] = {}
     for anchor in reversed(anchors):
         ids_by_line.setdefault(anchor.heading_line, []).append(anchor.id)
-    matches = list(_HEADING.finditer(prose))
-    ids = [ids_by_line[match[0]].pop() if ids_by_line.get(match[0]) else None for match in matches]
+    heading_matches = list(_HEADING.finditer(prose))
+    anchor_ids = [
+        ids_by_line[heading_match[0]].pop() if ids_by_line.get(heading_match[0]) else None
+        for heading_match in heading_matches
+    ]
     sections: list[SectionSpan] = []
-    next_starts = [len(text)] * 7  # by level: where the next heading of it is
-    for match, id in zip(reversed(matches), reversed(ids), strict=True):
-        level = len(match[1])
-        end = min(next_starts[1 : level + 1])
-        sections.append(SectionSpan(to_plain_text(match[2]), level, id, match.start(), end))
-        next_starts[level] = match.start()
+    next_starts = [len(page_text)] * 7  # by level: where the next heading of it is
+    for heading_match, anchor_id in zip(
+        reversed(heading_matches), reversed(anchor_ids), strict=True
+    ):
+        level = len(heading_match[1])
+        section_end = min(next_starts[1 : level + 1])
+        sections.append(
+            SectionSpan(
+                to_plain_text(heading_match[2]),
+                level,
+                anchor_id,
+                heading_match.start(),
+                section_end,
+            )
+        )
+        next_starts[level] = heading_match.start()
     sections.reverse()
     return sections
 
 
-def find_section(sections: Sequence[SectionSpan], name: str) -> SectionSpan | None:
+def find_section(sections: Sequence[SectionSpan], section_name: str) -> SectionSpan | None:
     """Return the section with this anchor or heading; a part of a heading must be the only one."""
-    wanted = name.strip().lstrip("#").strip()
+    wanted_name = section_name.strip().lstrip("#").strip()
     for section in sections:
-        if section.anchor == wanted:
+        if section.anchor == wanted_name:
             return section
-    folded = fold_words(wanted)
+    folded = fold_words(wanted_name)
     for section in sections:
         if fold_words(section.heading) == folded:
             return section
@@ -79,67 +92,71 @@ def find_section(sections: Sequence[SectionSpan], name: str) -> SectionSpan | No
     return containing[0] if folded and len(containing) == 1 else None
 
 
-def find_enclosing_section(sections: Sequence[SectionSpan], offset: int) -> SectionSpan | None:
+def find_enclosing_section(sections: Sequence[SectionSpan], text_offset: int) -> SectionSpan | None:
     """Return the innermost section that an offset lies in."""
-    index = bisect_right([section.start for section in sections], offset) - 1
+    index = bisect_right([section_index.start for section_index in sections], text_offset) - 1
     return sections[index] if index >= 0 else None
 
 
-def search_blocks(text: str, sections: Sequence[SectionSpan], query: str) -> list[FoundBlock]:
+def search_blocks(page_text: str, sections: Sequence[SectionSpan], query: str) -> list[FoundBlock]:
     """Return the blocks with words of the query, those with the most different ones first."""
     stemmer = shared_stemmer()
-    wanted = set(stemmer.split(query))
+    query_stems = set(stemmer.split(query))
     folded_query = fold_words(query)
     blocks = []
-    for start, block in split_blocks(text):
-        matched_words = len(wanted.intersection(stemmer.split(to_plain_text(block))))
-        if folded_query and folded_query in fold_words(to_plain_text(block)):
-            matched_words += len(wanted) + 1
-        if matched_words and not block.startswith("#"):
-            section = find_enclosing_section(sections, start)
-            blocks.append(FoundBlock(block, start, section, matched_words))
+    for block_start, block_text in split_blocks(page_text):
+        matched_words = len(query_stems.intersection(stemmer.split(to_plain_text(block_text))))
+        if folded_query and folded_query in fold_words(to_plain_text(block_text)):
+            matched_words += len(query_stems) + 1
+        if matched_words and not block_text.startswith("#"):
+            section = find_enclosing_section(sections, block_start)
+            blocks.append(FoundBlock(block_text, block_start, section, matched_words))
     return sorted(blocks, key=lambda found: -found.matched_words)
 
 
-def split_blocks(text: str) -> Iterator[tuple[int, str]]:
+def split_blocks(page_text: str) -> Iterator[tuple[int, str]]:
     """Yield each block of a Markdown text with its offset."""
-    start = 0
-    for block in text.split("\n\n"):
-        if block.strip():
-            yield start, block
-        start += len(block) + 2
+    block_start = 0
+    for block_text in page_text.split("\n\n"):
+        if block_text.strip():
+            yield block_start, block_text
+        block_start += len(block_text) + 2
 
 
-def find_quotation(text: str, quotation: str) -> int | None:
+def find_quotation(page_text: str, quotation: str) -> int | None:
     """Return where a quotation stands in a text, whatever its spacing, quotation marks and case.
 
     Marks of Markdown do not count. Returns None where the words do not stand in a row.
     """
-    words, offsets = _split_words(text)
-    wanted = fold_words(to_plain_text(quotation))
-    if not wanted:
+    page_words, offsets = _split_words(page_text)
+    folded_quotation = fold_words(to_plain_text(quotation))
+    if not folded_quotation:
         return None
-    joined = " ".join(words)
+    joined = " ".join(page_words)
     # Whole words alone: "000 homes" is no quotation of "300,000 homes".
-    match = re.search(rf"(?<![^ ]){re.escape(wanted)}(?=[ .,;:!?)\"']|$)", joined)
-    return offsets[joined.count(" ", 0, match.start())] if match else None
+    quotation_match = re.search(
+        rf"(?<![^ ]){re.escape(folded_quotation)}(?=[ .,;:!?)\"']|$)", joined
+    )
+    return offsets[joined.count(" ", 0, quotation_match.start())] if quotation_match else None
 
 
-def find_nearest(text: str, quotation: str) -> tuple[str, float]:
+def find_nearest(page_text: str, quotation: str) -> tuple[str, float]:
     """Return the block most like a quotation, and their similarity from 0 to 1."""
-    wanted = fold_words(to_plain_text(quotation)).split()
+    quotation_words = fold_words(to_plain_text(quotation)).split()
     matcher = difflib.SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted)
+    matcher.set_seq2(quotation_words)
     best_block, best_ratio = "", 0.0
-    for _, block in split_blocks(text):
-        words = fold_words(to_plain_text(block)).split()
+    for _, block_text in split_blocks(page_text):
+        block_words = fold_words(to_plain_text(block_text)).split()
         # A quotation is compared with as many words as it has, from where they begin to agree.
-        start = next((i for i, word in enumerate(words) if word in wanted), 0)
-        matcher.set_seq1(words[start : start + len(wanted)])
+        first_shared = next(
+            (i for i, block_word in enumerate(block_words) if block_word in quotation_words), 0
+        )
+        matcher.set_seq1(block_words[first_shared : first_shared + len(quotation_words)])
         if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
             ratio = matcher.ratio()
             if ratio > best_ratio:
-                best_block, best_ratio = block, ratio
+                best_block, best_ratio = block_text, ratio
     return best_block, round(best_ratio, 3)
 
 
@@ -148,19 +165,19 @@ def to_plain_text(markdown: str) -> str:
     return " ".join(_MARKS.sub("", markdown).split())
 
 
-def fold_words(text: str) -> str:
+def fold_words(raw_text: str) -> str:
     """Return a text with plain dashes and quotation marks, single blanks and no capitals."""
-    return " ".join(fold_dashes(text).translate(_PLAIN_QUOTES).casefold().split())
+    return " ".join(fold_dashes(raw_text).translate(_PLAIN_QUOTES).casefold().split())
 
 
-def _split_words(text: str) -> tuple[list[str], list[int]]:
+def _split_words(page_text: str) -> tuple[list[str], list[int]]:
     """Return the words of a text as they are compared, each with its offset."""
     # Marks become blanks of the same length, so that offsets stay those of the text.
-    plain = _MARKS.sub(lambda match: "\x00" * len(match[0]), text)
+    plain = _MARKS.sub(lambda word_match: "\x00" * len(word_match[0]), page_text)
     words, offsets = [], []
-    for match in _WORD.finditer(plain):
-        word = fold_words(match[0].replace("\x00", ""))
+    for word_match in _WORD.finditer(plain):
+        word = fold_words(word_match[0].replace("\x00", ""))
         if word:
             words.append(word)
-            offsets.append(match.start())
+            offsets.append(word_match.start())
     return words, offsets

@@ -22,39 +22,44 @@ class TableWriter:
     def __init__(self) -> None:
         self._empty_cells_left = MAX_EMPTY_CELLS
 
-    def write(self, rows: list[list[TableCell]]) -> str:
+    def write(self, cell_rows: list[list[TableCell]]) -> str:
         """Return the rows as one table, with the first as its head; past the limit, as lines."""
-        lines = self._fill_spans(rows)
-        width = max(map(len, lines), default=0)
-        if not width:
+        text_rows = self._fill_spans(cell_rows)
+        column_count = max(map(len, text_rows), default=0)
+        if not column_count:
             return ""
-        empty_cells = width * len(lines) - sum(map(len, lines))
+        empty_cells = column_count * len(text_rows) - sum(map(len, text_rows))
         if not self._take_empty_cells(empty_cells):
-            return "\n\n".join(" | ".join(line) for line in lines if line)
-        head, *body = [line + [""] * (width - len(line)) for line in lines]
-        return "\n".join(f"| {' | '.join(line)} |" for line in [head, ["---"] * width, *body])
+            return "\n\n".join(" | ".join(text_row) for text_row in text_rows if text_row)
+        head_row, *body_rows = [
+            text_row + [""] * (column_count - len(text_row)) for text_row in text_rows
+        ]
+        return "\n".join(
+            f"| {' | '.join(text_row)} |"
+            for text_row in [head_row, ["---"] * column_count, *body_rows]
+        )
 
-    def _fill_spans(self, rows: Iterable[list[TableCell]]) -> list[list[str]]:
+    def _fill_spans(self, cell_rows: Iterable[list[TableCell]]) -> list[list[str]]:
         """Return the text of each cell in its column; what else it spans is empty."""
-        lines: list[list[str]] = []
+        text_rows: list[list[str]] = []
         rows_covered: dict[int, int] = {}  # by column: how many of the next rows are taken there
-        for cells in rows:
-            line: list[str] = []
+        for row_cells in cell_rows:
+            text_row: list[str] = []
             next_rows_covered: dict[int, int] = {}
-            for cell in cells:
-                while len(line) in rows_covered:
-                    line.append("")
-                columns, span_rows = self._limit_span(cell)
-                for column in range(len(line), len(line) + columns):
+            for cell in row_cells:
+                while len(text_row) in rows_covered:
+                    text_row.append("")
+                column_span, span_rows = self._limit_span(cell)
+                for column in range(len(text_row), len(text_row) + column_span):
                     next_rows_covered[column] = span_rows
-                line += [cell.text, *[""] * (columns - 1)]
-            lines.append(line)
+                text_row += [cell.text, *[""] * (column_span - 1)]
+            text_rows.append(text_row)
             rows_covered = {
-                column: left - 1
-                for column, left in (rows_covered | next_rows_covered).items()
-                if left > 1
+                column: rows_left - 1
+                for column, rows_left in (rows_covered | next_rows_covered).items()
+                if rows_left > 1
             }
-        return lines
+        return text_rows
 
     def _limit_span(self, cell: TableCell) -> tuple[int, int]:
         """Return the columns and rows that a cell takes: one of each past the limit."""
