@@ -29,9 +29,9 @@ class EmbeddedChunks:
 
 async def embed_document(
     document: Document,
-    title: str,
+    document_title: str,
     embedder: Embedder,
-    report: ReportProgress,
+    report_progress: ReportProgress,
     known_vectors: Mapping[str, Vector] = MappingProxyType({}),
 ) -> EmbeddedChunks:
     """Return the vectors of the document's chunks, in the order of the chunks.
@@ -39,17 +39,18 @@ async def embed_document(
     Each chunk is embedded under the document's title and the headings above it. `known_vectors`
     has, by what was embedded, those that were made before; nothing is embedded twice.
     """
-    contexts = list_contexts(document, title)
-    texts = [
-        put_in_context(context, document.get_chunk_text(chunk))
-        for context, chunk in zip(contexts, document.chunks, strict=True)
+    contexts = list_contexts(document, document_title)
+    embedded_texts = [
+        put_in_context(chunk_context, document.get_chunk_text(chunk))
+        for chunk_context, chunk in zip(contexts, document.chunks, strict=True)
     ]
     vectors = dict(known_vectors)
     # Batches of texts of similar length waste no work on padding.
     new_texts = sorted(
-        {text for text in texts if text not in vectors}, key=lambda text: (len(text), text)
+        {embedded_text for embedded_text in embedded_texts if embedded_text not in vectors},
+        key=lambda embedded_text: (len(embedded_text), embedded_text),
     )
-    reused_count = len(texts) - len(new_texts)
+    reused_count = len(embedded_texts) - len(new_texts)
     for batch_start in range(0, len(new_texts), _BATCH_CHUNKS):
         batch_texts = new_texts[batch_start : batch_start + _BATCH_CHUNKS]
         # abandon_on_cancel: a cancelled ingest ends now, and the batch's result is thrown away.
@@ -58,15 +59,24 @@ async def embed_document(
         )
         vectors.update(zip(batch_texts, batch_vectors, strict=True))
         done_count = reused_count + batch_start + len(batch_texts)
-        await report(done_count, len(texts), f"embedded {done_count} of {len(texts)} chunks")
-    rows = np.array([vectors[text] for text in texts], np.float32)
-    return EmbeddedChunks(contexts, rows.reshape(len(texts), DIMENSIONS))
+        await report_progress(
+            done_count,
+            len(embedded_texts),
+            f"embedded {done_count} of {len(embedded_texts)} chunks",
+        )
+    vector_rows = np.array([vectors[embedded_text] for embedded_text in embedded_texts], np.float32)
+    return EmbeddedChunks(contexts, vector_rows.reshape(len(embedded_texts), DIMENSIONS))
 
 
-def list_contexts(document: Document, title: str) -> list[str]:
+def list_contexts(document: Document, document_title: str) -> list[str]:
     """Return the context of each chunk: the title, and the headings of the sections it lies in."""
     section_titles = {section.ref: section.title for section in document.sections}
     return [
-        make_context([title, *(section_titles.get(ref, "") for ref in chunk.section_path)])
+        make_context(
+            [
+                document_title,
+                *(section_titles.get(section_ref, "") for section_ref in chunk.section_path),
+            ]
+        )
         for chunk in document.chunks
     ]

@@ -66,64 +66,70 @@ class StoredFile:
 class PagePictures:
     """Draws pages of files and marks passages on them; keeps both in a folder."""
 
-    def __init__(self, pipeline: Pipeline, folder: Path) -> None:
+    def __init__(self, pipeline: Pipeline, pictures_folder: Path) -> None:
         self._pipeline = pipeline
-        self._folder = folder
+        self._folder = pictures_folder
 
-    async def draw_page(self, stored_file: StoredFile, page: int, dpi: int) -> bytes:
+    async def draw_page(self, stored_file: StoredFile, page_number: int, dpi: int) -> bytes:
         """Return a page as a lossless WebP; raise `ExtractionFailed` or `UnsupportedFileType`."""
-        path = self._build_path(stored_file.sha256, f"{page}@{dpi}.webp")
-        picture = await anyio.to_thread.run_sync(_read_if_there, path)
+        picture_path = self._build_path(stored_file.sha256, f"{page_number}@{dpi}.webp")
+        picture = await anyio.to_thread.run_sync(_read_if_there, picture_path)
         if picture is None:
             picture = await self._pipeline.render_page(
-                stored_file.file, stored_file.file_name, page, dpi, "webp"
+                stored_file.file, stored_file.file_name, page_number, dpi, "webp"
             )
-            await anyio.to_thread.run_sync(self._keep, path, picture)
+            await anyio.to_thread.run_sync(self._keep, picture_path, picture)
         return picture
 
     async def mark_passage(
-        self, stored_file: StoredFile, page: int, passage: str
+        self, stored_file: StoredFile, page_number: int, passage: str
     ) -> tuple[Mark, ...]:
         """Return the rectangles of a passage on a page, one for each line; none if it is not there.
 
         A passage that begins on another page is marked as far as it stands on this one.
         """
-        words = await self._find_words(stored_file, page)
-        return await anyio.to_thread.run_sync(find_marks, words, passage)
+        page_words = await self._find_words(stored_file, page_number)
+        return await anyio.to_thread.run_sync(find_marks, page_words, passage)
 
     async def keep_words(self, sha256: str, document: Document) -> None:
         """Keep the places of words that OCR found, so that scans can be marked at once."""
-        for page in document.pages:
-            if page.words:
-                await anyio.to_thread.run_sync(self._keep_words, sha256, page.number, page.words)
+        for read_page in document.pages:
+            if read_page.words:
+                await anyio.to_thread.run_sync(
+                    self._keep_words, sha256, read_page.number, read_page.words
+                )
 
     async def forget(self, sha256: str) -> None:
         """Delete whatever is kept of a file."""
         await anyio.to_thread.run_sync(self._forget, sha256)
 
-    async def _find_words(self, stored_file: StoredFile, page: int) -> tuple[PageWord, ...]:
-        path = self._build_path(stored_file.sha256, f"{page}.json")
-        words_json = await anyio.to_thread.run_sync(_read_if_there, path)
+    async def _find_words(self, stored_file: StoredFile, page_number: int) -> tuple[PageWord, ...]:
+        words_path = self._build_path(stored_file.sha256, f"{page_number}.json")
+        words_json = await anyio.to_thread.run_sync(_read_if_there, words_path)
         if words_json is not None:
             try:
                 return TypeAdapter(tuple[PageWord, ...]).validate_json(words_json)
             except ValidationError:
                 pass  # written by another version: found again below
-        words = await self._pipeline.find_page_words(stored_file.file, stored_file.file_name, page)
-        await anyio.to_thread.run_sync(self._keep_words, stored_file.sha256, page, words)
-        return words
+        page_words = await self._pipeline.find_page_words(
+            stored_file.file, stored_file.file_name, page_number
+        )
+        await anyio.to_thread.run_sync(
+            self._keep_words, stored_file.sha256, page_number, page_words
+        )
+        return page_words
 
-    def _build_path(self, sha256: str, name: str) -> Path:
+    def _build_path(self, sha256: str, file_name: str) -> Path:
         if not _SHA256.fullmatch(sha256):
             raise ValueError("not a SHA-256 digest")
-        return self._folder / sha256 / name
+        return self._folder / sha256 / file_name
 
-    def _keep_words(self, sha256: str, page: int, words: Sequence[PageWord]) -> None:
-        words_json = json.dumps([asdict(word) for word in words]).encode()
-        _write_whole(self._build_path(sha256, f"{page}.json"), words_json)
+    def _keep_words(self, sha256: str, page_number: int, page_words: Sequence[PageWord]) -> None:
+        words_json = json.dumps([asdict(page_word) for page_word in page_words]).encode()
+        _write_whole(self._build_path(sha256, f"{page_number}.json"), words_json)
 
-    def _keep(self, path: Path, picture: bytes) -> None:
-        _write_whole(path, picture)
+    def _keep(self, file_path: Path, picture: bytes) -> None:
+        _write_whole(file_path, picture)
         pictures = []
         for found_path in self._folder.glob("*/*.webp"):
             with suppress(FileNotFoundError):  # another thread has just deleted it
@@ -133,7 +139,7 @@ class PagePictures:
             return
         excess += round(_MAX_CACHED_BYTES * (1 - _KEPT_SHARE))
         for status, old_path in sorted(pictures, key=lambda entry: entry[0].st_mtime):
-            if excess <= 0 or old_path == path:
+            if excess <= 0 or old_path == file_path:
                 break
             old_path.unlink(missing_ok=True)
             excess -= status.st_size
@@ -143,37 +149,47 @@ class PagePictures:
         shutil.rmtree(self._build_path(sha256, "any").parent, ignore_errors=True)
 
 
-def find_marks(words: Sequence[PageWord], passage: str) -> tuple[Mark, ...]:
+def find_marks(page_words: Sequence[PageWord], passage: str) -> tuple[Mark, ...]:
     """Return the rectangles around the words of a passage, one for each line of the page."""
-    marked_indexes = _find_whole_passage(words, passage) or _find_runs(words, passage)
-    return tuple(_join_lines([words[index] for index in sorted(marked_indexes)]))
+    marked_indexes = _find_whole_passage(page_words, passage) or _find_runs(page_words, passage)
+    return tuple(_join_lines([page_words[index] for index in sorted(marked_indexes)]))
 
 
-def _find_whole_passage(words: Sequence[PageWord], passage: str) -> set[int]:
+def _find_whole_passage(page_words: Sequence[PageWord], passage: str) -> set[int]:
     """Return the indexes of the words that hold the passage, whatever its spaces and hyphens."""
     wanted_letters = _fold("".join(passage.split()[:_MAX_PASSAGE_WORDS]))
     owners: list[int] = []
     """For each letter of the page, the word that it belongs to."""
-    folded_words = [_fold(word.text) for word in words]
+    folded_words = [_fold(page_word.text) for page_word in page_words]
     for index, folded_word in enumerate(folded_words):
         owners += [index] * len(folded_word)
-    start = "".join(folded_words).find(wanted_letters) if wanted_letters else -1
-    return set() if start < 0 else set(owners[start : start + len(wanted_letters)])
+    passage_start = "".join(folded_words).find(wanted_letters) if wanted_letters else -1
+    return (
+        set()
+        if passage_start < 0
+        else set(owners[passage_start : passage_start + len(wanted_letters)])
+    )
 
 
-def _find_runs(words: Sequence[PageWord], passage: str) -> set[int]:
+def _find_runs(positioned_words: Sequence[PageWord], passage: str) -> set[int]:
     """Return the indexes of words that stand in the passage in the same order, several in a row."""
-    page_words = [_fold(word.text) for word in words]
-    passage_words = [_fold(word) for word in passage.split()[:_MAX_PASSAGE_WORDS]]
-    counts = Counter(page_words)
-    if sum(counts[word] for word in passage_words) > _MAX_WORD_PAIRS:
+    page_words = [_fold(positioned_word.text) for positioned_word in positioned_words]
+    passage_words = [
+        _fold(positioned_word) for positioned_word in passage.split()[:_MAX_PASSAGE_WORDS]
+    ]
+    word_counts = Counter(page_words)
+    if sum(word_counts[positioned_word] for positioned_word in passage_words) > _MAX_WORD_PAIRS:
         return set()  # made of a few words again and again: no passage, and it would take minutes
     matcher = SequenceMatcher(None, page_words, passage_words, autojunk=False)
     shortest = min(_MIN_RUN_WORDS, len(passage_words))
-    runs = [run for run in matcher.get_matching_blocks() if run.size >= max(1, shortest)]
+    runs = [
+        equal_run
+        for equal_run in matcher.get_matching_blocks()
+        if equal_run.size >= max(1, shortest)
+    ]
     indexes: set[int] = set()
-    for run in _choose_runs(runs, len(page_words), len(passage_words)):
-        indexes.update(range(run.a, run.a + run.size))
+    for equal_run in _choose_runs(runs, len(page_words), len(passage_words)):
+        indexes.update(range(equal_run.a, equal_run.a + equal_run.size))
     return indexes
 
 
@@ -182,12 +198,14 @@ def _choose_runs(runs: Sequence[Match], page_count: int, passage_count: int) -> 
 
     At least half of it is on the page, or the page ends with its beginning or begins with its end.
     """
-    if 2 * sum(run.size for run in runs) >= passage_count:
+    if 2 * sum(equal_run.size for equal_run in runs) >= passage_count:
         return runs
-    opening = _list_dense_runs([(run.b + run.size, run) for run in runs])
+    opening = _list_dense_runs([(equal_run.b + equal_run.size, equal_run) for equal_run in runs])
     if opening and opening[-1].a + opening[-1].size >= page_count - _MAX_MARGIN_WORDS:
         return opening
-    ending = _list_dense_runs([(passage_count - run.b, run) for run in reversed(runs)])
+    ending = _list_dense_runs(
+        [(passage_count - equal_run.b, equal_run) for equal_run in reversed(runs)]
+    )
     if ending and ending[-1].a <= _MAX_MARGIN_WORDS:
         return ending
     return ()
@@ -197,53 +215,55 @@ def _list_dense_runs(runs_by_distance: Sequence[tuple[int, Match]]) -> list[Matc
     """Return the first runs, as long as they are at least half of the words up to them."""
     dense_runs: list[Match] = []
     found_count = 0
-    for distance, run in runs_by_distance:
-        found_count += run.size
+    for distance, equal_run in runs_by_distance:
+        found_count += equal_run.size
         if 2 * found_count < distance:
             break
-        dense_runs.append(run)
-    return dense_runs if sum(run.size for run in dense_runs) >= _MIN_PART_WORDS else []
+        dense_runs.append(equal_run)
+    return dense_runs if sum(equal_run.size for equal_run in dense_runs) >= _MIN_PART_WORDS else []
 
 
-def _join_lines(words: Sequence[PageWord]) -> list[Mark]:
+def _join_lines(page_words: Sequence[PageWord]) -> list[Mark]:
     marks: list[Mark] = []
-    for word in words:
+    for page_word in page_words:
         last_mark = marks[-1] if marks else None
-        middle = (word.top + word.bottom) / 2
+        middle = (page_word.top + page_word.bottom) / 2
         is_same_line = (
             last_mark is not None
             and last_mark.top < middle < last_mark.bottom
-            and word.left >= last_mark.left
+            and page_word.left >= last_mark.left
         )
         if last_mark is not None and is_same_line:
             marks[-1] = Mark(
                 last_mark.left,
-                min(last_mark.top, word.top),
-                max(last_mark.right, word.right),
-                max(last_mark.bottom, word.bottom),
+                min(last_mark.top, page_word.top),
+                max(last_mark.right, page_word.right),
+                max(last_mark.bottom, page_word.bottom),
             )
         else:
-            marks.append(Mark(word.left, word.top, word.right, word.bottom))
+            marks.append(Mark(page_word.left, page_word.top, page_word.right, page_word.bottom))
     return marks
 
 
-def _fold(text: str) -> str:
-    return "".join(_LETTERS.findall(text.casefold()))
+def _fold(raw_text: str) -> str:
+    return "".join(_LETTERS.findall(raw_text.casefold()))
 
 
-def _read_if_there(path: Path) -> bytes | None:
+def _read_if_there(file_path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return file_path.read_bytes()
     except FileNotFoundError:
         return None
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+def _write_whole(file_path: Path, file_bytes: bytes) -> None:
     """Write a file that is whole or not there; where that fails, only time is lost."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
-            file.write(content)
-        Path(file.name).replace(path)
+        file_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            dir=file_path.parent, prefix=".", delete=False
+        ) as temporary_file:
+            temporary_file.write(file_bytes)
+        Path(temporary_file.name).replace(file_path)
     except OSError as error:
         _log.warning("a page could not be kept: %s", error)

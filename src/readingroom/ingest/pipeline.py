@@ -55,17 +55,17 @@ class UnpackedFile:
     def open(self) -> Iterator[PrivateCopy]:
         """Open the file under the name it had; raise `FileNotFound` or `ExtractionFailed`."""
         # As a file of the folder and no link out of it: a process that was taken over wrote it.
-        folder = Roots("the folder of unpacked files", (self.path.parent,), self.max_bytes)
-        with folder.open(str(self.path)) as private_copy:
+        unpacked_folder = Roots("the folder of unpacked files", (self.path.parent,), self.max_bytes)
+        with unpacked_folder.open(str(self.path)) as private_copy:
             yield replace(private_copy, file_name=self.file_name)
 
 
 class Pipeline:
     """Reads files, each in its own sandboxed process."""
 
-    def __init__(self, sandbox: Sandbox, options: ReadOptions | None = None) -> None:
+    def __init__(self, sandbox: Sandbox, read_options: ReadOptions | None = None) -> None:
         self._sandbox = sandbox
-        self._options = options or ReadOptions()
+        self._options = read_options or ReadOptions()
         # A sandbox of its own, so that showing a page does not wait for a thousand scans.
         self._render_sandbox = Sandbox(_RENDER_LIMITS, scratch_parent=sandbox.scratch_parent)
 
@@ -86,7 +86,11 @@ class Pipeline:
             raise error_from_refusal(refusal.code, refusal.message) from refusal
 
     async def read(
-        self, private_copy: PrivateCopy, report: ReportProgress, *, find_sections: bool = False
+        self,
+        private_copy: PrivateCopy,
+        report_progress: ReportProgress,
+        *,
+        find_sections: bool = False,
     ) -> Document | SkippedFile:
         """Return a file's document, or `SkippedFile` when it holds nothing but pictures.
 
@@ -94,14 +98,14 @@ class Pipeline:
         """
         # Before a process is started: most refused files have the wrong type.
         await self.check_type(private_copy)
-        options = replace(self._options, find_sections=find_sections)
-        result = await self._sandbox.read(
-            private_copy.file, private_copy.file_name, options, report
+        read_options = replace(self._options, find_sections=find_sections)
+        read_result = await self._sandbox.read(
+            private_copy.file, private_copy.file_name, read_options, report_progress
         )
-        if isinstance(result, Document):
-            _check_chunk_count(result)
-            _log_poor_pages(result, private_copy)
-        return result
+        if isinstance(read_result, Document):
+            _check_chunk_count(read_result)
+            _log_poor_pages(read_result, private_copy)
+        return read_result
 
     @asynccontextmanager
     async def unpack(
@@ -111,34 +115,39 @@ class Pipeline:
 
         They are gone when the context ends. Raise `ExtractionFailed` or `NoContent`.
         """
-        head = await anyio.to_thread.run_sync(private_copy.read_head, HEAD_BYTES)
-        if detect_format(head, private_copy.file_name) not in CONTAINER_FORMATS:
+        first_bytes = await anyio.to_thread.run_sync(private_copy.read_head, HEAD_BYTES)
+        if detect_format(first_bytes, private_copy.file_name) not in CONTAINER_FORMATS:
             yield ()
             return
         async with self._sandbox.unpack(
             private_copy.file, private_copy.file_name, self._options
         ) as unpacked_files:
-            yield tuple(UnpackedFile(name, path, max_file_bytes) for name, path in unpacked_files)
+            yield tuple(
+                UnpackedFile(unpacked_name, unpacked_path, max_file_bytes)
+                for unpacked_name, unpacked_path in unpacked_files
+            )
 
     async def render_page(
         self,
-        file: FileIO,
+        open_file: FileIO,
         file_name: str,
-        page: int,
+        page_number: int,
         dpi: int,
         picture_format: PictureFormat = "png",
     ) -> bytes:
         """Return one page as a lossless picture."""
-        options = replace(self._options, max_pixels=_MAX_RENDERED_PIXELS)
+        read_options = replace(self._options, max_pixels=_MAX_RENDERED_PIXELS)
         return await self._render_sandbox.render_page(
-            file, file_name, options, page, dpi, picture_format
+            open_file, file_name, read_options, page_number, dpi, picture_format
         )
 
     async def find_page_words(
-        self, file: FileIO, file_name: str, page: int
+        self, open_file: FileIO, file_name: str, page_number: int
     ) -> tuple[PageWord, ...]:
         """Return the words of one page with their places, by OCR where it has no text layer."""
-        return await self._render_sandbox.find_page_words(file, file_name, self._options, page)
+        return await self._render_sandbox.find_page_words(
+            open_file, file_name, self._options, page_number
+        )
 
 
 def _check_chunk_count(document: Document) -> None:
@@ -152,15 +161,15 @@ def _check_chunk_count(document: Document) -> None:
 
 def _log_poor_pages(document: Document, private_copy: PrivateCopy) -> None:
     # By the file's hash: its name may be confidential.
-    for page in document.pages:
-        if page.confidence is not None and page.confidence < POOR_CONFIDENCE:
+    for read_page in document.pages:
+        if read_page.confidence is not None and read_page.confidence < POOR_CONFIDENCE:
             _log.warning(
                 "OCR is unsure of a page",
                 extra={
                     "fields": {
                         "sha256": private_copy.sha256,
-                        "page": page.number,
-                        "confidence": page.confidence,
+                        "page": read_page.number,
+                        "confidence": read_page.confidence,
                     }
                 },
             )

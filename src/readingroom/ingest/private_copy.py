@@ -60,19 +60,21 @@ class Roots:
     """Where private copies are made; by default in the folder for temporary files."""
 
     @contextmanager
-    def open(self, path: str) -> Iterator[PrivateCopy]:
+    def open(self, asked_path: str) -> Iterator[PrivateCopy]:
         """Open the file at a path below a root; links may not lead out.
 
         Raise `FileNotFound`, or `ExtractionFailed` when the file is too large.
         """
-        root, real_path = self._resolve(path)
+        root_folder, real_path = self._resolve(asked_path)
         try:
-            descriptor = _open_below(root, real_path.relative_to(root).parts)
+            descriptor = _open_below(root_folder, real_path.relative_to(root_folder).parts)
         except OSError as error:
-            raise FileNotFound(f"The file {path!r} cannot be opened: {error.strerror}") from error
+            raise FileNotFound(
+                f"The file {asked_path!r} cannot be opened: {error.strerror}"
+            ) from error
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise FileNotFound(f"{path!r} is not a regular file")
+                raise FileNotFound(f"{asked_path!r} is not a regular file")
             with _copy_file(
                 descriptor, real_path.name, self.max_file_bytes, self.copies_folder
             ) as private_copy:
@@ -80,54 +82,68 @@ class Roots:
         finally:
             os.close(descriptor)
 
-    def list_files(self, path: str) -> dict[str, str]:
+    def list_files(self, asked_path: str) -> dict[str, str]:
         """Return the files below a root or a folder inside one: full paths by relative names.
 
         Hidden files are left out. Being listed does not mean being allowed: `open` checks each
         file, because there may be links and pipes among them.
         """
-        _, real_path = self._resolve(path, may_be_root=True)
+        _, real_path = self._resolve(asked_path, may_be_root=True)
         if not real_path.is_dir():
-            raise FileNotFound(f"{path!r} is not a folder")
-        paths: dict[str, str] = {}
-        for folder, subfolders, names in os.walk(real_path):
-            subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-            file_paths = [Path(folder, name) for name in sorted(names) if name[0] != "."]
-            paths |= {str(file.relative_to(real_path)): str(file) for file in file_paths}
-            if len(paths) > MAX_FOLDER_FILES:
+            raise FileNotFound(f"{asked_path!r} is not a folder")
+        paths_by_name: dict[str, str] = {}
+        for walked_folder, subfolders, file_names in os.walk(real_path):
+            subfolders[:] = sorted(
+                file_name for file_name in subfolders if not file_name.startswith(".")
+            )
+            file_paths = [
+                Path(walked_folder, file_name)
+                for file_name in sorted(file_names)
+                if file_name[0] != "."
+            ]
+            paths_by_name |= {
+                str(file_path.relative_to(real_path)): str(file_path) for file_path in file_paths
+            }
+            if len(paths_by_name) > MAX_FOLDER_FILES:
                 raise FileNotFound(
-                    f"{path!r} holds more than {MAX_FOLDER_FILES:,} files; name a folder inside it"
+                    f"{asked_path!r} holds more than {MAX_FOLDER_FILES:,} files; "
+                    "name a folder inside it"
                 )
-        return paths
+        return paths_by_name
 
-    def _resolve(self, path: str, may_be_root: bool = False) -> tuple[Path, Path]:
+    def _resolve(self, asked_path: str, may_be_root: bool = False) -> tuple[Path, Path]:
         """Return the root and the real path below it.
 
         Raise `FileNotFound` for a path outside, in the same words whether or not it exists.
         """
         try:
             # Links are followed first, so that the real path is what must lie below a root.
-            real_path = Path(path).resolve()
-            for root in (folder.resolve() for folder in self.folders):
-                is_inside = real_path.is_relative_to(root) and (may_be_root or real_path != root)
-                if Path(path).is_absolute() and is_inside:
-                    return root, real_path
+            real_path = Path(asked_path).resolve()
+            for root_folder in (allowed_folder.resolve() for allowed_folder in self.folders):
+                is_inside = real_path.is_relative_to(root_folder) and (
+                    may_be_root or real_path != root_folder
+                )
+                if Path(asked_path).is_absolute() and is_inside:
+                    return root_folder, real_path
         except (OSError, ValueError, RuntimeError) as error:
-            raise FileNotFound(f"{path!r} is not a path to a file") from error
+            raise FileNotFound(f"{asked_path!r} is not a path to a file") from error
         raise FileNotFound(
-            f"{path!r} is outside {self.setting_name}; move it inside, and give its absolute path"
+            f"{asked_path!r} is outside {self.setting_name}; move it inside, "
+            "and give its absolute path"
         )
 
 
 @contextmanager
-def open_own_file(path: Path, file_name: str, max_bytes: int) -> Iterator[PrivateCopy]:
+def open_own_file(own_path: Path, file_name: str, max_bytes: int) -> Iterator[PrivateCopy]:
     """Open a file that this server stored, under the name that its sender gave it.
 
     Raise `ExtractionFailed` when the file is too large.
     """
     with (
-        path.open("rb", buffering=0) as file,
-        _copy_file(file.fileno(), Path(file_name).name, max_bytes, path.parent) as private_copy,
+        own_path.open("rb", buffering=0) as open_file,
+        _copy_file(
+            open_file.fileno(), Path(file_name).name, max_bytes, own_path.parent
+        ) as private_copy,
     ):
         yield private_copy
 
@@ -139,26 +155,28 @@ async def open_in_thread(
     """Enter `Roots.open` or `open_own_file` in a thread: copying a large file takes time."""
     # Only entering takes long; leaving closes a file and can be done on the event loop.
     private_copy = await anyio.to_thread.run_sync(copy_context.__enter__)
-    with ExitStack() as stack:
-        stack.push(copy_context)
+    with ExitStack() as exit_stack:
+        exit_stack.push(copy_context)
         yield private_copy
 
 
-def _open_below(root: Path, path_parts: Sequence[str]) -> int:
+def _open_below(root_folder: Path, path_parts: Sequence[str]) -> int:
     """Return a descriptor of the file, opened step by step without following links."""
     # One call with the whole path would follow a link that somebody swaps in for a folder.
     if os.open not in os.supports_dir_fd:  # Windows
-        return os.open(root.joinpath(*path_parts), _FILE_FLAGS)
+        return os.open(root_folder.joinpath(*path_parts), _FILE_FLAGS)
     *folder_names, file_name = path_parts
-    parent = os.open(root, _FOLDER_FLAGS)
+    parent_descriptor = os.open(root_folder, _FOLDER_FLAGS)
     try:
         for folder_name in folder_names:
-            child_descriptor = os.open(folder_name, _FOLDER_FLAGS | _NO_LINK_FLAG, dir_fd=parent)
-            os.close(parent)
-            parent = child_descriptor
-        return os.open(file_name, _FILE_FLAGS, dir_fd=parent)
+            child_descriptor = os.open(
+                folder_name, _FOLDER_FLAGS | _NO_LINK_FLAG, dir_fd=parent_descriptor
+            )
+            os.close(parent_descriptor)
+            parent_descriptor = child_descriptor
+        return os.open(file_name, _FILE_FLAGS, dir_fd=parent_descriptor)
     finally:
-        os.close(parent)
+        os.close(parent_descriptor)
 
 
 @contextmanager
@@ -168,22 +186,22 @@ def _copy_file(
     """Copy an open file; raise `ExtractionFailed` when it is too large."""
     # Before a byte is copied: a sparse file of many gigabytes takes no room where it lies.
     _check_size(os.fstat(descriptor).st_size, file_name, max_bytes)
-    digest = hashlib.sha256()
+    content_hash = hashlib.sha256()
     size_bytes = 0
     if copies_folder is not None:
         copies_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Without a buffer: its position would be wrong once another process reads the descriptor.
-    with tempfile.TemporaryFile(buffering=0, dir=copies_folder) as copy:
-        while block := os.read(descriptor, _BLOCK_BYTES):
-            size_bytes += len(block)
+    with tempfile.TemporaryFile(buffering=0, dir=copies_folder) as copied_file:
+        while byte_block := os.read(descriptor, _BLOCK_BYTES):
+            size_bytes += len(byte_block)
             _check_size(size_bytes, file_name, max_bytes)  # it may grow while it is copied
-            digest.update(block)
-            unwritten = memoryview(block)
+            content_hash.update(byte_block)
+            unwritten = memoryview(byte_block)
             while unwritten:
-                unwritten = unwritten[copy.write(unwritten) :]
+                unwritten = unwritten[copied_file.write(unwritten) :]
         # A name that is not valid Unicode can be opened, but neither stored nor sent in JSON.
         valid_name = file_name.encode("utf-8", "replace").decode("utf-8")
-        yield PrivateCopy(valid_name, size_bytes, digest.hexdigest(), copy)
+        yield PrivateCopy(valid_name, size_bytes, content_hash.hexdigest(), copied_file)
 
 
 def _check_size(size_bytes: int, file_name: str, max_bytes: int) -> None:

@@ -46,7 +46,7 @@ def make_ingest_context(
 @lru_cache
 def make_pipeline(settings: RoomSettings) -> Pipeline:
     """Return one pipeline for all bases: it allows as many readers at once as there are cores."""
-    options = ReadOptions(
+    read_options = ReadOptions(
         enable_ocr=settings.enable_ocr,
         image_ratio_threshold=settings.image_ratio_threshold,
         image_skip=settings.image_skip,
@@ -54,4 +54,4 @@ def make_pipeline(settings: RoomSettings) -> Pipeline:
     if gaps := describe_gaps():
         _log.warning(gaps)
     limits = Limits(wall_seconds=settings.ingest_seconds)
-    return Pipeline(Sandbox(limits, scratch_parent=settings.data / TEMPORARY_FOLDER), options)
+    return Pipeline(Sandbox(limits, scratch_parent=settings.data / TEMPORARY_FOLDER), read_options)

@@ -44,12 +44,12 @@ class DocumentsAdapter(SearchAdapter):
         ),
     )
 
-    def __init__(self, service: DocumentsService, links: PageLinks) -> None:
+    def __init__(self, service: DocumentsService, page_links: PageLinks) -> None:
         self._service = service
-        self._links = links
+        self._links = page_links
 
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
-        answer = await self._service.search(
+        hits_page = await self._service.search(
             SearchApplicationDocs(
                 query=request.query,
                 application_ref=request.application_ref,
@@ -59,27 +59,27 @@ class DocumentsAdapter(SearchAdapter):
         )
         hits = [
             hit
-            for hit in answer.results
+            for hit in hits_page.results
             # A document of one chunk is all there is, even if it looks like a heading.
             if hit.metadata.total_chunks == 1 or not is_heading(hit.text)
         ]
         return [self._to_desk_hit(hit) for hit in hits[: request.limit]]
 
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
-        ref = parse_doc_id(id)
-        pages = str(ref.page) if ref.page else None
-        document = await self._service.get_text(
-            GetDocumentText(document_id=ref.document_id, pages=pages)
+        document_ref = parse_doc_id(id)
+        page_selection = str(document_ref.page) if document_ref.page else None
+        document_text = await self._service.get_text(
+            GetDocumentText(document_id=document_ref.document_id, pages=page_selection)
         )
         return make_record(
             self.base,
-            document.id,
-            title=document.citation,
-            text=document.text,
-            url=self._links.make_url(document.id),
-            citation=document.citation,
-            source=document.document_type,
-            details=document.model_dump(
+            document_text.id,
+            title=document_text.citation,
+            text=document_text.text,
+            url=self._links.make_url(document_text.id),
+            citation=document_text.citation,
+            source=document_text.document_type,
+            details=document_text.model_dump(
                 mode="json", exclude={"text", "status", "id", "next_offset"}
             ),
             offset=offset,
@@ -87,14 +87,14 @@ class DocumentsAdapter(SearchAdapter):
 
     async def find_application(self, application_ref: str) -> KnownApplication | None:
         application = await self._service.get_application(application_ref)
-        records = await self._service.store.list_records(application_ref)
-        if application is None and not records:
+        document_records = await self._service.store.list_records(application_ref)
+        if application is None and not document_records:
             return None
         validation_date = application.validation_date if application else None
         return KnownApplication(
             validation_date.isoformat() if validation_date else None,
             application.local_authority if application else None,
-            tuple(record.source_file for record in records),
+            tuple(document_record.source_file for document_record in document_records),
         )
 
     async def list_resources(self) -> list[ListedResource]:
@@ -108,9 +108,9 @@ class DocumentsAdapter(SearchAdapter):
             for document in await self._service.list_all_documents()
         ]
 
-    def parse_resource_path(self, path: str) -> str | None:
-        match = re.fullmatch(r"document/([^/]+)", path)
-        return format_doc_id(unquote(match[1])) if match else None
+    def parse_resource_path(self, resource_path: str) -> str | None:
+        path_match = re.fullmatch(r"document/([^/]+)", resource_path)
+        return format_doc_id(unquote(path_match[1])) if path_match else None
 
     async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
         if name == "document_id":
@@ -122,13 +122,13 @@ class DocumentsAdapter(SearchAdapter):
 
     def _to_desk_hit(self, hit: DocumentHit) -> DeskHit:
         url = self._links.make_url(hit.id)
-        document = hit.metadata
-        citation_text = f"{document.application_ref}, {hit.citation}"
+        document_details = hit.metadata
+        citation_text = f"{document_details.application_ref}, {hit.citation}"
         return DeskHit(
             id=hit.id,
-            title=f"{document.application_ref}: {hit.citation}",
+            title=f"{document_details.application_ref}: {hit.citation}",
             url=url,
-            source=document.document_type,
+            source=document_details.document_type,
             snippet=hit.text,
             score=hit.score,
             published_at=None,

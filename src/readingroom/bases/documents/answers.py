@@ -20,9 +20,9 @@ from readingroom.bases.documents.registry.records import (
 from readingroom.engine.index import ChunkHit
 
 
-def to_listed_document(record: DocumentRecord) -> ListedDocument:
+def to_listed_document(document_record: DocumentRecord) -> ListedDocument:
     """Return a document as lists show it."""
-    return ListedDocument.model_validate(record, from_attributes=True)
+    return ListedDocument.model_validate(document_record, from_attributes=True)
 
 
 def to_application_record(application: Application) -> ApplicationRecord:
@@ -30,27 +30,31 @@ def to_application_record(application: Application) -> ApplicationRecord:
     return ApplicationRecord.model_validate(application, from_attributes=True)
 
 
-def summarise_type(document_type: str, records: Sequence[DocumentRecord]) -> OverviewType:
+def summarise_type(document_type: str, document_records: Sequence[DocumentRecord]) -> OverviewType:
     """Return the documents of one type among these."""
-    matching_records = [record for record in records if record.document_type == document_type]
+    matching_records = [
+        document_record
+        for document_record in document_records
+        if document_record.document_type == document_type
+    ]
     return OverviewType(
         document_type=document_type,
         document_count=len(matching_records),
-        page_count=sum(record.page_count for record in matching_records),
-        word_count=sum(record.total_words for record in matching_records),
+        page_count=sum(document_record.page_count for document_record in matching_records),
+        word_count=sum(document_record.total_words for document_record in matching_records),
         documents=[
             OverviewDocument(
-                document_id=record.document_id,
-                source_file=record.source_file,
-                page_count=record.page_count,
-                word_count=record.total_words,
-                extraction_method=record.extraction_method,
-                contains_drawings=record.contains_drawings,
-                document_kind=record.document_kind,
-                pages_without_text=list(record.blank_pages),
-                id=format_doc_id(record.document_id),
+                document_id=document_record.document_id,
+                source_file=document_record.source_file,
+                page_count=document_record.page_count,
+                word_count=document_record.total_words,
+                extraction_method=document_record.extraction_method,
+                contains_drawings=document_record.contains_drawings,
+                document_kind=document_record.document_kind,
+                pages_without_text=list(document_record.blank_pages),
+                id=format_doc_id(document_record.document_id),
             )
-            for record in matching_records
+            for document_record in matching_records
         ],
     )
 

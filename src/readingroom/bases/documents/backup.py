@@ -36,9 +36,9 @@ async def write_backup(service: DocumentsService, backup_folder: Path) -> Backup
         chunk_count = await service.store.dump(
             backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE
         )
-        records = await service.store.list_records()
-        await anyio.to_thread.run_sync(_copy_files, service, records, backup_folder)
-    return BackupCounts(counts={"documents": len(records), "chunks": chunk_count})
+        document_records = await service.store.list_records()
+        await anyio.to_thread.run_sync(_copy_files, service, document_records, backup_folder)
+    return BackupCounts(counts={"documents": len(document_records), "chunks": chunk_count})
 
 
 async def restore_backup(
@@ -58,16 +58,16 @@ async def restore_backup(
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BackupUnusable(f"The documents of the backup cannot be read: {error}") from error
-    files = (backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE)
+    store_files = (backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE)
     # All of it is read before anything is removed from a store outside of the data directory.
-    await service.store.check_dump(*files)
+    await service.store.check_dump(*store_files)
     async with open_restore(service.database, "documents"):
-        return await _restore(service, files, old_folder, backup_folder, new_folder, replace)
+        return await _restore(service, store_files, old_folder, backup_folder, new_folder, replace)
 
 
 async def _restore(
     service: DocumentsService,
-    files: tuple[Path, Path],
+    store_files: tuple[Path, Path],
     old_folder: Path,
     backup_folder: Path,
     new_folder: Path,
@@ -81,31 +81,33 @@ async def _restore(
             "CHROMA_PERSIST_DIR or the database at READINGROOM_DATABASE_URL holds documents "
             "already; choose another one, or replace them with --force"
         )
-    for record in existing_records:
+    for document_record in existing_records:
         # Through the ingestion, so that a crash halfway is finished at the next start.
-        await service.ingestion.remove(record.document_id)
-    chunk_count = await service.store.fill(*files)
-    records = await service.store.list_records()
-    for record in records:
+        await service.ingestion.remove(document_record.document_id)
+    chunk_count = await service.store.fill(*store_files)
+    document_records = await service.store.list_records()
+    for document_record in document_records:
         # Uploads have no path but that of our copy, which lies in the base's own folder.
-        if Path(record.file_path).is_relative_to(old_folder):
-            new_path = new_folder / Path(record.file_path).relative_to(old_folder)
-            await service.store.register(with_values(record, file_path=str(new_path)))
+        if Path(document_record.file_path).is_relative_to(old_folder):
+            new_path = new_folder / Path(document_record.file_path).relative_to(old_folder)
+            await service.store.register(with_values(document_record, file_path=str(new_path)))
     await anyio.to_thread.run_sync(_restore_files, service, backup_folder / _FILES_FOLDER)
-    return BackupCounts(counts={"documents": len(records), "chunks": chunk_count})
+    return BackupCounts(counts={"documents": len(document_records), "chunks": chunk_count})
 
 
 def _copy_files(
-    service: DocumentsService, records: list[DocumentRecord], backup_folder: Path
+    service: DocumentsService, document_records: list[DocumentRecord], backup_folder: Path
 ) -> None:
     (backup_folder / _ABOUT_FILE).write_text(json.dumps({"folder": str(service.folder)}), "utf-8")
     service.applications.dump(backup_folder / _APPLICATIONS_FILE)
-    for record in records:
-        copy_path = service.ingestion.locate_copy(record)
+    for document_record in document_records:
+        copy_path = service.ingestion.locate_copy(document_record)
         if copy_path.exists():
             link_or_copy(
                 copy_path,
-                resolve_inside(backup_folder / _FILES_FOLDER, record.document_id, copy_path.name),
+                resolve_inside(
+                    backup_folder / _FILES_FOLDER, document_record.document_id, copy_path.name
+                ),
             )
 
 
@@ -116,5 +118,7 @@ def _restore_applications(service: DocumentsService, backup_folder: Path) -> Non
 
 
 def _restore_files(service: DocumentsService, files_folder: Path) -> None:
-    for file_path in sorted(path for path in files_folder.rglob("*") if path.is_file()):
+    for file_path in sorted(
+        copied_path for copied_path in files_folder.rglob("*") if copied_path.is_file()
+    ):
         service.ingestion.keep_copy(file_path.parent.name, file_path)

@@ -94,18 +94,22 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
     """
     # Validated without its files first: a bad reference is refused before any file is copied.
     command = build_model(IngestFiles, files=[], **values)
-    files, unread = _hand_over_all(paths, settings)
-    with progress_bar(f"{len(files)} files", as_json) as show_progress:
+    handed_files, unread = _hand_over_all(paths, settings)
+    with progress_bar(f"{len(handed_files)} files", as_json) as show_progress:
 
-        async def report(done: float, total: float | None, message: str | None) -> None:
-            show_progress(round(100 * done), 100 * len(files), message)
+        async def report(
+            done_count: float, total_count: float | None, step_message: str | None
+        ) -> None:
+            show_progress(round(100 * done_count), 100 * len(handed_files), step_message)
 
-        answer = run_command(command.model_copy(update={"files": files}), SPEC, settings, report)
-    answer["files"] += [outcome.model_dump(mode="json") for outcome in unread]
-    answer["file_count"] += len(unread)
-    answer["failed"] += len(unread)
-    print_result(as_json, answer, _render_table(answer))
-    if answer["failed"]:
+        ingest_report = run_command(
+            command.model_copy(update={"files": handed_files}), SPEC, settings, report
+        )
+    ingest_report["files"] += [file_outcome.model_dump(mode="json") for file_outcome in unread]
+    ingest_report["file_count"] += len(unread)
+    ingest_report["failed"] += len(unread)
+    print_result(as_json, ingest_report, _render_table(ingest_report))
+    if ingest_report["failed"]:
         sys.exit(1)
 
 
@@ -121,32 +125,32 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
 def list_documents(application_ref: str | None, settings: RoomSettings, as_json: bool) -> None:
     """List the documents of an application, or every application."""
     if application_ref is None:
-        answer = run_command(ListApplications(), SPEC, settings)
-        table = format_table(
+        documents_list = run_command(ListApplications(), SPEC, settings)
+        applications_table = format_table(
             [
                 (
                     make_bold(application["reference"]),
                     str(application["document_count"]),
                     application["validation_date"] or "",
                 )
-                for application in answer["applications"]
+                for application in documents_list["applications"]
             ],
             right_aligned=[1],
         )
     else:
         question = build_model(ListIngestedDocuments, application_ref=application_ref)
-        answer = run_command(ListDocuments(question=question), SPEC, settings)
-        rows = [
+        documents_list = run_command(ListDocuments(question=question), SPEC, settings)
+        table_rows = [
             (
                 make_bold(document["document_id"]),
                 document["document_type"],
                 f"{document['chunk_count']} chunks",
                 f"{Path(document['file_path']).name}{_describe_textless_pages(document)}",
             )
-            for document in answer["documents"]
+            for document in documents_list["documents"]
         ]
-        table = format_table(rows, right_aligned=[2])
-    print_result(as_json, answer, table or _NO_DOCUMENTS)
+        applications_table = format_table(table_rows, right_aligned=[2])
+    print_result(as_json, documents_list, applications_table or _NO_DOCUMENTS)
 
 
 @documents.command()
@@ -168,17 +172,19 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     """Search the documents."""
     types = list(values.pop("document_types")) or None
     question = build_model(SearchApplicationDocs, query=query, document_types=types, **values)
-    answer = run_command(SearchDocuments(question=question), SPEC, settings)
-    lines = [
+    document_hits = run_command(SearchDocuments(question=question), SPEC, settings)
+    printed_lines = [
         f"{make_bold(hit['citation'])}\n  {' '.join(hit['text'].split())}"
-        for hit in answer["results"]
+        for hit in document_hits["results"]
     ]
-    if not lines:
-        is_empty = answer["empty_because"] == "no_documents"
-        lines = [_NO_DOCUMENTS if is_empty else f"Nothing was found: {answer['empty_because']}."]
-    if answer["degraded"]:
-        lines.append(f"({answer['degraded']})")
-    print_result(as_json, answer, "\n\n".join(lines))
+    if not printed_lines:
+        is_empty = document_hits["empty_because"] == "no_documents"
+        printed_lines = [
+            _NO_DOCUMENTS if is_empty else f"Nothing was found: {document_hits['empty_because']}."
+        ]
+    if document_hits["degraded"]:
+        printed_lines.append(f"({document_hits['degraded']})")
+    print_result(as_json, document_hits, "\n\n".join(printed_lines))
 
 
 @documents.command()
@@ -188,8 +194,8 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
 def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: bool) -> None:
     """Print a document's text."""
     question = build_model(GetDocumentText, document_id=document_id, pages=pages)
-    answer = run_command(ReadDocument(question=question), SPEC, settings)
-    print_result(as_json, answer, answer["text"])
+    document_text = run_command(ReadDocument(question=question), SPEC, settings)
+    print_result(as_json, document_text, document_text["text"])
 
 
 @documents.command()
@@ -198,9 +204,9 @@ def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: b
 def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Remove a document with all its chunks."""
     question = build_model(RemoveDocument, document_id=document_id)
-    answer = run_command(DropDocument(question=question), SPEC, settings)
+    removal = run_command(DropDocument(question=question), SPEC, settings)
     print_result(
-        as_json, answer, f"Removed {answer['document_id']}: {answer['chunks_removed']} chunks."
+        as_json, removal, f"Removed {removal['document_id']}: {removal['chunks_removed']} chunks."
     )
 
 
@@ -214,13 +220,17 @@ def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
 @add_common_options
 def application(reference: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Show the application REF; with options, first write them down ("" clears one)."""
-    changes = {name: value for name, value in values.items() if value is not None}
+    changes = {
+        field_name: field_value
+        for field_name, field_value in values.items()
+        if field_value is not None
+    }
     if changes:
         question = build_model(SetApplication, reference=reference, **changes)
         run_command(DescribeApplication(question=question), SPEC, settings)
     overview = build_model(ApplicationOverview, application_ref=reference)
-    answer = run_command(ShowApplication(question=overview), SPEC, settings)
-    print_result(as_json, answer, "\n".join(_render_overview(answer)))
+    overview_fields = run_command(ShowApplication(question=overview), SPEC, settings)
+    print_result(as_json, overview_fields, "\n".join(_render_overview(overview_fields)))
 
 
 def _hand_over_all(
@@ -228,58 +238,61 @@ def _hand_over_all(
 ) -> tuple[list[HandedFile], list[FileOutcome]]:
     """Hand over every file; return those, and the outcomes of those that cannot be read."""
     handed_files, unread_outcomes = [], []
-    for file_name, path in _find_files(paths):
+    for file_name, file_path in _find_files(paths):
         try:
-            copy_name = hand_over(settings.data / "documents", path)
+            copy_name = hand_over(settings.data / "documents", file_path)
             handed_files.append(HandedFile(name=file_name, copied=copy_name))
         except (FileNotFoundError, PermissionError) as error:
-            message = f"{path} cannot be read: {error.strerror}"
+            error_message = f"{file_path} cannot be read: {error.strerror}"
             error_code = FileNotFound.code
             unread_outcomes.append(
-                FileOutcome(file=file_name, status="error", error_type=error_code, message=message)
+                FileOutcome(
+                    file=file_name, status="error", error_type=error_code, message=error_message
+                )
             )
     return handed_files, unread_outcomes
 
 
 def _find_files(paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     """Yield every file with its path below the folder it was found in, except hidden ones."""
-    for path in map(Path, paths):
-        if not path.is_dir():
-            yield path.name, path
+    for given_path in map(Path, paths):
+        if not given_path.is_dir():
+            yield given_path.name, given_path
             continue
-        for file in sorted(path.rglob("*")):
-            relative_path = file.relative_to(path)
+        for file_path in sorted(given_path.rglob("*")):
+            relative_path = file_path.relative_to(given_path)
             # Hidden files are the system's (.DS_Store) or half written, and nobody submitted them.
-            if file.is_file() and not any(
+            if file_path.is_file() and not any(
                 path_part.startswith(".") for path_part in relative_path.parts
             ):
-                yield str(relative_path), file
+                yield str(relative_path), file_path
 
 
-def _render_table(answer: dict[str, Any]) -> str:
-    rows = [
-        (outcome["file"], outcome["status"], _describe_outcome(outcome))
-        for outcome in answer["files"]
+def _render_table(ingest_report: dict[str, Any]) -> str:
+    table_rows = [
+        (file_outcome["file"], file_outcome["status"], _describe_outcome(file_outcome))
+        for file_outcome in ingest_report["files"]
     ]
-    lines = [format_table(rows)] if rows else []
-    lines.append(
-        f"{answer['file_count']} files: {answer['ingested']} ingested, "
-        f"{answer['already_ingested']} were there, {answer['skipped']} skipped, "
-        f"{answer['failed']} failed"
+    printed_lines = [format_table(table_rows)] if table_rows else []
+    printed_lines.append(
+        f"{ingest_report['file_count']} files: {ingest_report['ingested']} ingested, "
+        f"{ingest_report['already_ingested']} were there, {ingest_report['skipped']} skipped, "
+        f"{ingest_report['failed']} failed"
     )
-    return "\n".join(lines)
+    return "\n".join(printed_lines)
 
 
-def _describe_outcome(outcome: dict[str, Any]) -> str:
-    match outcome["status"]:
+def _describe_outcome(file_outcome: dict[str, Any]) -> str:
+    match file_outcome["status"]:
         case "success":
-            textless_pages = _describe_textless_pages(outcome)
-            return f"{outcome['document_id']}, {outcome['chunks_created']} chunks{textless_pages}"
+            textless_pages = _describe_textless_pages(file_outcome)
+            chunk_count = file_outcome["chunks_created"]
+            return f"{file_outcome['document_id']}, {chunk_count} chunks{textless_pages}"
         case "already_ingested":
-            return str(outcome["document_id"])
+            return str(file_outcome["document_id"])
         case "skipped":
-            return str(outcome["reason"])
-    return f"{outcome['error_type']}: {outcome['message']}"
+            return str(file_outcome["reason"])
+    return f"{file_outcome['error_type']}: {file_outcome['message']}"
 
 
 def _describe_textless_pages(document: dict[str, Any]) -> str:
@@ -287,23 +300,23 @@ def _describe_textless_pages(document: dict[str, Any]) -> str:
     textless_count = len(document["pages_without_text"])
     if not textless_count:
         return ""
-    reason = document.get("pages_without_text_reason")
-    note = f" ({textless_count} of {document['page_count']} pages gave no text"
-    return f"{note}: {reason})" if reason else f"{note})"
+    textless_reason = document.get("pages_without_text_reason")
+    textless_note = f" ({textless_count} of {document['page_count']} pages gave no text"
+    return f"{textless_note}: {textless_reason})" if textless_reason else f"{textless_note})"
 
 
-def _render_overview(answer: dict[str, Any]) -> Iterator[str]:
-    yield f"{answer['application_ref']}: {answer['document_count']} documents"
-    for field_name, value in (answer["application"] or {}).items():
-        if value is not None and field_name not in ("reference", "updated_at"):
-            yield f"  {field_name.replace('_', ' ')}: {value}"
-    for type_summary in answer["types"]:
-        size = f"{type_summary['page_count']} pages, {type_summary['word_count']} words"
-        yield f"{type_summary['document_type']}: {size}"
+def _render_overview(overview_fields: dict[str, Any]) -> Iterator[str]:
+    yield f"{overview_fields['application_ref']}: {overview_fields['document_count']} documents"
+    for field_name, field_value in (overview_fields["application"] or {}).items():
+        if field_value is not None and field_name not in ("reference", "updated_at"):
+            yield f"  {field_name.replace('_', ' ')}: {field_value}"
+    for type_summary in overview_fields["types"]:
+        size_text = f"{type_summary['page_count']} pages, {type_summary['word_count']} words"
+        yield f"{type_summary['document_type']}: {size_text}"
         for document in type_summary["documents"]:
             textless_pages = _describe_textless_pages(document)
             yield f"  {document['document_id']:<32} {document['source_file']}{textless_pages}"
-    for unread_file in answer["not_ingested"]:
+    for unread_file in overview_fields["not_ingested"]:
         yield f"not ingested: {unread_file['source_file']} ({unread_file['reason']})"
-    if answer["missing_types"]:
-        yield f"missing: {', '.join(answer['missing_types'])}"
+    if overview_fields["missing_types"]:
+        yield f"missing: {', '.join(overview_fields['missing_types'])}"

@@ -63,16 +63,25 @@ class IngestFiles(_DocumentsCommand):
     document_type: ChosenType = None
     files: list[HandedFile]
 
-    async def run(self, service: DocumentsService, report: ReportProgress) -> FolderIngested:
-        async with AsyncExitStack() as stack:
-            files = []
-            for file in self.files:
-                path = await stack.enter_async_context(open_handover(service.folder, file.copied))
+    async def run(
+        self, service: DocumentsService, report_progress: ReportProgress
+    ) -> FolderIngested:
+        async with AsyncExitStack() as handover_stack:
+            batch_files = []
+            for handed_file in self.files:
+                copied_path = await handover_stack.enter_async_context(
+                    open_handover(service.folder, handed_file.copied)
+                )
                 # Opened by the batch when its turn comes: hundreds of files would exhaust
                 # descriptors.
-                files.append(BatchFile(file.name, partial(service.open_upload, path, file.name)))
+                batch_files.append(
+                    BatchFile(
+                        handed_file.name,
+                        partial(service.open_upload, copied_path, handed_file.name),
+                    )
+                )
             return await service.ingest_files(
-                files, self.application_ref, self.document_type, report
+                batch_files, self.application_ref, self.document_type, report_progress
             )
 
 
@@ -83,7 +92,7 @@ class ListDocuments(_DocumentsCommand):
     reads_only: ClassVar[bool] = True
     question: ListIngestedDocuments
 
-    async def run(self, service: DocumentsService, report: ReportProgress) -> DocumentList:
+    async def run(self, service: DocumentsService, report_progress: ReportProgress) -> DocumentList:
         return await service.list_documents(self.question)
 
 
@@ -93,7 +102,9 @@ class ListApplications(_DocumentsCommand):
     name: ClassVar[str] = "documents.applications"
     reads_only: ClassVar[bool] = True
 
-    async def run(self, service: DocumentsService, report: ReportProgress) -> ApplicationList:
+    async def run(
+        self, service: DocumentsService, report_progress: ReportProgress
+    ) -> ApplicationList:
         return await service.list_applications()
 
 
@@ -104,7 +115,7 @@ class SearchDocuments(_DocumentsCommand):
     reads_only: ClassVar[bool] = True
     question: SearchApplicationDocs
 
-    async def run(self, service: DocumentsService, report: ReportProgress) -> DocumentHits:
+    async def run(self, service: DocumentsService, report_progress: ReportProgress) -> DocumentHits:
         return await service.search(self.question)
 
 
@@ -115,7 +126,7 @@ class ReadDocument(_DocumentsCommand):
     reads_only: ClassVar[bool] = True
     question: GetDocumentText
 
-    async def run(self, service: DocumentsService, report: ReportProgress) -> DocumentText:
+    async def run(self, service: DocumentsService, report_progress: ReportProgress) -> DocumentText:
         return await service.get_text(self.question)
 
 
@@ -125,7 +136,9 @@ class DropDocument(_DocumentsCommand):
     name: ClassVar[str] = "documents.remove"
     question: RemoveDocument
 
-    async def run(self, service: DocumentsService, report: ReportProgress) -> RemovedDocument:
+    async def run(
+        self, service: DocumentsService, report_progress: ReportProgress
+    ) -> RemovedDocument:
         return await service.remove(self.question)
 
 
@@ -135,7 +148,9 @@ class DescribeApplication(_DocumentsCommand):
     name: ClassVar[str] = "documents.application"
     question: SetApplication
 
-    async def run(self, service: DocumentsService, report: ReportProgress) -> ApplicationSet:
+    async def run(
+        self, service: DocumentsService, report_progress: ReportProgress
+    ) -> ApplicationSet:
         return await service.set_application(self.question)
 
 
@@ -146,7 +161,7 @@ class ShowApplication(_DocumentsCommand):
     reads_only: ClassVar[bool] = True
     question: ApplicationOverview
 
-    async def run(self, service: DocumentsService, report: ReportProgress) -> Overview:
+    async def run(self, service: DocumentsService, report_progress: ReportProgress) -> Overview:
         return await service.get_overview(self.question)
 
 
@@ -156,7 +171,9 @@ class CheckDocuments(_DocumentsCommand):
     name: ClassVar[str] = "documents.doctor"
     repair: bool = False
 
-    async def run(self, service: DocumentsService, report: ReportProgress) -> DocumentsDiagnosis:
+    async def run(
+        self, service: DocumentsService, report_progress: ReportProgress
+    ) -> DocumentsDiagnosis:
         return await DocumentsDoctor(service, self.repair).diagnose()
 
 
@@ -165,7 +182,7 @@ class BackUpDocuments(_DocumentsCommand, WriteBackup):
 
     name: ClassVar[str] = "documents.backup"
 
-    async def run(self, service: DocumentsService, report: ReportProgress) -> BackupCounts:
+    async def run(self, service: DocumentsService, report_progress: ReportProgress) -> BackupCounts:
         return await write_backup(service, service.folder / HANDOVER_FOLDER / self.folder)
 
 
@@ -174,7 +191,7 @@ class RestoreDocuments(_DocumentsCommand, ReadBackup):
 
     name: ClassVar[str] = "documents.restore"
 
-    async def run(self, service: DocumentsService, report: ReportProgress) -> BackupCounts:
+    async def run(self, service: DocumentsService, report_progress: ReportProgress) -> BackupCounts:
         backup = service.folder / HANDOVER_FOLDER / self.folder
         return await restore_backup(service, backup, Path(self.home), self.replace)
 
@@ -211,7 +228,7 @@ class _DocumentsBackup(OwnerBackup):
 BACKUP = _DocumentsBackup("documents", BackUpDocuments, RestoreDocuments, BACKUP_FILES)
 
 
-def run_doctor(settings: RoomSettings, repair: bool, run: RunCommand) -> list[Complaint]:
+def run_doctor(settings: RoomSettings, repair: bool, run_command: RunCommand) -> list[Complaint]:
     """Return what the stores of the base disagree about; with `repair`, mend what can be."""
-    result = run(CheckDocuments(repair=repair), settings)
-    return [Complaint.model_validate(complaint) for complaint in result["complaints"]]
+    diagnosis_json = run_command(CheckDocuments(repair=repair), settings)
+    return [Complaint.model_validate(complaint) for complaint in diagnosis_json["complaints"]]

@@ -22,7 +22,10 @@ class DocumentsDoctor:
         store, ingestion = self._service.store, self._service.ingestion
         # Between two reads a change would look like a difference, so none may run meanwhile.
         async with ingestion.pause_changes():
-            records = {record.document_id: record for record in await store.list_records()}
+            records_by_id = {
+                document_record.document_id: document_record
+                for document_record in await store.list_records()
+            }
             chunk_counts = await store.count_chunks()
             index_sizes = await store.get_index_sizes()
             interrupted_ids = [
@@ -31,16 +34,16 @@ class DocumentsDoctor:
             ids_with_files = await ingestion.list_documents_with_files()
         findings = [
             *self._check_interrupted(interrupted_ids),
-            *self._check_orphans(chunk_counts, ids_with_files, records),
+            *self._check_orphans(chunk_counts, ids_with_files, records_by_id),
             *(
                 finding
-                for record in records.values()
-                for finding in self._check_document(record, chunk_counts, ids_with_files)
+                for document_record in records_by_id.values()
+                for finding in self._check_document(document_record, chunk_counts, ids_with_files)
             ),
             *self._check_indexes(index_sizes, chunk_counts.total()),
         ]
         return DocumentsDiagnosis(
-            documents=len(records),
+            documents=len(records_by_id),
             chunks=chunk_counts.total(),
             complaints=[await finding.check(self._repair) for finding in findings],
         )
@@ -57,9 +60,9 @@ class DocumentsDoctor:
         self,
         chunk_counts: Counter[str],
         ids_with_files: set[str],
-        records: dict[str, DocumentRecord],
+        records_by_id: dict[str, DocumentRecord],
     ) -> Iterator[Finding]:
-        for document_id in sorted({*chunk_counts, *ids_with_files} - {*records}):
+        for document_id in sorted({*chunk_counts, *ids_with_files} - {*records_by_id}):
             yield Finding(
                 document_id,
                 f"{chunk_counts[document_id]} chunks or a file belong to no registered document",
@@ -68,21 +71,21 @@ class DocumentsDoctor:
             )
 
     def _check_document(
-        self, record: DocumentRecord, chunk_counts: Counter[str], ids_with_files: set[str]
+        self, document_record: DocumentRecord, chunk_counts: Counter[str], ids_with_files: set[str]
     ) -> Iterator[Finding]:
-        has_file = record.document_id in ids_with_files
-        chunk_count = chunk_counts[record.document_id]
-        if chunk_count != record.chunk_count:
+        has_file = document_record.document_id in ids_with_files
+        chunk_count = chunk_counts[document_record.document_id]
+        if chunk_count != document_record.chunk_count:
             yield Finding(
-                record.document_id,
-                f"the registry says {record.chunk_count} chunks, there are {chunk_count}",
+                document_record.document_id,
+                f"the registry says {document_record.chunk_count} chunks, there are {chunk_count}",
                 "ingest it again",
                 # Without our copy there is nothing to ingest from.
-                partial(self._service.reingest, record) if has_file else None,
+                partial(self._service.reingest, document_record) if has_file else None,
             )
         if not has_file:
             yield Finding(
-                record.document_id,
+                document_record.document_id,
                 "our copy of its file is missing, so its pages cannot be shown",
                 "remove it and ingest it again",
             )

@@ -31,16 +31,16 @@ class DocumentRef:
     page: int | None
 
 
-def format_doc_id(document_id: str, page: int | None = None) -> str:
+def format_doc_id(document_id: str, page_number: int | None = None) -> str:
     """Return `doc:25_01178_REM_a1b2c3` for a document, with `#page=14` for a page of it."""
-    return f"doc:{document_id}" + (f"#page={page}" if page else "")
+    return f"doc:{document_id}" + (f"#page={page_number}" if page_number else "")
 
 
-def parse_doc_id(text: str) -> DocumentRef:
+def parse_doc_id(id_text: str) -> DocumentRef:
     """Return what `format_doc_id` was given. Raise `UnrecognizedId` for anything else."""
-    match = _DOC_ID.fullmatch(fold_dashes(text).strip())
-    if match is None:
+    id_match = _DOC_ID.fullmatch(fold_dashes(id_text).strip())
+    if id_match is None:
         raise UnrecognizedId(
-            f"{text[:100]!r} is not the id of a document", valid_prefixes=["doc:<document_id>"]
+            f"{id_text[:100]!r} is not the id of a document", valid_prefixes=["doc:<document_id>"]
         )
-    return DocumentRef(match[1], int(match[2]) if match[2] else None)
+    return DocumentRef(id_match[1], int(id_match[2]) if id_match[2] else None)

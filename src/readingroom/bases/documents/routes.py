@@ -194,16 +194,16 @@ def _add_ingest_routes(router: APIRouter, service: DocumentsService) -> None:
         document_type: Annotated[ChosenType, Query()] = None,
     ) -> IngestOutcome:
         """Ingest a file that comes with the request; the answer waits until it can be searched."""
-        path = service.new_upload_path()
+        upload_path = service.new_upload_path()
         try:
-            upload = await receive_upload(request, path, service.max_file_bytes)
+            upload = await receive_upload(request, upload_path, service.max_file_bytes)
             ingest = partial(
                 service.ingest_upload,
-                *(path, upload.file_name, application_ref, document_type, no_progress),
+                *(upload_path, upload.file_name, application_ref, document_type, no_progress),
             )
             return await run_while_connected(request, ingest)
         finally:
-            await anyio.Path(path).unlink(missing_ok=True)
+            await anyio.Path(upload_path).unlink(missing_ok=True)
 
     @router.post("/documents/ingest")
     async def ingest_document(question: IngestDocument, request: Request) -> IngestOutcome:
@@ -230,5 +230,5 @@ def _add_change_routes(router: APIRouter, service: DocumentsService) -> None:
         """Change an application's record; null or nothing keeps a field, an empty string clears
         it.
         """
-        values = patch.model_dump(exclude_none=True)
-        return await service.set_application(SetApplication(reference=reference, **values))
+        changed_fields = patch.model_dump(exclude_none=True)
+        return await service.set_application(SetApplication(reference=reference, **changed_fields))

@@ -23,36 +23,47 @@ class DocumentsSample(BaseSample):
     ) -> Iterator[SampleStep]:
         reference = corpus.application()["reference"]
         yield _describe(settings, corpus.application(), run)
-        for file in sorted(corpus.write_application(corpus_folder).iterdir()):
-            yield _ingest(settings, reference, [file], run, f"{reference}: {file.name}")
+        for sample_file in sorted(corpus.write_application(corpus_folder).iterdir()):
+            yield _ingest(
+                settings, reference, [sample_file], run, f"{reference}: {sample_file.name}"
+            )
         shop_reference = corpus.shop_application()["reference"]
         yield _describe(settings, corpus.shop_application(), run)
         shop_files = sorted(corpus.write_shop_application(corpus_folder).iterdir())
-        title = f"{shop_reference}: {len(shop_files)} documents"
-        yield _ingest(settings, shop_reference, shop_files, run, title)
+        step_title = f"{shop_reference}: {len(shop_files)} documents"
+        yield _ingest(settings, shop_reference, shop_files, run, step_title)
 
 
-def _describe(settings: RoomSettings, application: dict[str, str], run: RunCommand) -> SampleStep:
-    def load(report: ReportProgressSync) -> None:
+def _describe(
+    settings: RoomSettings, application: dict[str, str], run_command: RunCommand
+) -> SampleStep:
+    def load(report_progress: ReportProgressSync) -> None:
         question = SetApplication.model_validate_json(json.dumps(application))
-        run(DescribeApplication(question=question), settings)
+        run_command(DescribeApplication(question=question), settings)
 
     return SampleStep(f"application {application['reference']}", load, _TURN)
 
 
 def _ingest(
-    settings: RoomSettings, reference: str, files: Sequence[Path], run: RunCommand, title: str
+    settings: RoomSettings,
+    reference: str,
+    file_paths: Sequence[Path],
+    run_command: RunCommand,
+    step_title: str,
 ) -> SampleStep:
     """Return the step for some files. One that cannot be read, as a scan without tesseract, is
     noted there.
     """
 
-    def load(report: ReportProgressSync) -> None:
-        folder = settings.data / "documents"
-        handed = [HandedFile(name=file.name, copied=hand_over(folder, file)) for file in files]
-        run(IngestFiles(application_ref=reference, files=handed), settings)
+    def load(report_progress: ReportProgressSync) -> None:
+        documents_folder = settings.data / "documents"
+        handed = [
+            HandedFile(name=file_path.name, copied=hand_over(documents_folder, file_path))
+            for file_path in file_paths
+        ]
+        run_command(IngestFiles(application_ref=reference, files=handed), settings)
 
-    return SampleStep(title, load, _TURN)
+    return SampleStep(step_title, load, _TURN)
 
 
 SAMPLE = DocumentsSample()

@@ -71,15 +71,15 @@ class DocumentsService:
 
     def __init__(
         self,
-        folder: Path,
+        documents_folder: Path,
         chroma_directory: Path | None,
-        context: IngestContext,
+        ingest_context: IngestContext,
     ) -> None:
         """`chroma_directory` is where chunks are stored; None keeps everything in memory."""
-        self.folder = folder
+        self.folder = documents_folder
         self._chroma_directory = chroma_directory
-        self._context = context
-        self.database = context.database
+        self._context = ingest_context
+        self.database = ingest_context.database
         self.store: DocumentStore
         self.applications: ApplicationStore
         self.pictures: PagePictures
@@ -88,14 +88,17 @@ class DocumentsService:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Open the stores and finish interrupted changes; close the stores on exit."""
-        with self._open_state_folder() as folder:
+        with self._open_state_folder() as state_folder:
             self.store = DocumentStore(
-                self._chroma_directory, folder / "words.db", self._context.embedder, self.database
+                self._chroma_directory,
+                state_folder / "words.db",
+                self._context.embedder,
+                self.database,
             )
-            self.applications = ApplicationStore(folder / "applications.db", self.database)
-            self.pictures = PagePictures(self._context.pipeline, folder / "pages")
+            self.applications = ApplicationStore(state_folder / "applications.db", self.database)
+            self.pictures = PagePictures(self._context.pipeline, state_folder / "pages")
             self.ingestion = Ingestion(
-                folder, self.store, self.applications, self.pictures, self._context
+                state_folder, self.store, self.applications, self.pictures, self._context
             )
             await self.store.open()
             try:
@@ -120,8 +123,8 @@ class DocumentsService:
         if self._chroma_directory is not None or self.database is not None:
             yield self.folder
         else:
-            with tempfile.TemporaryDirectory(prefix="readingroom-documents-") as folder:
-                yield Path(folder)
+            with tempfile.TemporaryDirectory(prefix="readingroom-documents-") as temporary_folder:
+                yield Path(temporary_folder)
 
     async def check_ready(self) -> None:
         """Raise `StoreUnusable` while no document can be read."""
@@ -144,24 +147,24 @@ class DocumentsService:
         )
         chunks = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
         document_ids = {chunk.document_id for chunk in chunks.values()}
-        records = await self.store.get_records(list(document_ids))
-        results = [
+        document_records = await self.store.get_records(list(document_ids))
+        document_hits = [
             to_hit(chunk, hit)
             for hit in ranking.hits
             # A document that is being added or removed right now exists if its entry does.
-            if (chunk := chunks.get(hit.chunk_id)) and chunk.document_id in records
+            if (chunk := chunks.get(hit.chunk_id)) and chunk.document_id in document_records
         ]
         confidence = judge(
-            [hit.score for hit in ranking.hits], results[0].citation if results else ""
+            [hit.score for hit in ranking.hits], document_hits[0].citation if document_hits else ""
         )
         return DocumentHits(
             query=question.query,
-            results_count=len(results),
-            results=results,
+            results_count=len(document_hits),
+            results=document_hits,
             confidence=confidence.level,
             confidence_reason=confidence.reason,
             degraded=ranking.degraded,
-            empty_because=None if results else await self._explain_empty(question),
+            empty_because=None if document_hits else await self._explain_empty(question),
         )
 
     async def get_text(self, question: GetDocumentText) -> DocumentText:
@@ -172,40 +175,50 @@ class DocumentsService:
             PageNotFound: the document does not have one of the pages.
             NoChunks: the document is registered, but its chunks are gone.
         """
-        ref = _parse_document_ref(question.document_id)
-        record = await self.get_record(ref.document_id)
-        chunks = await self.store.get_chunks(record.document_id)
+        document_ref = _parse_document_ref(question.document_id)
+        document_record = await self.get_record(document_ref.document_id)
+        chunks = await self.store.get_chunks(document_record.document_id)
         if not chunks:
             raise NoChunks(
-                f"{record.document_id} is registered, but has no chunks; ingest it again"
+                f"{document_record.document_id} is registered, but has no chunks; ingest it again"
             )
-        pages = parse_pages(question.pages or (str(ref.page) if ref.page else None), record)
+        page_numbers = parse_pages(
+            question.pages or (str(document_ref.page) if document_ref.page else None),
+            document_record,
+        )
         # Put together from the chunks: the text is stored once, and is what searches quote.
         full_text = join_chunks(chunks)
-        text = full_text if pages is None else cut_pages(full_text, pages, record)
-        end = len(text)
+        selected_text = (
+            full_text
+            if page_numbers is None
+            else cut_pages(full_text, page_numbers, document_record)
+        )
+        text_end = len(selected_text)
         if question.max_chars is not None:
-            end = min(end, question.offset + question.max_chars)
+            text_end = min(text_end, question.offset + question.max_chars)
         return DocumentText(
-            document_id=record.document_id,
-            file_path=record.file_path,
-            document_type=record.document_type,
-            chunk_count=record.chunk_count,
-            text=text[question.offset : end],
-            page_count=record.page_count,
-            total_chars=len(text),
-            next_offset=end if end < len(text) else None,
-            citation=format_citation(record.source_file, pages or ()),
-            id=format_doc_id(record.document_id, pages[0] if pages and len(pages) == 1 else None),
+            document_id=document_record.document_id,
+            file_path=document_record.file_path,
+            document_type=document_record.document_type,
+            chunk_count=document_record.chunk_count,
+            text=selected_text[question.offset : text_end],
+            page_count=document_record.page_count,
+            total_chars=len(selected_text),
+            next_offset=text_end if text_end < len(selected_text) else None,
+            citation=format_citation(document_record.source_file, page_numbers or ()),
+            id=format_doc_id(
+                document_record.document_id,
+                page_numbers[0] if page_numbers and len(page_numbers) == 1 else None,
+            ),
         )
 
     async def list_documents(self, question: ListIngestedDocuments) -> DocumentList:
         """Return the documents of one application; an unknown application has none."""
-        records = await self.store.list_records(question.application_ref)
+        document_records = await self.store.list_records(question.application_ref)
         return DocumentList(
             application_ref=question.application_ref,
-            document_count=len(records),
-            documents=[to_listed_document(record) for record in records],
+            document_count=len(document_records),
+            documents=[to_listed_document(document_record) for document_record in document_records],
         )
 
     async def list_all_documents(self) -> list[DocumentRecord]:
@@ -225,14 +238,16 @@ class DocumentsService:
         reference = question.application_ref
         application = await self.get_application(reference)
         unread_entries = await anyio.to_thread.run_sync(self.applications.list_unread, reference)
-        records = await self.store.list_records(reference)
-        if application is None and not unread_entries and not records:
+        document_records = await self.store.list_records(reference)
+        if application is None and not unread_entries and not document_records:
             raise ApplicationNotFound(
                 f"Nothing is known of the application {reference}", use_tool="ingest_document"
             )
-        types = [summarise_type(document_type, records) for document_type in EXPECTED_TYPES]
+        types = [
+            summarise_type(document_type, document_records) for document_type in EXPECTED_TYPES
+        ]
         # A drawing that was skipped was submitted all the same, so its type is not missing.
-        submitted_types = {record.document_type for record in records}
+        submitted_types = {document_record.document_type for document_record in document_records}
         submitted_types |= {
             unread_entry.document_type
             for unread_entry in unread_entries
@@ -241,11 +256,13 @@ class DocumentsService:
         return Overview(
             application_ref=reference,
             application=to_application_record(application) if application else None,
-            document_count=len(records),
-            page_count=sum(record.page_count for record in records),
-            pages_without_text_count=sum(len(record.blank_pages) for record in records),
-            word_count=sum(record.total_words for record in records),
-            types=[summary for summary in types if summary.documents],
+            document_count=len(document_records),
+            page_count=sum(document_record.page_count for document_record in document_records),
+            pages_without_text_count=sum(
+                len(document_record.blank_pages) for document_record in document_records
+            ),
+            word_count=sum(document_record.total_words for document_record in document_records),
+            types=[type_summary for type_summary in types if type_summary.documents],
             not_ingested=[
                 UnreadFile.model_validate(unread_entry, from_attributes=True)
                 for unread_entry in unread_entries
@@ -263,22 +280,24 @@ class DocumentsService:
             application.reference: application
             for application in await anyio.to_thread.run_sync(self.applications.list_all)
         }
-        counts = Counter(record.application_ref for record in await self.store.list_records())
+        document_counts = Counter(
+            document_record.application_ref for document_record in await self.store.list_records()
+        )
         listed_applications = [
             ListedApplication(
                 reference=reference,
-                document_count=counts[reference],
+                document_count=document_counts[reference],
                 validation_date=applications[reference].validation_date
                 if reference in applications
                 else None,
             )
-            for reference in sorted({*applications, *counts})
+            for reference in sorted({*applications, *document_counts})
         ]
         return ApplicationList(
             application_count=len(listed_applications), applications=listed_applications
         )
 
-    async def render_page(self, document_id: str, page: int, dpi: int) -> bytes:
+    async def render_page(self, document_id: str, page_number: int, dpi: int) -> bytes:
         """Return a page as a PNG, drawn from our copy of the file in a process of its own.
 
         Raises:
@@ -286,56 +305,56 @@ class DocumentsService:
             FileNotFound: our copy of the file is gone.
             UnsupportedFileType: the file has no fixed pages, as an e-mail has none.
         """
-        record = await self._get_record_of_page(document_id, page)
-        async with self._open_copy(record) as stored_file:
+        document_record = await self._get_record_of_page(document_id, page_number)
+        async with self._open_copy(document_record) as stored_file:
             return await self._context.pipeline.render_page(
-                stored_file.file, stored_file.file_name, page, dpi
+                stored_file.file, stored_file.file_name, page_number, dpi
             )
 
-    async def draw_page(self, document_id: str, page: int, dpi: int) -> bytes:
+    async def draw_page(self, document_id: str, page_number: int, dpi: int) -> bytes:
         """Return a page as a lossless WebP, drawn once and then kept; raise as `render_page`."""
-        record = await self._get_record_of_page(document_id, page)
-        async with self._open_copy(record) as stored_file:
-            return await self.pictures.draw_page(stored_file, page, dpi)
+        document_record = await self._get_record_of_page(document_id, page_number)
+        async with self._open_copy(document_record) as stored_file:
+            return await self.pictures.draw_page(stored_file, page_number, dpi)
 
-    async def mark_passage(self, document_id: str, page: int, passage: str) -> PageMarks:
+    async def mark_passage(self, document_id: str, page_number: int, passage: str) -> PageMarks:
         """Return where a passage stands on a page; raise as `render_page`."""
-        record = await self._get_record_of_page(document_id, page)
-        async with self._open_copy(record) as stored_file:
-            marks = await self.pictures.mark_passage(stored_file, page, passage)
+        document_record = await self._get_record_of_page(document_id, page_number)
+        async with self._open_copy(document_record) as stored_file:
+            marks = await self.pictures.mark_passage(stored_file, page_number, passage)
         return PageMarks(
-            document_id=record.document_id,
-            page=page,
+            document_id=document_record.document_id,
+            page=page_number,
             marks=[PageMark.model_validate(mark, from_attributes=True) for mark in marks],
         )
 
-    async def _get_record_of_page(self, document_id: str, page: int) -> DocumentRecord:
-        record = await self.get_record(document_id)
+    async def _get_record_of_page(self, document_id: str, page_number: int) -> DocumentRecord:
+        document_record = await self.get_record(document_id)
         # Checked here, because starting a process to draw a page is expensive.
-        parse_pages(str(page), record)
-        return record
+        parse_pages(str(page_number), document_record)
+        return document_record
 
     @asynccontextmanager
-    async def _open_copy(self, record: DocumentRecord) -> AsyncIterator[StoredFile]:
-        path = await anyio.to_thread.run_sync(self.ingestion.locate_copy, record)
+    async def _open_copy(self, document_record: DocumentRecord) -> AsyncIterator[StoredFile]:
+        copy_path = await anyio.to_thread.run_sync(self.ingestion.locate_copy, document_record)
         try:
-            with path.open("rb", buffering=0) as file:
-                yield StoredFile(file, record.source_file, record.file_hash)
+            with copy_path.open("rb", buffering=0) as open_file:
+                yield StoredFile(open_file, document_record.source_file, document_record.file_hash)
         except FileNotFoundError as error:
             raise FileNotFound(
-                f"Our copy of {record.document_id} is gone; remove it and ingest it again"
+                f"Our copy of {document_record.document_id} is gone; remove it and ingest it again"
             ) from error
 
     async def get_record(self, document_id: str) -> DocumentRecord:
         """Return a document's entry; raise `DocumentNotFound`, which says how to find its id."""
-        record = await self.store.get_record(fold_dashes(document_id))
-        if record is None:
+        document_record = await self.store.get_record(fold_dashes(document_id))
+        if document_record is None:
             raise make_not_found_error(document_id)
-        return record
+        return document_record
 
     # --- writing ---
 
-    async def ingest(self, question: IngestDocument, report: ReportProgress) -> Outcome:
+    async def ingest(self, question: IngestDocument, report_progress: ReportProgress) -> Outcome:
         """Ingest a file of an allowed folder into an application."""
         async with open_in_thread(self._context.roots.open(question.file_path)) as private_copy:
             return await self.ingestion.ingest(
@@ -343,27 +362,33 @@ class DocumentsService:
                 question.application_ref,
                 question.file_path,
                 question.document_type,
-                report,
+                report_progress,
             )
 
-    async def ingest_folder(self, question: IngestFolder, report: ReportProgress) -> FolderIngested:
+    async def ingest_folder(
+        self, question: IngestFolder, report_progress: ReportProgress
+    ) -> FolderIngested:
         """Ingest all files below an allowed folder into an application."""
-        paths = await anyio.to_thread.run_sync(self._context.roots.list_files, question.path)
-        files = [
-            BatchFile(file_name, partial(self._context.roots.open, path), path)
-            for file_name, path in paths.items()
+        paths_by_name = await anyio.to_thread.run_sync(
+            self._context.roots.list_files, question.path
+        )
+        batch_files = [
+            BatchFile(file_name, partial(self._context.roots.open, file_path), file_path)
+            for file_name, file_path in paths_by_name.items()
         ]
-        return await self.ingest_files(files, question.application_ref, None, report)
+        return await self.ingest_files(batch_files, question.application_ref, None, report_progress)
 
     async def ingest_files(
         self,
-        files: Sequence[BatchFile],
+        batch_files: Sequence[BatchFile],
         application_ref: str,
         document_type: str | None,
-        report: ReportProgress,
+        report_progress: ReportProgress,
     ) -> FolderIngested:
         """Ingest several files into an application, some of them at the same time."""
-        return await Batch(self.ingestion, application_ref, document_type, report).run(files)
+        return await Batch(self.ingestion, application_ref, document_type, report_progress).run(
+            batch_files
+        )
 
     async def ingest_upload(
         self,
@@ -371,27 +396,29 @@ class DocumentsService:
         file_name: str,
         application_ref: str,
         document_type: str | None,
-        report: ReportProgress,
+        report_progress: ReportProgress,
     ) -> Outcome:
         """Ingest an uploaded file into an application, under the name its sender gave it."""
         async with open_in_thread(self.open_upload(upload, file_name)) as private_copy:
             return await self.ingestion.ingest(
-                private_copy, application_ref, None, document_type, report
+                private_copy, application_ref, None, document_type, report_progress
             )
 
     def open_upload(self, upload: Path, file_name: str) -> AbstractContextManager[PrivateCopy]:
         """Return a context that opens an uploaded file under the name its sender gave it."""
         return open_own_file(upload, file_name, self._context.roots.max_file_bytes)
 
-    async def reingest(self, record: DocumentRecord) -> None:
+    async def reingest(self, document_record: DocumentRecord) -> None:
         """Ingest a document again from our copy of its file, to replace missing chunks."""
-        file = await anyio.to_thread.run_sync(self.ingestion.locate_copy, record)
-        async with open_in_thread(self.open_upload(file, record.source_file)) as private_copy:
+        copy_path = await anyio.to_thread.run_sync(self.ingestion.locate_copy, document_record)
+        async with open_in_thread(
+            self.open_upload(copy_path, document_record.source_file)
+        ) as private_copy:
             await self.ingestion.ingest(
                 private_copy,
-                record.application_ref,
-                record.file_path,
-                record.document_type,
+                document_record.application_ref,
+                document_record.file_path,
+                document_record.document_type,
                 no_progress,
             )
 
@@ -406,12 +433,14 @@ class DocumentsService:
         Null cannot mean "clear": a command travels as JSON, which has a null for every option that
         was not used.
         """
-        fields = question.model_dump(exclude_none=True, exclude={"reference"})
-        values = {field_name: value or None for field_name, value in fields.items()}
-        if day := values.get("validation_date"):
-            values["validation_date"] = parse_day(day)
+        given_fields = question.model_dump(exclude_none=True, exclude={"reference"})
+        changed_fields = {
+            field_name: field_value or None for field_name, field_value in given_fields.items()
+        }
+        if validation_day := changed_fields.get("validation_date"):
+            changed_fields["validation_date"] = parse_day(validation_day)
         application = await anyio.to_thread.run_sync(
-            self.applications.update, question.reference, values, self._context.now()
+            self.applications.update, question.reference, changed_fields, self._context.now()
         )
         return ApplicationSet(application=to_application_record(application))
 
@@ -441,19 +470,25 @@ class DocumentsService:
             # Another process that lives may be receiving a file.
             sweep_old_files(self.folder / "uploads", self._context.now())
             return
-        for path in (self.folder / "uploads").glob(".*"):
-            path.unlink(missing_ok=True)
+        for upload_path in (self.folder / "uploads").glob(".*"):
+            upload_path.unlink(missing_ok=True)
 
     async def _explain_empty(self, question: SearchApplicationDocs) -> EmptyReason:
-        records = await self.store.list_records(question.application_ref)
-        if not records:
+        document_records = await self.store.list_records(question.application_ref)
+        if not document_records:
             return "no_documents"
         types = question.document_types
-        if types is not None and not any(record.document_type in types for record in records):
+        if types is not None and not any(
+            document_record.document_type in types for document_record in document_records
+        ):
             return "no_documents_of_these_types"
         return "nothing_matches"
 
 
-def _parse_document_ref(id: str) -> DocumentRef:
+def _parse_document_ref(document_id: str) -> DocumentRef:
     """Parse a document's own id, or the id of a page as search results have it."""
-    return parse_doc_id(id) if id.lower().startswith("doc:") else DocumentRef(id, None)
+    return (
+        parse_doc_id(document_id)
+        if document_id.lower().startswith("doc:")
+        else DocumentRef(document_id, None)
+    )

@@ -83,8 +83,10 @@ class DocumentStore:
 
     async def find_record(self, application_ref: str, sha256: str) -> DocumentRecord | None:
         """Return the document with these bytes under exactly this reference, or None."""
-        where = And((Equals("application_ref", application_ref), Equals("file_hash", sha256)))
-        return next(iter(await self._read_records(where=where)), None)
+        record_filter = And(
+            (Equals("application_ref", application_ref), Equals("file_hash", sha256))
+        )
+        return next(iter(await self._read_records(record_filter=record_filter)), None)
 
     async def get_record(self, document_id: str) -> DocumentRecord | None:
         """Return a document's entry, or None if it is not registered."""
@@ -92,22 +94,27 @@ class DocumentStore:
 
     async def get_records(self, document_ids: Sequence[str]) -> dict[str, DocumentRecord]:
         """Return the entries of these documents by id, without those that are not registered."""
-        return {record.document_id: record for record in await self._read_records(document_ids)}
+        return {
+            document_record.document_id: document_record
+            for document_record in await self._read_records(document_ids)
+        }
 
     async def list_records(self, application_ref: str | None = None) -> list[DocumentRecord]:
         """The documents of an application, or all, in the order they came."""
-        where = Equals("application_ref", application_ref) if application_ref is not None else None
-        records = await self._read_records(where=where)
-        return sorted(records, key=lambda record: (record.ingested_at, record.document_id))
+        record_filter = (
+            Equals("application_ref", application_ref) if application_ref is not None else None
+        )
+        document_records = await self._read_records(record_filter=record_filter)
+        return sorted(document_records, key=lambda record: (record.ingested_at, record.document_id))
 
-    async def register(self, record: DocumentRecord) -> None:
-        entry = Chunks(
-            [record.document_id],
-            [record.file_path],
-            [_to_entry(record)],
+    async def register(self, document_record: DocumentRecord) -> None:
+        registry_entry = Chunks(
+            [document_record.document_id],
+            [document_record.file_path],
+            [_to_entry(document_record)],
             np.zeros((1, DIMENSIONS), np.float32),
         )
-        await anyio.to_thread.run_sync(self._registry.upsert, entry)
+        await anyio.to_thread.run_sync(self._registry.upsert, registry_entry)
 
     async def unregister(self, document_id: str) -> None:
         await anyio.to_thread.run_sync(self._registry.delete, [document_id])
@@ -129,25 +136,27 @@ class DocumentStore:
         """Return chunks by id, without those that do not exist."""
         if not chunk_ids:
             return {}
-        stored = await anyio.to_thread.run_sync(self._index.fetch, chunk_ids)
-        return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(stored)}
+        stored_chunks = await anyio.to_thread.run_sync(self._index.fetch, chunk_ids)
+        return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(stored_chunks)}
 
     async def rank_chunks(
         self,
         query: str,
-        k: int,
+        hit_count: int,
         application_ref: str | None,
         document_types: Sequence[str] | None,
         mode: Mode,
     ) -> Ranking:
         """Return the best chunks among those of this application and these types."""
-        where = _build_filter(application_ref, document_types)
-        return await anyio.to_thread.run_sync(self._index.search, query, k, where, mode)
+        chunk_filter = _build_filter(application_ref, document_types)
+        return await anyio.to_thread.run_sync(
+            self._index.search, query, hit_count, chunk_filter, mode
+        )
 
     async def count_chunks(self) -> Counter[str]:
         """Return how many chunks every document has."""
-        stored = await self._read_chunks()
-        return Counter(str(metadata["document_id"]) for metadata in stored.metadatas)
+        stored_chunks = await self._read_chunks()
+        return Counter(str(metadata["document_id"]) for metadata in stored_chunks.metadatas)
 
     async def get_index_sizes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
@@ -185,15 +194,20 @@ class DocumentStore:
     # --- parts ---
 
     async def _read_records(
-        self, ids: Sequence[str] | None = None, where: Filter | None = None
+        self, document_ids: Sequence[str] | None = None, record_filter: Filter | None = None
     ) -> list[DocumentRecord]:
-        stored = await anyio.to_thread.run_sync(lambda: self._registry.get(ids, where))
+        stored_entries = await anyio.to_thread.run_sync(
+            lambda: self._registry.get(document_ids, record_filter)
+        )
         return [
-            _from_entry(id, entry) for id, entry in zip(stored.ids, stored.metadatas, strict=True)
+            _from_entry(document_id, registry_entry)
+            for document_id, registry_entry in zip(
+                stored_entries.ids, stored_entries.metadatas, strict=True
+            )
         ]
 
-    async def _read_chunks(self, where: Filter | None = None) -> Chunks:
-        return await anyio.to_thread.run_sync(self._index.read, where)
+    async def _read_chunks(self, chunk_filter: Filter | None = None) -> Chunks:
+        return await anyio.to_thread.run_sync(self._index.read, chunk_filter)
 
     def _open(self) -> None:
         chunks: ChunkCollection | PostgresCollection
@@ -216,38 +230,40 @@ class DocumentStore:
             self._chunk_store = None
 
 
-def build_chunks(record: DocumentRecord, document: Document, embedded: EmbeddedChunks) -> Chunks:
+def build_chunks(
+    document_record: DocumentRecord, document: Document, embedded: EmbeddedChunks
+) -> Chunks:
     """Return the chunks of a document with the metadata that is stored with them."""
-    texts = [document.get_chunk_text(chunk) for chunk in document.chunks]
+    chunk_texts = [document.get_chunk_text(chunk) for chunk in document.chunks]
     # Where the text covered so far ends; chunks overlap, so it is not the last chunk's end.
     covered_ends = [0]
     for chunk in document.chunks:
         covered_ends.append(max(covered_ends[-1], chunk.end))
     return Chunks(
         ids=[
-            format_chunk_id(record.document_id, chunk.pages[0], chunk.index)
+            format_chunk_id(document_record.document_id, chunk.pages[0], chunk.index)
             for chunk in document.chunks
         ],
-        texts=texts,
+        texts=chunk_texts,
         metadatas=[
             {
-                "application_ref": record.application_ref,
-                "document_id": record.document_id,
-                "source_file": record.source_file,
-                "document_type": record.document_type,
+                "application_ref": document_record.application_ref,
+                "document_id": document_record.document_id,
+                "source_file": document_record.source_file,
+                "document_type": document_record.document_type,
                 "page_numbers": format_numbers(chunk.pages),
                 "chunk_index": chunk.index,
-                "total_chunks": len(texts),
-                "extraction_method": record.extraction_method,
-                "char_count": len(text),
-                "word_count": len(text.split()),
+                "total_chunks": len(chunk_texts),
+                "extraction_method": document_record.extraction_method,
+                "char_count": len(chunk_text),
+                "word_count": len(chunk_text.split()),
                 "start": chunk.start,
                 "gap": document.text[covered_end : chunk.start],
-                CONTEXT_FIELD: context,
+                CONTEXT_FIELD: chunk_context,
             }
             # One more end than chunks: the last one is the end of the text.
-            for chunk, text, context, covered_end in zip(
-                document.chunks, texts, embedded.contexts, covered_ends, strict=False
+            for chunk, chunk_text, chunk_context, covered_end in zip(
+                document.chunks, chunk_texts, embedded.contexts, covered_ends, strict=False
             )
         ],
         vectors=embedded.vectors,
@@ -266,43 +282,43 @@ def _list_contexts(chunks: Chunks) -> list[str]:
     ]
 
 
-def format_chunk_id(document_id: str, page: int, index: int) -> str:
+def format_chunk_id(document_id: str, page_number: int, index: int) -> str:
     """Return `25_01178_REM_a1b2c3_014_042`: document, first page, index in the document."""
-    return f"{document_id}_{page:03d}_{index:03d}"
+    return f"{document_id}_{page_number:03d}_{index:03d}"
 
 
-def _to_entry(record: DocumentRecord) -> Metadata:
+def _to_entry(document_record: DocumentRecord) -> Metadata:
     return {
-        "file_path": record.file_path,
-        "file_hash": record.file_hash,
-        "application_ref": record.application_ref,
-        "document_type": record.document_type,
-        "chunk_count": record.chunk_count,
-        "ingested_at": record.ingested_at,
-        "extraction_method": record.extraction_method,
-        "contains_drawings": record.contains_drawings,
-        "source_file": record.source_file,
-        "total_chars": record.total_chars,
-        "total_words": record.total_words,
-        "page_starts": format_numbers(record.page_starts),
-        "blank_pages": format_numbers(record.blank_pages),
-        "container_id": record.container_id,
-        "kind": record.kind,
+        "file_path": document_record.file_path,
+        "file_hash": document_record.file_hash,
+        "application_ref": document_record.application_ref,
+        "document_type": document_record.document_type,
+        "chunk_count": document_record.chunk_count,
+        "ingested_at": document_record.ingested_at,
+        "extraction_method": document_record.extraction_method,
+        "contains_drawings": document_record.contains_drawings,
+        "source_file": document_record.source_file,
+        "total_chars": document_record.total_chars,
+        "total_words": document_record.total_words,
+        "page_starts": format_numbers(document_record.page_starts),
+        "blank_pages": format_numbers(document_record.blank_pages),
+        "container_id": document_record.container_id,
+        "kind": document_record.kind,
     }
 
 
-def _from_entry(document_id: str, entry: Metadata) -> DocumentRecord:
-    values: dict[str, Any] = dict(entry)
-    for name in ("page_starts", "blank_pages"):
-        values[name] = parse_numbers(values[name])
-    return DocumentRecord(document_id=document_id, **values)
+def _from_entry(document_id: str, registry_entry: Metadata) -> DocumentRecord:
+    record_fields: dict[str, Any] = dict(registry_entry)
+    for field_name in ("page_starts", "blank_pages"):
+        record_fields[field_name] = parse_numbers(record_fields[field_name])
+    return DocumentRecord(document_id=document_id, **record_fields)
 
 
 def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
     return [
         StoredChunk(
-            chunk_id=id,
-            text=text,
+            chunk_id=chunk_id,
+            text=chunk_text,
             application_ref=str(metadata["application_ref"]),
             document_id=str(metadata["document_id"]),
             source_file=str(metadata["source_file"]),
@@ -314,7 +330,9 @@ def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
             start=int(metadata["start"]),
             gap=str(metadata["gap"]),
         )
-        for id, text, metadata in zip(chunks.ids, chunks.texts, chunks.metadatas, strict=True)
+        for chunk_id, chunk_text, metadata in zip(
+            chunks.ids, chunks.texts, chunks.metadatas, strict=True
+        )
     ]
 
 
@@ -324,10 +342,12 @@ def _validate_chunks(chunks: Chunks) -> None:
         validator.validate_python(asdict(chunk))
 
 
-def _validate_entries(entries: Chunks) -> None:
+def _validate_entries(registry_entries: Chunks) -> None:
     validator = TypeAdapter(DocumentRecord)
-    for document_id, entry in zip(entries.ids, entries.metadatas, strict=True):
-        validator.validate_python(asdict(_from_entry(document_id, entry)))
+    for document_id, registry_entry in zip(
+        registry_entries.ids, registry_entries.metadatas, strict=True
+    ):
+        validator.validate_python(asdict(_from_entry(document_id, registry_entry)))
 
 
 def _build_filter(

@@ -34,26 +34,28 @@ from readingroom.protocol.tool import Hints, Tool, ToolCall, make_tool
 
 def open_base(settings: DocumentsSettings) -> KnowledgeBase:
     """Open the documents base as the settings say."""
-    folder = settings.data / "documents"
+    documents_folder = settings.data / "documents"
     chosen_directory = settings.chroma_persist_dir
     chroma_directory = (
         None
         if chosen_directory == ""
         else Path(chosen_directory)
         if chosen_directory
-        else folder / "chroma"
+        else documents_folder / "chroma"
     )
-    context = make_ingest_context(settings, "documents", "DOCUMENT_ROOTS", settings.document_roots)
-    return open_documents(folder, chroma_directory, context)
+    ingest_context = make_ingest_context(
+        settings, "documents", "DOCUMENT_ROOTS", settings.document_roots
+    )
+    return open_documents(documents_folder, chroma_directory, ingest_context)
 
 
 def open_documents(
-    folder: Path,
+    documents_folder: Path,
     chroma_directory: Path | None,
-    context: IngestContext,
+    ingest_context: IngestContext,
 ) -> KnowledgeBase:
     """Open the documents base on a folder; its stores are opened when it is served."""
-    service = DocumentsService(folder, chroma_directory, context)
+    service = DocumentsService(documents_folder, chroma_directory, ingest_context)
     return KnowledgeBase(
         name="documents",
         server_name="document-store-mcp",

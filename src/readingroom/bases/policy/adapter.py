@@ -70,16 +70,16 @@ class PolicyAdapter(SearchAdapter):
         ),
     )
 
-    def __init__(self, service: PolicyService, links: PageLinks) -> None:
+    def __init__(self, service: PolicyService, page_links: PageLinks) -> None:
         self._service = service
-        self._links = links
+        self._links = page_links
 
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         hits: dict[str, PolicyHit] = {}
         for day in self._choose_days(request):
             question = _make_question(request, day, request.limit + _SPARE_HITS)
-            answer = await self._service.search(question)
-            passages = [hit for hit in answer.results if not is_heading(hit.text)]
+            hits_page = await self._service.search(question)
+            passages = [hit for hit in hits_page.results if not is_heading(hit.text)]
             hits |= {hit.id: hit for hit in passages[: request.limit]}
         return [self._to_desk_hit(hit) for hit in hits.values()]
 
@@ -94,9 +94,11 @@ class PolicyAdapter(SearchAdapter):
     async def list_sources(self) -> Sequence[str]:
         return [policy.source for policy in (await self._service.list_policies()).policies]
 
-    async def find_source(self, name: str) -> str | None:
-        sources = {source.casefold(): source for source in await self.list_sources()}
-        return sources.get(name.casefold())
+    async def find_source(self, source_name: str) -> str | None:
+        slugs_by_folded_name = {
+            policy_slug.casefold(): policy_slug for policy_slug in await self.list_sources()
+        }
+        return slugs_by_folded_name.get(source_name.casefold())
 
     async def describe_scope(self, request: SearchRequest) -> SearchScope:
         days = self._choose_days(request)
@@ -110,16 +112,20 @@ class PolicyAdapter(SearchAdapter):
         section_parts = parse_section_id(id)
         if section_parts is None:
             passage = await self._service.get_passage(id.removeprefix("policy:"))
-            details = passage.model_dump(mode="json", exclude={"text", "relevance_score", "id"})
-            return self._make_desk_record(
-                passage.id, passage.citation, passage.text, details, offset
+            section_fields = passage.model_dump(
+                mode="json", exclude={"text", "relevance_score", "id"}
             )
-        source, revision_id, section_ref = section_parts
-        section = await self._service.get_section(
-            GetPolicySection(source=source, section_ref=section_ref, revision_id=revision_id)
+            return self._make_desk_record(
+                passage.id, passage.citation, passage.text, section_fields, offset
+            )
+        policy_slug, revision_id, section_ref = section_parts
+        section_text = await self._service.get_section(
+            GetPolicySection(source=policy_slug, section_ref=section_ref, revision_id=revision_id)
         )
-        details = section.model_dump(mode="json", exclude={"text", "status", "id"})
-        return self._make_desk_record(section.id, section.citation, section.text, details, offset)
+        section_fields = section_text.model_dump(mode="json", exclude={"text", "status", "id"})
+        return self._make_desk_record(
+            section_text.id, section_text.citation, section_text.text, section_fields, offset
+        )
 
     async def list_resources(self) -> list[ListedResource]:
         return [
@@ -134,13 +140,17 @@ class PolicyAdapter(SearchAdapter):
             if revision.status in COUNTING
         ]
 
-    def parse_resource_path(self, path: str) -> str | None:
-        match = _SECTION_PATH.fullmatch(path)
-        return format_section_id(*map(unquote, match.groups())) if match else None
+    def parse_resource_path(self, resource_path: str) -> str | None:
+        path_match = _SECTION_PATH.fullmatch(resource_path)
+        return format_section_id(*map(unquote, path_match.groups())) if path_match else None
 
     async def read_resource(self, resource_path: str) -> str | None:
-        match = _REVISION_PATH.fullmatch(resource_path)
-        return await self._render_outline(unquote(match[1]), unquote(match[2])) if match else None
+        path_match = _REVISION_PATH.fullmatch(resource_path)
+        return (
+            await self._render_outline(unquote(path_match[1]), unquote(path_match[2]))
+            if path_match
+            else None
+        )
 
     async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
         match name, dict(values):
@@ -152,42 +162,51 @@ class PolicyAdapter(SearchAdapter):
                 return [*await self._service.list_sections(source, revision_id)]
         return ()
 
-    async def _get_revisions(self, source: str) -> list[ListedRevision]:
-        return (await self._service.list_revisions(ListPolicyRevisions(source=source))).revisions
+    async def _get_revisions(self, policy_slug: str) -> list[ListedRevision]:
+        return (
+            await self._service.list_revisions(ListPolicyRevisions(source=policy_slug))
+        ).revisions
 
-    async def _render_outline(self, source: str, revision_id: str) -> str:
+    async def _render_outline(self, policy_slug: str, revision_id: str) -> str:
         """Return the days a revision was in force and its sections with their pages."""
         revisions = {
-            revision.revision_id: revision for revision in await self._get_revisions(source)
+            revision.revision_id: revision for revision in await self._get_revisions(policy_slug)
         }
         if revision_id not in revisions:
             raise RecordNotFound(
-                f"{source} has no revision {revision_id!r}", revisions=[*revisions]
+                f"{policy_slug} has no revision {revision_id!r}", revisions=[*revisions]
             )
         revision = revisions[revision_id]
         until_text = f"to {revision.effective_to}" if revision.effective_to else "and still"
-        question = ListPolicySections(source=source, revision_id=revision_id)
-        sections = (await self._service.list_section_titles(question)).sections
-        lines = (
+        question = ListPolicySections(source=policy_slug, revision_id=revision_id)
+        listed_sections = (await self._service.list_section_titles(question)).sections
+        outline_lines = (
             f"{name_section(section.section_ref, section.section_title)}, p. {section.page_number}"
-            for section in sections
+            for section in listed_sections
         )
-        heading = f"{source} ({revision.version_label}), in force from {revision.effective_from}"
-        return "\n".join([f"{heading} {until_text}", "", *lines])
+        outline_heading = (
+            f"{policy_slug} ({revision.version_label}), in force from {revision.effective_from}"
+        )
+        return "\n".join([f"{outline_heading} {until_text}", "", *outline_lines])
 
     def _make_desk_record(
-        self, id: str, citation: str, text: str, details: dict[str, Any], offset: int
+        self,
+        section_id: str,
+        citation: str,
+        section_text: str,
+        section_fields: dict[str, Any],
+        text_offset: int,
     ) -> DeskRecord:
         return make_record(
             self.base,
-            id,
+            section_id,
             title=citation,
-            text=text,
-            url=self._links.make_url(id),
+            text=section_text,
+            url=self._links.make_url(section_id),
             citation=citation,
-            source=details["source"],
-            details=details,
-            offset=offset,
+            source=section_fields["source"],
+            details=section_fields,
+            offset=text_offset,
         )
 
     def _to_desk_hit(self, hit: PolicyHit) -> DeskHit:

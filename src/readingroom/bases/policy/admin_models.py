@@ -19,12 +19,12 @@ from readingroom.protocol.tool import Answer, Body, NonBlankText
 from readingroom.storage.handover import HandoverName
 
 
-def _parse_day(value: object) -> object:
+def _parse_day(day_text: object) -> object:
     """Accept YYYY-MM-DD only: Pydantic itself would read a number as seconds since 1970."""
-    if isinstance(value, date):
-        return value
+    if isinstance(day_text, date):
+        return day_text
     try:
-        return parse_day(str(value))
+        return parse_day(str(day_text))
     except InvalidDate as error:
         raise ValueError(error.message) from error
 

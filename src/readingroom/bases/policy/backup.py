@@ -120,9 +120,11 @@ def _copy_files(
     service: PolicyService, revisions: list[Revision], backup_files_folder: Path
 ) -> None:
     for revision in revisions:
-        path = service.ingestion.files.locate(revision.source, revision.revision_id)
-        if path.exists():
-            link_or_copy(path, _build_backup_path(backup_files_folder, revision, path.suffix))
+        file_path = service.ingestion.files.locate(revision.source, revision.revision_id)
+        if file_path.exists():
+            link_or_copy(
+                file_path, _build_backup_path(backup_files_folder, revision, file_path.suffix)
+            )
 
 
 def _build_backup_path(backup_files_folder: Path, revision: Revision, extension: str) -> Path:
@@ -144,7 +146,7 @@ def _restore_files(service: PolicyService, dump: _RegistryDump, backup_files_fol
 
 def _relocate(revision: Revision, service: PolicyService, new_folder: Path) -> Revision:
     """Return the revision with the path its file will have below `new_folder`."""
-    path = service.ingestion.files.get_path(revision.source, revision.revision_id)
+    file_path = service.ingestion.files.get_path(revision.source, revision.revision_id)
     return revision.model_copy(
-        update={"file_path": str(new_folder / path.relative_to(service.folder))}
+        update={"file_path": str(new_folder / file_path.relative_to(service.folder))}
     )

@@ -72,8 +72,8 @@ def _list_revisions(settings: RoomSettings, typed: Mapping[str, Any]) -> list[st
 
 def _list_section_refs(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
     question = build_model(ListPolicySections, source=typed["source"])
-    sections = ask_quietly(ListSections(question=question), SPEC, settings)["sections"]
-    return [section["section_ref"] for section in sections]
+    listed_sections = ask_quietly(ListSections(question=question), SPEC, settings)["sections"]
+    return [listed_section["section_ref"] for listed_section in listed_sections]
 
 
 _source_argument = click.argument("source", shell_complete=complete_with(_list_slugs))
@@ -113,10 +113,12 @@ def policy() -> None:
 def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Register a policy under the slug SOURCE, such as NPPF."""
     category = PolicyCategory(values.pop("category"))
-    new = build_model(NewPolicy, source=source, category=category, **values)
-    answer = run_command(AddPolicy(policy=new), SPEC, settings)
+    new_policy = build_model(NewPolicy, source=source, category=category, **values)
+    policy_fields = run_command(AddPolicy(policy=new_policy), SPEC, settings)
     print_result(
-        as_json, answer, f"Added {source}. Add its text: readingroom policy revise {source} FILE"
+        as_json,
+        policy_fields,
+        f"Added {source}. Add its text: readingroom policy revise {source} FILE",
     )
 
 
@@ -138,34 +140,35 @@ def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **val
 
     FILE is a PDF, or a .docx, .md or .html whose headings tell its sections.
     """
-    new = _new_revision(
+    new_revision = _new_revision(
         values["label"], values["start"], values["end"], values["notes"], values["stage"]
     )
     copy_name = hand_over(settings.data / "policy", file)
     command = build_model(
         RevisePolicy,
         source=source,
-        revision=new,
+        revision=new_revision,
         file=copy_name,
         extension=choose_extension(file.name),
     )
-    answer = run_command(command, SPEC, settings)
-    summary = (
-        f"{answer['revision_id']}: {answer['chunks_created']} chunks, {answer['page_count']} pages"
+    ingested_fields = run_command(command, SPEC, settings)
+    summary_line = (
+        f"{ingested_fields['revision_id']}: {ingested_fields['chunks_created']} chunks, "
+        f"{ingested_fields['page_count']} pages"
     )
-    print_result(as_json, answer, summary)
+    print_result(as_json, ingested_fields, summary_line)
 
 
 @policy.command("list")
 @add_common_options
 def list_policies(settings: RoomSettings, as_json: bool) -> None:
     """List every policy with the revision in force today."""
-    answer = run_command(ListPolicies(), SPEC, settings)
-    rows = [
+    policy_index = run_command(ListPolicies(), SPEC, settings)
+    table_rows = [
         (make_bold(policy["source"]), _format_label(policy["current_revision"]), policy["title"])
-        for policy in answer["policies"]
+        for policy in policy_index["policies"]
     ]
-    print_result(as_json, answer, format_table(rows) or _NO_POLICIES)
+    print_result(as_json, policy_index, format_table(table_rows) or _NO_POLICIES)
 
 
 @policy.command()
@@ -173,9 +176,10 @@ def list_policies(settings: RoomSettings, as_json: bool) -> None:
 @add_common_options
 def show(source: str, settings: RoomSettings, as_json: bool) -> None:
     """Show a policy and its revisions, newest first."""
-    answer = run_command(build_model(ShowPolicy, source=source), SPEC, settings)
-    heading = f"{make_bold(answer['source'])}: {answer['title']} ({answer['category']})"
-    rows = [
+    policy_fields = run_command(build_model(ShowPolicy, source=source), SPEC, settings)
+    bold_slug = make_bold(policy_fields["source"])
+    heading_line = f"{bold_slug}: {policy_fields['title']} ({policy_fields['category']})"
+    table_rows = [
         (
             f"  {revision['revision_id']}",
             f"{revision['effective_from']} – {revision['effective_to'] or ''}".rstrip(),
@@ -183,9 +187,9 @@ def show(source: str, settings: RoomSettings, as_json: bool) -> None:
             f"{revision['chunk_count']} chunks",
             revision["version_label"],
         )
-        for revision in answer["revisions"]
+        for revision in policy_fields["revisions"]
     ]
-    print_result(as_json, answer, f"{heading}\n{format_table(rows)}".rstrip())
+    print_result(as_json, policy_fields, f"{heading_line}\n{format_table(table_rows)}".rstrip())
 
 
 @policy.command()
@@ -193,14 +197,17 @@ def show(source: str, settings: RoomSettings, as_json: bool) -> None:
 @add_common_options
 def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Tell which revision of every policy was in force on DAY (YYYY-MM-DD)."""
-    answer = run_command(EffectiveOn(day=day), SPEC, settings)
-    rows = [
+    policies_on_day = run_command(EffectiveOn(day=day), SPEC, settings)
+    table_rows = [
         (make_bold(policy["source"]), _format_label(policy["effective_revision"]))
-        for policy in answer["policies"]
+        for policy in policies_on_day["policies"]
     ]
-    missing = [*answer["policies_not_yet_effective"], *answer["policies_with_no_revision_for_date"]]
-    rows += [(make_bold(source), "–") for source in missing]
-    print_result(as_json, answer, format_table(rows) or _NO_POLICIES)
+    missing = [
+        *policies_on_day["policies_not_yet_effective"],
+        *policies_on_day["policies_with_no_revision_for_date"],
+    ]
+    table_rows += [(make_bold(missing_slug), "–") for missing_slug in missing]
+    print_result(as_json, policies_on_day, format_table(table_rows) or _NO_POLICIES)
 
 
 @policy.command()
@@ -224,18 +231,20 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     question = build_model(
         SearchPolicy, query=query, sources=sources, effective_date=values.pop("day"), **values
     )
-    answer = run_command(SearchPolicies(question=question), SPEC, settings)
-    lines = [
+    policy_hits = run_command(SearchPolicies(question=question), SPEC, settings)
+    printed_lines = [
         f"{make_bold(hit['citation'])}\n  {' '.join(hit['text'].split())}"
-        for hit in answer["results"]
+        for hit in policy_hits["results"]
     ]
-    lines += [f"({policy['source']}: {policy['reason']})" for policy in answer["excluded"]]
-    if not lines:
+    printed_lines += [
+        f"({policy['source']}: {policy['reason']})" for policy in policy_hits["excluded"]
+    ]
+    if not printed_lines:
         is_empty = not run_command(ListPolicies(), SPEC, settings)["policies"]
-        lines = [_NO_POLICIES if is_empty else "Nothing was found."]
-    if answer["degraded"]:
-        lines.append(f"({answer['degraded']})")
-    print_result(as_json, answer, "\n\n".join(lines))
+        printed_lines = [_NO_POLICIES if is_empty else "Nothing was found."]
+    if policy_hits["degraded"]:
+        printed_lines.append(f"({policy_hits['degraded']})")
+    print_result(as_json, policy_hits, "\n\n".join(printed_lines))
 
 
 @policy.command()
@@ -248,8 +257,12 @@ def section(
 ) -> None:
     """Read one section of SOURCE, such as "Para 116"."""
     question = build_model(GetPolicySection, source=source, section_ref=section_ref, **chosen)
-    answer = run_command(ReadSection(question=question), SPEC, settings)
-    print_result(as_json, answer, f"{make_bold(answer['citation'])}\n\n{answer['text']}")
+    section_fields = run_command(ReadSection(question=question), SPEC, settings)
+    print_result(
+        as_json,
+        section_fields,
+        f"{make_bold(section_fields['citation'])}\n\n{section_fields['text']}",
+    )
 
 
 @policy.command()
@@ -259,14 +272,16 @@ def section(
 def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str | None) -> None:
     """List the sections of SOURCE with their titles and pages."""
     question = build_model(ListPolicySections, source=source, **chosen)
-    answer = run_command(ListSections(question=question), SPEC, settings)
-    lines = [
-        f"{name_section(section['section_ref'], section['section_title'])}, "
-        f"p. {section['page_number']}"
-        for section in answer["sections"]
+    section_list = run_command(ListSections(question=question), SPEC, settings)
+    printed_lines = [
+        f"{name_section(listed_section['section_ref'], listed_section['section_title'])}, "
+        f"p. {listed_section['page_number']}"
+        for listed_section in section_list["sections"]
     ]
-    heading = f"{source} ({answer['version_label']}), {answer['section_count']} sections"
-    print_result(as_json, answer, "\n".join([heading, *lines]))
+    heading_line = (
+        f"{source} ({section_list['version_label']}), {section_list['section_count']} sections"
+    )
+    print_result(as_json, section_list, "\n".join([heading_line, *printed_lines]))
 
 
 @policy.command()
@@ -280,18 +295,18 @@ def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str |
 def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Show what changed in SOURCE between FROM_DATE and TO_DATE."""
     question = build_model(ComparePolicyRevisions, source=source, **values)
-    answer = run_command(CompareRevisions(question=question), SPEC, settings)
-    summary = ", ".join(
-        f"{count} {kind.replace('_', ' but ')}" for kind, count in answer["summary"].items()
+    revision_diff = run_command(CompareRevisions(question=question), SPEC, settings)
+    summary_line = ", ".join(
+        f"{change_count} {change_kind.replace('_', ' but ')}"
+        for change_kind, change_count in revision_diff["summary"].items()
     )
-    lines = [
-        f"{answer['from_revision']['version_label']} → {answer['to_revision']['version_label']}: "
-        f"{summary}"
-    ]
-    lines += [_format_change(change) for change in answer["changes"]]
-    if answer["next_cursor"]:
-        lines.append(f"More: --cursor {answer['next_cursor']}")
-    print_result(as_json, answer, "\n\n".join(lines))
+    from_label = revision_diff["from_revision"]["version_label"]
+    to_label = revision_diff["to_revision"]["version_label"]
+    printed_lines = [f"{from_label} → {to_label}: {summary_line}"]
+    printed_lines += [_format_change(section_change) for section_change in revision_diff["changes"]]
+    if revision_diff["next_cursor"]:
+        printed_lines.append(f"More: --cursor {revision_diff['next_cursor']}")
+    print_result(as_json, revision_diff, "\n\n".join(printed_lines))
 
 
 @policy.command()
@@ -302,12 +317,15 @@ def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -
 def verify(source: str, quote: str, date: str, settings: RoomSettings, as_json: bool) -> None:
     """Check whether SOURCE says QUOTE on a day. Ends with 1 when it does not."""
     question = build_model(VerifyPolicyQuote, source=source, quote=quote, date=date)
-    answer = run_command(VerifyQuote(question=question), SPEC, settings)
-    lines = [answer["verdict"], *(place["citation"] for place in answer["found"])]
-    if answer["nearest"]:
-        lines.append(f"The nearest words: {answer['nearest']['text']}")
-    print_result(as_json, answer, "\n".join(lines))
-    sys.exit(0 if answer["verdict"] == "verified" else 1)
+    quote_check = run_command(VerifyQuote(question=question), SPEC, settings)
+    printed_lines = [
+        quote_check["verdict"],
+        *(quote_place["citation"] for quote_place in quote_check["found"]),
+    ]
+    if quote_check["nearest"]:
+        printed_lines.append(f"The nearest words: {quote_check['nearest']['text']}")
+    print_result(as_json, quote_check, "\n".join(printed_lines))
+    sys.exit(0 if quote_check["verdict"] == "verified" else 1)
 
 
 @policy.command()
@@ -316,15 +334,17 @@ def verify(source: str, quote: str, date: str, settings: RoomSettings, as_json: 
 def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Show every policy with its revision in force on DAY, or why it has none."""
     question = build_model(PolicySnapshot, date=day)
-    answer = run_command(TakeSnapshot(question=question), SPEC, settings)
-    rows = [
+    snapshot_fields = run_command(TakeSnapshot(question=question), SPEC, settings)
+    table_rows = [
         (
-            make_bold(entry["source"]),
-            _format_label(entry["revision"]) if entry["revision"] else entry["reason"] or "",
+            make_bold(snapshot_entry["source"]),
+            _format_label(snapshot_entry["revision"])
+            if snapshot_entry["revision"]
+            else snapshot_entry["reason"] or "",
         )
-        for entry in answer["policies"]
+        for snapshot_entry in snapshot_fields["policies"]
     ]
-    print_result(as_json, answer, format_table(rows) or _NO_POLICIES)
+    print_result(as_json, snapshot_fields, format_table(table_rows) or _NO_POLICIES)
 
 
 @policy.command()
@@ -339,17 +359,23 @@ def dates(
     source: str, revision_id: str, settings: RoomSettings, as_json: bool, **values: str | None
 ) -> None:
     """Change the days, the label or the notes of a revision."""
-    start, end = values.pop("start"), values.pop("end")
-    changed: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
-    if start is not None:
-        changed["effective_from"] = parse_day(start)
-    if end is not None:
-        changed["effective_to"] = None if end == "open" else parse_day(end)
+    first_day_text, last_day_text = values.pop("start"), values.pop("end")
+    changed: dict[str, Any] = {
+        field_name: field_value
+        for field_name, field_value in values.items()
+        if field_value is not None
+    }
+    if first_day_text is not None:
+        changed["effective_from"] = parse_day(first_day_text)
+    if last_day_text is not None:
+        changed["effective_to"] = None if last_day_text == "open" else parse_day(last_day_text)
     patch = build_model(RevisionPatch, **changed)
     command = ChangeRevision(source=source, revision_id=revision_id, patch=patch)
-    answer = run_command(command, SPEC, settings)
-    period = f"{answer['effective_from']} – {answer['effective_to'] or ''}"
-    print_result(as_json, answer, f"{revision_id}: {period} {answer['version_label']}")
+    revision_fields = run_command(command, SPEC, settings)
+    period = f"{revision_fields['effective_from']} – {revision_fields['effective_to'] or ''}"
+    print_result(
+        as_json, revision_fields, f"{revision_id}: {period} {revision_fields['version_label']}"
+    )
 
 
 @policy.command()
@@ -359,8 +385,8 @@ def dates(
 def delete(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Delete a revision of SOURCE, its text and its file."""
     command = build_model(DeleteRevision, source=source, revision_id=revision_id)
-    answer = run_command(command, SPEC, settings)
-    print_result(as_json, answer, f"Deleted {revision_id}, {answer['chunks_removed']} chunks.")
+    deletion = run_command(command, SPEC, settings)
+    print_result(as_json, deletion, f"Deleted {revision_id}, {deletion['chunks_removed']} chunks.")
 
 
 @policy.command("delete-policy")
@@ -373,9 +399,9 @@ def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool)
     if not yes:
         question = f"Delete {detail['title']!r} and its {detail['revision_count']} revisions?"
         click.confirm(question, abort=True, err=True)
-    answer = run_command(build_model(DeletePolicy, source=source), SPEC, settings)
-    summary = f"{answer['revisions_removed']} revisions, {answer['chunks_removed']} chunks"
-    print_result(as_json, answer, f"Deleted {source}: {summary}.")
+    deletion = run_command(build_model(DeletePolicy, source=source), SPEC, settings)
+    summary_line = f"{deletion['revisions_removed']} revisions, {deletion['chunks_removed']} chunks"
+    print_result(as_json, deletion, f"Deleted {source}: {summary_line}.")
 
 
 @policy.command()
@@ -385,9 +411,10 @@ def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool)
 def reindex(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Read the file of a revision again and wait until it can be searched."""
     command = build_model(ReindexRevision, source=source, revision_id=revision_id)
-    answer = run_command(command, SPEC, settings)
-    summary = f"{revision_id}: {answer['chunks_created']} chunks, {answer['page_count']} pages"
-    print_result(as_json, answer, summary)
+    ingested_fields = run_command(command, SPEC, settings)
+    chunk_count, page_count = ingested_fields["chunks_created"], ingested_fields["page_count"]
+    summary_line = f"{revision_id}: {chunk_count} chunks, {page_count} pages"
+    print_result(as_json, ingested_fields, summary_line)
 
 
 @policy.command("import")
@@ -407,35 +434,42 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
     Paths are relative to FILE.
     """
     policies, unread = prepare_import(file, settings)
-    answer = run_command(ImportPolicies(policies=policies), SPEC, settings)
-    answer["failed"] += unread
-    summary = (
-        f"Added {len(answer['policies_added'])} policies and {len(answer['revisions_added'])} "
-        f"revisions; {len(answer['already_there'])} were there already."
+    import_report = run_command(ImportPolicies(policies=policies), SPEC, settings)
+    import_report["failed"] += unread
+    summary_line = (
+        f"Added {len(import_report['policies_added'])} policies and "
+        f"{len(import_report['revisions_added'])} revisions; "
+        f"{len(import_report['already_there'])} were there already."
     )
-    failures = [f"Failed: {failure}" for failure in answer["failed"]]
-    print_result(as_json, answer, "\n".join([summary, *failures]))
-    sys.exit(1 if answer["failed"] else 0)
+    failures = [f"Failed: {failure}" for failure in import_report["failed"]]
+    print_result(as_json, import_report, "\n".join([summary_line, *failures]))
+    sys.exit(1 if import_report["failed"] else 0)
 
 
-def _format_change(change: dict[str, Any]) -> str:
+def _format_change(section_change: dict[str, Any]) -> str:
     """Return a change for people: what happened to which section, and the words."""
     marks = {"delete": "[-{}-]", "insert": "{{+{}+}}", "equal": "{}"}
-    refs = [change["from_section_ref"], change["to_section_ref"]]
-    name = " → ".join(dict.fromkeys(filter(None, refs)))
-    words = " ".join(marks[part["op"]].format(part["text"]) for part in change["diff"])
-    return f"{name}: {change['kind']}\n  {words}".rstrip()
+    both_refs = [section_change["from_section_ref"], section_change["to_section_ref"]]
+    section_name = " → ".join(dict.fromkeys(filter(None, both_refs)))
+    marked_words = " ".join(
+        marks[diff_part["op"]].format(diff_part["text"]) for diff_part in section_change["diff"]
+    )
+    return f"{section_name}: {section_change['kind']}\n  {marked_words}".rstrip()
 
 
 def _new_revision(
-    label: str, start: str, end: str | None, notes: str | None, stage: str | None
+    version_label: str,
+    first_day_text: str,
+    last_day_text: str | None,
+    notes: str | None,
+    stage: str | None,
 ) -> NewRevision:
-    last: date | None = parse_day(end) if end else None
+    last_day: date | None = parse_day(last_day_text) if last_day_text else None
     return build_model(
         NewRevision,
-        version_label=label,
-        effective_from=parse_day(start),
-        effective_to=last,
+        version_label=version_label,
+        effective_from=parse_day(first_day_text),
+        effective_to=last_day,
         notes=notes,
         stage=stage,
     )

@@ -61,7 +61,7 @@ class AddPolicy(_PolicyCommand):
     name: ClassVar[str] = "policy.add"
     policy: NewPolicy
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> PolicyDetail:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyDetail:
         return await PolicyAdmin(service).create_policy(self.policy)
 
 
@@ -74,10 +74,12 @@ class RevisePolicy(_PolicyCommand):
     file: HandoverName
     extension: RevisionExtension = ".pdf"
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> IngestedRevision:
+    async def run(
+        self, service: PolicyService, report_progress: ReportProgress
+    ) -> IngestedRevision:
         async with open_handover(service.folder, self.file) as spool:
             return await PolicyAdmin(service).revise(
-                self.source, self.revision, spool, report, self.extension
+                self.source, self.revision, spool, report_progress, self.extension
             )
 
 
@@ -87,7 +89,7 @@ class ListPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.list"
     reads_only: ClassVar[bool] = True
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> PolicyIndex:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyIndex:
         return await PolicyAdmin(service).list_policies()
 
 
@@ -98,7 +100,7 @@ class ShowPolicy(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     source: SourceSlug
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> PolicyDetail:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyDetail:
         return await PolicyAdmin(service).get_policy(self.source)
 
 
@@ -109,7 +111,9 @@ class EffectiveOn(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     day: str
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> EffectivePolicies:
+    async def run(
+        self, service: PolicyService, report_progress: ReportProgress
+    ) -> EffectivePolicies:
         return await PolicyAdmin(service).list_effective(parse_day(self.day))
 
 
@@ -120,7 +124,7 @@ class SearchPolicies(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     question: SearchPolicy
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> PolicyHits:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyHits:
         return await service.search(self.question)
 
 
@@ -131,7 +135,7 @@ class ReadSection(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     question: GetPolicySection
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> SectionText:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> SectionText:
         return await service.get_section(self.question)
 
 
@@ -142,7 +146,7 @@ class ListSections(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     question: ListPolicySections
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> SectionList:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> SectionList:
         return await service.list_section_titles(self.question)
 
 
@@ -153,7 +157,7 @@ class CompareRevisions(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     question: ComparePolicyRevisions
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> RevisionDiff:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> RevisionDiff:
         return await service.compare(self.question)
 
 
@@ -164,7 +168,7 @@ class VerifyQuote(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     question: VerifyPolicyQuote
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> QuoteCheck:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> QuoteCheck:
         return await service.verify(self.question)
 
 
@@ -175,7 +179,7 @@ class TakeSnapshot(_PolicyCommand):
     reads_only: ClassVar[bool] = True
     question: PolicySnapshot
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> Snapshot:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> Snapshot:
         return await service.get_snapshot(self.question)
 
 
@@ -187,7 +191,7 @@ class ChangeRevision(_PolicyCommand):
     revision_id: str
     patch: RevisionPatch
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> RevisionDetail:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> RevisionDetail:
         return await PolicyAdmin(service).amend_revision(self.source, self.revision_id, self.patch)
 
 
@@ -198,7 +202,7 @@ class DeleteRevision(_PolicyCommand):
     source: SourceSlug
     revision_id: str
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> RevisionDeleted:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> RevisionDeleted:
         return await PolicyAdmin(service).delete_revision(self.source, self.revision_id)
 
 
@@ -208,7 +212,7 @@ class DeletePolicy(_PolicyCommand):
     name: ClassVar[str] = "policy.delete_policy"
     source: SourceSlug
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> PolicyDeleted:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyDeleted:
         return await PolicyAdmin(service).delete_policy(self.source)
 
 
@@ -219,8 +223,12 @@ class ReindexRevision(_PolicyCommand):
     source: SourceSlug
     revision_id: str
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> IngestedRevision:
-        return await PolicyAdmin(service).reindex_and_wait(self.source, self.revision_id, report)
+    async def run(
+        self, service: PolicyService, report_progress: ReportProgress
+    ) -> IngestedRevision:
+        return await PolicyAdmin(service).reindex_and_wait(
+            self.source, self.revision_id, report_progress
+        )
 
 
 class ImportPolicies(_PolicyCommand):
@@ -229,8 +237,8 @@ class ImportPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.import"
     policies: list[ImportedPolicy]
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> ImportReport:
-        return await BulkImport(service, report).run(self.policies)
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> ImportReport:
+        return await BulkImport(service, report_progress).run(self.policies)
 
 
 class CheckPolicies(_PolicyCommand):
@@ -239,7 +247,7 @@ class CheckPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.doctor"
     repair: bool = False
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> PolicyDiagnosis:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyDiagnosis:
         return await PolicyDoctor(service, self.repair).diagnose()
 
 
@@ -248,7 +256,7 @@ class BackUpPolicies(_PolicyCommand, WriteBackup):
 
     name: ClassVar[str] = "policy.backup"
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> BackupCounts:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> BackupCounts:
         return await write_backup(service, service.folder / HANDOVER_FOLDER / self.folder)
 
 
@@ -257,7 +265,7 @@ class RestorePolicies(_PolicyCommand, ReadBackup):
 
     name: ClassVar[str] = "policy.restore"
 
-    async def run(self, service: PolicyService, report: ReportProgress) -> BackupCounts:
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> BackupCounts:
         backup = service.folder / HANDOVER_FOLDER / self.folder
         return await restore_backup(service, backup, Path(self.home), self.replace)
 
@@ -287,7 +295,7 @@ COMMANDS: tuple[type[Command], ...] = (
 BACKUP = OwnerBackup("policy", BackUpPolicies, RestorePolicies, BACKUP_FILES)
 
 
-def run_doctor(settings: RoomSettings, repair: bool, run: RunCommand) -> list[Complaint]:
+def run_doctor(settings: RoomSettings, repair: bool, run_command: RunCommand) -> list[Complaint]:
     """Return what the stores of the base disagree about; with `repair`, mend what can be."""
-    result = run(CheckPolicies(repair=repair), settings)
-    return [Complaint.model_validate(complaint) for complaint in result["complaints"]]
+    diagnosis_json = run_command(CheckPolicies(repair=repair), settings)
+    return [Complaint.model_validate(complaint) for complaint in diagnosis_json["complaints"]]

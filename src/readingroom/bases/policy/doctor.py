@@ -40,22 +40,22 @@ class PolicyDoctor:
         timelines = await service.registry.get_timelines(policies)
         metadatas = await service.store.group_metadata()
         revisions = {
-            (source, revision.revision_id): revision
-            for source, timeline in timelines.items()
+            (policy_slug, revision.revision_id): revision
+            for policy_slug, timeline in timelines.items()
             for revision in timeline
         }
         orphans = {
-            key: len(chunk_metadatas)
-            for key, chunk_metadatas in metadatas.items()
-            if key not in revisions
+            revision_key: len(chunk_metadatas)
+            for revision_key, chunk_metadatas in metadatas.items()
+            if revision_key not in revisions
         }
         complaints = await self._collect_complaints(self._check_interrupted())
         complaints += await self._collect_complaints(self._check_orphans(orphans))
-        for key, revision in revisions.items():
+        for revision_key, revision in revisions.items():
             # A revision that is being ingested changes while we look at it.
             if not service.ingestion.get_progress(revision.revision_id):
                 policy, siblings = policies[revision.source], timelines[revision.source]
-                case = _Case(policy, revision, siblings, metadatas.get(key, []))
+                case = _Case(policy, revision, siblings, metadatas.get(revision_key, []))
                 complaints += await self._collect_complaints(self._check_revision(case))
         complaints += await self._collect_complaints(self._check_indexes())
         return PolicyDiagnosis(
@@ -81,12 +81,12 @@ class PolicyDoctor:
             )
 
     async def _check_orphans(self, orphans: dict[tuple[str, str], int]) -> AsyncIterator[Finding]:
-        for (source, revision_id), chunk_count in orphans.items():
+        for (policy_slug, revision_id), chunk_count in orphans.items():
             yield Finding(
                 revision_id,
                 f"{chunk_count} chunks belong to no registered revision",
                 "delete them",
-                partial(self._delete_chunks, source, revision_id),
+                partial(self._delete_chunks, policy_slug, revision_id),
             )
 
     async def _check_revision(self, case: _Case) -> AsyncIterator[Finding]:
@@ -101,9 +101,9 @@ class PolicyDoctor:
                     ingestion.set_chunk_count, revision.source, revision.revision_id, chunk_count
                 ),
             )
-        file = await ingestion.locate_file(revision)
+        file_path = await ingestion.locate_file(revision)
         is_processing = revision.status == RevisionStatus.PROCESSING
-        if is_processing and not await anyio.Path(file).exists():
+        if is_processing and not await anyio.Path(file_path).exists():
             yield Finding(
                 revision.revision_id,
                 "it is processing, but its file is missing",
@@ -140,9 +140,9 @@ class PolicyDoctor:
                 self._service.store.rebuild,
             )
 
-    async def _delete_chunks(self, source: str, revision_id: str) -> None:
+    async def _delete_chunks(self, policy_slug: str, revision_id: str) -> None:
         store = self._service.store
-        await store.delete(await store.get_chunk_ids(source, revision_id))
+        await store.delete(await store.get_chunk_ids(policy_slug, revision_id))
 
     async def _count_chunks(self) -> int:
         return sum(map(len, (await self._service.store.group_metadata()).values()))

@@ -7,9 +7,9 @@ _SECTION_ID = re.compile(
 )
 
 
-def format_section_id(source: str, revision_id: str, section_ref: str) -> str:
+def format_section_id(policy_slug: str, revision_id: str, section_ref: str) -> str:
     """Return the id of a section of a revision."""
-    return f"policy:{source}@{revision_id}#{section_ref}"
+    return f"policy:{policy_slug}@{revision_id}#{section_ref}"
 
 
 def format_passage_id(chunk_id: str) -> str:
@@ -17,7 +17,7 @@ def format_passage_id(chunk_id: str) -> str:
     return f"policy:{chunk_id}"
 
 
-def parse_section_id(id: str) -> tuple[str, str, str] | None:
+def parse_section_id(section_id: str) -> tuple[str, str, str] | None:
     """Return policy, revision and section; None when the id names a passage instead."""
-    match = _SECTION_ID.fullmatch(id)
-    return (match[1], match[2], match[3]) if match else None
+    id_match = _SECTION_ID.fullmatch(section_id)
+    return (id_match[1], id_match[2], id_match[3]) if id_match else None

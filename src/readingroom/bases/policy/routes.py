@@ -276,14 +276,18 @@ def _validate(question_class: type[_Question], **values: Any) -> _Question:
     return validate_model(question_class, values, InvalidRequest)
 
 
-def _parse_revision(fields: dict[str, str]) -> NewRevision:
+def _parse_revision(form_fields: dict[str, str]) -> NewRevision:
     """Parse form fields; an empty one counts as left out, as browsers send every field.
 
     Raises:
         InvalidRequest: a field is missing or malformed.
     """
     try:
-        non_empty = {name: value for name, value in fields.items() if value}
+        non_empty = {
+            field_name: field_value
+            for field_name, field_value in form_fields.items()
+            if field_value
+        }
         return NewRevision.model_validate_strings(non_empty)
     except ValidationError as error:
         raise InvalidRequest.from_validation_error(error) from error

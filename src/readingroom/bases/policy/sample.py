@@ -27,13 +27,13 @@ class PolicySample(BaseSample):
 
 def _import_policy(
     settings: RoomSettings,
-    policy: dict[str, Any],
+    policy_entry: dict[str, Any],
     corpus_folder: Path,
-    run: RunCommand,
-    report: ReportProgressSync,
+    run_command: RunCommand,
+    report_progress: ReportProgressSync,
 ) -> None:
-    policies, _ = prepare_import(corpus.write_policy(policy, corpus_folder), settings)
-    run(ImportPolicies(policies=policies), settings)
+    policies, _ = prepare_import(corpus.write_policy(policy_entry, corpus_folder), settings)
+    run_command(ImportPolicies(policies=policies), settings)
 
 
 SAMPLE = PolicySample()

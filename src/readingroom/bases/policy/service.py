@@ -69,16 +69,16 @@ class PolicyService:
 
     def __init__(
         self,
-        folder: Path,
+        policy_folder: Path,
         redis_url: str | None,
-        context: IngestContext,
+        ingest_context: IngestContext,
     ) -> None:
-        self.folder = folder
+        self.folder = policy_folder
         self._redis_url = redis_url
-        self._context = context
-        self.now = context.now
-        self.database = context.database
-        self.store = PolicyStore(folder, context.embedder, context.database)
+        self._context = ingest_context
+        self.now = ingest_context.now
+        self.database = ingest_context.database
+        self.store = PolicyStore(policy_folder, ingest_context.embedder, ingest_context.database)
         self.registry: AnyPolicyRegistry
         self.resolver: EffectiveDateResolver
         self._search: PolicySearch
@@ -155,26 +155,28 @@ class PolicyService:
         today = await self.resolver.resolve_for_policy(question.source, self.today)
         revision = _choose_revision(today, question.revision_id, question.date)
         chunks = await self.store.get_chunks(question.source, revision.revision_id)
-        ref = references.find_section(question.section_ref, passages.list_references(chunks))
-        if ref is None:
+        section_ref = references.find_section(
+            question.section_ref, passages.list_references(chunks)
+        )
+        if section_ref is None:
             raise await self._make_section_error(question.section_ref, revision, today, chunks)
-        section = passages.select_section(chunks, ref)
-        pages = sorted({page for chunk in section for page in chunk.pages})
+        section_chunks = passages.select_section(chunks, section_ref)
+        page_numbers = sorted({number for chunk in section_chunks for number in chunk.pages})
         return SectionText(
             source=question.source,
-            section_ref=ref,
+            section_ref=section_ref,
             revision_id=revision.revision_id,
             version_label=revision.version_label,
-            text=passages.join_section(section),
-            page_numbers=pages,
+            text=passages.join_section(section_chunks),
+            page_numbers=page_numbers,
             effective_from=revision.effective_from,
             effective_to=timeline.get_last_day(revision, today.timeline),
             in_force_today=today.revision == revision,
-            citation=cite_section(revision, ref, section, pages),
-            id=format_section_id(question.source, revision.revision_id, ref),
-            section_title=passages.find_title(section, ref),
-            passage_kind=section[0].passage_kind,
-            printed_pages=passages.list_printed_pages(section, pages),
+            citation=cite_section(revision, section_ref, section_chunks, page_numbers),
+            id=format_section_id(question.source, revision.revision_id, section_ref),
+            section_title=passages.find_title(section_chunks, section_ref),
+            passage_kind=section_chunks[0].passage_kind,
+            printed_pages=passages.list_printed_pages(section_chunks, page_numbers),
         )
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
@@ -210,32 +212,32 @@ class PolicyService:
             ],
         )
 
-    async def list_sections(self, source: str, revision_id: str) -> dict[str, int]:
+    async def list_sections(self, policy_slug: str, revision_id: str) -> dict[str, int]:
         """Return every section of a revision with the page it begins on, in reading order."""
-        pages: dict[str, int] = {}
-        for chunk in await self.store.get_chunks(source, revision_id):
-            for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
-                pages.setdefault(ref, chunk.page_number)
-        return pages
+        first_pages: dict[str, int] = {}
+        for chunk in await self.store.get_chunks(policy_slug, revision_id):
+            for section_ref in filter(None, (*chunk.section_path, chunk.section_ref)):
+                first_pages.setdefault(section_ref, chunk.page_number)
+        return first_pages
 
     async def list_section_titles(self, question: ListPolicySections) -> SectionList:
         """Return every section of a revision with its title and page; raises as `get_section`."""
         today = await self.resolver.resolve_for_policy(question.source, self.today)
         revision = _choose_revision(today, question.revision_id, question.date)
         chunks = await self.store.get_chunks(question.source, revision.revision_id)
-        sections = passages.list_sections(chunks)
+        listed_sections = passages.list_sections(chunks)
         return SectionList(
             source=question.source,
             revision_id=revision.revision_id,
             version_label=revision.version_label,
-            section_count=len(sections),
-            sections=sections,
+            section_count=len(listed_sections),
+            sections=listed_sections,
         )
 
     async def get_snapshot(self, question: PolicySnapshot) -> Snapshot:
         """Return every policy with its revision in force on one day."""
         snapshot = await self.resolver.resolve_snapshot(parse_day(question.date))
-        entries = [
+        snapshot_entries = [
             SnapshotEntry(
                 source=resolution.source,
                 title=resolution.policy.title,
@@ -249,9 +251,9 @@ class PolicyService:
         ]
         return Snapshot(
             date=question.date,
-            policy_count=len(entries),
-            in_force_count=sum(entry.revision is not None for entry in entries),
-            policies=entries,
+            policy_count=len(snapshot_entries),
+            in_force_count=sum(entry.revision is not None for entry in snapshot_entries),
+            policies=snapshot_entries,
         )
 
     async def compare(self, question: ComparePolicyRevisions) -> RevisionDiff:
@@ -263,16 +265,21 @@ class PolicyService:
             SectionNotFound: neither revision has the section.
         """
         first_day, second_day = parse_day(question.from_date), parse_day(question.to_date)
-        first = await self.resolver.resolve_for_policy(question.source, first_day)
+        first_resolution = await self.resolver.resolve_for_policy(question.source, first_day)
         # Both days from one reading of the registry: a change in between could make them disagree.
-        before, after = first.require_revision(), first.resolve_day(second_day).require_revision()
-        old, new = [
+        old_revision = first_resolution.require_revision()
+        new_revision = first_resolution.resolve_day(second_day).require_revision()
+        old_chunks, new_chunks = [
             await self.store.get_chunks(revision.source, revision.revision_id)
-            for revision in (before, after)
+            for revision in (old_revision, new_revision)
         ]
         # Pairing and diffs are slow on long texts, so they must not block the event loop.
         return await anyio.to_thread.run_sync(
-            _compare_revisions, question, (before, old), (after, new), first.timeline
+            _compare_revisions,
+            question,
+            (old_revision, old_chunks),
+            (new_revision, new_chunks),
+            first_resolution.timeline,
         )
 
     async def verify(self, question: VerifyPolicyQuote) -> QuoteCheck:
@@ -280,19 +287,23 @@ class PolicyService:
         resolution = await self.resolver.resolve_for_policy(
             question.source, parse_day(question.date)
         )
-        current = [resolution.revision] if resolution.revision else []
-        others = [
+        current_revisions = [resolution.revision] if resolution.revision else []
+        other_revisions = [
             revision
             for revision in resolution.timeline
             if revision.can_be_in_force and revision != resolution.revision
         ]
         # The other revisions are read only when the right one fails: each costs a scan of its text.
-        places = verified = await self._find_quote(question.quote, current, resolution.timeline)
+        places = verified = await self._find_quote(
+            question.quote, current_revisions, resolution.timeline
+        )
         if not verified:
-            places = await self._find_quote(question.quote, others, resolution.timeline)
-        nearest = None
+            places = await self._find_quote(question.quote, other_revisions, resolution.timeline)
+        nearest_passage = None
         if not places:
-            nearest = await self._find_nearest_passage(question.quote, [*current, *others][:1])
+            nearest_passage = await self._find_nearest_passage(
+                question.quote, [*current_revisions, *other_revisions][:1]
+            )
         return QuoteCheck(
             source=question.source,
             date=question.date,
@@ -300,13 +311,13 @@ class PolicyService:
             revision_in_force=resolution.revision.revision_id if resolution.revision else None,
             reason=resolution.reason,
             found=places,
-            nearest=nearest,
+            nearest=nearest_passage,
         )
 
     # --- writing ---
 
     async def ingest(
-        self, question: IngestPolicyRevision, report: ReportProgress
+        self, question: IngestPolicyRevision, report_progress: ReportProgress
     ) -> IngestedRevision:
         """Read a PDF into a registered revision; without `reindex` an ingested one stays.
 
@@ -329,7 +340,7 @@ class PolicyService:
                     extraction_method=chunks[0].extraction_method,
                     already_ingested=True,
                 )
-            return await self.ingestion.ingest(revision, private_copy, report)
+            return await self.ingestion.ingest(revision, private_copy, report_progress)
 
     async def remove(self, question: RemovePolicyRevision) -> RemovedRevision:
         """Delete a revision's chunks; one that is not registered has none to delete."""
@@ -342,10 +353,10 @@ class PolicyService:
     # --- parts ---
 
     async def _make_section_error(
-        self, ref: str, revision: Revision, today: Resolution, chunks: Sequence[StoredChunk]
+        self, section_ref: str, revision: Revision, today: Resolution, chunks: Sequence[StoredChunk]
     ) -> SectionNotFound:
         """Return an error that names similar sections, and the revisions that have this one."""
-        forms = references.list_forms(ref)
+        forms = references.list_forms(section_ref)
         revisions_with_section = [
             other
             for other in today.timeline
@@ -353,17 +364,17 @@ class PolicyService:
             and other != revision
             and set(forms) & (await self.store.get_sections(other.source, other.revision_id)).keys()
         ]
-        return _make_section_not_found(ref, revision, chunks, revisions_with_section)
+        return _make_section_not_found(section_ref, revision, chunks, revisions_with_section)
 
     async def _find_quote(
-        self, quote: str, candidates: Sequence[Revision], revisions: Sequence[Revision]
+        self, quote: str, searched_revisions: Sequence[Revision], revisions: Sequence[Revision]
     ) -> list[QuotePlace]:
         places = []
-        for revision in candidates:
+        for revision in searched_revisions:
             chunks = await self.store.get_chunks(revision.source, revision.revision_id)
-            position = await anyio.to_thread.run_sync(quotes.locate_quote, quote, chunks)
-            if position:
-                places.append(_to_quote_place(position, revision, revisions))
+            quote_position = await anyio.to_thread.run_sync(quotes.locate_quote, quote, chunks)
+            if quote_position:
+                places.append(_to_quote_place(quote_position, revision, revisions))
         return places
 
     async def _find_nearest_passage(
@@ -372,14 +383,14 @@ class PolicyService:
         # Cut to what a search query may have: the model reads no more than that anyway.
         ranking = await self.store.rank_chunks(quote[:2000], _CANDIDATES, revisions, "hybrid")
         chunks = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
-        candidates: list[NearestPassage] = []
+        nearest_passages: list[NearestPassage] = []
         for chunk in chunks.values():
-            text, similarity = await anyio.to_thread.run_sync(
+            closest_text, similarity = await anyio.to_thread.run_sync(
                 quotes.find_closest, quote, chunk.text
             )
-            candidates.append(
+            nearest_passages.append(
                 NearestPassage(
-                    text=text,
+                    text=closest_text,
                     similarity=similarity,
                     section_ref=chunk.section_ref,
                     page_number=chunk.page_number,
@@ -388,71 +399,77 @@ class PolicyService:
                     passage_kind=chunk.passage_kind,
                 )
             )
-        return max(candidates, key=lambda candidate: candidate.similarity, default=None)
+        return max(nearest_passages, key=lambda candidate: candidate.similarity, default=None)
 
 
 def _to_quote_place(
-    position: quotes.QuotePosition, revision: Revision, revisions: Sequence[Revision]
+    quote_position: quotes.QuotePosition, revision: Revision, revisions: Sequence[Revision]
 ) -> QuotePlace:
     return QuotePlace(
         **to_nearest_revision(revision, revisions).model_dump(),
-        section_ref=position.chunk.section_ref,
-        page_number=position.page,
-        chunk_id=position.chunk.chunk_id,
-        section_title=position.chunk.section_title,
-        passage_kind=position.chunk.passage_kind,
+        section_ref=quote_position.chunk.section_ref,
+        page_number=quote_position.page,
+        chunk_id=quote_position.chunk.chunk_id,
+        section_title=quote_position.chunk.section_title,
+        passage_kind=quote_position.chunk.passage_kind,
         citation=format_citation(
             revision,
-            position.chunk.section_ref,
-            [position.page],
-            position.chunk.section_title,
-            position.chunk.weight_note,
-            passages.list_printed_pages([position.chunk], [position.page]),
+            quote_position.chunk.section_ref,
+            [quote_position.page],
+            quote_position.chunk.section_title,
+            quote_position.chunk.weight_note,
+            passages.list_printed_pages([quote_position.chunk], [quote_position.page]),
         ),
     )
 
 
 def cite_section(
-    revision: Revision, ref: str, section: Sequence[StoredChunk], pages: Sequence[int]
+    revision: Revision,
+    section_ref: str,
+    section_chunks: Sequence[StoredChunk],
+    page_numbers: Sequence[int],
 ) -> str:
     """Return the citation of a whole section."""
     return format_citation(
         revision,
-        ref,
-        pages,
-        passages.find_title(section, ref),
-        section[0].weight_note if section[0].section_ref == ref else "",
-        passages.list_printed_pages(section, pages),
+        section_ref,
+        page_numbers,
+        passages.find_title(section_chunks, section_ref),
+        section_chunks[0].weight_note if section_chunks[0].section_ref == section_ref else "",
+        passages.list_printed_pages(section_chunks, page_numbers),
     )
 
 
 def _compare_revisions(
     question: ComparePolicyRevisions,
-    before: tuple[Revision, Sequence[StoredChunk]],
-    after: tuple[Revision, Sequence[StoredChunk]],
+    old_revision_chunks: tuple[Revision, Sequence[StoredChunk]],
+    new_revision_chunks: tuple[Revision, Sequence[StoredChunk]],
     revisions: Sequence[Revision],
 ) -> RevisionDiff:
     """Return one page of what changed; raise `SectionNotFound` if neither side has the section."""
-    old, new = likeness.list_sections(before[1]), likeness.list_sections(after[1])
-    pairs = likeness.pair_sections(old, new)
+    old_sections = likeness.list_sections(old_revision_chunks[1])
+    new_sections = likeness.list_sections(new_revision_chunks[1])
+    pairs = likeness.pair_sections(old_sections, new_sections)
     if question.section_ref is not None:
-        chosen = {
-            ref
-            for _, chunks in (before, after)
+        chosen_refs = {
+            section_ref
+            for _, chunks in (old_revision_chunks, new_revision_chunks)
             if (
-                ref := references.find_section(
+                section_ref := references.find_section(
                     question.section_ref, passages.list_references(chunks)
                 )
             )
         }
-        if not chosen:
-            raise _make_section_not_found(question.section_ref, after[0], after[1])
-        pairs = [pair for pair in pairs if pair.lies_in(chosen)]
+        if not chosen_refs:
+            raise _make_section_not_found(
+                question.section_ref, new_revision_chunks[0], new_revision_chunks[1]
+            )
+        pairs = [pair for pair in pairs if pair.lies_in(chosen_refs)]
     return diffs.make_diff(
         question,
         pairs,
-        to_nearest_revision(before[0], revisions),
-        to_nearest_revision(after[0], revisions),
+        to_nearest_revision(old_revision_chunks[0], revisions),
+        to_nearest_revision(new_revision_chunks[0], revisions),
     )
 
 
@@ -464,18 +481,18 @@ def _choose_revision(today: Resolution, revision_id: str | None, day: str | None
 
 
 def _make_section_not_found(
-    ref: str,
+    section_ref: str,
     revision: Revision,
     chunks: Sequence[StoredChunk],
     other_revisions: Sequence[Revision] = (),
 ) -> SectionNotFound:
-    labels = ", ".join(other.version_label for other in other_revisions)
-    similar_refs = references.find_similar(ref, passages.list_references(chunks))
+    labels = ", ".join(other_revision.version_label for other_revision in other_revisions)
+    similar_refs = references.find_similar(section_ref, passages.list_references(chunks))
     return SectionNotFound(
-        f"Section '{ref}' not found in policy '{revision.source}'"
+        f"Section '{section_ref}' not found in policy '{revision.source}'"
         + (f" ({revision.version_label}); it exists in the revision of {labels}" if labels else "")
         + (f"; the nearest are {', '.join(similar_refs)}" if similar_refs else ""),
         revision_id=revision.revision_id,
         nearest=similar_refs,
-        found_in=[other.revision_id for other in other_revisions],
+        found_in=[other_revision.revision_id for other_revision in other_revisions],
     )

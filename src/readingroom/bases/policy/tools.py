@@ -41,17 +41,17 @@ _audit_log = logging.getLogger("readingroom.policy.audit")
 
 def open_base(settings: PolicySettings) -> KnowledgeBase:
     """Open the policy base as the settings say."""
-    context = make_ingest_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots)
-    return open_policy(settings.data / "policy", reveal_secret(settings.redis_url), context)
+    ingest_context = make_ingest_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots)
+    return open_policy(settings.data / "policy", reveal_secret(settings.redis_url), ingest_context)
 
 
 def open_policy(
-    folder: Path,
+    policy_folder: Path,
     redis_url: str | None,
-    context: IngestContext,
+    ingest_context: IngestContext,
 ) -> KnowledgeBase:
     """Open the policy base on a folder; its stores are opened when it is served."""
-    service = PolicyService(folder, redis_url, context)
+    service = PolicyService(policy_folder, redis_url, ingest_context)
     return KnowledgeBase(
         name="policy",
         server_name="policy-kb-mcp",
@@ -122,9 +122,9 @@ def _make_reading_tools(service: PolicyService) -> Iterable[Tool]:
         or the one named; the reference must be the document's own. When you know the topic and not
         the number, use `search_policy`.
         """
-        section = await service.get_section(question)
-        _log_revisions(call, [section.revision_id])
-        return section
+        section_text = await service.get_section(question)
+        _log_revisions(call, [section_text.revision_id])
+        return section_text
 
     async def list_policy_documents(question: ListPolicyDocuments, call: ToolCall) -> PolicyList:
         """List all the planning policies held here, the catalogue of the policy library or shelf.
@@ -216,5 +216,5 @@ def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
 
 def _log_revisions(call: ToolCall, revision_ids: Iterable[str]) -> None:
     """Log which revisions an answer came from, for auditors."""
-    fields = {"request_id": call.request_id, "revisions": sorted(set(revision_ids))}
-    _audit_log.info("answered from", extra={"fields": fields})
+    log_fields = {"request_id": call.request_id, "revisions": sorted(set(revision_ids))}
+    _audit_log.info("answered from", extra={"fields": log_fields})

@@ -55,35 +55,35 @@ def restrict_files(readable_paths: Iterable[str], writable_paths: Iterable[str],
         _call_kernel(_CREATE_RULESET, attributes, len(attributes), 0)
     )
     try:
-        for path in readable_paths:
-            _add_rule(ruleset_descriptor, path, _READING_RIGHTS & handled_rights)
-        for path in writable_paths:
-            _add_rule(ruleset_descriptor, path, _WRITING_RIGHTS & handled_rights)
+        for allowed_path in readable_paths:
+            _add_rule(ruleset_descriptor, allowed_path, _READING_RIGHTS & handled_rights)
+        for allowed_path in writable_paths:
+            _add_rule(ruleset_descriptor, allowed_path, _WRITING_RIGHTS & handled_rights)
         _check_result(_call_kernel(_RESTRICT_SELF, ruleset_descriptor, 0))
     finally:
         os.close(ruleset_descriptor)
 
 
-def _add_rule(ruleset_descriptor: int, path: str, rights: int) -> None:
+def _add_rule(ruleset_descriptor: int, allowed_path: str, rights: int) -> None:
     try:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(allowed_path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
-        if not Path(path).is_dir():
+        if not Path(allowed_path).is_dir():
             rights &= _FILE_RIGHTS
-        rule = struct.pack("=Qi", rights, descriptor)
-        _check_result(_call_kernel(_ADD_RULE, ruleset_descriptor, _PATH_BENEATH, rule, 0))
+        rule_bytes = struct.pack("=Qi", rights, descriptor)
+        _check_result(_call_kernel(_ADD_RULE, ruleset_descriptor, _PATH_BENEATH, rule_bytes, 0))
     finally:
         os.close(descriptor)
 
 
 def _call_kernel(call_number: int, *arguments: int | bytes | None) -> int:
-    result: int = ctypes.CDLL(None, use_errno=True).syscall(call_number, *arguments)
-    return result
+    kernel_result: int = ctypes.CDLL(None, use_errno=True).syscall(call_number, *arguments)
+    return kernel_result
 
 
-def _check_result(result: int) -> int:
-    if result < 0:
+def _check_result(kernel_result: int) -> int:
+    if kernel_result < 0:
         raise OSError(ctypes.get_errno(), "Landlock refused")
-    return result
+    return kernel_result

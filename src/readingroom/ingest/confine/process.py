@@ -149,6 +149,6 @@ def _call_prctl(option: int, option_value: int) -> None:
     _check_result(ctypes.CDLL(None, use_errno=True).prctl(option, option_value, 0, 0, 0))
 
 
-def _check_result(result: int) -> None:
-    if result != 0:
+def _check_result(kernel_result: int) -> None:
+    if kernel_result != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

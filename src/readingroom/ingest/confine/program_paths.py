@@ -24,23 +24,29 @@ def find_program_paths(environment: Mapping[str, str]) -> tuple[str, ...]:
     Not `sys.path`: its first entry may be the folder in which the server was started.
     """
     # A path named `/` would open every file.
-    return tuple(sorted({path for path in _list_paths(environment) if path != "/"}))
+    return tuple(
+        sorted({program_path for program_path in _list_paths(environment) if program_path != "/"})
+    )
 
 
 def _list_paths(environment: Mapping[str, str]) -> Iterator[str]:
     yield from _SYSTEM_PATHS
     yield from (sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent))
-    yield from (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+    yield from (
+        sysconfig.get_path(subfolder_name) for subfolder_name in ("stdlib", "purelib", "platlib")
+    )
     yield str(Path(readingroom.__file__).parent)
     if site.ENABLE_USER_SITE:
         yield site.getusersitepackages()
     for variable in ("PYTHONPATH", "LD_LIBRARY_PATH", "TESSDATA_PREFIX"):
         folders = environment.get(variable, "").split(os.pathsep)
-        yield from (folder for folder in folders if Path(folder).is_absolute())
+        yield from (
+            absolute_folder for absolute_folder in folders if Path(absolute_folder).is_absolute()
+        )
     tesseract = shutil.which("tesseract", path=environment.get("PATH"))
     if tesseract is not None:
         program = Path(tesseract).resolve()
         yield str(program)
         # Not the folder above: for `~/bin/tesseract` that is the home directory.
-        for name in ("lib", "share/tessdata", "share/tesseract-ocr"):
-            yield str(program.parents[1] / name)
+        for subfolder_name in ("lib", "share/tessdata", "share/tesseract-ocr"):
+            yield str(program.parents[1] / subfolder_name)

@@ -135,12 +135,12 @@ def is_available() -> bool:
     architecture = _find_architecture()
     if architecture is None:
         return False
-    action = ctypes.c_uint32(_REFUSE & 0xFFFF0000)
+    tried_action = ctypes.c_uint32(_REFUSE & 0xFFFF0000)
     libc = ctypes.CDLL(None, use_errno=True)
-    answer: int = libc.syscall(
-        architecture.seccomp_number, _IS_ACTION_AVAILABLE, 0, ctypes.byref(action)
+    kernel_answer: int = libc.syscall(
+        architecture.seccomp_number, _IS_ACTION_AVAILABLE, 0, ctypes.byref(tried_action)
     )
-    return answer == 0
+    return kernel_answer == 0
 
 
 def refuse_calls(*, refuse_signals: bool) -> None:
@@ -167,29 +167,29 @@ def _find_architecture() -> _Architecture | None:
 
 
 def _make_program(architecture: _Architecture, refuse_signals: bool) -> Iterator[bytes]:
-    column = architecture.table_column
+    table_column = architecture.table_column
     yield _make_instruction(_LD_WORD, _ARCHITECTURE_OFFSET)
     yield _make_instruction(_JUMP_IF_EQUAL, architecture.audit_number, if_true=1)
     yield _make_instruction(_RETURN, _KILL)
     yield _make_instruction(_LD_WORD, _NUMBER_OFFSET)
     yield _make_instruction(_JUMP_IF_GREATER_OR_EQUAL, _X32_BIT, if_false=1)
     yield _make_instruction(_RETURN, _KILL)
-    calls = _REFUSED_CALLS | (_SIGNAL_CALLS if refuse_signals else {})
-    for numbers in calls.values():
-        if numbers[column] != _NO_SUCH_CALL:
-            yield _make_instruction(_JUMP_IF_EQUAL, numbers[column], if_false=1)
+    refused_calls = _REFUSED_CALLS | (_SIGNAL_CALLS if refuse_signals else {})
+    for call_numbers in refused_calls.values():
+        if call_numbers[table_column] != _NO_SUCH_CALL:
+            yield _make_instruction(_JUMP_IF_EQUAL, call_numbers[table_column], if_false=1)
             yield _make_instruction(_RETURN, _REFUSE)
-    yield _refuse_flags(_CLONE_NUMBERS[column], 0, _NAMESPACE_FLAGS)
+    yield _refuse_flags(_CLONE_NUMBERS[table_column], 0, _NAMESPACE_FLAGS)
     # Its flags are in memory, where a filter cannot look. C libraries then use `clone`.
-    yield _make_instruction(_JUMP_IF_EQUAL, _CLONE3_NUMBERS[column], if_false=1)
+    yield _make_instruction(_JUMP_IF_EQUAL, _CLONE3_NUMBERS[table_column], if_false=1)
     yield _make_instruction(_RETURN, _NOT_THERE)
     # Limits of another process: a limit of processor time would end it.
-    yield _refuse_unless(_PRLIMIT_NUMBERS[column], 0, (0,))
-    yield _refuse_if(_FCNTL_NUMBERS[column], 1, (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX))
+    yield _refuse_unless(_PRLIMIT_NUMBERS[table_column], 0, (0,))
+    yield _refuse_if(_FCNTL_NUMBERS[table_column], 1, (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX))
     if refuse_signals:
         own_process_id = os.getpid()
-        yield _refuse_unless(_KILL_NUMBERS[column], 0, (0, own_process_id, -own_process_id))
-        yield _refuse_unless(_TGKILL_NUMBERS[column], 0, (own_process_id,))
+        yield _refuse_unless(_KILL_NUMBERS[table_column], 0, (0, own_process_id, -own_process_id))
+        yield _refuse_unless(_TGKILL_NUMBERS[table_column], 0, (own_process_id,))
     yield _make_instruction(_RETURN, _ALLOW)
 
 
@@ -222,22 +222,26 @@ def _refuse_flags(call_number: int, argument_index: int, flags: int) -> bytes:
 def _compare_argument(
     call_number: int,
     argument_index: int,
-    values: Sequence[int],
+    argument_values: Sequence[int],
     if_found: int,
     if_not_found: int,
 ) -> bytes:
-    value_count = len(values)
+    value_count = len(argument_values)
     # The lower half of the argument: those compared here are of 32 bits.
     instructions = [
         _make_instruction(_JUMP_IF_EQUAL, call_number, if_false=value_count + 3),
         _make_instruction(_LD_WORD, _ARGUMENTS_OFFSET + 8 * argument_index),
     ]
-    for index, value in enumerate(values):
-        instructions.append(_make_instruction(_JUMP_IF_EQUAL, value, if_true=value_count - index))
+    for index, argument_value in enumerate(argument_values):
+        instructions.append(
+            _make_instruction(_JUMP_IF_EQUAL, argument_value, if_true=value_count - index)
+        )
     instructions += [_make_instruction(_RETURN, if_not_found), _make_instruction(_RETURN, if_found)]
     return b"".join(instructions)
 
 
-def _make_instruction(code: int, operand: int, *, if_true: int = 0, if_false: int = 0) -> bytes:
+def _make_instruction(
+    operation_code: int, operand: int, *, if_true: int = 0, if_false: int = 0
+) -> bytes:
     """Return one BPF instruction; jumps count the instructions to skip."""
-    return struct.pack("=HBBI", code, if_true, if_false, operand & 0xFFFFFFFF)
+    return struct.pack("=HBBI", operation_code, if_true, if_false, operand & 0xFFFFFFFF)

@@ -14,19 +14,25 @@ from readingroom.ingest.kinds.titles import OTHER, TYPE_BY_KIND
 from readingroom.ingest.read.page import RawPage
 
 
-def classify(file_name: str, text: str = "", raw_pages: Sequence[RawPage] = ()) -> Classification:
+def classify(
+    file_name: str, document_text: str = "", raw_pages: Sequence[RawPage] = ()
+) -> Classification:
     """Return the type and the kind of a file by its name or, where that says nothing, by its pages.
 
     A file that could not be read has no pages, so its name has to do.
     """
     named_type = find_type_by_name(file_name)
     named_kind = find_kind_by_name(file_name)
-    content_kind = find_kind_by_content(raw_pages, text)
+    content_kind = find_kind_by_content(raw_pages, document_text)
     # A name that tells the contract's type is followed; its kind must be one of that type.
     if named_type is not None:
-        kinds = (named_kind, content_kind, named_type)
-        kind = next(kind for kind in kinds if kind and _get_type(kind) == named_type)
-        return Classification(named_type, "filename", "high", kind)
+        candidate_kinds = (named_kind, content_kind, named_type)
+        candidate_kind = next(
+            candidate_kind
+            for candidate_kind in candidate_kinds
+            if candidate_kind and _get_type(candidate_kind) == named_type
+        )
+        return Classification(named_type, "filename", "high", candidate_kind)
     if named_kind is not None:
         return Classification(_get_type(named_kind), "filename", "high", named_kind)
     if content_kind != OTHER:
@@ -48,5 +54,5 @@ def contains_drawings(
     )
 
 
-def _get_type(kind: str) -> str:
-    return TYPE_BY_KIND.get(kind, OTHER)
+def _get_type(document_kind: str) -> str:
+    return TYPE_BY_KIND.get(document_kind, OTHER)

@@ -160,10 +160,10 @@ def is_drawing_page(raw_page: RawPage) -> bool:
     """Whether a page is a drawing made of lines, with few words and most often a title block."""
     if raw_page.drawn_line_count < _MIN_DRAWN_LINES and raw_page.image_ratio <= _MIN_IMAGE_RATIO:
         return False
-    text = fold_words(" ".join(line.text for line in raw_page.lines))
-    if len(text.split()) > _MAX_DRAWING_WORDS:
+    folded_text = fold_words(" ".join(line.text for line in raw_page.lines))
+    if len(folded_text.split()) > _MAX_DRAWING_WORDS:
         return False
-    block_words = {match[0] for match in re.finditer(_TITLE_BLOCK_WORDS, text)}
+    block_words = {word_match[0] for word_match in re.finditer(_TITLE_BLOCK_WORDS, folded_text)}
     if len(block_words) >= _MIN_BLOCK_WORDS:
         return (
             raw_page.drawn_line_count >= _MIN_DRAWN_LINES or raw_page.image_ratio > _MIN_IMAGE_RATIO
@@ -171,78 +171,88 @@ def is_drawing_page(raw_page: RawPage) -> bool:
     return raw_page.drawn_line_count >= _MIN_BARE_LINES
 
 
-def find_kind_by_content(raw_pages: Sequence[RawPage], text: str) -> str:
+def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> str:
     """Return the kind of a document by its first page, else by its words; `other` by neither."""
     first_page = next((raw_page for raw_page in raw_pages if raw_page.lines), None)
     if first_page is not None and is_drawing_page(first_page):
         return _find_drawing_kind(first_page.lines)
     return (
         (_find_titled_kind(first_page.lines) if first_page is not None else None)
-        or _find_told_kind(text)
-        or _find_kind_by_phrases(text)
+        or _find_told_kind(document_text)
+        or _find_kind_by_phrases(document_text)
         or OTHER
     )
 
 
-def _find_drawing_kind(lines: Sequence[Line]) -> str:
+def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
     """Return what is drawn: by the largest letters that say so, else by the names of rooms."""
-    for line in sorted(lines, key=lambda line: -line.size):
-        words = fold_words(line.text[:_MAX_TITLE_CHARS])
-        for kind, pattern in DRAWING_TITLES:
-            if re.search(pattern, words):
-                return kind
-    text = fold_words(" ".join(line.text for line in lines))
-    has_rooms = len({match[0] for match in re.finditer(_ROOM_NAMES, text)}) >= _MIN_ROOM_NAMES
+    for line in sorted(page_lines, key=lambda line: -line.size):
+        line_words = fold_words(line.text[:_MAX_TITLE_CHARS])
+        for document_kind, title_pattern in DRAWING_TITLES:
+            if re.search(title_pattern, line_words):
+                return document_kind
+    folded_text = fold_words(" ".join(line.text for line in page_lines))
+    has_rooms = (
+        len({room_match[0] for room_match in re.finditer(_ROOM_NAMES, folded_text)})
+        >= _MIN_ROOM_NAMES
+    )
     return "floor_plan" if has_rooms else OTHER
 
 
-def _find_titled_kind(lines: Sequence[Line]) -> str | None:
+def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:
     """Return the kind that a title names: in large letters, else alone on a line at the top."""
-    top_lines = lines[:_TITLE_LINES]
-    usual_size = sorted(line.size for line in lines)[len(lines) // 2]
+    top_lines = page_lines[:_TITLE_LINES]
+    usual_size = sorted(line.size for line in page_lines)[len(page_lines) // 2]
     large_lines = [line for line in top_lines if line.size > _LARGE_SCALE * usual_size]
     # Together, because a title may go on over several lines.
     large_words = fold_words(" ".join(line.text for line in large_lines)[: 4 * _MAX_TITLE_CHARS])
-    for kind, pattern in TITLE_PATTERNS:
-        if pattern.search(large_words):
-            return kind
+    for document_kind, title_pattern in TITLE_PATTERNS:
+        if title_pattern.search(large_words):
+            return document_kind
     for line in top_lines:
-        words = fold_words(line.text)
+        line_words = fold_words(line.text)
         if len(line.text) > _MAX_TITLE_CHARS or line.text.rstrip().endswith((".", ",", ";")):
             continue
-        for kind, pattern in TITLE_PATTERNS:
-            if pattern.match(words) or (pattern.search(words) and len(words.split()) <= 8):
-                return kind
+        for document_kind, title_pattern in TITLE_PATTERNS:
+            if title_pattern.match(line_words) or (
+                title_pattern.search(line_words) and len(line_words.split()) <= 8
+            ):
+                return document_kind
     return None
 
 
-def _find_told_kind(text: str) -> str | None:
-    opening = " ".join(text[:_TELLING_CHARS].lower().split())
+def _find_told_kind(folded_text: str) -> str | None:
+    opening = " ".join(folded_text[:_TELLING_CHARS].lower().split())
     # Compiled here: each file has a process of its own, and most name their kind in a title.
     return next(
         (
-            kind
-            for kind, pattern in _TELLING_PHRASES
-            if re.search(pattern, opening, flags=re.DOTALL)
+            document_kind
+            for document_kind, phrase_pattern in _TELLING_PHRASES
+            if re.search(phrase_pattern, opening, flags=re.DOTALL)
         ),
         None,
     )
 
 
-def _find_kind_by_phrases(text: str) -> str | None:
-    opening_text = " ".join(text[:_OPENING_CHARS].lower().split())
+def _find_kind_by_phrases(folded_text: str) -> str | None:
+    opening_text = " ".join(folded_text[:_OPENING_CHARS].lower().split())
     scores = {
-        kind: sum(1 for phrase in phrases if _has_phrase(opening_text, phrase))
-        for kind, phrases in _TYPICAL_PHRASES.items()
+        document_kind: sum(1 for phrase in phrases if _has_phrase(opening_text, phrase))
+        for document_kind, phrases in _TYPICAL_PHRASES.items()
     }
-    best_kind = max(scores, key=lambda kind: scores[kind])
+    best_kind = max(scores, key=lambda document_kind: scores[document_kind])
     # A tie says nothing: a planning statement mentions everybody else's subject once.
-    second_score = max(score for kind, score in scores.items() if kind != best_kind)
+    second_score = max(
+        phrase_score for document_kind, phrase_score in scores.items() if document_kind != best_kind
+    )
     is_clear = scores[best_kind] >= max(_MIN_PHRASES, second_score + 1)
     return best_kind if is_clear and best_kind in TYPE_BY_KIND else None
 
 
-def _has_phrase(text: str, phrase: str) -> bool:
+def _has_phrase(folded_text: str, phrase: str) -> bool:
     """Whether a phrase stands in a text as whole words."""
     # Looked for as it is first: a pattern takes much longer, and most texts lack most phrases.
-    return phrase in text and re.search(rf"\b{re.escape(phrase)}(?!\w)", text) is not None
+    return (
+        phrase in folded_text
+        and re.search(rf"\b{re.escape(phrase)}(?!\w)", folded_text) is not None
+    )

@@ -143,8 +143,8 @@ _TYPE_PATTERNS = tuple(
 def find_type_by_name(file_name: str) -> str | None:
     """Return the type that a file's name tells, or None."""
     name_words = _split_name(file_name)
-    for document_type, pattern in _TYPE_PATTERNS:
-        if pattern.search(name_words):
+    for document_type, name_pattern in _TYPE_PATTERNS:
+        if name_pattern.search(name_words):
             return document_type
     return None
 
@@ -153,9 +153,20 @@ def find_kind_by_name(file_name: str) -> str | None:
     """Return the kind that a file's name tells, or None."""
     name_words = _split_name(file_name)
     if find_type_by_name(file_name) in DRAWING_TYPES:
-        drawing_kinds = (kind for kind, pattern in DRAWING_TITLES if re.search(pattern, name_words))
+        drawing_kinds = (
+            drawing_kind
+            for drawing_kind, title_pattern in DRAWING_TITLES
+            if re.search(title_pattern, name_words)
+        )
         return next(drawing_kinds, None)
-    return next((kind for kind, pattern in TITLE_PATTERNS if pattern.search(name_words)), None)
+    return next(
+        (
+            drawing_kind
+            for drawing_kind, title_pattern in TITLE_PATTERNS
+            if title_pattern.search(name_words)
+        ),
+        None,
+    )
 
 
 def is_rendering(file_name: str) -> bool:
@@ -165,7 +176,7 @@ def is_rendering(file_name: str) -> bool:
 
 def _split_name(file_name: str) -> str:
     """Return a name as words: `ProposedSite_Plan02-RevB.pdf` is `proposed site plan 02 rev b`."""
-    stem = PurePath(file_name).stem[:_MAX_NAME_CHARS]
+    file_stem = PurePath(file_name).stem[:_MAX_NAME_CHARS]
     word_seams = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Za-z]{3})(?=[0-9])"
-    spaced_stem = re.sub(word_seams, " ", stem)
+    spaced_stem = re.sub(word_seams, " ", file_stem)
     return re.sub(r"[^a-z0-9]+", " ", spaced_stem.lower().replace("&", " and ")).strip()

@@ -199,6 +199,6 @@ DRAWING_TITLES = tuple((kind, rf"\b(?:{pattern})\b") for kind, pattern in _DRAWI
 """Not compiled yet: few files are drawings, and each is read in a process of its own."""
 
 
-def fold_words(text: str) -> str:
+def fold_words(raw_text: str) -> str:
     """Return a text as patterns see it: lower case, and anything but letters and digits a space."""
-    return " ".join(re.sub(r"[^a-z0-9]+", " ", text.lower().replace("&", " and ")).split())
+    return " ".join(re.sub(r"[^a-z0-9]+", " ", raw_text.lower().replace("&", " and ")).split())

@@ -17,16 +17,16 @@ def measure_group_memory(group_id: int) -> int:
     page_count = 0
     for stat_file in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it may end meanwhile
-            fields = stat_file.read_bytes().rpartition(b")")[2].split()
-            if int(fields[_GROUP_FIELD]) == group_id:
-                page_count += int(fields[_RESIDENT_FIELD])
+            stat_fields = stat_file.read_bytes().rpartition(b")")[2].split()
+            if int(stat_fields[_GROUP_FIELD]) == group_id:
+                page_count += int(stat_fields[_RESIDENT_FIELD])
     return page_count * _PAGE_BYTES
 
 
-def measure_folder(folder: str) -> int:
+def measure_folder(folder_path: str) -> int:
     """Return the bytes of disk that the files of a folder take; it has no folders inside."""
     byte_count = 0
-    for path in Path(folder).glob("*"):
+    for file_path in Path(folder_path).glob("*"):
         with suppress(OSError):
-            byte_count += path.lstat().st_blocks * 512
+            byte_count += file_path.lstat().st_blocks * 512
     return byte_count

@@ -26,16 +26,16 @@ _SYSTEM_NAMES = frozenset(("thumbs.db", "desktop.ini"))
 _SYSTEM_FOLDER = "__macosx"
 
 
-def list_contained_files(content: bytes, file_name: str) -> list[ContainedFile]:
+def list_contained_files(file_bytes: bytes, file_name: str) -> list[ContainedFile]:
     """Return the files inside a message or an archive, in order; raise a `Refusal`.
 
     Their names are plain file names, whatever paths the container gives them.
     """
-    file_format = detect_format(content[:HEAD_BYTES], file_name)
+    file_format = detect_format(file_bytes[:HEAD_BYTES], file_name)
     if file_format == "zip":
-        contained_files = _unpack_archive(content)
+        contained_files = _unpack_archive(file_bytes)
     elif file_format in _ATTACHMENT_READERS:
-        contained_files = import_reference(_ATTACHMENT_READERS[file_format])(content)
+        contained_files = import_reference(_ATTACHMENT_READERS[file_format])(file_bytes)
     else:
         contained_files = []
     if len(contained_files) > MAX_CONTAINED_FILES:
@@ -43,50 +43,59 @@ def list_contained_files(content: bytes, file_name: str) -> list[ContainedFile]:
     return _name_apart(contained_files)
 
 
-def read_zip(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+def read_zip(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return a page that lists what is in an archive; raise a `Refusal`."""
-    pages = PageBuilder()
-    pages.add_paragraph(f"Contents of {PurePath(file_name).name}", heading_level=1)
-    for entry in _list_entries(Archive(content, MAX_UNPACKED_BYTES)):
-        pages.add_row([_clean_path(entry.filename), f"{entry.file_size:,} bytes"])
-    return pages.finish()
+    page_builder = PageBuilder()
+    page_builder.add_paragraph(f"Contents of {PurePath(file_name).name}", heading_level=1)
+    for archive_entry in _list_entries(Archive(file_bytes, MAX_UNPACKED_BYTES)):
+        page_builder.add_row(
+            [_clean_path(archive_entry.filename), f"{archive_entry.file_size:,} bytes"]
+        )
+    return page_builder.finish()
 
 
-def _unpack_archive(content: bytes) -> list[ContainedFile]:
-    archive = Archive(content, MAX_UNPACKED_BYTES)
+def _unpack_archive(file_bytes: bytes) -> list[ContainedFile]:
+    archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
     return [
-        ContainedFile(_clean_path(entry.filename), archive.read(entry))
-        for entry in _list_entries(archive)
+        ContainedFile(_clean_path(archive_entry.filename), archive.read(archive_entry))
+        for archive_entry in _list_entries(archive)
     ]
 
 
 def _list_entries(archive: Archive) -> list[zipfile.ZipInfo]:
     """Return the entries that somebody packed: no folders, links or files of the system."""
-    entries = [
-        entry for entry in archive.entries if not entry.is_dir() and not _is_system_file(entry)
+    archive_entries = [
+        archive_entry
+        for archive_entry in archive.entries
+        if not archive_entry.is_dir() and not _is_system_file(archive_entry)
     ]
-    if not entries:
+    if not archive_entries:
         raise Refusal("no_content", "The archive has no files in it")
-    if len(entries) > MAX_CONTAINED_FILES:
-        raise _make_count_refusal(len(entries))
-    return entries
+    if len(archive_entries) > MAX_CONTAINED_FILES:
+        raise _make_count_refusal(len(archive_entries))
+    return archive_entries
 
 
-def _is_system_file(entry: zipfile.ZipInfo) -> bool:
-    *folders, name = _clean_path(entry.filename).lower().split("/")
-    is_link = stat.S_ISLNK(entry.external_attr >> 16)
-    return is_link or name.startswith(".") or name in _SYSTEM_NAMES or _SYSTEM_FOLDER in folders
+def _is_system_file(archive_entry: zipfile.ZipInfo) -> bool:
+    *folders, base_name = _clean_path(archive_entry.filename).lower().split("/")
+    is_link = stat.S_ISLNK(archive_entry.external_attr >> 16)
+    return (
+        is_link
+        or base_name.startswith(".")
+        or base_name in _SYSTEM_NAMES
+        or _SYSTEM_FOLDER in folders
+    )
 
 
-def _clean_path(path: str) -> str:
+def _clean_path(entry_path: str) -> str:
     """Return a path that leads nowhere but down: `../../etc/x` is `etc/x`."""
-    path_parts = [part.strip() for part in path.replace("\\", "/").split("/")]
+    path_parts = [path_part.strip() for path_part in entry_path.replace("\\", "/").split("/")]
     kept_parts = [
-        "".join(character for character in part if character.isprintable())
-        for part in path_parts
-        if part not in ("", ".", "..") and not part.endswith(":")
+        "".join(character for character in path_part if character.isprintable())
+        for path_part in path_parts
+        if path_part not in ("", ".", "..") and not path_part.endswith(":")
     ]
-    return "/".join(part[:_MAX_NAME_CHARS] for part in kept_parts) or "file"
+    return "/".join(path_part[:_MAX_NAME_CHARS] for path_part in kept_parts) or "file"
 
 
 def _name_apart(contained_files: Sequence[ContainedFile]) -> list[ContainedFile]:
@@ -95,12 +104,12 @@ def _name_apart(contained_files: Sequence[ContainedFile]) -> list[ContainedFile]
     named_files = []
     for contained_file in contained_files:
         bare_name = PurePath(_clean_path(contained_file.name).rpartition("/")[2])
-        name, repetition = bare_name.name, 1
-        while name in used_names:
+        free_name, repetition = bare_name.name, 1
+        while free_name in used_names:
             repetition += 1
-            name = f"{bare_name.stem} ({repetition}){bare_name.suffix}"
-        used_names.add(name)
-        named_files.append(ContainedFile(name, contained_file.content))
+            free_name = f"{bare_name.stem} ({repetition}){bare_name.suffix}"
+        used_names.add(free_name)
+        named_files.append(ContainedFile(free_name, contained_file.content))
     return named_files
 
 

@@ -28,8 +28,8 @@ class Job:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> "Job":
-        fields = json.loads(text)
-        options = ReadOptions(**fields.pop("options"))
-        confinement = Confinement(**fields.pop("confinement"))
-        return cls(options=options, confinement=confinement, **fields)
+    def from_json(cls, job_json: str) -> "Job":
+        job_fields = json.loads(job_json)
+        read_options = ReadOptions(**job_fields.pop("options"))
+        confinement = Confinement(**job_fields.pop("confinement"))
+        return cls(options=read_options, confinement=confinement, **job_fields)

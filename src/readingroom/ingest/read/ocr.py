@@ -64,7 +64,7 @@ def recognize_text(picture: Image.Image, max_pixels: int) -> OcrResult:
     if not degrees:
         return upright_result
     rotated_result = _run_tesseract(picture.rotate(-degrees, expand=True))
-    upright_words = tuple(_turn_back(word, degrees) for word in rotated_result.words)
+    upright_words = tuple(_turn_back(turned_word, degrees) for turned_word in rotated_result.words)
     rotated_result = replace(rotated_result, words=upright_words)
     # Detection may be wrong, so both readings are kept and the one with more sure words wins.
     return max(
@@ -90,14 +90,14 @@ class ImageFile:
 
 
 @contextmanager
-def open_image(content: bytes, max_frames: int) -> Iterator[ImageFile]:
+def open_image(file_bytes: bytes, max_frames: int) -> Iterator[ImageFile]:
     """Open an image; raise a `Refusal` that says what is wrong with it."""
     # Our own check has a message for users; Pillow's would only warn.
     Image.MAX_IMAGE_PIXELS = None
-    if content[4:8] == b"ftyp":  # the only format of ours that begins so
+    if file_bytes[4:8] == b"ftyp":  # the only format of ours that begins so
         _register_heic()
     with _damage_as_refusal():
-        image = Image.open(io.BytesIO(content))
+        image = Image.open(io.BytesIO(file_bytes))
         _check_size(image)
         frame_count = getattr(image, "n_frames", 1)
     with image:
@@ -140,13 +140,13 @@ def _register_heic() -> None:
 
 
 def _check_size(image: Image.Image) -> None:
-    width, height = image.size
-    if width * height > _MAX_FILE_PIXELS:
+    image_width, height = image.size
+    if image_width * height > _MAX_FILE_PIXELS:
         max_million_pixels = _MAX_FILE_PIXELS // 1_000_000
         raise Refusal(
             "extraction_failed",
-            f"The image has {width:,} by {height:,} pixels; at most {max_million_pixels} million "
-            "are read",
+            f"The image has {image_width:,} by {height:,} pixels; "
+            f"at most {max_million_pixels} million are read",
         )
 
 
@@ -201,68 +201,96 @@ def _detect_rotation(picture: Image.Image) -> int:
     return int(orientation["rotate"])
 
 
-def _turn_back(word: PageWord, degrees: int) -> PageWord:
+def _turn_back(turned_word: PageWord, degrees: int) -> PageWord:
     """Return a word of a page that was turned clockwise, where it stands before it was turned."""
     match degrees:
         case 90:
-            return PageWord(word.text, word.top, 1 - word.right, word.bottom, 1 - word.left)
+            return PageWord(
+                turned_word.text,
+                turned_word.top,
+                1 - turned_word.right,
+                turned_word.bottom,
+                1 - turned_word.left,
+            )
         case 180:
-            return PageWord(word.text, 1 - word.right, 1 - word.bottom, 1 - word.left, 1 - word.top)
+            return PageWord(
+                turned_word.text,
+                1 - turned_word.right,
+                1 - turned_word.bottom,
+                1 - turned_word.left,
+                1 - turned_word.top,
+            )
         case 270:
-            return PageWord(word.text, 1 - word.bottom, word.left, 1 - word.top, word.right)
-    return word
+            return PageWord(
+                turned_word.text,
+                1 - turned_word.bottom,
+                turned_word.left,
+                1 - turned_word.top,
+                turned_word.right,
+            )
+    return turned_word
 
 
 def _parse_result(
     table_columns: dict[str, list[Any]], page_width: int, page_height: int
 ) -> OcrResult:
     table_rows = [
-        dict(zip(table_columns, row, strict=True))
-        for row in zip(*table_columns.values(), strict=True)
+        dict(zip(table_columns, table_row, strict=True))
+        for table_row in zip(*table_columns.values(), strict=True)
     ]
-    words = [row for row in table_rows if row["level"] == _WORD_LEVEL and str(row["text"]).strip()]
-    lines: list[Line] = []
+    word_rows = [
+        table_row
+        for table_row in table_rows
+        if table_row["level"] == _WORD_LEVEL and str(table_row["text"]).strip()
+    ]
+    text_lines: list[Line] = []
     last_paragraph = None
-    for (block, number, _), line_words in groupby(words, key=_get_line_key):
-        line = _make_line(list(line_words), page_height)
-        line.has_gap_above = (block, number) != last_paragraph
-        last_paragraph = (block, number)
-        lines.append(line)
-    confidences = [float(word["conf"]) for word in words]
+    for (block_number, paragraph_number, _), line_words in groupby(word_rows, key=_get_line_key):
+        text_line = _make_line(list(line_words), page_height)
+        text_line.has_gap_above = (block_number, paragraph_number) != last_paragraph
+        last_paragraph = (block_number, paragraph_number)
+        text_lines.append(text_line)
+    confidences = [float(word_row["conf"]) for word_row in word_rows]
     confidence = round(sum(confidences) / len(confidences), 1) if confidences else None
     legible_words = [
-        word
-        for word in words
-        if float(word["conf"]) >= _SURE_CONFIDENCE and _LEGIBLE_WORD.search(str(word["text"]))
+        word_row
+        for word_row in word_rows
+        if float(word_row["conf"]) >= _SURE_CONFIDENCE
+        and _LEGIBLE_WORD.search(str(word_row["text"]))
     ]
     return OcrResult(
-        lines,
+        text_lines,
         confidence,
         page_height * _POINTS_PER_PIXEL,
         len(legible_words),
-        tuple(_make_word(word, page_width, page_height) for word in words),
+        tuple(_make_word(word_row, page_width, page_height) for word_row in word_rows),
     )
 
 
-def _make_word(word: dict[str, Any], page_width: int, page_height: int) -> PageWord:
+def _make_word(word_row: dict[str, Any], page_width: int, page_height: int) -> PageWord:
     return PageWord(
-        normalize_text(str(word["text"]).strip()),
-        round(word["left"] / page_width, 5),
-        round(word["top"] / page_height, 5),
-        round((word["left"] + word["width"]) / page_width, 5),
-        round((word["top"] + word["height"]) / page_height, 5),
+        normalize_text(str(word_row["text"]).strip()),
+        round(word_row["left"] / page_width, 5),
+        round(word_row["top"] / page_height, 5),
+        round((word_row["left"] + word_row["width"]) / page_width, 5),
+        round((word_row["top"] + word_row["height"]) / page_height, 5),
     )
 
 
-def _get_line_key(word: dict[str, Any]) -> tuple[int, int, int]:
-    return word["block_num"], word["par_num"], word["line_num"]
+def _get_line_key(word_row: dict[str, Any]) -> tuple[int, int, int]:
+    return word_row["block_num"], word_row["par_num"], word_row["line_num"]
 
 
-def _make_line(words: list[dict[str, Any]], page_height: int) -> Line:
-    text = normalize_text(" ".join(str(word["text"]).strip() for word in words))
-    lowest_pixel = max(word["top"] + word["height"] for word in words)
+def _make_line(word_rows: list[dict[str, Any]], page_height: int) -> Line:
+    line_text = normalize_text(" ".join(str(word_row["text"]).strip() for word_row in word_rows))
+    lowest_pixel = max(word_row["top"] + word_row["height"] for word_row in word_rows)
     bottom = (page_height - lowest_pixel) * _POINTS_PER_PIXEL
-    size = max(word["height"] for word in words) * _POINTS_PER_PIXEL
+    letter_size = max(word_row["height"] for word_row in word_rows) * _POINTS_PER_PIXEL
     return Line(
-        text, words[0]["left"] * _POINTS_PER_PIXEL, bottom, size, is_bold=False, last_bottom=bottom
+        line_text,
+        word_rows[0]["left"] * _POINTS_PER_PIXEL,
+        bottom,
+        letter_size,
+        is_bold=False,
+        last_bottom=bottom,
     )

@@ -83,20 +83,24 @@ class RawPage:
         return self.character_count < MIN_TEXT_CHARACTERS
 
 
-def normalize_text(text: str) -> str:
+def normalize_text(raw_text: str) -> str:
     """Return the text without ligatures, exotic spaces and control characters."""
-    if text.isascii() and text.isprintable():
-        return text
-    if len(text) > _BLOCK_CHARS:
-        block_starts = range(0, len(text), _BLOCK_CHARS)
-        return "".join(normalize_text(text[start : start + _BLOCK_CHARS]) for start in block_starts)
-    text = _NOISE_CHARACTERS.sub("", text)
-    if unicodedata.is_normalized("NFKC", text):
-        return text
-    kept_signs = _NOT_NORMALIZED.findall(text)
+    if raw_text.isascii() and raw_text.isprintable():
+        return raw_text
+    if len(raw_text) > _BLOCK_CHARS:
+        block_starts = range(0, len(raw_text), _BLOCK_CHARS)
+        return "".join(
+            normalize_text(raw_text[block_start : block_start + _BLOCK_CHARS])
+            for block_start in block_starts
+        )
+    raw_text = _NOISE_CHARACTERS.sub("", raw_text)
+    if unicodedata.is_normalized("NFKC", raw_text):
+        return raw_text
+    kept_signs = _NOT_NORMALIZED.findall(raw_text)
     normalized_pieces = [
-        unicodedata.normalize("NFKC", piece) for piece in _NOT_NORMALIZED.split(text)
+        unicodedata.normalize("NFKC", text_piece) for text_piece in _NOT_NORMALIZED.split(raw_text)
     ]
     return normalized_pieces[0] + "".join(
-        sign + piece for sign, piece in zip(kept_signs, normalized_pieces[1:], strict=True)
+        sign + text_piece
+        for sign, text_piece in zip(kept_signs, normalized_pieces[1:], strict=True)
     )

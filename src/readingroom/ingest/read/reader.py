@@ -65,65 +65,74 @@ _RENDERING_NOTE = "The page has no text layer, and the file is named like a rend
 
 
 def read_file(
-    content: bytes, file_name: str, options: ReadOptions, report: ReportProgressSync
+    file_bytes: bytes,
+    file_name: str,
+    read_options: ReadOptions,
+    report_progress: ReportProgressSync,
 ) -> Document | SkippedFile:
     """Return the document in a file, or `SkippedFile`; raise a `Refusal` if it cannot be read."""
-    raw_pages = _read_raw_pages(content, file_name, options, report)
+    raw_pages = _read_raw_pages(file_bytes, file_name, read_options, report_progress)
     return (
         raw_pages
         if isinstance(raw_pages, SkippedFile)
-        else assemble_document(raw_pages, file_name, options)
+        else assemble_document(raw_pages, file_name, read_options)
     )
 
 
 def render_page(
-    content: bytes,
+    file_bytes: bytes,
     file_name: str,
-    page: int,
+    page_number: int,
     dpi: int,
-    options: ReadOptions,
+    read_options: ReadOptions,
     picture_format: PictureFormat = "png",
 ) -> bytes:
     """Return one page of a file as a lossless picture; raise a `Refusal` if it cannot be shown."""
-    render = _render_pdf_page if _is_pdf_with_pages(content, file_name) else _render_frame
+    render = _render_pdf_page if _is_pdf_with_pages(file_bytes, file_name) else _render_frame
     try:
-        image = render(content, page - 1, dpi, options)
+        image = render(file_bytes, page_number - 1, dpi, read_options)
     except PageUnreadable as failure:
-        raise Refusal("extraction_failed", f"Page {page} cannot be shown: {failure}") from failure
-    file = io.BytesIO()
+        raise Refusal(
+            "extraction_failed", f"Page {page_number} cannot be shown: {failure}"
+        ) from failure
+    picture_file = io.BytesIO()
     if picture_format == "webp":
         # Method 1: a tenth of the slowest one's time, for a tenth more bytes.
-        image.save(file, "WEBP", lossless=True, method=1, quality=50)
+        image.save(picture_file, "WEBP", lossless=True, method=1, quality=50)
     else:
-        image.save(file, "PNG")
-    return file.getvalue()
+        image.save(picture_file, "PNG")
+    return picture_file.getvalue()
 
 
 def find_page_words(
-    content: bytes, file_name: str, page: int, options: ReadOptions
+    file_bytes: bytes, file_name: str, page_number: int, read_options: ReadOptions
 ) -> tuple[PageWord, ...]:
     """Return the words of one page with their places, by OCR where it has no text layer.
 
     Raise a `Refusal` if there is no such page, or it cannot be read.
     """
     try:
-        if not _is_pdf_with_pages(content, file_name):
-            return _recognize_words(_render_frame(content, page - 1, 0, options), options)
-        with pdf.open_pdf(content, options.max_pages) as document:
-            if page > len(document):
-                raise PageUnreadable(f"the file has {len(document)} pages")
-            words = pdf.read_words(document, page - 1)
-            if sum(len(word.text) for word in words) >= MIN_TEXT_CHARACTERS:
-                return words
-            picture = pdf.render_page(document, page - 1, options.max_pixels)
-            return _recognize_words(picture, options)
+        if not _is_pdf_with_pages(file_bytes, file_name):
+            return _recognize_words(
+                _render_frame(file_bytes, page_number - 1, 0, read_options), read_options
+            )
+        with pdf.open_pdf(file_bytes, read_options.max_pages) as pdf_document:
+            if page_number > len(pdf_document):
+                raise PageUnreadable(f"the file has {len(pdf_document)} pages")
+            page_words = pdf.read_words(pdf_document, page_number - 1)
+            if sum(len(page_word.text) for page_word in page_words) >= MIN_TEXT_CHARACTERS:
+                return page_words
+            picture = pdf.render_page(pdf_document, page_number - 1, read_options.max_pixels)
+            return _recognize_words(picture, read_options)
     except PageUnreadable as failure:
-        raise Refusal("extraction_failed", f"Page {page} cannot be read: {failure}") from failure
+        raise Refusal(
+            "extraction_failed", f"Page {page_number} cannot be read: {failure}"
+        ) from failure
 
 
-def _is_pdf_with_pages(content: bytes, file_name: str) -> bool:
+def _is_pdf_with_pages(file_bytes: bytes, file_name: str) -> bool:
     """Whether a file is a PDF, not an image; raise a `Refusal` for one without fixed pages."""
-    file_format = detect_format(content[:HEAD_BYTES], file_name)
+    file_format = detect_format(file_bytes[:HEAD_BYTES], file_name)
     if file_format != "pdf" and file_format not in IMAGE_FORMATS:
         raise Refusal(
             "unsupported_file_type",
@@ -132,23 +141,25 @@ def _is_pdf_with_pages(content: bytes, file_name: str) -> bool:
     return file_format == "pdf"
 
 
-def _recognize_words(picture: Image, options: ReadOptions) -> tuple[PageWord, ...]:
-    if not options.enable_ocr:
+def _recognize_words(picture: Image, read_options: ReadOptions) -> tuple[PageWord, ...]:
+    if not read_options.enable_ocr:
         return ()
     recognize_text = import_reference("readingroom.ingest.read.ocr:recognize_text")
-    words: tuple[PageWord, ...] = recognize_text(picture, options.max_pixels).words
-    return words
+    page_words: tuple[PageWord, ...] = recognize_text(picture, read_options.max_pixels).words
+    return page_words
 
 
 def assemble_document(
-    raw_pages: Sequence[RawPage], file_name: str, options: ReadOptions
+    raw_pages: Sequence[RawPage], file_name: str, read_options: ReadOptions
 ) -> Document:
     """Return the document that the pages make up; raise a `Refusal` if it has no text."""
     flow = layout.make_text_flow(raw_pages)
     if not flow.text.strip():
         raise Refusal("no_content", _explain_no_text(raw_pages))
     document_sections: tuple[DocumentSection, ...] = (
-        import_reference(f"{_SECTIONS_MODULE}:find_sections")(flow) if options.find_sections else ()
+        import_reference(f"{_SECTIONS_MODULE}:find_sections")(flow)
+        if read_options.find_sections
+        else ()
     )
     chunks = tuple(_make_chunks(flow, document_sections))
     if not chunks:
@@ -157,8 +168,8 @@ def assemble_document(
     return Document(
         text=flow.text,
         pages=tuple(
-            _make_page(raw_page, label, index, flow)
-            for index, (raw_page, label) in enumerate(
+            _make_page(raw_page, page_label, index, flow)
+            for index, (raw_page, page_label) in enumerate(
                 zip(raw_pages, find_printed_labels(raw_pages), strict=True)
             )
         ),
@@ -167,28 +178,31 @@ def assemble_document(
         method=_find_extraction_method(raw_pages),
         image_ratio=round(sum(raw_page.image_ratio for raw_page in raw_pages) / len(raw_pages), 3),
         contains_drawings=contains_drawings(
-            file_name, classification.document_type, raw_pages, options.image_ratio_threshold
+            file_name, classification.document_type, raw_pages, read_options.image_ratio_threshold
         ),
         classification=classification,
     )
 
 
 def _read_raw_pages(
-    content: bytes, file_name: str, options: ReadOptions, report: ReportProgressSync
+    file_bytes: bytes,
+    file_name: str,
+    read_options: ReadOptions,
+    report_progress: ReportProgressSync,
 ) -> list[RawPage] | SkippedFile:
-    file_format = detect_format(content[:HEAD_BYTES], file_name)
+    file_format = detect_format(file_bytes[:HEAD_BYTES], file_name)
     if file_format == "pdf":
-        return _read_pdf(content, file_name, options, report)
+        return _read_pdf(file_bytes, file_name, read_options, report_progress)
     if file_format in IMAGE_FORMATS:
-        return _read_image(content, file_name, options, report)
+        return _read_image(file_bytes, file_name, read_options, report_progress)
     read_pages = import_reference(_TEXT_READERS[file_format])
-    raw_pages: list[RawPage] = read_pages(content, file_name, options)
-    if len(raw_pages) > options.max_pages:
+    raw_pages: list[RawPage] = read_pages(file_bytes, file_name, read_options)
+    if len(raw_pages) > read_options.max_pages:
         raise Refusal(
             "extraction_failed",
-            f"The file has {len(raw_pages):,} pages; at most {options.max_pages:,} are read",
+            f"The file has {len(raw_pages):,} pages; at most {read_options.max_pages:,} are read",
         )
-    report(len(raw_pages), len(raw_pages), f"page {len(raw_pages)} of {len(raw_pages)}")
+    report_progress(len(raw_pages), len(raw_pages), f"page {len(raw_pages)} of {len(raw_pages)}")
     return raw_pages
 
 
@@ -197,54 +211,65 @@ def _read_raw_pages(
 
 
 def _read_pdf(
-    content: bytes, file_name: str, options: ReadOptions, report: ReportProgressSync
+    file_bytes: bytes,
+    file_name: str,
+    read_options: ReadOptions,
+    report_progress: ReportProgressSync,
 ) -> list[RawPage] | SkippedFile:
-    with pdf.open_pdf(content, options.max_pages) as document:
-        page_count = len(document)
+    with pdf.open_pdf(file_bytes, read_options.max_pages) as pdf_document:
+        page_count = len(pdf_document)
         raw_pages = []
         for index in range(page_count):
-            raw_pages.append(pdf.read_raw_page(document, index))
+            raw_pages.append(pdf.read_raw_page(pdf_document, index))
             if (index + 1) % _PAGES_PER_REPORT == 0 or index + 1 == page_count:
-                report(index + 1, page_count, f"page {index + 1} of {page_count}")
+                report_progress(index + 1, page_count, f"page {index + 1} of {page_count}")
 
         def render(raw_page: RawPage) -> Image:
-            return pdf.render_page(document, raw_page.number - 1, options.max_pixels)
+            return pdf.render_page(pdf_document, raw_page.number - 1, read_options.max_pixels)
 
         textless_pages = [raw_page for raw_page in raw_pages if raw_page.lacks_text]
         scanned_pages = _ScannedPages(
-            textless_pages, render, file_name, options, report, steps_before=page_count
+            textless_pages,
+            render,
+            file_name,
+            read_options,
+            report_progress,
+            steps_before=page_count,
         )
-        skip_ratio = _compute_skip_ratio(raw_pages, options)
-        if skip_ratio > options.image_ratio_threshold and scanned_pages.show_no_text(
-            options.image_skip
+        skip_ratio = _compute_skip_ratio(raw_pages, read_options)
+        if skip_ratio > read_options.image_ratio_threshold and scanned_pages.show_no_text(
+            read_options.image_skip
         ):
             return SkippedFile(skip_ratio, page_count)
         scanned_pages.read_all_pages()
-        if pdf.is_cut_off(content):
+        if pdf.is_cut_off(file_bytes):
             raw_pages[-1].note = f"{pdf.CUT_OFF}. Pages after this one may be missing"
         return raw_pages
 
 
 def _read_image(
-    content: bytes, file_name: str, options: ReadOptions, report: ReportProgressSync
+    file_bytes: bytes,
+    file_name: str,
+    read_options: ReadOptions,
+    report_progress: ReportProgressSync,
 ) -> list[RawPage] | SkippedFile:
     from readingroom.ingest.read import ocr
 
-    with ocr.open_image(content, options.max_pages) as image:
+    with ocr.open_image(file_bytes, read_options.max_pages) as image:
         raw_pages = [
-            RawPage(number, str(number), height=0.0, image_ratio=1.0)
-            for number in range(1, image.frame_count + 1)
+            RawPage(frame_number, str(frame_number), height=0.0, image_ratio=1.0)
+            for frame_number in range(1, image.frame_count + 1)
         ]
         scanned_pages = _ScannedPages(
             raw_pages,
             lambda raw_page: image.get_frame(raw_page.number - 1),
             file_name,
-            options,
-            report,
+            read_options,
+            report_progress,
         )
         # By the same rule as pictures in a PDF, except that the contract has all frames read.
         if scanned_pages.is_rendering or (
-            options.image_skip == "probe"
+            read_options.image_skip == "probe"
             and scanned_pages.show_no_text("probe", probed_pages=image.frame_count)
         ):
             return SkippedFile(1.0, image.frame_count)
@@ -252,30 +277,32 @@ def _read_image(
         return raw_pages
 
 
-def _render_pdf_page(content: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
-    with pdf.open_pdf(content, options.max_pages) as document:
-        if index >= len(document):
-            raise PageUnreadable(f"the file has {len(document)} pages")
-        return pdf.render_page(document, index, options.max_pixels, dpi, grey=False)
+def _render_pdf_page(file_bytes: bytes, index: int, dpi: int, read_options: ReadOptions) -> Image:
+    with pdf.open_pdf(file_bytes, read_options.max_pages) as pdf_document:
+        if index >= len(pdf_document):
+            raise PageUnreadable(f"the file has {len(pdf_document)} pages")
+        return pdf.render_page(pdf_document, index, read_options.max_pixels, dpi, grey=False)
 
 
-def _render_frame(content: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
+def _render_frame(file_bytes: bytes, index: int, dpi: int, read_options: ReadOptions) -> Image:
     from readingroom.ingest.read import ocr
 
-    with ocr.open_image(content, options.max_pages) as image:
+    with ocr.open_image(file_bytes, read_options.max_pages) as image:
         if index >= image.frame_count:
             raise PageUnreadable(f"the file has {image.frame_count} pages")
-        frame = image.get_frame(index).convert("RGB")
-    pixel_count = frame.width * frame.height
-    scale = min(1.0, (options.max_pixels / pixel_count) ** 0.5)
-    frame.thumbnail((max(1, int(frame.width * scale)), max(1, int(frame.height * scale))))
-    return frame
+        frame_image = image.get_frame(index).convert("RGB")
+    pixel_count = frame_image.width * frame_image.height
+    scale = min(1.0, (read_options.max_pixels / pixel_count) ** 0.5)
+    frame_image.thumbnail(
+        (max(1, int(frame_image.width * scale)), max(1, int(frame_image.height * scale)))
+    )
+    return frame_image
 
 
-def _compute_skip_ratio(raw_pages: Sequence[RawPage], options: ReadOptions) -> float:
+def _compute_skip_ratio(raw_pages: Sequence[RawPage], read_options: ReadOptions) -> float:
     """Return the average image ratio that decides whether a file is skipped."""
     # The contract's rule, `ratio`, counts every page; ours counts only those without text.
-    counts_all_pages = options.image_skip == "ratio"
+    counts_all_pages = read_options.image_skip == "ratio"
     image_ratios = [
         raw_page.image_ratio for raw_page in raw_pages if counts_all_pages or raw_page.lacks_text
     ]
@@ -290,15 +317,15 @@ class _ScannedPages:
         raw_pages: Sequence[RawPage],
         render: Callable[[RawPage], Image],
         file_name: str,
-        options: ReadOptions,
-        report: ReportProgressSync,
+        read_options: ReadOptions,
+        report_progress: ReportProgressSync,
         steps_before: int = 0,
     ) -> None:
         self.is_rendering = is_rendering(file_name)
         self._raw_pages = raw_pages
         self._render = render
-        self._options = options
-        self._report = report
+        self._options = read_options
+        self._report = report_progress
         self._steps_before = steps_before
         """Steps that were reported before the first page here."""
         self._legible_counts: dict[int, int | None] = {}
@@ -320,9 +347,9 @@ class _ScannedPages:
         if raw_page.number not in self._legible_counts:
             self._legible_counts[raw_page.number] = self._recognize_page(raw_page)
             done_count, page_count = len(self._legible_counts), len(self._raw_pages)
-            message = f"OCR of page {raw_page.number}, {done_count} of {page_count}"
+            progress_message = f"OCR of page {raw_page.number}, {done_count} of {page_count}"
             steps_done = self._steps_before + done_count
-            self._report(steps_done, self._steps_before + page_count, message)
+            self._report(steps_done, self._steps_before + page_count, progress_message)
         return self._legible_counts[raw_page.number]
 
     def _recognize_page(self, raw_page: RawPage) -> int | None:
@@ -335,15 +362,15 @@ class _ScannedPages:
         from readingroom.ingest.read import ocr
 
         try:
-            result = ocr.recognize_text(self._render(raw_page), self._options.max_pixels)
+            ocr_result = ocr.recognize_text(self._render(raw_page), self._options.max_pixels)
         except PageUnreadable as failure:
             raw_page.note = f"The page has no text layer, and {failure}"
             return None
-        if result.character_count > raw_page.character_count:
-            raw_page.lines, raw_page.confidence = result.lines, result.confidence
-            raw_page.height, raw_page.method = result.height, "ocr"
-            raw_page.words = result.words
-        return result.legible_word_count
+        if ocr_result.character_count > raw_page.character_count:
+            raw_page.lines, raw_page.confidence = ocr_result.lines, ocr_result.confidence
+            raw_page.height, raw_page.method = ocr_result.height, "ocr"
+            raw_page.words = ocr_result.words
+        return ocr_result.legible_word_count
 
 
 def _explain_no_text(raw_pages: Sequence[RawPage]) -> str:
@@ -357,10 +384,10 @@ def _find_extraction_method(raw_pages: Sequence[RawPage]) -> ExtractionMethod:
     return methods.pop() if len(methods) == 1 else "mixed"
 
 
-def _make_page(raw_page: RawPage, label: str, index: int, flow: layout.TextFlow) -> Page:
+def _make_page(raw_page: RawPage, page_label: str, index: int, flow: layout.TextFlow) -> Page:
     return Page(
         number=raw_page.number,
-        label=label,
+        label=page_label,
         start=flow.page_starts[index],
         end=flow.page_ends[index],
         text=flow.page_texts[index],
@@ -377,22 +404,30 @@ def _make_chunks(flow: layout.TextFlow, sections: Sequence[DocumentSection]) -> 
     index = 0
     if sections:
         find_passage_kind = import_reference(f"{_SECTIONS_MODULE}:find_passage_kind")
-    for start, end, section in _iterate_section_spans(len(flow.text), sections):
-        for span in split(flow.text[start:end]):
-            span = Span(start + span.start, start + span.end)
-            own_start = max(span.start, section.start) if section else span.start
+    for section_start, section_end, document_section in _iterate_section_spans(
+        len(flow.text), sections
+    ):
+        for chunk_span in split(flow.text[section_start:section_end]):
+            chunk_span = Span(section_start + chunk_span.start, section_start + chunk_span.end)
+            own_start = (
+                max(chunk_span.start, document_section.start)
+                if document_section
+                else chunk_span.start
+            )
             # A chunk of nothing but headings above a section is no part of it.
-            is_own = section is not None and own_start < span.end
-            own_start = own_start if is_own else span.start
+            is_own = document_section is not None and own_start < chunk_span.end
+            own_start = own_start if is_own else chunk_span.start
             yield Chunk(
                 index=index,
-                start=span.start,
-                end=span.end,
-                pages=tuple(find_pages(Span(own_start, span.end), flow.page_starts)),
-                section_ref=section.ref if section and is_own else None,
-                section_path=section.path if section and is_own else (),
-                section_title=section.title if section and is_own else "",
-                kind=find_passage_kind(flow, span, section) if section else "supporting",
+                start=chunk_span.start,
+                end=chunk_span.end,
+                pages=tuple(find_pages(Span(own_start, chunk_span.end), flow.page_starts)),
+                section_ref=document_section.ref if document_section and is_own else None,
+                section_path=document_section.path if document_section and is_own else (),
+                section_title=document_section.title if document_section and is_own else "",
+                kind=find_passage_kind(flow, chunk_span, document_section)
+                if document_section
+                else "supporting",
                 own_start=own_start,
             )
             index += 1

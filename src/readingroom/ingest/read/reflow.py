@@ -26,40 +26,40 @@ class PageBuilder:
         self._pages: list[RawPage] = []
         self._lines: list[Line] = []
 
-    def add_paragraph(self, text: str, heading_level: int = 0) -> None:
+    def add_paragraph(self, paragraph_text: str, heading_level: int = 0) -> None:
         """Add a paragraph with its own line breaks; level 1 is the highest heading, 0 is none."""
         is_heading = heading_level > 0
-        size = (
+        letter_size = (
             _HEADING_SIZES[min(heading_level, len(_HEADING_SIZES)) - 1]
             if is_heading
             else _BODY_SIZE
         )
         has_gap_above = True
-        for text_line in text.splitlines():
+        for text_line in paragraph_text.splitlines():
             clean_text = " ".join(normalize_text(text_line).split())
             if clean_text:
                 self._lines.append(
-                    Line(clean_text, _LEFT_MARGIN, 0.0, size, is_heading, 0.0, has_gap_above)
+                    Line(clean_text, _LEFT_MARGIN, 0.0, letter_size, is_heading, 0.0, has_gap_above)
                 )
                 has_gap_above = False
 
-    def add_row(self, cells: Iterable[str], is_first_row: bool = False) -> None:
+    def add_row(self, cell_texts: Iterable[str], is_first_row: bool = False) -> None:
         """Add a row of a table; empty cells are left out."""
-        clean_cells = [" ".join(normalize_text(cell).split()) for cell in cells]
+        clean_cells = [" ".join(normalize_text(cell).split()) for cell in cell_texts]
         row_text = CELL_SEPARATOR.join(cell for cell in clean_cells if cell)
         if row_text:
             self._lines.append(
                 Line(row_text, _LEFT_MARGIN, 0.0, _BODY_SIZE, False, 0.0, is_first_row)
             )
 
-    def end_page(self, label: str = "", *, keep_empty: bool = False) -> None:
+    def end_page(self, page_label: str = "", *, keep_empty: bool = False) -> None:
         """Begin a new page; a page without any text is dropped unless it is to be kept."""
         if not self._lines and not keep_empty:
             return
-        number = len(self._pages) + 1
+        page_number = len(self._pages) + 1
         height = _place_lines(self._lines)
-        clean_label = normalize_text(label).strip() or str(number)
-        self._pages.append(RawPage(number, clean_label, height, self._lines))
+        clean_label = normalize_text(page_label).strip() or str(page_number)
+        self._pages.append(RawPage(page_number, clean_label, height, self._lines))
         self._lines = []
 
     def finish(self) -> list[RawPage]:
@@ -68,12 +68,12 @@ class PageBuilder:
         return self._pages
 
 
-def _place_lines(lines: Sequence[Line]) -> float:
+def _place_lines(page_lines: Sequence[Line]) -> float:
     """Give each line a place below the one before it; return the height of the page."""
-    body_height = sum(line.size * _LINE_DISTANCE for line in lines)
+    body_height = sum(line.size * _LINE_DISTANCE for line in page_lines)
     page_height = body_height / _BODY_SHARE
     bottom = page_height * (1 + _BODY_SHARE) / 2
-    for line in lines:
+    for line in page_lines:
         bottom -= line.size * _LINE_DISTANCE
         line.bottom = line.last_bottom = bottom
     return page_height

@@ -115,83 +115,93 @@ class Sandbox:
         self._scratch = ScratchFolders(self.scratch_parent)
 
     async def read(
-        self, file: FileIO, file_name: str, options: ReadOptions, report: ReportProgress
+        self,
+        input_file: FileIO,
+        file_name: str,
+        read_options: ReadOptions,
+        report_progress: ReportProgress,
     ) -> Document | SkippedFile:
         """Return the document in a file, or `SkippedFile`; raise what `_ERROR_CLASSES` lists."""
-        message = await self._run_job(file, Job(file_name, options), report)
-        result = message.document or message.skipped
-        if result is None:
+        worker_message = await self._run_job(
+            input_file, Job(file_name, read_options), report_progress
+        )
+        read_result = worker_message.document or worker_message.skipped
+        if read_result is None:
             raise ExtractionFailed("The program that reads files gave no answer")
-        return result
+        return read_result
 
     async def render_page(
         self,
-        file: FileIO,
+        input_file: FileIO,
         file_name: str,
-        options: ReadOptions,
-        page: int,
+        read_options: ReadOptions,
+        page_number: int,
         dpi: int,
         picture_format: PictureFormat = "png",
     ) -> bytes:
         """Return one page of a file as a picture."""
-        job = Job(file_name, options, "draw", page, dpi, picture_format)
-        message = await self._run_job(file, job, no_progress)
-        if message.picture is None:
+        job = Job(file_name, read_options, "draw", page_number, dpi, picture_format)
+        worker_message = await self._run_job(input_file, job, no_progress)
+        if worker_message.picture is None:
             raise ExtractionFailed("The program that reads files gave no picture")
-        return message.picture
+        return worker_message.picture
 
     async def find_page_words(
-        self, file: FileIO, file_name: str, options: ReadOptions, page: int
+        self, input_file: FileIO, file_name: str, read_options: ReadOptions, page_number: int
     ) -> tuple[PageWord, ...]:
         """Return the words of one page with their places."""
-        job = Job(file_name, options, "find_words", page)
-        message = await self._run_job(file, job, no_progress)
-        if message.words is None:
+        job = Job(file_name, read_options, "find_words", page_number)
+        worker_message = await self._run_job(input_file, job, no_progress)
+        if worker_message.words is None:
             raise ExtractionFailed("The program that reads files gave no words")
-        return message.words
+        return worker_message.words
 
     @asynccontextmanager
     async def unpack(
-        self, file: FileIO, file_name: str, options: ReadOptions
+        self, input_file: FileIO, file_name: str, read_options: ReadOptions
     ) -> AsyncIterator[tuple[tuple[str, Path], ...]]:
         """Yield the files inside a message or an archive: their names, and where they lie.
 
         They are gone when the context ends.
         """
-        job = Job(file_name, options, "unpack")
+        job = Job(file_name, read_options, "unpack")
         async with self._scratch.make_folder() as scratch:
-            message = await self._run_job_in(scratch, file, job, no_progress)
+            worker_message = await self._run_job_in(scratch, input_file, job, no_progress)
             yield tuple(
                 # Its last part alone: the process may have been taken over.
                 (unpacked_file.file_name, Path(scratch, Path(unpacked_file.scratch_name).name))
-                for unpacked_file in message.unpacked or ()
+                for unpacked_file in worker_message.unpacked or ()
             )
 
-    async def _run_job(self, file: FileIO, job: Job, report: ReportProgress) -> WorkerMessage:
+    async def _run_job(
+        self, input_file: FileIO, job: Job, report_progress: ReportProgress
+    ) -> WorkerMessage:
         """Return the last message of a process; raise the error that it reports or ends with."""
         async with self._scratch.make_folder() as scratch:
-            return await self._run_job_in(scratch, file, job, report)
+            return await self._run_job_in(scratch, input_file, job, report_progress)
 
     async def _run_job_in(
-        self, scratch: str, file: FileIO, job: Job, report: ReportProgress
+        self, scratch: str, input_file: FileIO, job: Job, report_progress: ReportProgress
     ) -> WorkerMessage:
         async with (
             self._seats.take(current_caller.get()),
-            self._start_process(file, job, scratch) as process,
+            self._start_process(input_file, job, scratch) as process,
         ):
             try:
                 with anyio.fail_after(self._limits.wall_seconds):
-                    message = await self._receive_result(process, scratch, report)
+                    worker_message = await self._receive_result(process, scratch, report_progress)
             except TimeoutError as error:
                 raise self._make_timeout_error() from error
-            if message is None:
+            if worker_message is None:
                 await self._raise_exit_error(process, scratch)
-        if message.refusal is not None:
-            raise error_from_refusal(*message.refusal)
-        return message
+        if worker_message.refusal is not None:
+            raise error_from_refusal(*worker_message.refusal)
+        return worker_message
 
     @asynccontextmanager
-    async def _start_process(self, file: FileIO, job: Job, scratch: str) -> AsyncIterator[Process]:
+    async def _start_process(
+        self, input_file: FileIO, job: Job, scratch: str
+    ) -> AsyncIterator[Process]:
         # One thread for tesseract: it is ten times slower with more threads than cores.
         environment = make_sandbox_environment(TMPDIR=scratch, OMP_THREAD_LIMIT="1")
         confinement = Confinement(
@@ -201,7 +211,7 @@ class Sandbox:
             cpu_seconds=self._limits.cpu_seconds,
         )
         job = replace(job, parent_id=os.getpid(), confinement=confinement)
-        with _open_for_reading(file) as stdin, _open_stderr(scratch, "wb") as stderr:
+        with _open_for_reading(input_file) as stdin, _open_stderr(scratch, "wb") as stderr:
             process = await anyio.open_process(
                 [*self._command, job.to_json()],
                 stdin=stdin,
@@ -222,7 +232,7 @@ class Sandbox:
                 await process.aclose()
 
     async def _receive_result(
-        self, process: Process, scratch: str, report: ReportProgress
+        self, process: Process, scratch: str, report_progress: ReportProgress
     ) -> WorkerMessage | None:
         """Return the result, reporting progress until then; None when the process ends first."""
         assert process.stdout is not None
@@ -236,10 +246,10 @@ class Sandbox:
             except anyio.DelimiterNotFound as error:
                 raise ExtractionFailed("The file holds more text than is accepted") from error
             # In a thread: the last line of a large document has many megabytes of JSON.
-            message = await anyio.to_thread.run_sync(_parse_message, output_line)
-            if message.progress is None:
-                return message
-            await report(*message.progress)
+            worker_message = await anyio.to_thread.run_sync(_parse_message, output_line)
+            if worker_message.progress is None:
+                return worker_message
+            await report_progress(*worker_message.progress)
 
     async def _receive_line(
         self, output_stream: BufferedByteReceiveStream, process: Process, scratch: str
@@ -291,29 +301,29 @@ class Sandbox:
 
 
 @contextmanager
-def _open_for_reading(file: FileIO) -> Iterator[FileIO]:
+def _open_for_reading(input_file: FileIO) -> Iterator[FileIO]:
     """Open an open file a second time, from its start and for reading alone.
 
     The process could else change the copy that is kept after it has been read.
     """
     try:
-        descriptor = os.open(f"/proc/self/fd/{file.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(f"/proc/self/fd/{input_file.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:  # not Linux: the process inherits our descriptor with its position
-        file.seek(0)
-        yield file
+        input_file.seek(0)
+        yield input_file
         return
     with FileIO(descriptor) as reopened_file:
         yield reopened_file
 
 
-def _open_stderr(scratch: str, mode: Literal["rb", "wb"]) -> IO[bytes]:
+def _open_stderr(scratch: str, open_mode: Literal["rb", "wb"]) -> IO[bytes]:
     """Open the file for the process's standard error: empty, or a traceback for the log."""
-    return Path(scratch, "errors").open(mode)
+    return Path(scratch, "errors").open(open_mode)
 
 
-def error_from_refusal(code: RefusalCode, message: str) -> KnowledgeError:
+def error_from_refusal(refusal_code: RefusalCode, refusal_message: str) -> KnowledgeError:
     """Return the error that callers see for a refusal inside the sandbox."""
-    return _ERROR_CLASSES[code](message)
+    return _ERROR_CLASSES[refusal_code](refusal_message)
 
 
 def _kill_group(process: Process) -> None:

@@ -31,35 +31,35 @@ class ScratchFolders:
         if not self._is_swept:
             self._is_swept = True
             await anyio.to_thread.run_sync(self._sweep)
-        folder, lock_descriptor = self._make_locked()
+        scratch_folder, lock_descriptor = self._make_locked()
         try:
-            yield str(folder)
+            yield str(scratch_folder)
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(shutil.rmtree, folder, True)
+                await anyio.to_thread.run_sync(shutil.rmtree, scratch_folder, True)
             os.close(lock_descriptor)
 
     def _make_locked(self) -> tuple[Path, int]:
         self._parent_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         while True:
-            folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._parent_folder))
-            lock_descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            scratch_folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._parent_folder))
+            lock_descriptor = os.open(scratch_folder, os.O_RDONLY | os.O_CLOEXEC)
             with suppress(OSError):  # NFS locks no folders; there, nothing is swept either
                 fcntl.flock(lock_descriptor, fcntl.LOCK_EX)
-            if folder.exists():
-                return folder, lock_descriptor
+            if scratch_folder.exists():
+                return scratch_folder, lock_descriptor
             os.close(lock_descriptor)  # another process swept it before it was locked
 
     def _sweep(self) -> None:
-        for folder in self._parent_folder.glob(f"{_PREFIX}*"):
-            with suppress(OSError), _lock_if_free(folder):
-                shutil.rmtree(folder)
+        for scratch_folder in self._parent_folder.glob(f"{_PREFIX}*"):
+            with suppress(OSError), _lock_if_free(scratch_folder):
+                shutil.rmtree(scratch_folder)
 
 
 @contextmanager
-def _lock_if_free(folder: Path) -> Iterator[None]:
+def _lock_if_free(scratch_folder: Path) -> Iterator[None]:
     """Hold the lock on a folder; raise `BlockingIOError` if another process does."""
-    lock_descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    lock_descriptor = os.open(scratch_folder, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

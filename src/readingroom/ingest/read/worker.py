@@ -58,39 +58,39 @@ def _open_private_output() -> IO[str]:
 def _run_job(job: Job, output: IO[str]) -> dict[str, Any]:
     """Return the fields of the message that ends the job."""
 
-    def report(done: float, total: float | None, message: str | None) -> None:
-        _write_message(output, progress=[done, total, message])
+    def report(done_steps: float, total_steps: float | None, progress_message: str | None) -> None:
+        _write_message(output, progress=[done_steps, total_steps, progress_message])
 
     try:
-        content = sys.stdin.buffer.read()
+        file_bytes = sys.stdin.buffer.read()
         match job.task:
             case "draw":
                 picture = render_page(
-                    content, job.file_name, job.page, job.dpi, job.options, job.picture_format
+                    file_bytes, job.file_name, job.page, job.dpi, job.options, job.picture_format
                 )
                 return {"picture": binascii.b2a_base64(picture, newline=False).decode("ascii")}
             case "find_words":
-                words = find_page_words(content, job.file_name, job.page, job.options)
-                return {"words": [asdict(word) for word in words]}
+                page_words = find_page_words(file_bytes, job.file_name, job.page, job.options)
+                return {"words": [asdict(page_word) for page_word in page_words]}
             case "unpack":
-                return {"unpacked": _unpack(content, job.file_name)}
-        result = read_file(content, job.file_name, job.options, report)
+                return {"unpacked": _unpack(file_bytes, job.file_name)}
+        read_result = read_file(file_bytes, job.file_name, job.options, report)
     except Refusal as refusal:
         return {"refusal": [refusal.code, refusal.message]}
     # Raised by Python at RLIMIT_AS. Where a C library meets the limit, the process ends instead.
     except MemoryError:
         return {"refusal": ["extraction_failed", "Reading the file takes too much memory"]}
-    field = "document" if isinstance(result, Document) else "skipped"
-    return {field: asdict(result)}
+    field_name = "document" if isinstance(read_result, Document) else "skipped"
+    return {field_name: asdict(read_result)}
 
 
-def _unpack(content: bytes, file_name: str) -> list[dict[str, str]]:
+def _unpack(file_bytes: bytes, file_name: str) -> list[dict[str, str]]:
     """Write the files inside a file to the scratch folder; return their names there and here."""
     list_contained_files = import_reference(
         "readingroom.ingest.read.contained:list_contained_files"
     )
     unpacked_files = []
-    for index, contained_file in enumerate(list_contained_files(content, file_name)):
+    for index, contained_file in enumerate(list_contained_files(file_bytes, file_name)):
         # Never under a name that the file itself chose.
         unpacked_file = ContainedEntry(contained_file.name, f"contained-{index}")
         Path(unpacked_file.scratch_name).write_bytes(contained_file.content)

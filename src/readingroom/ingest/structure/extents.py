@@ -24,18 +24,20 @@ _EXPLAINING_HEADING_IN_BOLD = re.compile(
 _FOOTNOTE_MARKS = frozenset("*†‡¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def find_box_end(typography: Typography, policy: PolicyHeading, limit: int) -> int:
-    """Return the line after the box in which a policy stands, at most `limit`; 0 without a box."""
-    box_start = _find_box_start(typography, policy.text_index, limit)
-    return _follow_box(typography, box_start, limit) if box_start is not None else 0
+def find_box_end(typography: Typography, policy_heading: PolicyHeading, line_limit: int) -> int:
+    """Return the line after the box of a policy, at most `line_limit`; 0 without a box."""
+    box_start = _find_box_start(typography, policy_heading.text_index, line_limit)
+    return _follow_box(typography, box_start, line_limit) if box_start is not None else 0
 
 
-def find_text_end(typography: Typography, policy: PolicyHeading, next_boundary: int) -> int:
+def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_boundary: int) -> int:
     """Return the line after the last one of a policy that stands in no box."""
-    heading_size = typography.lines[policy.heading_index].line.size
-    text_start = typography.find_title_end(policy.text_index, policy.title or "title")
+    heading_size = typography.lines[policy_heading.heading_index].line.size
+    text_start = typography.find_title_end(
+        policy_heading.text_index, policy_heading.title or "title"
+    )
     is_bold_text = text_start < next_boundary and _is_bold_prose(typography, text_start)
-    for index in range(policy.text_index + 1, next_boundary):
+    for index in range(policy_heading.text_index + 1, next_boundary):
         if (
             _explains(typography, index)
             or _is_larger_heading(typography, index, heading_size)
@@ -46,8 +48,8 @@ def find_text_end(typography: Typography, policy: PolicyHeading, next_boundary: 
 
 
 def _is_bold_prose(typography: Typography, index: int) -> bool:
-    line = typography.lines[index].line
-    return line.is_bold and len(line.text) >= 0.7 * typography.usual_line_length
+    text_line = typography.lines[index].line
+    return text_line.is_bold and len(text_line.text) >= 0.7 * typography.usual_line_length
 
 
 def _is_plain_prose(typography: Typography, index: int) -> bool:
@@ -56,67 +58,69 @@ def _is_plain_prose(typography: Typography, index: int) -> bool:
     return typography.is_prose(index) and not typography.stands_out(following)
 
 
-def _find_box_start(typography: Typography, first_line: int, limit: int) -> int | None:
+def _find_box_start(typography: Typography, first_line: int, line_limit: int) -> int | None:
     """Return the first line of a policy that stands in a box, or None if it has no box."""
-    lines = typography.lines
-    for index in range(first_line, min(first_line + _MAX_BOX_DISTANCE, limit)):
-        if lines[index].box is not None:
+    flow_lines = typography.lines
+    for index in range(first_line, min(first_line + _MAX_BOX_DISTANCE, line_limit)):
+        if flow_lines[index].box is not None:
             return index
         if index > first_line and not typography.has_same_look(first_line, index):
             return None
     return None
 
 
-def _follow_box(typography: Typography, index: int, limit: int) -> int:
+def _follow_box(typography: Typography, index: int, line_limit: int) -> int:
     """Return the line after a box, which may go on in the next column or on the next page."""
-    lines = typography.lines
-    end = index + 1
-    bold_count = int(lines[index].line.is_bold)
-    for following in range(index + 1, limit):
-        line, last_line = lines[following], lines[end - 1]
-        is_same_box = line.box == last_line.box and line.page == last_line.page
-        if line.box is None:
+    flow_lines = typography.lines
+    box_end = index + 1
+    bold_count = int(flow_lines[index].line.is_bold)
+    for following in range(index + 1, line_limit):
+        following_line, last_line = flow_lines[following], flow_lines[box_end - 1]
+        is_same_box = following_line.box == last_line.box and following_line.page == last_line.page
+        if following_line.box is None:
             if _is_footnote(typography, following):
                 continue
             break
         if not is_same_box:
             is_often_bold = 3 * bold_count > following - index
-            is_bar = end - index < _MAX_BOX_DISTANCE
+            is_bar = box_end - index < _MAX_BOX_DISTANCE
             if not (
-                (is_bar and _hangs_below(typography, end - 1, following))
-                or _continues(typography, end - 1, following, is_often_bold)
+                (is_bar and _hangs_below(typography, box_end - 1, following))
+                or _continues(typography, box_end - 1, following, is_often_bold)
             ):
                 break
-        end = following + 1
-        bold_count += line.line.is_bold
-    return end
+        box_end = following + 1
+        bold_count += following_line.line.is_bold
+    return box_end
 
 
 def _hangs_below(typography: Typography, last_index: int, index: int) -> bool:
     """Whether the box of a line hangs right below another, as that of a text below its heading."""
-    last_line, line = typography.lines[last_index], typography.lines[index]
-    assert last_line.box is not None and line.box is not None
-    if line.page != last_line.page or not typography.stands_out(last_index):
+    last_line, flow_line = typography.lines[last_index], typography.lines[index]
+    assert last_line.box is not None and flow_line.box is not None
+    if flow_line.page != last_line.page or not typography.stands_out(last_index):
         return False
-    gap = last_line.box.bottom - line.box.top
+    gap = last_line.box.bottom - flow_line.box.top
     is_as_wide = (
-        abs(line.box.left - last_line.box.left) < MARGIN_TOLERANCE
-        and abs(line.box.right - last_line.box.right) < MARGIN_TOLERANCE
+        abs(flow_line.box.left - last_line.box.left) < MARGIN_TOLERANCE
+        and abs(flow_line.box.right - last_line.box.right) < MARGIN_TOLERANCE
     )
     return is_as_wide and abs(gap) < 2 * typography.size and not typography.stands_out(index)
 
 
 def _continues(typography: Typography, last_index: int, index: int, is_often_bold: bool) -> bool:
     """Whether a box goes on in the box of another line, at the top of a column or a page."""
-    last_line, line = typography.lines[last_index], typography.lines[index]
-    assert last_line.box is not None and line.box is not None
-    is_next_column = line.page > last_line.page or line.line.bottom > last_line.line.bottom
-    if not is_next_column or line.page > last_line.page + 1:
+    last_line, flow_line = typography.lines[last_index], typography.lines[index]
+    assert last_line.box is not None and flow_line.box is not None
+    is_next_column = (
+        flow_line.page > last_line.page or flow_line.line.bottom > last_line.line.bottom
+    )
+    if not is_next_column or flow_line.page > last_line.page + 1:
         return False
     width_change = abs(
-        (line.box.right - line.box.left) - (last_line.box.right - last_line.box.left)
+        (flow_line.box.right - flow_line.box.left) - (last_line.box.right - last_line.box.left)
     )
-    has_other_heading = line.line.is_bold and not is_often_bold
+    has_other_heading = flow_line.line.is_bold and not is_often_bold
     reaches_bottom = last_line.box.bottom <= typography.lowest_bottom + 2 * typography.size
     return width_change < _MAX_WIDTH_CHANGE and (reaches_bottom or not has_other_heading)
 
@@ -136,10 +140,10 @@ def _is_larger_heading(typography: Typography, index: int, heading_size: float) 
 
 def _explains(typography: Typography, index: int) -> bool:
     """Whether a line is a heading such as `Reasoned Justification`."""
-    text = typography.lines[index].line.text.rstrip(":")
-    if len(text) > 80 or not typography.begins_block(index):
+    line_text = typography.lines[index].line.text.rstrip(":")
+    if len(line_text) > 80 or not typography.begins_block(index):
         return False
     return bool(
-        _EXPLAINING_HEADING.fullmatch(text)
-        or (typography.stands_out(index) and _EXPLAINING_HEADING_IN_BOLD.fullmatch(text))
+        _EXPLAINING_HEADING.fullmatch(line_text)
+        or (typography.stands_out(index) and _EXPLAINING_HEADING_IN_BOLD.fullmatch(line_text))
     )

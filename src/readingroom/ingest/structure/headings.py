@@ -45,7 +45,7 @@ def find_bare_headings(
     typography: Typography, other_starts: Sequence[SectionStart]
 ) -> list[SectionStart]:
     """Return headings without numbers, each under its own words, for want of others."""
-    taken_lines = {start.line_index for start in other_starts}
+    taken_lines = {section_start.line_index for section_start in other_starts}
     headings = [
         make_start(
             line_index,
@@ -65,75 +65,98 @@ def find_bare_headings(
 
 def _find_worded_headings(typography: Typography) -> Iterator[SectionStart]:
     for line_index, flow_line in enumerate(typography.lines):
-        text = flow_line.line.text
-        if text[0] not in _FIRST_LETTERS or line_index in typography.contents_lines:
+        line_text = flow_line.line.text
+        if line_text[0] not in _FIRST_LETTERS or line_index in typography.contents_lines:
             continue
-        if match := _WORD_HEADING.fullmatch(text) or _ANNEX_HEADING.fullmatch(text):
+        if heading_match := _WORD_HEADING.fullmatch(line_text) or _ANNEX_HEADING.fullmatch(
+            line_text
+        ):
             if typography.is_heading(line_index) and (
                 typography.is_large(line_index) or typography.begins_block(line_index)
             ):
-                yield _describe_word_heading(line_index, match)
-        elif (match := _EXHIBIT_HEADING.fullmatch(text)) and (
+                yield _describe_word_heading(line_index, heading_match)
+        elif (heading_match := _EXHIBIT_HEADING.fullmatch(line_text)) and (
             typography.begins_block(line_index) or typography.stands_out(line_index)
         ):
-            yield make_start(line_index, "exhibit", _make_ref(match), match["title"])
+            yield make_start(
+                line_index, "exhibit", _make_ref(heading_match), heading_match["title"]
+            )
 
 
-def _describe_word_heading(line_index: int, match: re.Match[str]) -> SectionStart:
-    word, number, title = match["word"].title(), match["number"], match["title"]
-    if word == "Section":
-        level = LEVELS["section"] + number.count(".")
-        return SectionStart(line_index, "section", f"Section {number}", title or "", level)
-    kind: SectionKind = "part" if word == "Part" else "chapter" if word == "Chapter" else "annex"
-    return make_start(line_index, kind, _make_ref(match), title)
+def _describe_word_heading(line_index: int, heading_match: re.Match[str]) -> SectionStart:
+    kind_word, section_number, section_title = (
+        heading_match["word"].title(),
+        heading_match["number"],
+        heading_match["title"],
+    )
+    if kind_word == "Section":
+        level = LEVELS["section"] + section_number.count(".")
+        return SectionStart(
+            line_index, "section", f"Section {section_number}", section_title or "", level
+        )
+    section_kind: SectionKind = (
+        "part" if kind_word == "Part" else "chapter" if kind_word == "Chapter" else "annex"
+    )
+    return make_start(line_index, section_kind, _make_ref(heading_match), section_title)
 
 
-def _make_ref(match: re.Match[str]) -> str:
-    return f"{match['word'].title()} {match['number']}"
+def _make_ref(heading_match: re.Match[str]) -> str:
+    return f"{heading_match['word'].title()} {heading_match['number']}"
 
 
 def _find_numbered_chapters(typography: Typography) -> Iterator[SectionStart]:
     """Yield `5. Title` where such titles count up, in large letters or else in bold."""
-    candidates = [
-        (line_index, match)
+    numbered_lines = [
+        (line_index, heading_match)
         for line_index, flow_line in enumerate(typography.lines)
         if flow_line.line.text[0].isdigit()
         and typography.stands_out(line_index)
         and line_index not in typography.contents_lines
-        and (match := _NUMBERED_TITLE.fullmatch(flow_line.line.text))
+        and (heading_match := _NUMBERED_TITLE.fullmatch(flow_line.line.text))
         and typography.is_heading(line_index)
     ]
-    large_candidates = [candidate for candidate in candidates if typography.is_large(candidate[0])]
-    candidates = large_candidates or [
-        candidate for candidate in candidates if typography.begins_section(candidate[0])
+    large_candidates = [
+        numbered_line for numbered_line in numbered_lines if typography.is_large(numbered_line[0])
     ]
-    for index in find_rising_numbers([int(match["number"]) for _, match in candidates], max_gap=2):
-        line_index, match = candidates[index]
-        yield make_start(line_index, "chapter", f"Chapter {match['number']}", match["title"])
+    numbered_lines = large_candidates or [
+        numbered_line
+        for numbered_line in numbered_lines
+        if typography.begins_section(numbered_line[0])
+    ]
+    for index in find_rising_numbers(
+        [int(heading_match["number"]) for _, heading_match in numbered_lines], max_gap=2
+    ):
+        line_index, heading_match = numbered_lines[index]
+        yield make_start(
+            line_index, "chapter", f"Chapter {heading_match['number']}", heading_match["title"]
+        )
 
 
 def _remove_stray_words(
     typography: Typography, headings: Sequence[SectionStart]
 ) -> list[SectionStart]:
     """Return the headings but for `Section 20` alone in plain letters: an Act that is cited."""
-    word_counts = Counter(start.ref.partition(" ")[0] for start in headings)
+    word_counts = Counter(heading_start.ref.partition(" ")[0] for heading_start in headings)
     return [
-        start
-        for start in headings
-        if start.title
-        or start.kind == "exhibit"
-        or typography.stands_out(start.line_index)
-        or word_counts[start.ref.partition(" ")[0]] > 1
+        heading_start
+        for heading_start in headings
+        if heading_start.title
+        or heading_start.kind == "exhibit"
+        or typography.stands_out(heading_start.line_index)
+        or word_counts[heading_start.ref.partition(" ")[0]] > 1
     ]
 
 
 def _remove_repeats(headings: Sequence[SectionStart], line_count: int) -> list[SectionStart]:
-    by_line = {start.line_index: start for start in reversed(headings)}
-    ordered = sorted(by_line.values(), key=lambda start: start.line_index)
-    ends = [*(start.line_index for start in ordered), line_count][1:]
+    by_line = {heading_start.line_index: heading_start for heading_start in reversed(headings)}
+    ordered = sorted(by_line.values(), key=lambda heading_start: heading_start.line_index)
+    ends = [*(heading_start.line_index for heading_start in ordered), line_count][1:]
     best: dict[str, tuple[int, SectionStart]] = {}
-    for start, end in zip(ordered, ends, strict=True):
-        section_lines = end - start.line_index
-        if start.ref not in best or section_lines > best[start.ref][0]:
-            best[start.ref] = section_lines, start
-    return sorted((start for _, start in best.values()), key=lambda start: start.line_index)
+    for heading_start, text_end in zip(ordered, ends, strict=True):
+        section_lines = text_end - heading_start.line_index
+        if heading_start.ref not in best or section_lines > best[heading_start.ref][0]:
+            best[heading_start.ref] = section_lines, heading_start
+    return sorted(
+        (heading_start for _, heading_start in best.values()),
+        key=lambda heading_start: heading_start.line_index,
+    )

@@ -54,38 +54,38 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
     leading = _measure_leading(raw_pages)
     repeated_keys = _find_repeated_keys(raw_pages)
     text_pieces: list[str] = []
-    lines: list[FlowLine] = []
+    flow_lines: list[FlowLine] = []
     page_starts: list[int] = []
     page_ends: list[int] = []
-    offset = 0
+    text_offset = 0
     for raw_page in raw_pages:
         body_lines = [
             line for line in raw_page.lines if not _is_running_line(line, raw_page, repeated_keys)
         ]
-        page_starts.append(offset)
+        page_starts.append(text_offset)
         for line, gap in zip(body_lines, _list_gaps(body_lines, leading), strict=True):
-            if lines:
-                is_new_page = lines[-1].page != raw_page.number
+            if flow_lines:
+                is_new_page = flow_lines[-1].page != raw_page.number
                 # Across pages there is no distance to measure: a paragraph ends where its sentence
                 # does.
-                gap = lines[-1].line.text.endswith(_SENTENCE_ENDS) if is_new_page else gap
+                gap = flow_lines[-1].line.text.endswith(_SENTENCE_ENDS) if is_new_page else gap
                 separator = "\n\n" if gap else "\n"
                 text_pieces.append(separator)
-                offset += len(separator)
+                text_offset += len(separator)
                 if is_new_page:
-                    page_starts[-1] = offset
-            box = _find_box(line, raw_page.boxes)
-            lines.append(FlowLine(line, offset, raw_page.number, gap, box))
+                    page_starts[-1] = text_offset
+            line_box = _find_box(line, raw_page.boxes)
+            flow_lines.append(FlowLine(line, text_offset, raw_page.number, gap, line_box))
             text_pieces.append(line.text)
-            offset += len(line.text)
-        page_ends.append(offset)
+            text_offset += len(line.text)
+        page_ends.append(text_offset)
     for index in reversed(range(len(raw_pages))):
         if page_starts[index] == page_ends[index]:
             # A page without text lies where the next one begins.
-            next_start = page_starts[index + 1] if index + 1 < len(raw_pages) else offset
+            next_start = page_starts[index + 1] if index + 1 < len(raw_pages) else text_offset
             page_starts[index] = page_ends[index] = next_start
     page_texts = [_join_page_lines(raw_page.lines, leading) for raw_page in raw_pages]
-    return TextFlow("".join(text_pieces), lines, page_starts, page_ends, page_texts)
+    return TextFlow("".join(text_pieces), flow_lines, page_starts, page_ends, page_texts)
 
 
 def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
@@ -101,42 +101,48 @@ def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
     ]
     if not broken_lines:
         return
-    texts = (line.text for raw_page in raw_pages for line in raw_page.lines)
-    frequencies = Counter(word.lower() for text in texts for word in _WORD.findall(text))
+    line_texts = (line.text for raw_page in raw_pages for line in raw_page.lines)
+    frequencies = Counter(
+        word.lower() for line_text in line_texts for word in _WORD.findall(line_text)
+    )
     for line in broken_lines:
         line.text = _mend_line(line.text, frequencies).strip()
 
 
-def _mend_line(text: str, frequencies: Counter[str]) -> str:
+def _mend_line(line_text: str, frequencies: Counter[str]) -> str:
     """Return a line with the words around each mark rejoined; a mark between others is a hyphen."""
     # Not one pattern for both words: it would try every letter before a mark as the first.
     mended_pieces: list[str] = []
-    before, *pieces = text.split(BROKEN_WORD_MARK)
-    for after in pieces:
-        head = _LAST_WORD.search(before[-_MAX_WORD_CHARS:])
-        tail = _WORD.match(after)
-        if head and tail:
+    text_before, *broken_pieces = line_text.split(BROKEN_WORD_MARK)
+    for text_after in broken_pieces:
+        word_head = _LAST_WORD.search(text_before[-_MAX_WORD_CHARS:])
+        word_tail = _WORD.match(text_after)
+        if word_head and word_tail:
             mended_pieces += [
-                before[: len(before) - len(head[0])],
-                _rejoin(head[0], tail[0], frequencies),
+                text_before[: len(text_before) - len(word_head[0])],
+                _rejoin(word_head[0], word_tail[0], frequencies),
             ]
-            before = after[tail.end() :]
+            text_before = text_after[word_tail.end() :]
         else:
-            mended_pieces += [before, "-"]
-            before = after
-    return "".join([*mended_pieces, before])
+            mended_pieces += [text_before, "-"]
+            text_before = text_after
+    return "".join([*mended_pieces, text_before])
 
 
-def _rejoin(head: str, tail: str, frequencies: Counter[str]) -> str:
-    joined_word, hyphenated_word = head + tail, f"{head}-{tail}"
+def _rejoin(word_head: str, word_tail: str, frequencies: Counter[str]) -> str:
+    joined_word, hyphenated_word = word_head + word_tail, f"{word_head}-{word_tail}"
     is_hyphen_usual = frequencies[hyphenated_word.lower()] > frequencies[joined_word.lower()]
-    return hyphenated_word if is_hyphen_usual or not tail.islower() or "-" in tail else joined_word
+    return (
+        hyphenated_word
+        if is_hyphen_usual or not word_tail.islower() or "-" in word_tail
+        else joined_word
+    )
 
 
-def _join_halves(lines: Sequence[Line]) -> Iterator[Line]:
+def _join_halves(page_lines: Sequence[Line]) -> Iterator[Line]:
     """Append the second half of a broken word to the first, where the reader has not done so."""
     above: Line | None = None
-    for line in lines:
+    for line in page_lines:
         if above and _is_broken(above.text) and line.text[0].islower():
             second_half, _, rest_of_line = line.text.partition(" ")
             above.text = above.text[:-1] + BROKEN_WORD_MARK + second_half
@@ -159,9 +165,11 @@ def _find_box(line: Line, boxes: Sequence[Box]) -> Box | None:
     return min(holding_boxes, key=lambda box: box.top - box.bottom, default=None)
 
 
-def _is_broken(text: str) -> bool:
+def _is_broken(line_text: str) -> bool:
     """Whether a line ends in the middle of a word."""
-    return text[-1:] == "-" and text[-2:-1].isalpha() and len(text) < _MAX_JOINED_CHARS
+    return (
+        line_text[-1:] == "-" and line_text[-2:-1].isalpha() and len(line_text) < _MAX_JOINED_CHARS
+    )
 
 
 def _measure_leading(raw_pages: Sequence[RawPage]) -> float:
@@ -177,10 +185,10 @@ def _measure_leading(raw_pages: Sequence[RawPage]) -> float:
     return usual_distances[len(usual_distances) // 4] if usual_distances else _USUAL_LEADING
 
 
-def _list_gaps(lines: Sequence[Line], leading: float) -> list[bool]:
-    if not lines:
+def _list_gaps(page_lines: Sequence[Line], leading: float) -> list[bool]:
+    if not page_lines:
         return []
-    return [True, *(_is_gap(above, below, leading) for above, below in pairwise(lines))]
+    return [True, *(_is_gap(above, below, leading) for above, below in pairwise(page_lines))]
 
 
 def _is_gap(above: Line, below: Line, leading: float) -> bool:
@@ -195,16 +203,18 @@ def _is_gap(above: Line, below: Line, leading: float) -> bool:
 def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     """Return the lines that are at the same height of many pages, whatever numbers they hold."""
     page_counts = Counter(
-        key
+        repeat_key
         for raw_page in raw_pages
-        for key in {
+        for repeat_key in {
             _make_repeat_key(line) for line in raw_page.lines if _is_at_edge(line, raw_page)
         }
     )
     # Chapters have headers of their own, so a quarter of the pages is enough; three, lest a short
     # file's lines vanish.
     min_page_count = max(3, 0.25 * len(raw_pages))
-    return {key for key, count in page_counts.items() if count >= min_page_count}
+    return {
+        repeat_key for repeat_key, page_count in page_counts.items() if page_count >= min_page_count
+    }
 
 
 def _is_running_line(line: Line, raw_page: RawPage, repeated_keys: set[tuple[str, int]]) -> bool:
@@ -213,8 +223,10 @@ def _is_running_line(line: Line, raw_page: RawPage, repeated_keys: set[tuple[str
     return _make_repeat_key(line) in repeated_keys or _is_page_number(line.text)
 
 
-def _is_page_number(text: str) -> bool:
-    return len(text) <= _MAX_PAGE_NUMBER_CHARS and bool(_PAGE_NUMBER.fullmatch(text.lower()))
+def _is_page_number(line_text: str) -> bool:
+    return len(line_text) <= _MAX_PAGE_NUMBER_CHARS and bool(
+        _PAGE_NUMBER.fullmatch(line_text.lower())
+    )
 
 
 def _is_at_edge(line: Line, raw_page: RawPage) -> bool:
@@ -226,10 +238,10 @@ def _make_repeat_key(line: Line) -> tuple[str, int]:
     return re.sub(r"\d+", "#", line.text.lower()), round(line.bottom / 6)
 
 
-def _join_page_lines(lines: Iterable[Line], leading: float) -> str:
-    lines = list(lines)
+def _join_page_lines(page_lines: Iterable[Line], leading: float) -> str:
+    page_lines = list(page_lines)
     line_texts = [
         ("\n\n" if gap else "\n") + line.text
-        for line, gap in zip(lines, _list_gaps(lines, leading), strict=True)
+        for line, gap in zip(page_lines, _list_gaps(page_lines, leading), strict=True)
     ]
     return "".join(line_texts).lstrip("\n")

@@ -26,7 +26,7 @@ _UNIT_OF_MEASURE = re.compile(
 
 def find_decimals(typography: Typography, headings: Sequence[SectionStart]) -> list[SectionStart]:
     """Return the paragraphs and sections numbered like `4.12`, where there are enough of them."""
-    taken_lines = {start.line_index for start in headings}
+    taken_lines = {heading_start.line_index for heading_start in headings}
     decimals = [*_find_decimals(typography, taken_lines)]
     return decimals if len(decimals) >= _MIN_DECIMALS else []
 
@@ -35,15 +35,15 @@ def _find_decimals(typography: Typography, taken_lines: Collection[int]) -> Iter
     """Yield paragraphs and sections numbered like `4.12`, in their sequence."""
     last_components: tuple[str | int, ...] = ()
     for line_index, flow_line in enumerate(typography.lines):
-        text = flow_line.line.text
+        line_text = flow_line.line.text
         # Looked at first, because most lines begin with a letter and need no pattern.
-        if not (text[0].isdigit() or text[1:2] == ".") or line_index in taken_lines:
+        if not (line_text[0].isdigit() or line_text[1:2] == ".") or line_index in taken_lines:
             continue
-        match = _DECIMAL_PARAGRAPH.fullmatch(text)
-        if match is None or line_index in typography.contents_lines:
+        number_match = _DECIMAL_PARAGRAPH.fullmatch(line_text)
+        if number_match is None or line_index in typography.contents_lines:
             continue
-        number, title = match["number"], match["title"] or ""
-        if typography.is_small(line_index) or _UNIT_OF_MEASURE.match(title):
+        paragraph_number, paragraph_title = number_match["number"], number_match["title"] or ""
+        if typography.is_small(line_index) or _UNIT_OF_MEASURE.match(paragraph_title):
             continue
         if not (
             typography.begins_block(line_index)
@@ -51,41 +51,55 @@ def _find_decimals(typography: Typography, taken_lines: Collection[int]) -> Iter
             or typography.stands_out(line_index)
         ):
             continue
-        components = tuple(int(text) if text.isdigit() else text for text in number.split("."))
+        components = tuple(
+            int(line_text) if line_text.isdigit() else line_text
+            for line_text in paragraph_number.split(".")
+        )
         if not _follows(components, last_components):
             continue
         last_components = components
-        if title and not title.endswith(".") and _is_section_title(typography, line_index):
-            level = LEVELS["section"] + number.count(".")
-            yield SectionStart(line_index, "section", f"Section {number}", title, level)
+        if (
+            paragraph_title
+            and not paragraph_title.endswith(".")
+            and _is_section_title(typography, line_index)
+        ):
+            level = LEVELS["section"] + paragraph_number.count(".")
+            yield SectionStart(
+                line_index, "section", f"Section {paragraph_number}", paragraph_title, level
+            )
         else:
-            yield make_start(line_index, "para", f"Para {number}", None)
+            yield make_start(line_index, "para", f"Para {paragraph_number}", None)
 
 
 def _is_section_title(typography: Typography, line_index: int) -> bool:
     """Whether all of a numbered line is a title, not only the bold words that it begins with."""
     if not (typography.stands_out(line_index) and typography.is_heading(line_index)):
         return False
-    end = typography.find_title_end(line_index, "title")
-    return end == len(typography.lines) or typography.begins_block(end)
+    title_end = typography.find_title_end(line_index, "title")
+    return title_end == len(typography.lines) or typography.begins_block(title_end)
 
 
-def _follows(number: tuple[str | int, ...], last: tuple[str | int, ...]) -> bool:
+def _follows(number_parts: tuple[str | int, ...], last_parts: tuple[str | int, ...]) -> bool:
     """Whether a decimal number may follow: the next one, a first one below, or one further up."""
-    if not last:
-        return number[-1] in (0, 1, 2)
-    if type(number[0]) is not type(last[0]):
+    if not last_parts:
+        return number_parts[-1] in (0, 1, 2)
+    if type(number_parts[0]) is not type(last_parts[0]):
         return False
     first_difference = next(
-        (i for i, (a, b) in enumerate(zip(number, last, strict=False)) if a != b), None
+        (
+            index
+            for index, (a, b) in enumerate(zip(number_parts, last_parts, strict=False))
+            if a != b
+        ),
+        None,
     )
     if first_difference is None:  # one is the beginning of the other
-        return len(number) > len(last) and all(
-            component in (0, 1, 2) for component in number[len(last) :]
+        return len(number_parts) > len(last_parts) and all(
+            component in (0, 1, 2) for component in number_parts[len(last_parts) :]
         )
-    rise = _rank(number[first_difference]) - _rank(last[first_difference])
+    rise = _rank(number_parts[first_difference]) - _rank(last_parts[first_difference])
     return 0 < rise <= 3 and all(
-        component in (0, 1, 2) for component in number[first_difference + 1 :]
+        component in (0, 1, 2) for component in number_parts[first_difference + 1 :]
     )
 
 
@@ -98,51 +112,54 @@ def find_plain_numbers(
     typography: Typography, headings: Sequence[SectionStart], excluded_lines: Collection[int]
 ) -> Iterator[SectionStart]:
     """Yield paragraphs like `116. Text` whose numbers rise through the document."""
-    taken_lines = {start.line_index for start in headings} | set(excluded_lines)
-    candidates = [
-        (line_index, int(match["number"]))
+    taken_lines = {heading_start.line_index for heading_start in headings} | set(excluded_lines)
+    numbered_lines = [
+        (line_index, int(number_match["number"]))
         for line_index, flow_line in enumerate(typography.lines)
         if flow_line.line.text[0].isdigit()
         and line_index not in taken_lines
         and line_index not in typography.contents_lines
-        and (match := _PLAIN_PARAGRAPH.fullmatch(flow_line.line.text))
+        and (number_match := _PLAIN_PARAGRAPH.fullmatch(flow_line.line.text))
         and not typography.is_small(line_index)
     ]
-    candidates = [*_remove_clauses(candidates, headings)]
-    columns = [
+    numbered_lines = [*_remove_clauses(numbered_lines, headings)]
+    left_edges = [
         round(typography.lines[line_index].line.left / MARGIN_TOLERANCE)
-        for line_index, _ in candidates
+        for line_index, _ in numbered_lines
     ]
-    frequencies = Counter(columns)
+    frequencies = Counter(left_edges)
     usual_column = frequencies.most_common(1)[0][0] if frequencies else 0
     weights = [
-        _weigh_number(typography, line_index, is_in_column=abs(column - usual_column) <= 2)
-        for column, (line_index, _) in zip(columns, candidates, strict=True)
+        _weigh_number(typography, line_index, is_in_column=abs(left_edge - usual_column) <= 2)
+        for left_edge, (line_index, _) in zip(left_edges, numbered_lines, strict=True)
     ]
-    numbers = [number for _, number in candidates]
-    chain = find_rising_numbers(numbers, max_gap=3, weights=weights)
+    line_numbers = [paragraph_number for _, paragraph_number in numbered_lines]
+    chain = find_rising_numbers(line_numbers, max_gap=3, weights=weights)
     first_annex = min(
-        (start.line_index for start in headings if start.kind == "annex"), default=None
+        (heading_start.line_index for heading_start in headings if heading_start.kind == "annex"),
+        default=None,
     )
     is_quoted = (
         bool(chain)
-        and numbers[chain[0]] > _MAX_FIRST_NUMBER
+        and line_numbers[chain[0]] > _MAX_FIRST_NUMBER
         and first_annex is not None
-        and candidates[chain[0]][0] > first_annex
+        and numbered_lines[chain[0]][0] > first_annex
     )
     if is_quoted:
         return
     for index in chain:
-        line_index, number = candidates[index]
-        yield make_start(line_index, "para", f"Para {number}", None)
+        line_index, paragraph_number = numbered_lines[index]
+        yield make_start(line_index, "para", f"Para {paragraph_number}", None)
 
 
 def _weigh_number(typography: Typography, line_index: int, is_in_column: bool) -> float:
     """Return how much a number at the beginning of a line looks like that of a paragraph."""
-    text = typography.lines[line_index].line.text
+    line_text = typography.lines[line_index].line.text
     # A number in another column is a list item more often than a paragraph, but not always.
     weight = 1.0 if is_in_column else 0.2
-    if len(text) < 0.7 * typography.usual_line_length and not text.endswith((".", ":", ";")):
+    if len(line_text) < 0.7 * typography.usual_line_length and not line_text.endswith(
+        (".", ":", ";")
+    ):
         weight *= 0.6  # the title of a chapter
     if not (typography.begins_block(line_index) or typography.is_outdented(line_index)):
         # Plainly typeset, with no distance between paragraphs; else a number within a sentence.
@@ -151,43 +168,49 @@ def _weigh_number(typography: Typography, line_index: int, is_in_column: bool) -
 
 
 def _remove_clauses(
-    candidates: Sequence[tuple[int, int]], headings: Sequence[SectionStart]
+    numbered_lines: Sequence[tuple[int, int]], headings: Sequence[SectionStart]
 ) -> Iterator[tuple[int, int]]:
     """Yield the candidates but for 1, 2, 3 … below a policy: those are its clauses."""
     parent_lines = sorted(
-        start.line_index for start in headings if start.kind in ("policy", "annex", "chapter")
+        heading_start.line_index
+        for heading_start in headings
+        if heading_start.kind in ("policy", "annex", "chapter")
     )
-    with_clauses = {start.line_index for start in headings if start.kind == "policy"}
+    with_clauses = {
+        heading_start.line_index for heading_start in headings if heading_start.kind == "policy"
+    }
     parent_line, last_clause = -1, 0
-    for line_index, number in candidates:
+    for line_index, line_number in numbered_lines:
         index = bisect_left(parent_lines, line_index) - 1
         if index >= 0 and parent_lines[index] != parent_line:
             parent_line, last_clause = parent_lines[index], 0
-        if parent_line in with_clauses and number == last_clause + 1:
-            last_clause = number
+        if parent_line in with_clauses and line_number == last_clause + 1:
+            last_clause = line_number
         else:
-            yield line_index, number
+            yield line_index, line_number
 
 
 def find_rising_numbers(
-    numbers: Sequence[int], max_gap: int, weights: Sequence[float] | None = None
+    candidate_numbers: Sequence[int], max_gap: int, weights: Sequence[float] | None = None
 ) -> list[int]:
     """Return the indexes of the numbers that form the best sequence rising in small steps."""
-    weights = weights or [1.0] * len(numbers)
+    weights = weights or [1.0] * len(candidate_numbers)
     best: dict[int, tuple[float, int]] = {}
     predecessors: list[int | None] = []
-    for index, (number, weight) in enumerate(zip(numbers, weights, strict=True)):
+    for index, (candidate_number, weight) in enumerate(
+        zip(candidate_numbers, weights, strict=True)
+    ):
         chains = [
             # A missing number costs something, so that a chain with every number wins over one with
             # gaps.
-            (best[number - gap][0] - 0.5 * (gap - 1), best[number - gap][1])
+            (best[candidate_number - gap][0] - 0.5 * (gap - 1), best[candidate_number - gap][1])
             for gap in range(1, max_gap + 1)
-            if number - gap in best
+            if candidate_number - gap in best
         ]
-        score, previous = max(chains, default=(0.0, None))
-        predecessors.append(previous)
-        if number not in best or score + weight > best[number][0]:
-            best[number] = score + weight, index
+        best_score, previous_index = max(chains, default=(0.0, None))
+        predecessors.append(previous_index)
+        if candidate_number not in best or best_score + weight > best[candidate_number][0]:
+            best[candidate_number] = best_score + weight, index
     chain: list[int] = []
     chain_index: int | None = max(best.values())[1] if best else None
     while chain_index is not None:

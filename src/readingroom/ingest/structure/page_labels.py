@@ -30,28 +30,35 @@ def find_printed_labels(raw_pages: Sequence[RawPage]) -> list[str]:
     return labels
 
 
-def _choose_label(numbers: set[int], before: set[int], after: set[int]) -> str | None:
+def _choose_label(
+    edge_numbers: set[int], numbers_before: set[int], numbers_after: set[int]
+) -> str | None:
     spreads = [
-        number
-        for number in numbers
-        if number + 1 in numbers and (number - 1 in before or number + 2 in after)
+        edge_number
+        for edge_number in edge_numbers
+        if edge_number + 1 in edge_numbers
+        and (edge_number - 1 in numbers_before or edge_number + 2 in numbers_after)
     ]
     if spreads:
         return f"{min(spreads)}–{min(spreads) + 1}"
-    singles = [number for number in numbers if number - 1 in before or number + 1 in after]
+    singles = [
+        edge_number
+        for edge_number in edge_numbers
+        if edge_number - 1 in numbers_before or edge_number + 1 in numbers_after
+    ]
     return str(min(singles)) if len(singles) == 1 else None
 
 
 def _list_edge_numbers(raw_page: RawPage) -> set[int]:
     """Return the numbers at the ends of a page's first and last lines."""
-    numbers: set[int] = set()
+    edge_numbers: set[int] = set()
     for line in (*raw_page.lines[:4], *raw_page.lines[-4:]):
         is_at_edge = not (
             EDGE_SHARE * raw_page.height <= line.bottom <= (1 - EDGE_SHARE) * raw_page.height
         )
         if not is_at_edge or len(line.text) > _MAX_EDGE_CHARS:
             continue
-        for match in (_PRINTED_NUMBER.search(line.text), _LEADING_NUMBER.match(line.text)):
-            if match:
-                numbers.add(int(match[1]))
-    return numbers
+        for number_match in (_PRINTED_NUMBER.search(line.text), _LEADING_NUMBER.match(line.text)):
+            if number_match:
+                edge_numbers.add(int(number_match[1]))
+    return edge_numbers

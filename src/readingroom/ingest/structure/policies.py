@@ -88,21 +88,29 @@ class PolicyHeading:
 
 
 def find_policies(
-    typography: Typography, text: str, headings: Sequence[SectionStart]
+    typography: Typography, document_text: str, headings: Sequence[SectionStart]
 ) -> tuple[list[PolicyHeading], list[PolicyHeading]]:
     """Return the policies of a document, and the other headings that name one."""
     if not has_own_policies(typography):
         return [], []
-    candidates = _find_candidates(typography, text)
+    candidate_headings = _find_candidates(typography, document_text)
     boundaries = sorted(
-        {start.line_index for start in headings if start.kind not in ("exhibit", "part")}
-        | {candidate.line_index for candidate in candidates}
+        {
+            section_start.line_index
+            for section_start in headings
+            if section_start.kind not in ("exhibit", "part")
+        }
+        | {candidate_heading.line_index for candidate_heading in candidate_headings}
         | {len(typography.lines)}
     )
-    chosen = _Choice(typography, candidates, headings, boundaries).choose()
-    chosen_lines = {candidate.line_index for candidate in chosen}
-    others = [candidate for candidate in candidates if candidate.line_index not in chosen_lines]
-    return chosen, others
+    chosen_headings = _Choice(typography, candidate_headings, headings, boundaries).choose()
+    chosen_lines = {candidate_heading.line_index for candidate_heading in chosen_headings}
+    other_headings = [
+        candidate_heading
+        for candidate_heading in candidate_headings
+        if candidate_heading.line_index not in chosen_lines
+    ]
+    return chosen_headings, other_headings
 
 
 def has_own_policies(typography: Typography) -> bool:
@@ -117,112 +125,124 @@ def has_own_policies(typography: Typography) -> bool:
     return True
 
 
-def fold_code(ref: str) -> str:
+def fold_code(policy_ref: str) -> str:
     """Return a reference without blanks, which plans write in a code or leave out."""
-    return ref.replace(" ", "").casefold()
+    return policy_ref.replace(" ", "").casefold()
 
 
-def _find_candidates(typography: Typography, text: str) -> list[PolicyHeading]:
-    lines = typography.lines
-    prefixes = {match[1] for match in _MENTION.finditer(text)}
-    labels = [index for index, line in enumerate(lines) if _LABEL.fullmatch(line.line.text)]
+def _find_candidates(typography: Typography, document_text: str) -> list[PolicyHeading]:
+    flow_lines = typography.lines
+    prefixes = {mention_match[1] for mention_match in _MENTION.finditer(document_text)}
+    labels = [index for index, line in enumerate(flow_lines) if _LABEL.fullmatch(line.line.text)]
     label_lines = set(labels)
-    candidates: list[PolicyHeading] = []
-    for index, flow_line in enumerate(lines):
+    candidate_headings: list[PolicyHeading] = []
+    for index, flow_line in enumerate(flow_lines):
         line_text = flow_line.line.text
         if not line_text[0].isupper() or index in typography.contents_lines:
             continue
-        candidate = (
+        candidate_heading = (
             _match_worded(typography, index)
             or _match_code(typography, index, prefixes, label_lines)
             or _match_code_alone(typography, index, prefixes)
         )
-        if candidate:
-            candidates.append(candidate)
-    return [*_attach_labels(candidates, labels)]
+        if candidate_heading:
+            candidate_headings.append(candidate_heading)
+    return [*_attach_labels(candidate_headings, labels)]
 
 
 def _match_worded(typography: Typography, index: int) -> PolicyHeading | None:
     """Return the heading `Policy LP5 – Housing`, or None."""
     line_text = typography.lines[index].line.text
-    match = _POLICY_HEADING.fullmatch(line_text)
-    if match is None or not typography.is_heading(index):
+    heading_match = _POLICY_HEADING.fullmatch(line_text)
+    if heading_match is None or not typography.is_heading(index):
         return None
     if not (typography.begins_block(index) or typography.follows_sentence(index)):
         return None
-    if _CONTINUED.search((match["title"] or "")[-40:]):
+    if _CONTINUED.search((heading_match["title"] or "")[-40:]):
         return None
-    if match["topic"] and not any(character.isalpha() for character in match["number"]):
+    if heading_match["topic"] and not any(
+        character.isalpha() for character in heading_match["number"]
+    ):
         return None  # a mere number does not tell the policies of one topic from another's
-    word = match["word"].title() if match["word"].isupper() else match["word"]
-    title = _complete_title(typography, index, match["title"] or "")
-    return PolicyHeading(index, index, f"{' '.join(word.split())} {match['number']}", title)
+    policy_word = (
+        heading_match["word"].title() if heading_match["word"].isupper() else heading_match["word"]
+    )
+    policy_title = _complete_title(typography, index, heading_match["title"] or "")
+    return PolicyHeading(
+        index, index, f"{' '.join(policy_word.split())} {heading_match['number']}", policy_title
+    )
 
 
 def _match_code(
     typography: Typography, index: int, prefixes: set[str], label_lines: set[int]
 ) -> PolicyHeading | None:
     """Return the heading `HOU2 Housing Density`, or a code beside its text below a label."""
-    match = _CODE_HEADING.fullmatch(typography.lines[index].line.text)
-    if match is None or not typography.stands_out(index):
+    code_match = _CODE_HEADING.fullmatch(typography.lines[index].line.text)
+    if code_match is None or not typography.stands_out(index):
         return None
-    ref = f"Policy {match['number']}"
+    policy_ref = f"Policy {code_match['number']}"
     if index - 1 in label_lines:
         # The code stands in the margin of the text, whose first line is no title.
-        return PolicyHeading(index - 1, index, ref, "")
-    letters = re.match(r"[A-Z]+", match["number"])
-    is_known = letters is not None and letters[0] in prefixes
+        return PolicyHeading(index - 1, index, policy_ref, "")
+    code_letters = re.match(r"[A-Z]+", code_match["number"])
+    is_known = code_letters is not None and code_letters[0] in prefixes
     if not is_known or not typography.is_heading(index):
         return None
     if not (typography.begins_block(index) or typography.follows_sentence(index)):
         return None
-    return PolicyHeading(index, index, ref, match["title"])
+    return PolicyHeading(index, index, policy_ref, code_match["title"])
 
 
 def _match_code_alone(
     typography: Typography, index: int, prefixes: set[str]
 ) -> PolicyHeading | None:
     """Return the heading `HOU2` whose title stands on the next line, or None."""
-    code = typography.lines[index].line.text
-    if _CODE_ALONE.fullmatch(code) is None or not typography.begins_block(index):
+    policy_code = typography.lines[index].line.text
+    if _CODE_ALONE.fullmatch(policy_code) is None or not typography.begins_block(index):
         return None
-    letters = re.match(r"[A-Z]+", code)
-    if letters is None or letters[0] not in prefixes:
+    code_letters = re.match(r"[A-Z]+", policy_code)
+    if code_letters is None or code_letters[0] not in prefixes:
         return None
-    title = _complete_title(typography, index, "")
-    return PolicyHeading(index, index, f"Policy {code}", title) if title else None
+    policy_title = _complete_title(typography, index, "")
+    return (
+        PolicyHeading(index, index, f"Policy {policy_code}", policy_title) if policy_title else None
+    )
 
 
-def _complete_title(typography: Typography, index: int, title: str) -> str:
+def _complete_title(typography: Typography, index: int, policy_title: str) -> str:
     """Return the title; where the heading has only a code, it is the next line of the same look."""
     following = index + 1
-    if title or following == len(typography.lines) or not typography.stands_out(index):
-        return title
+    if policy_title or following == len(typography.lines) or not typography.stands_out(index):
+        return policy_title
     is_title = typography.has_same_look(index, following) and typography.is_title_like(following)
     return typography.lines[following].line.text if is_title else ""
 
 
 def _attach_labels(
-    candidates: Sequence[PolicyHeading], labels: Sequence[int]
+    candidate_headings: Sequence[PolicyHeading], labels: Sequence[int]
 ) -> Iterator[PolicyHeading]:
     """Yield the headings, each with the label of its text where there is one before the next."""
     next_label = 0
-    for number, candidate in enumerate(candidates):
-        end = candidates[number + 1].line_index if number + 1 < len(candidates) else None
-        while next_label < len(labels) and labels[next_label] <= candidate.heading_index:
+    for heading_index, candidate_heading in enumerate(candidate_headings):
+        next_heading_line = (
+            candidate_headings[heading_index + 1].line_index
+            if heading_index + 1 < len(candidate_headings)
+            else None
+        )
+        while next_label < len(labels) and labels[next_label] <= candidate_heading.heading_index:
             next_label += 1
-        label = labels[next_label] if next_label < len(labels) else None
+        label_line = labels[next_label] if next_label < len(labels) else None
         is_own = (
-            label is not None
-            and (end is None or label < end)
-            and label - candidate.heading_index <= _MAX_LABEL_DISTANCE
+            label_line is not None
+            and (next_heading_line is None or label_line < next_heading_line)
+            and label_line - candidate_heading.heading_index <= _MAX_LABEL_DISTANCE
         )
         yield PolicyHeading(
-            candidate.line_index,
-            candidate.heading_index,
-            candidate.ref,
-            candidate.title,
-            label if is_own else None,
+            candidate_heading.line_index,
+            candidate_heading.heading_index,
+            candidate_heading.ref,
+            candidate_heading.title,
+            label_line if is_own else None,
         )
 
 
@@ -232,76 +252,93 @@ class _Choice:
     def __init__(
         self,
         typography: Typography,
-        candidates: Sequence[PolicyHeading],
+        candidate_headings: Sequence[PolicyHeading],
         headings: Sequence[SectionStart],
         boundaries: Sequence[int],
     ) -> None:
         self._typography = typography
-        self._candidates = candidates
+        self._candidates = candidate_headings
         self._stretches = _grade_lines(headings, len(typography.lines))
         self._next_boundary = dict(pairwise(boundaries))
         self._text_lengths = {
-            candidate.line_index: self._measure_text(candidate) for candidate in candidates
+            candidate_heading.line_index: self._measure_text(candidate_heading)
+            for candidate_heading in candidate_headings
         }
         # The look of most policies, counted over references so that a long list does not win.
         refs_by_look: defaultdict[tuple[bool, float, bool], set[str]] = defaultdict(set)
-        for candidate in candidates:
-            if self._is_plausible(candidate):
-                refs_by_look[self._describe_look(candidate)].add(fold_code(candidate.ref))
-        self._look_counts = Counter({look: len(refs) for look, refs in refs_by_look.items()})
+        for candidate_heading in candidate_headings:
+            if self._is_plausible(candidate_heading):
+                refs_by_look[self._describe_look(candidate_heading)].add(
+                    fold_code(candidate_heading.ref)
+                )
+        self._look_counts = Counter(
+            {look: len(look_refs) for look, look_refs in refs_by_look.items()}
+        )
 
     def choose(self) -> list[PolicyHeading]:
         best: dict[str, PolicyHeading] = {}
-        for candidate in self._candidates:
-            if not self._is_plausible(candidate):
+        for candidate_heading in self._candidates:
+            if not self._is_plausible(candidate_heading):
                 continue
-            ref = fold_code(candidate.ref)
-            if ref not in best or self._rank(candidate) > self._rank(best[ref]):
-                best[ref] = candidate
-        return sorted(best.values(), key=lambda candidate: candidate.line_index)
+            policy_ref = fold_code(candidate_heading.ref)
+            if policy_ref not in best or self._rank(candidate_heading) > self._rank(
+                best[policy_ref]
+            ):
+                best[policy_ref] = candidate_heading
+        return sorted(best.values(), key=lambda candidate_heading: candidate_heading.line_index)
 
-    def _rank(self, candidate: PolicyHeading) -> tuple[int, bool, bool, int, bool, int]:
+    def _rank(self, candidate_heading: PolicyHeading) -> tuple[int, bool, bool, int, bool, int]:
         return (
-            self._get_grade(candidate),
-            not self._is_in_grid(candidate),
-            not _EXPLAINING_TITLE.fullmatch(candidate.title),
-            self._look_counts[self._describe_look(candidate)],
-            candidate.label_index is not None,
-            self._text_lengths[candidate.line_index],
+            self._get_grade(candidate_heading),
+            not self._is_in_grid(candidate_heading),
+            not _EXPLAINING_TITLE.fullmatch(candidate_heading.title),
+            self._look_counts[self._describe_look(candidate_heading)],
+            candidate_heading.label_index is not None,
+            self._text_lengths[candidate_heading.line_index],
         )
 
-    def _is_plausible(self, candidate: PolicyHeading) -> bool:
+    def _is_plausible(self, candidate_heading: PolicyHeading) -> bool:
         """Whether there is text below a heading, in the body of the document."""
-        has_text = self._text_lengths[candidate.line_index] >= _MIN_TEXT_CHARS
-        return has_text and self._get_grade(candidate) != _ANNEX
+        has_text = self._text_lengths[candidate_heading.line_index] >= _MIN_TEXT_CHARS
+        return has_text and self._get_grade(candidate_heading) != _ANNEX
 
-    def _get_grade(self, candidate: PolicyHeading) -> int:
-        index = bisect_right(self._stretches, (candidate.line_index, _BODY)) - 1
+    def _get_grade(self, candidate_heading: PolicyHeading) -> int:
+        index = bisect_right(self._stretches, (candidate_heading.line_index, _BODY)) - 1
         return self._stretches[index][1]
 
-    def _is_in_grid(self, candidate: PolicyHeading) -> bool:
-        box = self._typography.lines[candidate.heading_index].box
-        return box is not None and box.is_grid
+    def _is_in_grid(self, candidate_heading: PolicyHeading) -> bool:
+        line_box = self._typography.lines[candidate_heading.heading_index].box
+        return line_box is not None and line_box.is_grid
 
-    def _describe_look(self, candidate: PolicyHeading) -> tuple[bool, float, bool]:
-        line = self._typography.lines[candidate.heading_index].line
-        return line.is_bold, round(line.size), candidate.ref.startswith("Policy ")
+    def _describe_look(self, candidate_heading: PolicyHeading) -> tuple[bool, float, bool]:
+        heading_line = self._typography.lines[candidate_heading.heading_index].line
+        return (
+            heading_line.is_bold,
+            round(heading_line.size),
+            candidate_heading.ref.startswith("Policy "),
+        )
 
-    def _measure_text(self, candidate: PolicyHeading) -> int:
+    def _measure_text(self, candidate_heading: PolicyHeading) -> int:
         """Return the number of characters between a heading and the next, or its own line's."""
-        first = candidate.heading_index + (candidate.line_index == candidate.heading_index)
-        end = min(self._next_boundary[candidate.line_index], first + _MAX_MEASURED_LINES)
+        first_line = candidate_heading.heading_index + (
+            candidate_heading.line_index == candidate_heading.heading_index
+        )
+        end_line = min(
+            self._next_boundary[candidate_heading.line_index], first_line + _MAX_MEASURED_LINES
+        )
         all_lines = self._typography.lines
-        box = all_lines[candidate.heading_index].box
-        if box is not None:
+        heading_box = all_lines[candidate_heading.heading_index].box
+        if heading_box is not None:
             # Numbers in the box of a policy are its own, and end nothing.
-            last = first + _MAX_MEASURED_LINES
-            in_box = takewhile(lambda flow_line: flow_line.box == box, all_lines[first:last])
+            last_line = first_line + _MAX_MEASURED_LINES
+            in_box = takewhile(
+                lambda flow_line: flow_line.box == heading_box, all_lines[first_line:last_line]
+            )
             box_length = sum(len(flow_line.line.text) for flow_line in in_box)
             # The heading may be all of it that a page has room for.
-            if box.is_grid or box_length >= _MIN_TEXT_CHARS:
+            if heading_box.is_grid or box_length >= _MIN_TEXT_CHARS:
                 return box_length
-        return sum(len(flow_line.line.text) for flow_line in all_lines[first:end])
+        return sum(len(flow_line.line.text) for flow_line in all_lines[first_line:end_line])
 
 
 def _grade_lines(headings: Sequence[SectionStart], line_count: int) -> list[tuple[int, int]]:
@@ -311,18 +348,18 @@ def _grade_lines(headings: Sequence[SectionStart], line_count: int) -> list[tupl
     """
     stretches = [(0, _BODY)]
     open_level: int | None = None
-    for start in headings:
-        if start.kind not in ("part", "chapter", "annex", "section"):
+    for section_start in headings:
+        if section_start.kind not in ("part", "chapter", "annex", "section"):
             continue
-        is_annex = start.kind == "annex"
-        if open_level is not None and start.level > open_level and not is_annex:
+        is_annex = section_start.kind == "annex"
+        if open_level is not None and section_start.level > open_level and not is_annex:
             continue
-        open_level = start.level
-        if is_annex and start.line_index > _MIN_ANNEX_SHARE * line_count:
-            stretches.append((start.line_index, _ANNEX))
-        elif is_annex or _BACK_MATTER.search(start.title[:200]):
-            stretches.append((start.line_index, _BACK))
+        open_level = section_start.level
+        if is_annex and section_start.line_index > _MIN_ANNEX_SHARE * line_count:
+            stretches.append((section_start.line_index, _ANNEX))
+        elif is_annex or _BACK_MATTER.search(section_start.title[:200]):
+            stretches.append((section_start.line_index, _BACK))
         else:
-            stretches.append((start.line_index, _BODY))
+            stretches.append((section_start.line_index, _BODY))
             open_level = None
     return stretches

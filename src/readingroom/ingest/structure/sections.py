@@ -41,15 +41,15 @@ def find_sections(flow: TextFlow) -> tuple[DocumentSection, ...]:
     typography = Typography(flow)
     headings = find_headings(typography)
     decimals = find_decimals(typography, headings)
-    outline = sorted([*headings, *decimals], key=lambda start: start.line_index)
+    outline = sorted([*headings, *decimals], key=lambda section_start: section_start.line_index)
     policies, other_policies = find_policies(typography, flow.text, outline)
     extents = _PolicyExtents(typography, policies)
     starts = _complete_starts(typography, extents.remove_inner_starts(outline), extents)
-    divisions = [_Division(start.line_index, start) for start in starts]
+    divisions = [_Division(section_start.line_index, section_start) for section_start in starts]
     divisions += [
-        _Division(policy.line_index, None)
-        for policy in other_policies
-        if not extents.holds(policy.line_index)
+        _Division(other_policy.line_index, None)
+        for other_policy in other_policies
+        if not extents.holds(other_policy.line_index)
     ]
     divisions += extents.divide_policies(divisions)
     divisions.sort(key=_get_order)
@@ -61,16 +61,16 @@ def _complete_starts(
     typography: Typography, outline: Sequence[SectionStart], extents: "_PolicyExtents"
 ) -> list[SectionStart]:
     """Return the starts with plain numbers or bare headings, where there is nothing better."""
-    if any(start.kind == "para" for start in outline):
+    if any(section_start.kind == "para" for section_start in outline):
         return [*outline]
-    policy_starts = [policy.to_start() for policy in extents.policies]
+    policy_starts = [policy_heading.to_start() for policy_heading in extents.policies]
     paragraphs = [
         *find_plain_numbers(typography, [*outline, *policy_starts], extents.list_box_lines())
     ]
     starts = [*outline, *paragraphs]
     if not policy_starts and len(paragraphs) < _MIN_REFERENCES:
         starts += find_bare_headings(typography, starts)
-    return sorted(starts, key=lambda start: start.line_index)
+    return sorted(starts, key=lambda section_start: section_start.line_index)
 
 
 class _PolicyExtents:
@@ -79,47 +79,54 @@ class _PolicyExtents:
     def __init__(self, typography: Typography, policies: Sequence[PolicyHeading]) -> None:
         self.policies = policies
         self._typography = typography
-        self._first_lines = [policy.line_index for policy in policies]
+        self._first_lines = [policy_heading.line_index for policy_heading in policies]
         next_lines = [*self._first_lines, len(typography.lines)][1:]
         self._box_ends = [
-            find_box_end(typography, policy, next_line)
-            for policy, next_line in zip(policies, next_lines, strict=True)
+            find_box_end(typography, policy_heading, next_line)
+            for policy_heading, next_line in zip(policies, next_lines, strict=True)
         ]
 
     def holds(self, line_index: int) -> bool:
         """Whether a line stands in the box of a policy, below its heading."""
-        number = bisect_right(self._first_lines, line_index) - 1
-        return number >= 0 and (
-            self.policies[number].text_index < line_index < self._box_ends[number]
+        policy_index = bisect_right(self._first_lines, line_index) - 1
+        return policy_index >= 0 and (
+            self.policies[policy_index].text_index < line_index < self._box_ends[policy_index]
         )
 
     def list_box_lines(self) -> set[int]:
         return {
             line_index
-            for policy, end in zip(self.policies, self._box_ends, strict=True)
-            for line_index in range(policy.line_index, end)
+            for policy_heading, box_end in zip(self.policies, self._box_ends, strict=True)
+            for line_index in range(policy_heading.line_index, box_end)
         }
 
     def remove_inner_starts(self, outline: Sequence[SectionStart]) -> list[SectionStart]:
         """Return the starts but for those that only divide a policy: `Part A`, its numbers."""
         kept_starts: list[SectionStart] = []
         last_line = -1
-        for start in outline:
-            if start.kind == "exhibit":
-                kept_starts.append(start)
-            elif not (self.holds(start.line_index) or self._is_inner_part(start, last_line)):
-                kept_starts.append(start)
-                last_line = start.line_index
+        for section_start in outline:
+            if section_start.kind == "exhibit":
+                kept_starts.append(section_start)
+            elif not (
+                self.holds(section_start.line_index)
+                or self._is_inner_part(section_start, last_line)
+            ):
+                kept_starts.append(section_start)
+                last_line = section_start.line_index
         return kept_starts
 
-    def _is_inner_part(self, start: SectionStart, last_line: int) -> bool:
+    def _is_inner_part(self, section_start: SectionStart, last_line: int) -> bool:
         """Whether `Part A` follows a policy without a box, in letters no larger than its own."""
-        number = bisect_right(self._first_lines, start.line_index) - 1
-        if start.kind != "part" or number < 0 or last_line > self._first_lines[number]:
+        policy_index = bisect_right(self._first_lines, section_start.line_index) - 1
+        if (
+            section_start.kind != "part"
+            or policy_index < 0
+            or last_line > self._first_lines[policy_index]
+        ):
             return False
-        lines = self._typography.lines
-        heading = lines[self.policies[number].heading_index].line
-        return lines[start.line_index].line.size <= heading.size + 0.5
+        flow_lines = self._typography.lines
+        heading_line = flow_lines[self.policies[policy_index].heading_index].line
+        return flow_lines[section_start.line_index].line.size <= heading_line.size + 0.5
 
     def divide_policies(self, divisions: Sequence[_Division]) -> Iterator[_Division]:
         """Yield where each policy begins, and where the text begins that only explains it."""
@@ -132,23 +139,28 @@ class _PolicyExtents:
             }
         )
         all_lines = sorted({*boundaries, *(division.line_index for division in divisions)})
-        for policy, box_end in zip(self.policies, self._box_ends, strict=True):
-            start = policy.to_start()
+        for policy_heading, box_end in zip(self.policies, self._box_ends, strict=True):
+            policy_start = policy_heading.to_start()
             supporting_start = make_start(
-                policy.line_index, "supporting", SUPPORTING_PREFIX + policy.ref, policy.title
+                policy_heading.line_index,
+                "supporting",
+                SUPPORTING_PREFIX + policy_heading.ref,
+                policy_heading.title,
             )
-            yield _Division(policy.line_index, start)
-            title_end = self._typography.find_title_end(policy.heading_index, policy.title)
-            if title_end < policy.text_index:
+            yield _Division(policy_heading.line_index, policy_start)
+            title_end = self._typography.find_title_end(
+                policy_heading.heading_index, policy_heading.title
+            )
+            if title_end < policy_heading.text_index:
                 yield _Division(title_end, supporting_start)
-                yield _Division(policy.text_index, start, is_resumed=True)
-            next_line = boundaries[bisect_right(boundaries, policy.text_index)]
-            end = box_end or find_text_end(self._typography, policy, next_line)
-            next_division = all_lines[bisect_left(all_lines, end)]
-            has_exhibit_next = next_division < boundaries[bisect_left(boundaries, end)]
-            lead_index = _find_lead(self._typography, end, next_division)
-            if has_exhibit_next or end < lead_index:
-                yield _Division(end, supporting_start, is_resumed=True)
+                yield _Division(policy_heading.text_index, policy_start, is_resumed=True)
+            next_line = boundaries[bisect_right(boundaries, policy_heading.text_index)]
+            policy_end = box_end or find_text_end(self._typography, policy_heading, next_line)
+            next_division = all_lines[bisect_left(all_lines, policy_end)]
+            has_exhibit_next = next_division < boundaries[bisect_left(boundaries, policy_end)]
+            lead_index = _find_lead(self._typography, policy_end, next_division)
+            if has_exhibit_next or policy_end < lead_index:
+                yield _Division(policy_end, supporting_start, is_resumed=True)
 
 
 def _get_order(division: _Division) -> tuple[int, bool]:
@@ -178,7 +190,7 @@ def _resume_after_exhibits(
     """Yield the divisions; where prose goes on after a table, its section starts a second time."""
     enclosing_start: SectionStart | None = None
     ends = [*(division.line_index for division in divisions), len(typography.lines)][1:]
-    for division, end in zip(divisions, ends, strict=True):
+    for division, division_end in zip(divisions, ends, strict=True):
         yield division
         if division.start is None or division.start.kind != "exhibit":
             enclosing_start = division.start
@@ -186,7 +198,7 @@ def _resume_after_exhibits(
             resumed_line = next(
                 (
                     line_index
-                    for line_index in range(division.line_index + 1, end)
+                    for line_index in range(division.line_index + 1, division_end)
                     if typography.is_prose(line_index)
                 ),
                 None,
@@ -222,17 +234,19 @@ def _make_sections(
     lead_lines = [*_find_leads(typography, divisions), len(flow.lines)]
     offsets = [*(flow_line.start for flow_line in flow.lines), len(flow.text)]
     for division, lead_line, end_line in zip(divisions, lead_lines, lead_lines[1:], strict=False):
-        start = division.start
-        if start is None:
+        section_start = division.start
+        if section_start is None:
             ancestry = []
             continue
-        ancestry = [ancestor for ancestor in ancestry if ancestor.level < start.level] + [start]
+        ancestry = [ancestor for ancestor in ancestry if ancestor.level < section_start.level] + [
+            section_start
+        ]
         if division.line_index >= end_line:
             continue
         yield DocumentSection(
-            ref=start.ref,
+            ref=section_start.ref,
             path=tuple(ancestor.ref for ancestor in ancestry),
-            title=typography.join_title_lines(start.line_index, start.title),
+            title=typography.join_title_lines(section_start.line_index, section_start.title),
             start=offsets[division.line_index],
             end=offsets[end_line],
             page=flow.lines[division.line_index].page,
@@ -245,35 +259,37 @@ def _find_leads(typography: Typography, divisions: Sequence[_Division]) -> Itera
     """Yield for each division the first line of the headings above it, or its own."""
     last_line = 0
     for division in divisions:
-        start = division.start
-        if start is None or start.kind == "exhibit" or division.is_resumed:
+        section_start = division.start
+        if section_start is None or section_start.kind == "exhibit" or division.is_resumed:
             yield division.line_index
         else:
             yield _find_lead(typography, last_line, division.line_index)
         last_line = division.line_index + 1
-        if start is not None and not division.is_resumed:
-            last_line = typography.find_title_end(division.line_index, start.title)
+        if section_start is not None and not division.is_resumed:
+            last_line = typography.find_title_end(division.line_index, section_start.title)
 
 
-def find_passage_kind(flow: TextFlow, span: Span, section: DocumentSection) -> PassageKind:
+def find_passage_kind(flow: TextFlow, passage_span: Span, section: DocumentSection) -> PassageKind:
     """Return what a stretch of a section is: where most of it stands in a grid, it is a table."""
     if section.kind != "supporting":
         return section.kind
-    first = bisect_left(flow.lines, span.start, key=lambda flow_line: flow_line.start)
-    last = bisect_left(flow.lines, span.end, key=lambda flow_line: flow_line.start)
-    lines = flow.lines[first:last]
+    first_index = bisect_left(flow.lines, passage_span.start, key=lambda flow_line: flow_line.start)
+    last_index = bisect_left(flow.lines, passage_span.end, key=lambda flow_line: flow_line.start)
+    passage_lines = flow.lines[first_index:last_index]
     grid_chars = sum(
-        len(flow_line.line.text) for flow_line in lines if flow_line.box and flow_line.box.is_grid
+        len(flow_line.line.text)
+        for flow_line in passage_lines
+        if flow_line.box and flow_line.box.is_grid
     )
-    return "table" if 2 * grid_chars > span.length else "supporting"
+    return "table" if 2 * grid_chars > passage_span.length else "supporting"
 
 
 def _judge_ancestry(ancestry: Sequence[SectionStart]) -> PassageKind:
     """Return what weight a section has, which the sections around it decide."""
-    kinds = {start.kind for start in ancestry}
-    if "annex" in kinds:
+    ancestor_kinds = {section_start.kind for section_start in ancestry}
+    if "annex" in ancestor_kinds:
         return "appendix"
-    if "policy" in kinds:
+    if "policy" in ancestor_kinds:
         return "policy"
     is_table = ancestry[-1].kind == "exhibit" and ancestry[-1].ref.startswith("Table")
     return "table" if is_table else "supporting"

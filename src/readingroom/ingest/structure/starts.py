@@ -42,6 +42,10 @@ class SectionStart:
     level: int
 
 
-def make_start(line_index: int, kind: SectionKind, ref: str, title: str | None) -> SectionStart:
+def make_start(
+    line_index: int, section_kind: SectionKind, section_ref: str, section_title: str | None
+) -> SectionStart:
     """Return a start at the usual level of its kind."""
-    return SectionStart(line_index, kind, ref, title or "", LEVELS[kind])
+    return SectionStart(
+        line_index, section_kind, section_ref, section_title or "", LEVELS[section_kind]
+    )

@@ -84,14 +84,14 @@ class Typography:
 
     def is_heading(self, index: int) -> bool:
         """Whether a line looks like a heading, or is short and alone, which is all a scan shows."""
-        text = self.lines[index].line.text
-        if len(text) > _MAX_HEADING_CHARS:
+        line_text = self.lines[index].line.text
+        if len(line_text) > _MAX_HEADING_CHARS:
             return False
         if self.is_large(index):
             return True
-        if text.endswith((",", ";")):
+        if line_text.endswith((",", ";")):
             return False
-        return self.stands_out(index) or (not text.endswith(".") and self.stands_alone(index))
+        return self.stands_out(index) or (not line_text.endswith(".") and self.stands_alone(index))
 
     def stands_alone(self, index: int) -> bool:
         """Whether a line is a paragraph of its own."""
@@ -100,19 +100,19 @@ class Typography:
 
     def is_title_like(self, index: int) -> bool:
         """Whether a line could be a heading without a number: short, and no part of a sentence."""
-        text = self.lines[index].line.text
+        line_text = self.lines[index].line.text
         return (
-            len(text) <= _MAX_BARE_TITLE_CHARS
-            and (text[0].isupper() or text[0] in "“‘\"'")
-            and not text.endswith(_SENTENCE_ENDS)
-            and not _LIST_ITEM.match(text)
+            len(line_text) <= _MAX_BARE_TITLE_CHARS
+            and (line_text[0].isupper() or line_text[0] in "“‘\"'")
+            and not line_text.endswith(_SENTENCE_ENDS)
+            and not _LIST_ITEM.match(line_text)
             and not self.is_small(index)
         )
 
     def begins_section(self, index: int) -> bool:
         """Whether a line reads like a heading and text in other letters follows it."""
-        end = self.find_title_end(index, "title")
-        follows_text = end < len(self.lines) and not self.stands_out(end)
+        title_end = self.find_title_end(index, "title")
+        follows_text = title_end < len(self.lines) and not self.stands_out(title_end)
         return (
             follows_text
             and self.is_title_like(index)
@@ -121,29 +121,37 @@ class Typography:
 
     def has_same_look(self, index: int, other_index: int) -> bool:
         """Whether two lines are alike in size and weight."""
-        line, other_line = self.lines[index].line, self.lines[other_index].line
-        return line.is_bold == other_line.is_bold and abs(line.size - other_line.size) < 0.5
+        first_line, other_line = self.lines[index].line, self.lines[other_index].line
+        return (
+            first_line.is_bold == other_line.is_bold
+            and abs(first_line.size - other_line.size) < 0.5
+        )
 
-    def find_title_end(self, index: int, title: str) -> int:
+    def find_title_end(self, index: int, heading_title: str) -> int:
         """Return the index after the last line of the title that begins on a line."""
-        if not title or not self.stands_out(index):
+        if not heading_title or not self.stands_out(index):
             return index + 1
-        title_length = len(title)
-        end = index + 1
+        title_length = len(heading_title)
+        title_end = index + 1
         while (
-            end < len(self.lines)
-            and not self.begins_block(end)
-            and self.has_same_look(index, end)
+            title_end < len(self.lines)
+            and not self.begins_block(title_end)
+            and self.has_same_look(index, title_end)
             and title_length <= _MAX_TITLE_CHARS
         ):
-            title_length += len(self.lines[end].line.text) + 1
-            end += 1
-        return end
+            title_length += len(self.lines[title_end].line.text) + 1
+            title_end += 1
+        return title_end
 
-    def join_title_lines(self, index: int, title: str) -> str:
+    def join_title_lines(self, index: int, heading_title: str) -> str:
         """Return a title with the lines on which it continues."""
-        end = self.find_title_end(index, title)
-        return " ".join([title, *(self.lines[i].line.text for i in range(index + 1, end))])
+        title_end = self.find_title_end(index, heading_title)
+        return " ".join(
+            [
+                heading_title,
+                *(self.lines[line_index].line.text for line_index in range(index + 1, title_end)),
+            ]
+        )
 
     def is_outdented(self, index: int) -> bool:
         """Whether a line begins left of the text, as the number of a paragraph does."""
@@ -152,8 +160,8 @@ class Typography:
     def is_prose(self, index: int) -> bool:
         """Whether a paragraph of body text begins here."""
         flow_line = self.lines[index]
-        text = flow_line.line.text
-        is_sentence = text[0].isupper() and len(text) >= 0.7 * self.usual_line_length
+        line_text = flow_line.line.text
+        is_sentence = line_text[0].isupper() and len(line_text) >= 0.7 * self.usual_line_length
         return (
             flow_line.starts_paragraph
             and is_sentence
@@ -167,38 +175,39 @@ class Typography:
         return is_at_margin and abs(line.size - self.size) < 0.75
 
 
-def _measure_lowest_bottom(lines: Sequence[FlowLine]) -> float:
+def _measure_lowest_bottom(flow_lines: Sequence[FlowLine]) -> float:
     """Return where the last line of a full page usually stands."""
     bottoms: dict[int, float] = {}
-    for flow_line in lines:
+    for flow_line in flow_lines:
         bottom = flow_line.line.bottom
         bottoms[flow_line.page] = min(bottom, bottoms.get(flow_line.page, bottom))
     ordered = sorted(bottoms.values())
     return ordered[len(ordered) // 4] if ordered else 0.0
 
 
-def _find_contents(lines: Sequence[FlowLine]) -> set[int]:
+def _find_contents(flow_lines: Sequence[FlowLine]) -> set[int]:
     """Return the lines of tables of contents: most of them end in page numbers, which rise."""
     contents: set[int] = set()
     numbered_lines: list[tuple[int, int]] = []
-    for line_index, flow_line in enumerate(lines):
-        tail = flow_line.line.text[-_TAIL_CHARS:]
-        if not tail[-1:].isdigit():
+    for line_index, flow_line in enumerate(flow_lines):
+        line_tail = flow_line.line.text[-_TAIL_CHARS:]
+        if not line_tail[-1:].isdigit():
             continue
-        if _CONTENTS_LEADERS.search(tail):
+        if _CONTENTS_LEADERS.search(line_tail):
             contents.add(line_index)
-        match = _ENDS_IN_NUMBER.search(tail)
-        if match is None:
+        number_match = _ENDS_IN_NUMBER.search(line_tail)
+        if number_match is None:
             continue
-        number = int(match[1])
+        page_number = int(number_match[1])
         if numbered_lines and (
-            line_index - numbered_lines[-1][0] > _MAX_CONTENTS_GAP or number < numbered_lines[-1][1]
+            line_index - numbered_lines[-1][0] > _MAX_CONTENTS_GAP
+            or page_number < numbered_lines[-1][1]
         ):
             contents |= _list_run_lines(numbered_lines)
             numbered_lines = []
-        numbered_lines.append((line_index, number))
+        numbered_lines.append((line_index, page_number))
     contents |= _list_run_lines(numbered_lines)
-    return contents | _list_contents_pages(lines, contents)
+    return contents | _list_contents_pages(flow_lines, contents)
 
 
 def _list_run_lines(numbered_lines: Sequence[tuple[int, int]]) -> set[int]:
@@ -208,12 +217,12 @@ def _list_run_lines(numbered_lines: Sequence[tuple[int, int]]) -> set[int]:
     return set(range(numbered_lines[0][0], numbered_lines[-1][0] + 1))
 
 
-def _list_contents_pages(lines: Sequence[FlowLine], contents: set[int]) -> set[int]:
+def _list_contents_pages(flow_lines: Sequence[FlowLine], contents: set[int]) -> set[int]:
     """Return all lines of the pages that are contents for the most part."""
     if not contents:
         return set()
     indexes_by_page: defaultdict[int, list[int]] = defaultdict(list)
-    for line_index, flow_line in enumerate(lines):
+    for line_index, flow_line in enumerate(flow_lines):
         indexes_by_page[flow_line.page].append(line_index)
     return {
         line_index

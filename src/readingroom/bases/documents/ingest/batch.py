@@ -36,68 +36,74 @@ class Batch:
         ingestion: Ingestion,
         application_ref: str,
         document_type: str | None,
-        report: ReportProgress,
+        report_progress: ReportProgress,
     ) -> None:
         self._ingestion = ingestion
         self._application_ref = application_ref
         self._document_type = document_type
-        self._report = report
+        self._report = report_progress
         self._slots = anyio.Semaphore(_MAX_CONCURRENT_FILES)
         self._shares: list[float] = []
         """How much of each file is done, from 0 to 1."""
 
-    async def run(self, files: Sequence[BatchFile]) -> FolderIngested:
+    async def run(self, batch_files: Sequence[BatchFile]) -> FolderIngested:
         """Ingest all files; the outcomes come in the order of the files."""
-        self._shares = [0.0] * len(files)
+        self._shares = [0.0] * len(batch_files)
         outcomes: dict[int, list[FileOutcome]] = {}
 
         async def ingest(index: int) -> None:
             async with self._slots:
-                outcomes[index] = await self._ingest_file(index, files[index])
-            message = f"{files[index].file_name}: {outcomes[index][0].status}"
-            await self._report_share(index, 1.0, message)
+                outcomes[index] = await self._ingest_file(index, batch_files[index])
+            step_message = f"{batch_files[index].file_name}: {outcomes[index][0].status}"
+            await self._report_share(index, 1.0, step_message)
 
         async with anyio.create_task_group() as tasks:
-            for index in range(len(files)):
+            for index in range(len(batch_files)):
                 tasks.start_soon(ingest, index)
-        ordered_outcomes = [outcome for index in range(len(files)) for outcome in outcomes[index]]
-        counts = Counter(outcome.status for outcome in ordered_outcomes)
+        ordered_outcomes = [
+            file_outcome for index in range(len(batch_files)) for file_outcome in outcomes[index]
+        ]
+        status_counts = Counter(file_outcome.status for file_outcome in ordered_outcomes)
         return FolderIngested(
             application_ref=self._application_ref,
             file_count=len(ordered_outcomes),
-            ingested=counts["success"],
-            already_ingested=counts["already_ingested"],
-            skipped=counts["skipped"],
-            failed=counts["error"],
+            ingested=status_counts["success"],
+            already_ingested=status_counts["already_ingested"],
+            skipped=status_counts["skipped"],
+            failed=status_counts["error"],
             files=ordered_outcomes,
         )
 
-    async def _ingest_file(self, index: int, file: BatchFile) -> list[FileOutcome]:
+    async def _ingest_file(self, index: int, batch_file: BatchFile) -> list[FileOutcome]:
         """Return the outcome for a file, then those for the files inside it."""
 
-        async def report(done: float, total: float | None, message: str | None) -> None:
+        async def report(
+            done_share: float, total_share: float | None, step_message: str | None
+        ) -> None:
             await self._report_share(
-                index, done / total if total else 0.0, f"{file.file_name}: {message}"
+                index,
+                done_share / total_share if total_share else 0.0,
+                f"{batch_file.file_name}: {step_message}",
             )
 
         try:
-            async with open_in_thread(file.open_copy()) as private_copy:
-                outcome = await self._ingestion.ingest(
+            async with open_in_thread(batch_file.open_copy()) as private_copy:
+                ingest_outcome = await self._ingestion.ingest(
                     private_copy,
                     self._application_ref,
-                    file.file_path,
+                    batch_file.file_path,
                     self._document_type,
                     report,
                 )
         except KnowledgeError as error:
-            return [FileOutcome.from_error(file.file_name, error)]
+            return [FileOutcome.from_error(batch_file.file_name, error)]
         except Exception as error:  # one bad file must not stop the others
             logger.error("a file of a folder could not be ingested", exc_info=error)
             failure = InternalError("It failed on our side; the server's log says why")
-            return [FileOutcome.from_error(file.file_name, failure)]
-        return list_outcomes(file.file_name, outcome)
+            return [FileOutcome.from_error(batch_file.file_name, failure)]
+        return list_outcomes(batch_file.file_name, ingest_outcome)
 
-    async def _report_share(self, index: int, share: float, message: str) -> None:
+    async def _report_share(self, index: int, share: float, step_message: str) -> None:
         self._shares[index] = share
         # A sum over all files, because they end in any order.
-        await self._report(sum(self._shares), len(self._shares), message)
+        await self._report(sum(self._shares), len(self._shares), step_message)

@@ -54,19 +54,21 @@ class Ingestion:
 
     def __init__(
         self,
-        folder: Path,
+        documents_folder: Path,
         store: DocumentStore,
         applications: ApplicationStore,
         pictures: PagePictures,
-        context: IngestContext,
+        ingest_context: IngestContext,
     ) -> None:
-        self._folder = folder
-        self._files = open_files("documents", folder, context.database)
+        self._folder = documents_folder
+        self._files = open_files("documents", documents_folder, ingest_context.database)
         self._pictures = pictures
         self._store = store
         self._applications = applications
-        self._context = context
-        self._changes = open_changes("documents", folder, context.database, context.on_step)
+        self._context = ingest_context
+        self._changes = open_changes(
+            "documents", documents_folder, ingest_context.database, ingest_context.on_step
+        )
 
     async def ingest(
         self,
@@ -74,7 +76,7 @@ class Ingestion:
         application_ref: str,
         file_path: str | None,
         document_type: str | None,
-        report: ReportProgress,
+        report_progress: ReportProgress,
     ) -> Outcome:
         """Read, embed and store a file with those inside it, and return what became of it.
 
@@ -83,10 +85,10 @@ class Ingestion:
         read, after recording it among the application's unread files.
         """
         submission = Submission(application_ref, file_path, document_type)
-        return await self._ingest_with_contents(private_copy, submission, report)
+        return await self._ingest_with_contents(private_copy, submission, report_progress)
 
     async def _ingest_with_contents(
-        self, private_copy: PrivateCopy, submission: Submission, report: ReportProgress
+        self, private_copy: PrivateCopy, submission: Submission, report_progress: ReportProgress
     ) -> Outcome:
         try:
             # By name and first bytes, so that a hopeless file never reaches the reading process.
@@ -95,14 +97,14 @@ class Ingestion:
             max_bytes = self._context.roots.max_file_bytes
             # Unpacked before anything is stored: an archive that cannot be unpacked is refused.
             async with self._context.pipeline.unpack(private_copy, max_bytes) as unpacked_files:
-                outcome = await self._ingest_alone(private_copy, submission, report)
-                if not unpacked_files or isinstance(outcome, SkippedDocument):
-                    return outcome
-                contents = submission.go_inside(private_copy.file_name, outcome.document_id)
+                own_outcome = await self._ingest_alone(private_copy, submission, report_progress)
+                if not unpacked_files or isinstance(own_outcome, SkippedDocument):
+                    return own_outcome
+                contents = submission.go_inside(private_copy.file_name, own_outcome.document_id)
                 contained_files: list[FileOutcome] = []
                 for unpacked_file in unpacked_files:
                     contained_files += await self._ingest_contained(unpacked_file, contents)
-                return outcome.model_copy(update={"contained_files": contained_files})
+                return own_outcome.model_copy(update={"contained_files": contained_files})
         except KnowledgeError as error:
             await self._record_failure(private_copy, submission.application_ref, error)
             raise
@@ -113,19 +115,23 @@ class Ingestion:
         """Ingest a file that was inside another; a bad one does not stop the others."""
         try:
             async with open_in_thread(unpacked_file.open()) as private_copy:
-                outcome = await self._ingest_with_contents(private_copy, submission, no_progress)
+                contained_outcome = await self._ingest_with_contents(
+                    private_copy, submission, no_progress
+                )
         except KnowledgeError as error:
             return [FileOutcome.from_error(unpacked_file.file_name, error)]
-        return list_outcomes(unpacked_file.file_name, outcome)
+        return list_outcomes(unpacked_file.file_name, contained_outcome)
 
     async def _ingest_alone(
-        self, private_copy: PrivateCopy, submission: Submission, report: ReportProgress
+        self, private_copy: PrivateCopy, submission: Submission, report_progress: ReportProgress
     ) -> Outcome:
         application_ref = submission.application_ref
         complete_record = await self._find_complete_record(application_ref, private_copy)
         if complete_record:
             return AlreadyIngested(document_id=complete_record.document_id)
-        document = await self._context.pipeline.read(private_copy, scale_progress(report, 0, 50))
+        document = await self._context.pipeline.read(
+            private_copy, scale_progress(report_progress, 0, 50)
+        )
         if isinstance(document, SkippedFile):
             return await self._record_skip(private_copy, application_ref, document)
         # Outside of the lock, which would otherwise be held for minutes.
@@ -133,15 +139,15 @@ class Ingestion:
             document,
             make_title(private_copy.file_name),
             self._context.embedder,
-            scale_progress(report, 50, 95),
+            scale_progress(report_progress, 50, 95),
         )
         async with self._changes.begin_change(_CHANGE_LOCK):
             # Another call may have stored the same bytes while this one was reading them.
             complete_record = await self._find_complete_record(application_ref, private_copy)
             if complete_record:
                 return AlreadyIngested(document_id=complete_record.document_id)
-            record = await self._create_record(private_copy, submission, document)
-            return await self._store_document(record, document, embedded, private_copy)
+            document_record = await self._create_record(private_copy, submission, document)
+            return await self._store_document(document_record, document, embedded, private_copy)
 
     async def remove(self, document_id: str) -> int:
         """Delete a document with its chunks and its file; returns how many chunks there were.
@@ -150,22 +156,24 @@ class Ingestion:
             DocumentNotFound: no document has this id.
         """
         async with self._changes.begin_change(_CHANGE_LOCK):
-            record = await self._store.get_record(document_id)
-            if record is None:
+            document_record = await self._store.get_record(document_id)
+            if document_record is None:
                 raise make_not_found_error(document_id)
             async with self._changes.record_intent(
-                "remove", document_id=document_id, file_hash=record.file_hash
+                "remove", document_id=document_id, file_hash=document_record.file_hash
             ):
                 chunk_count = await self._delete_document(document_id)
-                await self._pictures.forget(record.file_hash)
+                await self._pictures.forget(document_record.file_hash)
                 return chunk_count
 
-    def locate_copy(self, record: DocumentRecord) -> Path:
+    def locate_copy(self, document_record: DocumentRecord) -> Path:
         """Return where our copy of a document's file can be read, from which pages are drawn.
 
         Blocks where the shared database has it.
         """
-        return self._files.locate(_build_copy_path(record.document_id, record.source_file))
+        return self._files.locate(
+            _build_copy_path(document_record.document_id, document_record.source_file)
+        )
 
     def keep_copy(self, document_id: str, file_path: Path) -> None:
         """Make a file our copy of a document; it is gone afterwards from where it was. Blocks."""
@@ -214,9 +222,13 @@ class Ingestion:
 
         One that lacks chunks is not returned, so that ingesting it again repairs it.
         """
-        record = await self._store.find_record(application_ref, private_copy.sha256)
-        if record and len(await self._store.get_chunks(record.document_id)) == record.chunk_count:
-            return record
+        document_record = await self._store.find_record(application_ref, private_copy.sha256)
+        if (
+            document_record
+            and len(await self._store.get_chunks(document_record.document_id))
+            == document_record.chunk_count
+        ):
+            return document_record
         return None
 
     async def _create_record(
@@ -261,42 +273,44 @@ class Ingestion:
 
     async def _store_document(
         self,
-        record: DocumentRecord,
+        document_record: DocumentRecord,
         document: Document,
         embedded: EmbeddedChunks,
         private_copy: PrivateCopy,
     ) -> IngestedDocument:
         on_step = self._changes.on_step
-        chunks = build_chunks(record, document, embedded)
-        async with self._changes.record_intent("ingest", document_id=record.document_id):
+        chunks = build_chunks(document_record, document, embedded)
+        async with self._changes.record_intent("ingest", document_id=document_record.document_id):
             # The copy before the entry: a registered document always has pages to draw.
-            await anyio.to_thread.run_sync(self._write_copy, private_copy, record)
+            await anyio.to_thread.run_sync(self._write_copy, private_copy, document_record)
             on_step("ingest:file")
             await self._store.put(chunks)
             on_step("ingest:chunks")
             # An earlier ingestion that was cut short may have stored other chunks.
-            stored_chunks = await self._store.get_chunks(record.document_id)
+            stored_chunks = await self._store.get_chunks(document_record.document_id)
             new_ids = set(chunks.ids)
             await self._store.delete(
                 [chunk.chunk_id for chunk in stored_chunks if chunk.chunk_id not in new_ids]
             )
             on_step("ingest:surplus")
-            await self._store.register(record)
+            await self._store.register(document_record)
             on_step("ingest:registry")
-        await self._pictures.keep_words(record.file_hash, document)
+        await self._pictures.keep_words(document_record.file_hash, document)
         await anyio.to_thread.run_sync(
-            self._applications.delete_unread, record.application_ref, record.file_hash
+            self._applications.delete_unread,
+            document_record.application_ref,
+            document_record.file_hash,
         )
         return IngestedDocument(
-            document_id=record.document_id,
+            document_id=document_record.document_id,
             chunks_created=len(chunks),
-            extraction_method=record.extraction_method,
-            contains_drawings=record.contains_drawings,
-            total_chars=record.total_chars,
-            total_words=record.total_words,
-            document_kind=record.document_kind,
-            page_count=record.page_count,
-            pages_without_text=record.pages_without_text,
+            extraction_method=document_record.extraction_method,
+            contains_drawings=document_record.contains_drawings,
+            total_chars=document_record.total_chars,
+            total_words=document_record.total_words,
+            document_kind=document_record.document_kind,
+            page_count=document_record.page_count,
+            pages_without_text=document_record.pages_without_text,
             pages_without_text_reason=_find_textless_reason(document),
         )
 
@@ -317,11 +331,11 @@ class Ingestion:
     async def _record_skip(
         self, private_copy: PrivateCopy, application_ref: str, skipped_file: SkippedFile
     ) -> SkippedDocument:
-        message = (
+        skip_message = (
             f"{skipped_file.image_ratio:.0%} of its {skipped_file.total_pages} pages are pictures"
         )
         await self._add_unread(
-            private_copy, application_ref, "skipped", skipped_file.reason, message
+            private_copy, application_ref, "skipped", skipped_file.reason, skip_message
         )
         return SkippedDocument(
             reason=skipped_file.reason,
@@ -345,7 +359,7 @@ class Ingestion:
         reason: str,
         message: str,
     ) -> None:
-        entry = UnreadEntry(
+        unread_entry = UnreadEntry(
             application_ref=application_ref,
             file_hash=private_copy.sha256,
             source_file=private_copy.file_name,
@@ -356,16 +370,20 @@ class Ingestion:
             message=message,
             at=self._context.now().isoformat(timespec="seconds"),
         )
-        await anyio.to_thread.run_sync(self._applications.add_unread, entry)
+        await anyio.to_thread.run_sync(self._applications.add_unread, unread_entry)
 
     # --- our copies of the files ---
 
-    def _write_copy(self, private_copy: PrivateCopy, record: DocumentRecord) -> None:
-        path = _build_copy_path(record.document_id, record.source_file)
-        self._files.put(path, private_copy.file)
+    def _write_copy(self, private_copy: PrivateCopy, document_record: DocumentRecord) -> None:
+        copy_path = _build_copy_path(document_record.document_id, document_record.source_file)
+        self._files.put(copy_path, private_copy.file)
 
     def _list_file_folders(self) -> set[str]:
-        return {path[1] for path in self._files.list_paths(_FILES_FOLDER) if len(path) == 3}
+        return {
+            file_path[1]
+            for file_path in self._files.list_paths(_FILES_FOLDER)
+            if len(file_path) == 3
+        }
 
     def _delete_copy(self, document_id: str) -> None:
         # Missing is fine: a recovery may delete what a first attempt has deleted.
@@ -374,11 +392,11 @@ class Ingestion:
 
 def _build_copy_path(document_id: str, source_name: str) -> tuple[str, str, str]:
     """Return a path with a name that people recognise and every file system accepts."""
-    stem = (
+    safe_stem = (
         _UNSAFE_CHARACTERS.sub("_", PurePath(source_name).stem)[:_MAX_STEM_CHARS].lstrip("-")
         or "document"
     )
-    return _FILES_FOLDER, document_id, f"{stem}{PurePath(source_name).suffix.lower()}"
+    return _FILES_FOLDER, document_id, f"{safe_stem}{PurePath(source_name).suffix.lower()}"
 
 
 def generate_candidate_ids(application_ref: str, sha256: str) -> Iterator[str]:

@@ -54,31 +54,35 @@ _PICTURE_DPI = 100
 
 def make_pages(service: DocumentsService, jobs: JobStore) -> BasePages:
     """Return the pages of the documents base, and the job that reads uploaded files."""
-    pages = DocumentPages(service, jobs)
+    document_pages = DocumentPages(service, jobs)
     return BasePages(
         [
             BasePage(
                 "/applications",
-                pages.show_applications,
+                document_pages.show_applications,
                 menu_label="Applications",
                 summary="Planning applications: which documents are there, unread or missing.",
             ),
-            BasePage("/applications/view", pages.show_application),
-            BasePage("/applications/change", pages.change_application, "POST", "editor"),
+            BasePage("/applications/view", document_pages.show_application),
+            BasePage("/applications/change", document_pages.change_application, "POST", "editor"),
             BasePage(
                 "/applications/add",
-                pages.add_files,
+                document_pages.add_files,
                 "POST",
                 "editor",
                 max_upload_bytes=_MAX_UPLOAD_BYTES,
             ),
-            BasePage("/documents/{document_id}/remove", pages.ask_removal, "GET", "editor"),
-            BasePage("/documents/{document_id}/remove", pages.remove, "POST", "editor"),
-            BasePage("/documents/{document_id}/pages/{page:page_number}", pages.show_page),
-            BasePage("/documents/{document_id}/pages/{page:page_number}.webp", pages.draw_page),
+            BasePage(
+                "/documents/{document_id}/remove", document_pages.ask_removal, "GET", "editor"
+            ),
+            BasePage("/documents/{document_id}/remove", document_pages.remove, "POST", "editor"),
+            BasePage("/documents/{document_id}/pages/{page:page_number}", document_pages.show_page),
+            BasePage(
+                "/documents/{document_id}/pages/{page:page_number}.webp", document_pages.draw_page
+            ),
         ],
         job_handlers={UPLOAD_JOB: UploadJobs(service).run},
-        aid_reading=pages.aid_reading,
+        aid_reading=document_pages.aid_reading,
     )
 
 
@@ -92,8 +96,8 @@ class DocumentPages:
     async def show_applications(self, request: PageRequest) -> RenderedPage:
         """Return every application."""
         listed = await self._service.list_applications()
-        body = _render("applications.html", listed=listed, request=request)
-        return RenderedPage("Applications", body, data=listed)
+        body_html = _render("applications.html", listed=listed, request=request)
+        return RenderedPage("Applications", body_html, data=listed)
 
     async def show_application(self, request: PageRequest) -> RenderedPage:
         """Return one application: its record, its documents by kind, what was not read."""
@@ -101,7 +105,7 @@ class DocumentPages:
         question = validate_model(ApplicationOverview, {"application_ref": reference})
         overview = await self._service.get_overview(question)
         jobs = await anyio.to_thread.run_sync(self._jobs.list_newest, 50, UPLOAD_JOB)
-        body = _render(
+        body_html = _render(
             "application.html",
             overview=overview,
             kinds=_list_kinds(overview),
@@ -112,14 +116,18 @@ class DocumentPages:
             make_page_address=_make_page_address,
         )
         example = ToolExample("application_overview", {"application_ref": reference})
-        return RenderedPage(overview.application_ref, body, data=overview, tool_example=example)
+        return RenderedPage(
+            overview.application_ref, body_html, data=overview, tool_example=example
+        )
 
     async def change_application(self, request: PageRequest) -> SeeOther:
         """Change an application's record."""
-        names = ("address", "description", "validation_date", "status")
-        fields = {name: request.get(name) for name in names}
-        change = validate_model(SetApplication, {"reference": request.get("ref"), **fields})
-        await self._service.set_application(change)
+        field_names = ("address", "description", "validation_date", "status")
+        form_fields = {field_name: request.get(field_name) for field_name in field_names}
+        application_change = validate_model(
+            SetApplication, {"reference": request.get("ref"), **form_fields}
+        )
+        await self._service.set_application(application_change)
         return SeeOther(make_application_address(request.get("ref")))
 
     async def add_files(self, request: PageRequest) -> SeeOther:
@@ -136,23 +144,23 @@ class DocumentPages:
     def _queue_files(
         self, reference: str, sent_files: Sequence[SentFile], caller: str
     ) -> BackgroundJob:
-        folder = self._jobs.make_folder(UPLOAD_JOB)
-        files = move_files(sent_files, folder)
-        title = f"{len(files)} file{'s' if len(files) != 1 else ''} for {reference}"
-        question = {"application_ref": reference, "folder": str(folder), "files": files}
-        return self._jobs.add(UPLOAD_JOB, title, question, caller, folder)
+        job_folder = self._jobs.make_folder(UPLOAD_JOB)
+        moved_files = move_files(sent_files, job_folder)
+        job_title = f"{len(moved_files)} file{'s' if len(moved_files) != 1 else ''} for {reference}"
+        question = {"application_ref": reference, "folder": str(job_folder), "files": moved_files}
+        return self._jobs.add(UPLOAD_JOB, job_title, question, caller, job_folder)
 
     async def ask_removal(self, request: PageRequest) -> RenderedPage:
         """Return the page that asks once more before a document is removed."""
-        record = await self._service.get_record(request.get("document_id"))
-        body = _render("remove_document.html", record=record, request=request)
-        return RenderedPage(f"Remove {record.source_file}?", body)
+        document_record = await self._service.get_record(request.get("document_id"))
+        body_html = _render("remove_document.html", record=document_record, request=request)
+        return RenderedPage(f"Remove {document_record.source_file}?", body_html)
 
     async def remove(self, request: PageRequest) -> SeeOther:
         """Remove a document."""
-        record = await self._service.get_record(request.get("document_id"))
-        await self._service.remove(RemoveDocument(document_id=record.document_id))
-        return SeeOther(make_application_address(record.application_ref))
+        document_record = await self._service.get_record(request.get("document_id"))
+        await self._service.remove(RemoveDocument(document_id=document_record.document_id))
+        return SeeOther(make_application_address(document_record.application_ref))
 
     async def show_page(self, request: PageRequest) -> SeeOther:
         """Lead to the record of a page."""
@@ -161,44 +169,50 @@ class DocumentPages:
 
     async def draw_page(self, request: PageRequest) -> PagePicture:
         """Return a page as a picture."""
-        page = int(request.parameters["page"])
-        picture = await self._service.draw_page(request.get("document_id"), page, _PICTURE_DPI)
+        page_number = int(request.parameters["page"])
+        picture = await self._service.draw_page(
+            request.get("document_id"), page_number, _PICTURE_DPI
+        )
         return PagePicture(picture, "image/webp")
 
-    async def aid_reading(self, request: PageRequest, record: DeskRecord) -> ReadingAid:
+    async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return a page's picture, its neighbours, and the application that it belongs to."""
-        document_id = str(record.record["document_id"])
-        document = await self._service.get_record(document_id)
+        document_id = str(desk_record.record["document_id"])
+        document_record = await self._service.get_record(document_id)
         application = PageLink(
-            f"Application {document.application_ref}",
-            make_application_address(document.application_ref),
+            f"Application {document_record.application_ref}",
+            make_application_address(document_record.application_ref),
         )
-        citation = f"{document.application_ref}, {record.citation.citation_string}"
-        _, _, page_text = record.id.partition("#page=")
+        citation = f"{document_record.application_ref}, {desk_record.citation.citation_string}"
+        _, _, page_text = desk_record.id.partition("#page=")
         if not page_text:
             first_page = PageLink("Page by page", _make_page_address(document_id, 1))
             return ReadingAid(related=[first_page, application], citation=citation)
-        page = int(page_text)
+        page_number = int(page_text)
         return ReadingAid(
-            previous=_link_page(document_id, page - 1) if page > 1 else None,
-            next=_link_page(document_id, page + 1) if page < document.page_count else None,
+            previous=_link_page(document_id, page_number - 1) if page_number > 1 else None,
+            next=_link_page(document_id, page_number + 1)
+            if page_number < document_record.page_count
+            else None,
             related=[
                 application,
                 PageLink("The whole document", make_read_path(format_doc_id(document_id))),
             ],
-            picture=await self._show_picture(request, document_id, document.source_file, page),
+            picture=await self._show_picture(
+                request, document_id, document_record.source_file, page_number
+            ),
             citation=citation,
         )
 
     async def _show_picture(
-        self, request: PageRequest, document_id: str, file_name: str, page: int
+        self, request: PageRequest, document_id: str, file_name: str, page_number: int
     ) -> Markup:
         """Return a page with the quotation marked that the address names, if it stands there."""
         marks: list[PageMark] = []
         if quotation := request.get("quote"):
-            marks = (await self._service.mark_passage(document_id, page, quotation)).marks
-        address = f"{_make_page_address(document_id, page)}.webp"
-        return show_marked_page(address, f"Page {page} of {file_name}", marks)
+            marks = (await self._service.mark_passage(document_id, page_number, quotation)).marks
+        picture_address = f"{_make_page_address(document_id, page_number)}.webp"
+        return show_marked_page(picture_address, f"Page {page_number} of {file_name}", marks)
 
 
 # --- one application ---
@@ -216,20 +230,22 @@ class _Kind:
 
 def _list_kinds(overview: Overview) -> list[_Kind]:
     """Return every kind of document that an application may have, with what is there of it."""
-    present = {kind.document_type: kind for kind in overview.types}
-    unread = {file.document_type: file for file in overview.not_ingested}
-    kinds = []
+    present = {present_type.document_type: present_type for present_type in overview.types}
+    unread = {unread_file.document_type: unread_file for unread_file in overview.not_ingested}
+    document_kinds = []
     for document_type in EXPECTED_TYPES:
-        name = format_words(document_type)
+        kind_name = format_words(document_type)
         if document_type in present:
-            count = present[document_type].document_count
-            pages = present[document_type].page_count
-            kinds.append(_Kind(name, "there", _count_pages(count, pages)))
+            document_count = present[document_type].document_count
+            page_count = present[document_type].page_count
+            document_kinds.append(
+                _Kind(kind_name, "there", _count_pages(document_count, page_count))
+            )
         elif document_type in unread:
-            kinds.append(_Kind(name, "unread", unread[document_type].source_file))
+            document_kinds.append(_Kind(kind_name, "unread", unread[document_type].source_file))
         elif document_type in overview.missing_types:
-            kinds.append(_Kind(name, "missing", ""))
-    return kinds
+            document_kinds.append(_Kind(kind_name, "missing", ""))
+    return document_kinds
 
 
 def _count_pages(document_count: int, page_count: int) -> str:
@@ -239,30 +255,32 @@ def _count_pages(document_count: int, page_count: int) -> str:
 
 def _draw_pages(overview: Overview) -> Chart | None:
     """Return how the pages of each kind were read: from text, by OCR, or not at all."""
-    rows = []
-    for kind in overview.types:
-        blank = sum(len(document.pages_without_text) for document in kind.documents)
+    chart_rows = []
+    for present_type in overview.types:
+        blank = sum(len(document.pages_without_text) for document in present_type.documents)
         scanned = sum(
             document.page_count - len(document.pages_without_text)
-            for document in kind.documents
+            for document in present_type.documents
             if document.extraction_method == "ocr"
         )
-        counts = [kind.page_count - blank - scanned, scanned, blank]
-        rows.append(StackedRow(format_words(kind.document_type), counts))
-    if not rows:
+        page_counts = [present_type.page_count - blank - scanned, scanned, blank]
+        chart_rows.append(StackedRow(format_words(present_type.document_type), page_counts))
+    if not chart_rows:
         return None
-    blank = sum(row.counts[2] for row in rows)
-    finding = f"{overview.page_count} pages were read"
-    finding += f", {blank} of them without any text." if blank else ", each of them with text."
-    return draw_stacked(rows, ["text", "OCR", "no text"], finding, "Kind")
+    blank = sum(chart_row.counts[2] for chart_row in chart_rows)
+    chart_finding = f"{overview.page_count} pages were read"
+    chart_finding += (
+        f", {blank} of them without any text." if blank else ", each of them with text."
+    )
+    return draw_stacked(chart_rows, ["text", "OCR", "no text"], chart_finding, "Kind")
 
 
 # --- addresses and questions ---
 
 
-def _link_page(document_id: str, page: int) -> PageLink:
-    return PageLink(f"Page {page}", make_read_path(format_doc_id(document_id, page)))
+def _link_page(document_id: str, page_number: int) -> PageLink:
+    return PageLink(f"Page {page_number}", make_read_path(format_doc_id(document_id, page_number)))
 
 
-def _make_page_address(document_id: str, page: int) -> str:
-    return f"/documents/{quote(document_id, safe='')}/pages/{page}"
+def _make_page_address(document_id: str, page_number: int) -> str:
+    return f"/documents/{quote(document_id, safe='')}/pages/{page_number}"

@@ -29,33 +29,39 @@ class UploadJobs:
 
         Begun again, it finds those that it has read already there.
         """
-        folder = Path(question["folder"])
-        if not await anyio.Path(folder).is_dir():
+        job_folder = Path(question["folder"])
+        if not await anyio.Path(job_folder).is_dir():
             raise RecordNotFound("The uploaded files are gone; send them again")
 
-        async def report_share(done: float, total: float | None, message: str | None) -> None:
-            await report(100 * done / total if total else 0.0, message or "")
+        async def report_share(
+            done_count: float, total_count: float | None, step_message: str | None
+        ) -> None:
+            await report(100 * done_count / total_count if total_count else 0.0, step_message or "")
 
-        files = [
+        batch_files = [
             BatchFile(
-                file["name"],
-                partial(self._service.open_upload, folder / file["stored_as"], file["name"]),
+                moved_file["name"],
+                partial(
+                    self._service.open_upload,
+                    job_folder / moved_file["stored_as"],
+                    moved_file["name"],
+                ),
             )
-            for file in question["files"]
+            for moved_file in question["files"]
         ]
         reference = question["application_ref"]
-        ingested = await self._service.ingest_files(files, reference, None, report_share)
+        ingested = await self._service.ingest_files(batch_files, reference, None, report_share)
         return {
             "link": make_application_address(reference),
             "link_label": f"Application {reference}",
             "headers": ["File", "Outcome", "Why"],
             "rows": [
                 [
-                    outcome.file,
-                    _OUTCOMES[outcome.status],
-                    outcome.message or format_words(outcome.reason or ""),
+                    file_outcome.file,
+                    _OUTCOMES[file_outcome.status],
+                    file_outcome.message or format_words(file_outcome.reason or ""),
                 ]
-                for outcome in ingested.files
+                for file_outcome in ingested.files
             ],
         }
 
@@ -68,14 +74,14 @@ _OUTCOMES = {
 }
 
 
-def move_files(files: Sequence[SentFile], folder: Path) -> list[dict[str, str]]:
+def move_files(sent_files: Sequence[SentFile], job_folder: Path) -> list[dict[str, str]]:
     """Move the files of a form to a folder that outlives the request; return how they lie there."""
     moved_files = []
-    for number, file in enumerate(files):
-        stored_as = str(number)
-        file.path.rename(folder / stored_as)
+    for file_index, sent_file in enumerate(sent_files):
+        stored_as = str(file_index)
+        sent_file.path.rename(job_folder / stored_as)
         # A browser may send a path; only its last part is the file's name.
-        file_name = file.file_name.replace("\\", "/").rpartition("/")[2]
+        file_name = sent_file.file_name.replace("\\", "/").rpartition("/")[2]
         moved_files.append({"name": file_name, "stored_as": stored_as})
     return moved_files
 

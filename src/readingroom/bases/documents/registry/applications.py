@@ -57,9 +57,9 @@ class ApplicationStore:
     A change is durable when its method returns, or when the transaction that it joins has ended.
     """
 
-    def __init__(self, path: Path, database: PostgresDatabase | None = None) -> None:
-        """`database` has the tables where there is one, else the file at `path`."""
-        self._path = path
+    def __init__(self, database_path: Path, database: PostgresDatabase | None = None) -> None:
+        """`database` has the tables where there is one, else the file at `database_path`."""
+        self._path = database_path
         self._database = database
 
     @contextmanager
@@ -75,27 +75,31 @@ class ApplicationStore:
     def get(self, reference: str) -> Application | None:
         """Return an application's record, or None if it has none."""
         with self._open() as db:
-            row = db.execute(_SELECT_APPLICATION, (reference,)).fetchone()
-        return _to_application(row) if row else None
+            application_row = db.execute(_SELECT_APPLICATION, (reference,)).fetchone()
+        return _to_application(application_row) if application_row else None
 
     def list_all(self) -> list[Application]:
         """Return every record, in the order of the references."""
         with self._open() as db:
-            rows = db.execute(f"{_SELECT_APPLICATIONS} ORDER BY reference").fetchall()
-        return [_to_application(row) for row in rows]
+            application_rows = db.execute(f"{_SELECT_APPLICATIONS} ORDER BY reference").fetchall()
+        return [_to_application(application_row) for application_row in application_rows]
 
-    def update(self, reference: str, values: Mapping[str, Any], now: datetime) -> Application:
+    def update(
+        self, reference: str, changed_fields: Mapping[str, Any], now: datetime
+    ) -> Application:
         """Write these fields of an application, keep the others, and return the new record."""
         with self._open() as db:
-            row = db.execute(_SELECT_APPLICATION, (reference,)).fetchone()
-            application_before = _to_application(row) if row else Application(reference)
-            updated_application = replace(application_before, **values, updated_at=now)
-            *columns, local_authority = [
-                value.isoformat() if isinstance(value, date) else value
-                for value in astuple(updated_application)
+            application_row = db.execute(_SELECT_APPLICATION, (reference,)).fetchone()
+            application_before = (
+                _to_application(application_row) if application_row else Application(reference)
+            )
+            updated_application = replace(application_before, **changed_fields, updated_at=now)
+            *column_values, local_authority = [
+                column_value.isoformat() if isinstance(column_value, date) else column_value
+                for column_value in astuple(updated_application)
             ]
             db.execute("DELETE FROM applications WHERE reference = ?", (reference,))
-            db.execute("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", columns)
+            db.execute("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", column_values)
             db.execute("DELETE FROM authorities WHERE application_ref = ?", (reference,))
             if local_authority is not None:
                 db.execute("INSERT INTO authorities VALUES (?, ?)", (reference, local_authority))
@@ -104,17 +108,17 @@ class ApplicationStore:
     def list_unread(self, reference: str) -> list[UnreadEntry]:
         """Return the files of an application that are not among its documents, oldest first."""
         with self._open() as db:
-            rows = db.execute(
+            unread_rows = db.execute(
                 "SELECT * FROM unread WHERE application_ref = ? ORDER BY at, source_file",
                 (reference,),
             ).fetchall()
-        return [UnreadEntry(*row) for row in rows]
+        return [UnreadEntry(*unread_row) for unread_row in unread_rows]
 
-    def add_unread(self, entry: UnreadEntry) -> None:
+    def add_unread(self, unread_entry: UnreadEntry) -> None:
         """Record a file that was not ingested, in place of an earlier entry for the same bytes."""
         with self._open() as db:
-            _delete_unread(db, entry.application_ref, entry.file_hash)
-            db.execute(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", astuple(entry))
+            _delete_unread(db, unread_entry.application_ref, unread_entry.file_hash)
+            db.execute(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", astuple(unread_entry))
 
     def restore(self, untrusted_copy: Path) -> None:
         """Add the rows of another store's file, which is not trusted.
@@ -127,11 +131,13 @@ class ApplicationStore:
                 application_rows = untrusted_db.execute("SELECT * FROM applications").fetchall()
                 authority_rows = _read_authorities(untrusted_db)
                 unread_rows = untrusted_db.execute("SELECT * FROM unread").fetchall()
-            for row in application_rows:
-                TypeAdapter(Application).validate_python(asdict(_to_application((*row, None))))
+            for application_row in application_rows:
+                TypeAdapter(Application).validate_python(
+                    asdict(_to_application((*application_row, None)))
+                )
             TypeAdapter(list[tuple[ApplicationRef, str]]).validate_python(authority_rows)
-            for row in unread_rows:
-                TypeAdapter(UnreadEntry).validate_python(asdict(UnreadEntry(*row)))
+            for application_row in unread_rows:
+                TypeAdapter(UnreadEntry).validate_python(asdict(UnreadEntry(*application_row)))
         except (sqlite3.Error, ValueError, TypeError) as error:
             raise BackupUnusable(
                 f"{untrusted_copy.name} of the backup cannot be read: {error}"
@@ -146,22 +152,25 @@ class ApplicationStore:
         with self._open() as db:
             _delete_unread(db, reference, file_hash)
 
-    def dump(self, path: Path) -> None:
+    def dump(self, dump_path: Path) -> None:
         """Write everything to a new SQLite file, which `restore` reads."""
         with self._open() as db:
             rows_by_table = {
-                table: db.execute(f"SELECT * FROM {table}").fetchall() for table in _COLUMN_COUNTS
+                table_name: db.execute(f"SELECT * FROM {table_name}").fetchall()
+                for table_name in _COLUMN_COUNTS
             }
-        with open_small_database(path, _SCHEMA) as copy:
-            for table, rows in rows_by_table.items():
-                marks = ", ".join("?" * _COLUMN_COUNTS[table])
-                copy.executemany(f"INSERT INTO {table} VALUES ({marks})", map(tuple, rows))
+        with open_small_database(dump_path, _SCHEMA) as copied_database:
+            for table_name, table_rows in rows_by_table.items():
+                marks = ", ".join("?" * _COLUMN_COUNTS[table_name])
+                copied_database.executemany(
+                    f"INSERT INTO {table_name} VALUES ({marks})", map(tuple, table_rows)
+                )
 
     def delete_all(self) -> None:
         """Delete every application and every unread file."""
         with self._open() as db:
-            for table in _COLUMN_COUNTS:
-                db.execute(f"DELETE FROM {table}")
+            for table_name in _COLUMN_COUNTS:
+                db.execute(f"DELETE FROM {table_name}")
 
 
 def _delete_unread(db: Any, reference: str, file_hash: str) -> None:
@@ -172,14 +181,16 @@ def _delete_unread(db: Any, reference: str, file_hash: str) -> None:
 
 def _read_authorities(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
     """Return the authorities of applications; the file of an earlier release has none."""
-    names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    if ("authorities",) not in names:
+    table_names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    if ("authorities",) not in table_names:
         return []
     return db.execute("SELECT application_ref, local_authority FROM authorities").fetchall()
 
 
-def _to_application(row: tuple[Any, ...]) -> Application:
-    reference, address, description, validation_date, status, updated_at, local_authority = row
+def _to_application(application_row: tuple[Any, ...]) -> Application:
+    reference, address, description, validation_date, status, updated_at, local_authority = (
+        application_row
+    )
     return Application(
         reference,
         address,

@@ -8,7 +8,7 @@ from readingroom.core.pages import find_page_runs
 from readingroom.core.text import fold_dashes
 
 
-def parse_pages(selection: str | None, record: DocumentRecord) -> list[int] | None:
+def parse_pages(selection: str | None, document_record: DocumentRecord) -> list[int] | None:
     """Return `1,4-6` as page numbers, in order and each once; None for all pages.
 
     Raises:
@@ -16,26 +16,28 @@ def parse_pages(selection: str | None, record: DocumentRecord) -> list[int] | No
     """
     if selection is None:
         return None
-    pages: set[int] = set()
+    page_numbers: set[int] = set()
     for page_range in fold_dashes(selection).split(","):
-        first, _, last = page_range.strip().partition("-")
-        start, end = int(first), int(last or first)
+        first_text, _, last_text = page_range.strip().partition("-")
+        first_page, last_page = int(first_text), int(last_text or first_text)
         # Refused, not clipped: an answer from other pages than asked for would be cited wrongly.
-        if not 1 <= start <= end <= record.page_count:
+        if not 1 <= first_page <= last_page <= document_record.page_count:
             raise PageNotFound(
-                f"{record.document_id} has pages 1 to {record.page_count}, "
+                f"{document_record.document_id} has pages 1 to {document_record.page_count}, "
                 f"not {page_range.strip()}",
-                page_count=record.page_count,
+                page_count=document_record.page_count,
             )
-        pages.update(range(start, end + 1))
-    return sorted(pages)
+        page_numbers.update(range(first_page, last_page + 1))
+    return sorted(page_numbers)
 
 
-def cut_pages(text: str, pages: Sequence[int], record: DocumentRecord) -> str:
+def cut_pages(
+    document_text: str, page_numbers: Sequence[int], document_record: DocumentRecord
+) -> str:
     """Return the text of some pages, with a blank line where others are left out."""
-    page_bounds = (*record.page_starts, len(text))
+    page_bounds = (*document_record.page_starts, len(document_text))
     page_texts = [
-        text[page_bounds[first - 1] : page_bounds[last]].rstrip()
-        for first, last in find_page_runs(pages)
+        document_text[page_bounds[first_page - 1] : page_bounds[last_page]].rstrip()
+        for first_page, last_page in find_page_runs(page_numbers)
     ]
     return "\n\n".join(page_texts)

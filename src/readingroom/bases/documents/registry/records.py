@@ -107,15 +107,15 @@ class UnreadEntry:
 
 def join_chunks(chunks: Sequence[StoredChunk]) -> str:
     """Return the text that these chunks, in order, were cut from; overlaps stand once."""
-    parts: list[str] = []
-    end = 0
+    text_parts: list[str] = []
+    covered_end = 0
     for chunk in chunks:
         # Overlapping chunks repeat the end of the one before; only what is new is taken.
-        parts.append(chunk.gap + chunk.text[max(0, end - chunk.start) :])
-        end = max(end, chunk.start + len(chunk.text))
-    return "".join(parts)
+        text_parts.append(chunk.gap + chunk.text[max(0, covered_end - chunk.start) :])
+        covered_end = max(covered_end, chunk.start + len(chunk.text))
+    return "".join(text_parts)
 
 
-def format_citation(source_file: str, pages: Sequence[int]) -> str:
+def format_citation(source_file: str, page_numbers: Sequence[int]) -> str:
     """Return `Transport_Assessment.pdf, p. 14–15`."""
-    return ", ".join(filter(None, [source_file, cite_pages(pages)]))
+    return ", ".join(filter(None, [source_file, cite_pages(page_numbers)]))

@@ -16,10 +16,10 @@ from readingroom.storage.handover import open_handover
 class BulkImport:
     """One import, and what it has added so far."""
 
-    def __init__(self, service: PolicyService, report: ReportProgress) -> None:
+    def __init__(self, service: PolicyService, report_progress: ReportProgress) -> None:
         self._folder = service.folder
         self._admin = PolicyAdmin(service)
-        self._report = report
+        self._report = report_progress
         self._policies_added: list[str] = []
         self._revisions_added: list[str] = []
         self._already_there: list[str] = []
@@ -48,32 +48,34 @@ class BulkImport:
         except PolicyExists:
             self._already_there.append(imported_policy.policy.source)
 
-    async def _add_revision(self, source: str, imported_revision: ImportedRevision) -> None:
-        revision_label = f"{source} {imported_revision.revision.version_label}"
+    async def _add_revision(self, policy_slug: str, imported_revision: ImportedRevision) -> None:
+        revision_label = f"{policy_slug} {imported_revision.revision.version_label}"
         try:
-            was_added = await self._ingest_if_missing(source, imported_revision)
+            was_added = await self._ingest_if_missing(policy_slug, imported_revision)
             (self._revisions_added if was_added else self._already_there).append(revision_label)
         except KnowledgeError as error:
             if error.http_status >= 500:  # our own failure, so the next one would fail as well
                 raise
             self._failed.append(f"{revision_label}: {error.message}")
 
-    async def _ingest_if_missing(self, source: str, imported_revision: ImportedRevision) -> bool:
+    async def _ingest_if_missing(
+        self, policy_slug: str, imported_revision: ImportedRevision
+    ) -> bool:
         """Ingest a revision; return False if one with the same first day is there already."""
-        revisions = (await self._admin.get_policy(source)).revisions
+        revisions = (await self._admin.get_policy(policy_slug)).revisions
         revisions_by_first_day = {revision.effective_from: revision for revision in revisions}
         # By day, not by label: labels are typed by people, and days cannot overlap.
         existing_revision = revisions_by_first_day.get(imported_revision.revision.effective_from)
         # Entered also when nothing is to be done, because leaving it deletes the copy.
-        async with open_handover(self._folder, imported_revision.file) as file:
+        async with open_handover(self._folder, imported_revision.file) as handed_file:
             if existing_revision is None:
                 await self._admin.revise(
-                    *(source, imported_revision.revision, file, self._report),
+                    *(policy_slug, imported_revision.revision, handed_file, self._report),
                     imported_revision.extension,
                 )
             elif existing_revision.status == RevisionStatus.FAILED:
                 await self._admin.replace_file(
-                    *(source, existing_revision.revision_id, file, self._report),
+                    *(policy_slug, existing_revision.revision_id, handed_file, self._report),
                     imported_revision.extension,
                 )
             else:

@@ -36,15 +36,17 @@ class _PolicyList(Body):
     policies: list[_ListedPolicy]
 
 
-def prepare_import(file: Path, settings: RoomSettings) -> tuple[list[ImportedPolicy], list[str]]:
+def prepare_import(
+    list_path: Path, settings: RoomSettings
+) -> tuple[list[ImportedPolicy], list[str]]:
     """Hand over every file that a list names; return the policies, and what could not be read."""
     failures: list[str] = []
     policies = []
-    for listed_policy in _read_list(file):
+    for listed_policy in _read_list(list_path):
         revisions = []
         for listed_revision in listed_policy.revisions:
             try:
-                copy_name = _hand_over(file.parent / listed_revision.file, settings)
+                copy_name = _hand_over(list_path.parent / listed_revision.file, settings)
             except FileNotFound as error:
                 failures.append(
                     f"{listed_policy.source} {listed_revision.version_label}: {error.message}"
@@ -62,17 +64,19 @@ def prepare_import(file: Path, settings: RoomSettings) -> tuple[list[ImportedPol
     return policies, failures
 
 
-def _read_list(file: Path) -> list[_ListedPolicy]:
+def _read_list(list_path: Path) -> list[_ListedPolicy]:
     try:
-        return _PolicyList.model_validate_json(file.read_bytes()).policies
+        return _PolicyList.model_validate_json(list_path.read_bytes()).policies
     except ValidationError as error:
-        message = 'is not a list {"policies": [...]}; see readingroom policy import --help'
+        error_message = 'is not a list {"policies": [...]}; see readingroom policy import --help'
         problems = InvalidArguments.from_validation_error(error).errors
-        raise InvalidArguments([{"field": file.name, "message": message}, *problems]) from error
+        raise InvalidArguments(
+            [{"field": list_path.name, "message": error_message}, *problems]
+        ) from error
 
 
-def _hand_over(path: Path, settings: RoomSettings) -> str:
+def _hand_over(file_path: Path, settings: RoomSettings) -> str:
     try:
-        return hand_over(settings.data / "policy", path)
+        return hand_over(settings.data / "policy", file_path)
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
-        raise FileNotFound(f"{path} cannot be read: {error.strerror}") from error
+        raise FileNotFound(f"{file_path} cannot be read: {error.strerror}") from error

@@ -33,80 +33,88 @@ class PolicyPictures:
         # When a page is first asked for: routes are listed without a service too.
         return PagePictures(self._service.pipeline, self._service.folder / _CACHE_FOLDER)
 
-    async def draw_page(self, source: str, revision_id: str, page: int, dpi: int) -> bytes:
+    async def draw_page(
+        self, policy_slug: str, revision_id: str, page_number: int, dpi: int
+    ) -> bytes:
         """Return a page as a lossless WebP.
 
         Raise FileNotFound when the PDF is not kept, and ExtractionFailed when it has no such page.
         """
-        path, sha256 = await self._locate_file(source, revision_id)
-        with _open_file(path, source, revision_id, sha256) as stored_file:
-            return await self._pictures.draw_page(stored_file, page, dpi)
+        file_path, sha256 = await self._locate_file(policy_slug, revision_id)
+        with _open_file(file_path, policy_slug, revision_id, sha256) as stored_file:
+            return await self._pictures.draw_page(stored_file, page_number, dpi)
 
     async def mark_passage(
-        self, source: str, revision_id: str, page: int, passage: str
+        self, policy_slug: str, revision_id: str, page_number: int, passage: str
     ) -> tuple[Mark, ...]:
         """Return where a passage stands on a page, if it does. Raise FileNotFound."""
-        path, sha256 = await self._locate_file(source, revision_id)
-        with _open_file(path, source, revision_id, sha256) as stored_file:
-            return await self._pictures.mark_passage(stored_file, page, passage)
+        file_path, sha256 = await self._locate_file(policy_slug, revision_id)
+        with _open_file(file_path, policy_slug, revision_id, sha256) as stored_file:
+            return await self._pictures.mark_passage(stored_file, page_number, passage)
 
     async def read_image(self, uri: str) -> PageImage:
         """Return the picture of a page for a view, with the words of `quotation` marked.
 
         Raise RecordNotFound for a URI of no page, and the errors of `draw_page`.
         """
-        parts = urlsplit(uri)
-        source, revision_id, page = _parse_page_path(uri, parts.path)
+        uri_parts = urlsplit(uri)
+        policy_slug, revision_id, page_number = _parse_page_path(uri, uri_parts.path)
         # Both name folders: only what the registry knows is looked for.
-        revision = await PolicyAdmin(self._service).get_revision(source, revision_id)
-        content = await self.draw_page(revision.source, revision.revision_id, page, _IMAGE_DPI)
-        quotation = parse_qs(parts.query).get("quotation", [""])[0][:_MAX_QUOTATION_CHARS]
+        revision = await PolicyAdmin(self._service).get_revision(policy_slug, revision_id)
+        picture_bytes = await self.draw_page(
+            revision.source, revision.revision_id, page_number, _IMAGE_DPI
+        )
+        quotation = parse_qs(uri_parts.query).get("quotation", [""])[0][:_MAX_QUOTATION_CHARS]
         marks = (
-            await self.mark_passage(revision.source, revision.revision_id, page, quotation)
+            await self.mark_passage(revision.source, revision.revision_id, page_number, quotation)
             if quotation.strip()
             else ()
         )
         rectangles = [
             (mark.left, mark.top, mark.right - mark.left, mark.bottom - mark.top) for mark in marks
         ]
-        return PageImage(content, "image/webp", rectangles)
+        return PageImage(picture_bytes, "image/webp", rectangles)
 
-    async def _locate_file(self, source: str, revision_id: str) -> tuple[Path, str]:
+    async def _locate_file(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
         """Return where the PDF lies, and its SHA-256."""
-        return await anyio.to_thread.run_sync(self._find_and_hash, source, revision_id)
+        return await anyio.to_thread.run_sync(self._find_and_hash, policy_slug, revision_id)
 
-    def _find_and_hash(self, source: str, revision_id: str) -> tuple[Path, str]:
-        path = self._service.ingestion.files.locate(source, revision_id)
+    def _find_and_hash(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
+        file_path = self._service.ingestion.files.locate(policy_slug, revision_id)
         try:
-            status = path.stat()
+            status = file_path.stat()
         except FileNotFoundError as error:
-            raise _make_missing_error(source, revision_id) from error
-        return path, _hash_content(path, status.st_mtime_ns, status.st_size)
+            raise _make_missing_error(policy_slug, revision_id) from error
+        return file_path, _hash_content(file_path, status.st_mtime_ns, status.st_size)
 
 
-def _parse_page_path(uri: str, path: str) -> tuple[str, str, int]:
+def _parse_page_path(uri: str, uri_path: str) -> tuple[str, str, int]:
     """Return source, revision and page number of `/SOURCE/REVISION/PAGE`. Raise RecordNotFound."""
-    parts = [unquote(part) for part in path.strip("/").split("/")]
-    if len(parts) != 3 or not re.fullmatch(r"[0-9]{1,6}", parts[2]):
+    path_parts = [unquote(path_part) for path_part in uri_path.strip("/").split("/")]
+    if len(path_parts) != 3 or not re.fullmatch(r"[0-9]{1,6}", path_parts[2]):
         raise RecordNotFound(f"There is no page at {uri[:200]}")
-    return parts[0], parts[1], int(parts[2])
+    return path_parts[0], path_parts[1], int(path_parts[2])
 
 
 @contextmanager
-def _open_file(path: Path, source: str, revision_id: str, sha256: str) -> Iterator[StoredFile]:
+def _open_file(
+    file_path: Path, policy_slug: str, revision_id: str, sha256: str
+) -> Iterator[StoredFile]:
     try:
-        with path.open("rb", buffering=0) as file:
-            yield StoredFile(file, path.name, sha256)
+        with file_path.open("rb", buffering=0) as open_file:
+            yield StoredFile(open_file, file_path.name, sha256)
     except FileNotFoundError as error:
-        raise _make_missing_error(source, revision_id) from error
+        raise _make_missing_error(policy_slug, revision_id) from error
 
 
 @lru_cache(maxsize=200)
-def _hash_content(path: Path, changed_at: int, size: int) -> str:
+def _hash_content(file_path: Path, changed_at: int, file_size: int) -> str:
     """Return the SHA-256 of a file; when it was changed and its size tell it from an older one."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with file_path.open("rb") as open_file:
+        return hashlib.file_digest(open_file, "sha256").hexdigest()
 
 
-def _make_missing_error(source: str, revision_id: str) -> FileNotFound:
-    return FileNotFound(f"The PDF of {source}, {revision_id} is not kept here; ingest it again")
+def _make_missing_error(policy_slug: str, revision_id: str) -> FileNotFound:
+    return FileNotFound(
+        f"The PDF of {policy_slug}, {revision_id} is not kept here; ingest it again"
+    )

@@ -57,14 +57,14 @@ class PolicyAdmin:
         return await self.get_policy(new_policy.source)
 
     async def list_policies(
-        self, category: PolicyCategory | None = None, source: str | None = None
+        self, category: PolicyCategory | None = None, policy_slug: str | None = None
     ) -> PolicyIndex:
         """Return every policy, or those of a category or with this in their slug."""
         resolutions = [
             resolution
             for resolution in (await self._resolve_today()).values()
             if category in (None, resolution.policy.category)
-            and (source or "").upper() in resolution.source
+            and (policy_slug or "").upper() in resolution.source
         ]
         summaries = [
             PolicySummary(
@@ -78,10 +78,10 @@ class PolicyAdmin:
         ]
         return PolicyIndex(policies=summaries, total=len(summaries))
 
-    async def get_policy(self, source: str) -> PolicyDetail:
+    async def get_policy(self, policy_slug: str) -> PolicyDetail:
         """Return a policy with its revisions; raise `PolicyNotFound`."""
         service = self._service
-        resolution = await service.resolver.resolve_for_policy(source, service.today)
+        resolution = await service.resolver.resolve_for_policy(policy_slug, service.today)
         return PolicyDetail(
             **resolution.policy.model_dump(),
             revisions=[
@@ -91,25 +91,25 @@ class PolicyAdmin:
             revision_count=len(resolution.timeline),
         )
 
-    async def update_policy_details(self, source: str, patch: PolicyPatch) -> PolicyDetail:
+    async def update_policy_details(self, policy_slug: str, patch: PolicyPatch) -> PolicyDetail:
         """Change a policy's title, description or category; raise `PolicyNotFound`."""
         # A description may be cleared; a title and a category may only be replaced.
-        values = _list_set_values(
+        set_fields = _list_set_values(
             patch, nullable=("description", "local_authority", "area", "successor_authorities")
         )
-        await self._service.ingestion.update_policy_details(source, values)
-        return await self.get_policy(source)
+        await self._service.ingestion.update_policy_details(policy_slug, set_fields)
+        return await self.get_policy(policy_slug)
 
-    async def delete_policy(self, source: str) -> PolicyDeleted:
+    async def delete_policy(self, policy_slug: str) -> PolicyDeleted:
         """Delete a policy with all its revisions, their chunks and their files.
 
         Raises:
             PolicyNotFound: there is no such policy.
             RevisionBusy: one of its revisions is being ingested.
         """
-        revision_count, chunk_count = await self._service.ingestion.delete_policy(source)
+        revision_count, chunk_count = await self._service.ingestion.delete_policy(policy_slug)
         return PolicyDeleted(
-            source=source, revisions_removed=revision_count, chunks_removed=chunk_count
+            source=policy_slug, revisions_removed=revision_count, chunks_removed=chunk_count
         )
 
     async def list_effective(self, day: date) -> EffectivePolicies:
@@ -141,7 +141,7 @@ class PolicyAdmin:
     # --- revisions ---
 
     async def add_revision(
-        self, source: str, new_revision: NewRevision, spool: Path, extension: str = ".pdf"
+        self, policy_slug: str, new_revision: NewRevision, spool: Path, extension: str = ".pdf"
     ) -> RevisionAccepted:
         """Register a revision and queue its file for ingestion in the background.
 
@@ -152,17 +152,19 @@ class PolicyAdmin:
             RevisionOverlap: it shares a day with another revision.
             UnsupportedFileType, FileTooLarge: its file cannot be ingested.
         """
-        revision, closed_revisions = await self._register(source, new_revision, spool, extension)
+        revision, closed_revisions = await self._register(
+            policy_slug, new_revision, spool, extension
+        )
         job_id = self._service.jobs.add(revision)
         return RevisionAccepted(
-            source=source,
+            source=policy_slug,
             revision_id=revision.revision_id,
             version_label=revision.version_label,
             effective_from=revision.effective_from,
             effective_to=revision.effective_to,
             status=revision.status,
             ingestion_job_id=job_id,
-            links=_build_links(source, revision.revision_id),
+            links=_build_links(policy_slug, revision.revision_id),
             side_effects=SideEffects(
                 superseded_revision=closed_revisions[0].revision_id if closed_revisions else None,
                 superseded_effective_to=closed_revisions[0].effective_to
@@ -173,38 +175,38 @@ class PolicyAdmin:
 
     async def revise(
         self,
-        source: str,
+        policy_slug: str,
         new_revision: NewRevision,
         spool: Path,
-        report: ReportProgress,
+        report_progress: ReportProgress,
         extension: str = ".pdf",
     ) -> IngestedRevision:
         """Register a revision and wait until it can be searched; raises as `add_revision`."""
-        revision, _ = await self._register(source, new_revision, spool, extension)
-        return await self._ingest(revision, report)
+        revision, _ = await self._register(policy_slug, new_revision, spool, extension)
+        return await self._ingest(revision, report_progress)
 
     async def replace_file(
         self,
-        source: str,
+        policy_slug: str,
         revision_id: str,
         spool: Path,
-        report: ReportProgress,
+        report_progress: ReportProgress,
         extension: str = ".pdf",
     ) -> IngestedRevision:
         """Ingest another file for a revision, and wait until it can be searched."""
         check_revision_file(spool, extension)
-        revision = await self._find_revision(source, revision_id)
+        revision = await self._find_revision(policy_slug, revision_id)
         await self._service.ingestion.replace_file(revision, spool, extension)
-        return await self._ingest(revision, report)
+        return await self._ingest(revision, report_progress)
 
-    async def get_revision(self, source: str, revision_id: str) -> RevisionDetail:
+    async def get_revision(self, policy_slug: str, revision_id: str) -> RevisionDetail:
         """Return a revision; raise `PolicyNotFound` or `RevisionNotFound`."""
-        revision = await self._find_revision(source, revision_id)
-        return _to_detail(revision, await self._service.registry.get_revisions(source))
+        revision = await self._find_revision(policy_slug, revision_id)
+        return _to_detail(revision, await self._service.registry.get_revisions(policy_slug))
 
-    async def get_progress(self, source: str, revision_id: str) -> RevisionProgress:
+    async def get_progress(self, policy_slug: str, revision_id: str) -> RevisionProgress:
         """Return a revision's status and how far its ingestion has come."""
-        revision = await self._find_revision(source, revision_id)
+        revision = await self._find_revision(policy_slug, revision_id)
         progress = self._service.ingestion.get_progress(revision_id)
         if progress is None:
             progress = Progress(
@@ -219,7 +221,7 @@ class PolicyAdmin:
         return RevisionProgress(revision_id=revision_id, status=revision.status, progress=progress)
 
     async def amend_revision(
-        self, source: str, revision_id: str, patch: RevisionPatch
+        self, policy_slug: str, revision_id: str, patch: RevisionPatch
     ) -> RevisionDetail:
         """Change a revision's dates, label or notes; its neighbours keep theirs.
 
@@ -227,12 +229,12 @@ class PolicyAdmin:
             PolicyNotFound, RevisionNotFound: there is no such revision.
             RevisionOverlap: it would share a day with another revision.
         """
-        values = _list_set_values(patch, nullable=("effective_to", "notes"))
-        await self._find_revision(source, revision_id)
-        await self._service.ingestion.amend(source, revision_id, values)
-        return await self.get_revision(source, revision_id)
+        set_fields = _list_set_values(patch, nullable=("effective_to", "notes"))
+        await self._find_revision(policy_slug, revision_id)
+        await self._service.ingestion.amend(policy_slug, revision_id, set_fields)
+        return await self.get_revision(policy_slug, revision_id)
 
-    async def delete_revision(self, source: str, revision_id: str) -> RevisionDeleted:
+    async def delete_revision(self, policy_slug: str, revision_id: str) -> RevisionDeleted:
         """Delete a revision, its chunks and its file.
 
         Raises:
@@ -240,33 +242,35 @@ class PolicyAdmin:
             SoleRevision: it is the only active one of its policy.
             RevisionBusy: it is being ingested.
         """
-        await self._find_revision(source, revision_id)
-        chunk_count = await self._service.ingestion.delete(source, revision_id)
-        return RevisionDeleted(source=source, revision_id=revision_id, chunks_removed=chunk_count)
+        await self._find_revision(policy_slug, revision_id)
+        chunk_count = await self._service.ingestion.delete(policy_slug, revision_id)
+        return RevisionDeleted(
+            source=policy_slug, revision_id=revision_id, chunks_removed=chunk_count
+        )
 
-    async def reindex(self, source: str, revision_id: str) -> ReindexAccepted:
+    async def reindex(self, policy_slug: str, revision_id: str) -> ReindexAccepted:
         """Queue a revision's own file again, also when it had failed or is stuck.
 
         Raises:
             PolicyNotFound, RevisionNotFound: there is no such revision.
             FileNotFound: its file is gone.
         """
-        revision = await self._find_revision(source, revision_id)
+        revision = await self._find_revision(policy_slug, revision_id)
         file_path = await self._service.ingestion.locate_file(revision)
         if not await anyio.Path(file_path).exists():
             raise FileNotFound(f"The file of {revision_id} is not there any more; upload it again")
         await self._service.ingestion.reopen(revision)
-        revision = await self._find_revision(source, revision_id)
+        revision = await self._find_revision(policy_slug, revision_id)
         return ReindexAccepted(
-            source=source,
+            source=policy_slug,
             revision_id=revision_id,
             status=revision.status,
             ingestion_job_id=self._service.jobs.add(revision),
-            links=_build_links(source, revision_id),
+            links=_build_links(policy_slug, revision_id),
         )
 
     async def reindex_and_wait(
-        self, source: str, revision_id: str, report: ReportProgress
+        self, policy_slug: str, revision_id: str, report_progress: ReportProgress
     ) -> IngestedRevision:
         """Ingest a revision's own file again, and wait until it can be searched.
 
@@ -274,9 +278,11 @@ class PolicyAdmin:
             PolicyNotFound, RevisionNotFound: there is no such revision.
             FileNotFound: its file is gone.
         """
-        revision = await self._find_revision(source, revision_id)
+        revision = await self._find_revision(policy_slug, revision_id)
         await self._service.ingestion.reopen(revision)
-        return await self._ingest(await self._find_revision(source, revision_id), report)
+        return await self._ingest(
+            await self._find_revision(policy_slug, revision_id), report_progress
+        )
 
     # --- parts ---
 
@@ -284,12 +290,12 @@ class PolicyAdmin:
         return await self._service.resolver.resolve_snapshot(self._service.today)
 
     async def _register(
-        self, source: str, new_revision: NewRevision, spool: Path, extension: str
+        self, policy_slug: str, new_revision: NewRevision, spool: Path, extension: str
     ) -> tuple[Revision, list[Revision]]:
-        await self._service.registry.get_policy(source)
+        await self._service.registry.get_policy(policy_slug)
         check_revision_file(spool, extension)
         return await self._service.ingestion.create(
-            source,
+            policy_slug,
             spool,
             new_revision.version_label,
             new_revision.effective_from,
@@ -299,27 +305,29 @@ class PolicyAdmin:
             extension,
         )
 
-    async def _ingest(self, revision: Revision, report: ReportProgress) -> IngestedRevision:
+    async def _ingest(
+        self, revision: Revision, report_progress: ReportProgress
+    ) -> IngestedRevision:
         file_path = await self._service.ingestion.locate_file(revision)
         async with open_in_thread(
             self._service.ingestion.files.make_roots().open(str(file_path))
         ) as private_copy:
-            return await self._service.ingestion.ingest(revision, private_copy, report)
+            return await self._service.ingestion.ingest(revision, private_copy, report_progress)
 
-    async def _find_revision(self, source: str, revision_id: str) -> Revision:
-        await self._service.registry.get_policy(source)
+    async def _find_revision(self, policy_slug: str, revision_id: str) -> Revision:
+        await self._service.registry.get_policy(policy_slug)
         return timeline.find_revision(
-            await self._service.registry.get_revisions(source), revision_id
+            await self._service.registry.get_revisions(policy_slug), revision_id
         )
 
 
 def _list_set_values(patch: BaseModel, nullable: Sequence[str]) -> dict[str, Any]:
     """Return the fields that a patch sets; a null clears only what may be null."""
-    values = patch.model_dump(exclude_unset=True)
+    set_fields = patch.model_dump(exclude_unset=True)
     return {
-        field_name: value
-        for field_name, value in values.items()
-        if value is not None or field_name in nullable
+        field_name: field_value
+        for field_name, field_value in set_fields.items()
+        if field_value is not None or field_name in nullable
     }
 
 
@@ -338,7 +346,7 @@ def _to_detail(revision: Revision, revisions: Sequence[Revision]) -> RevisionDet
     )
 
 
-def _build_links(source: str, revision_id: str) -> Links:
-    policy = f"{API_PREFIX}/policies/{source}"
-    revision = f"{policy}/revisions/{revision_id}"
-    return Links(self=revision, status=f"{revision}/status", policy=policy)
+def _build_links(policy_slug: str, revision_id: str) -> Links:
+    policy_url = f"{API_PREFIX}/policies/{policy_slug}"
+    revision = f"{policy_url}/revisions/{revision_id}"
+    return Links(self=revision, status=f"{revision}/status", policy=policy_url)

@@ -69,14 +69,14 @@ class AskedReference:
     """The part of it that is meant: `3` of `TR6(3)`, `d` of `11d`."""
 
 
-def fold_ref(ref: str) -> str:
+def fold_ref(section_ref: str) -> str:
     """Return a reference in the form that is compared: `Paragraph 116` becomes `para116`."""
-    folded_ref = _WHITE_SPACE.sub(" ", fold_dashes(ref)).strip().casefold()
+    folded_ref = _WHITE_SPACE.sub(" ", fold_dashes(section_ref)).strip().casefold()
     folded_ref = _KINDS_OF_POLICY.sub("", _PARAGRAPH.sub("para ", folded_ref))
     return _SEPARATOR_IN_CODE.sub("", folded_ref)
 
 
-def find_section(ref: str, known_refs: Mapping[str, str]) -> str | None:
+def find_section(section_ref: str, known_refs: Mapping[str, str]) -> str | None:
     """Return the section that a reference means, as the document writes it, or None.
 
     `known_refs` are the references of the document by their folded form.
@@ -84,28 +84,35 @@ def find_section(ref: str, known_refs: Mapping[str, str]) -> str | None:
     A bare number may be that of a paragraph, section, chapter or policy, tried in this order; a
     bare code such as `TR4` is that of a policy. Of `TR6(3)` and `11d` it is the whole section.
     """
-    candidates = list_forms(ref)
-    plain_ref = fold_dashes(ref).strip().casefold()
-    for pattern in (_CLAUSE, _CLAUSE_LETTER):
-        if match := pattern.fullmatch(plain_ref):
-            candidates += list_forms(match["section"])
-    return next((known_refs[form] for form in candidates if form in known_refs), None)
+    candidate_forms = list_forms(section_ref)
+    plain_ref = fold_dashes(section_ref).strip().casefold()
+    for clause_pattern in (_CLAUSE, _CLAUSE_LETTER):
+        if clause_match := clause_pattern.fullmatch(plain_ref):
+            candidate_forms += list_forms(clause_match["section"])
+    return next(
+        (
+            known_refs[candidate_form]
+            for candidate_form in candidate_forms
+            if candidate_form in known_refs
+        ),
+        None,
+    )
 
 
-def find_similar(ref: str, known_refs: Mapping[str, str]) -> list[str]:
+def find_similar(section_ref: str, known_refs: Mapping[str, str]) -> list[str]:
     """Return up to five sections whose references are written much like this one."""
-    folded_refs = difflib.get_close_matches(fold_ref(ref), known_refs, n=5, cutoff=0.5)
+    folded_refs = difflib.get_close_matches(fold_ref(section_ref), known_refs, n=5, cutoff=0.5)
     return [known_refs[folded_ref] for folded_ref in folded_refs]
 
 
-def list_forms(ref: str) -> list[str]:
+def list_forms(section_ref: str) -> list[str]:
     """Return the folded forms that a reference may have in a document, the likeliest first."""
-    plain_ref = _WHITE_SPACE.sub(" ", fold_dashes(ref)).strip().casefold()
-    forms = [fold_ref(ref)]
+    plain_ref = _WHITE_SPACE.sub(" ", fold_dashes(section_ref)).strip().casefold()
+    forms = [fold_ref(section_ref)]
     if _NUMBER.fullmatch(plain_ref):
-        forms += [fold_ref(f"{kind} {plain_ref}") for kind in _NUMBERED_KINDS]
+        forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _NUMBERED_KINDS]
     elif _CODE.fullmatch(plain_ref):
-        forms += [fold_ref(f"{kind} {plain_ref}") for kind in _CODED_KINDS]
+        forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _CODED_KINDS]
     return forms
 
 
@@ -115,50 +122,58 @@ def find_asked_references(query: str, known_names: Collection[str] = ()) -> list
     `known_names` are words that name policies, in lower case: after one of them a mere number is
     that of a paragraph, as in `NPPF 11d`.
     """
-    found: dict[tuple[str, ...], tuple[int, AskedReference]] = {}
-    for position, reference in _iterate_asked(query[:2000], known_names):
-        found.setdefault(reference.folded_refs, (position, reference))
-    return [reference for _, reference in sorted(found.values(), key=lambda item: item[0])]
+    references_by_forms: dict[tuple[str, ...], tuple[int, AskedReference]] = {}
+    for query_offset, reference in _iterate_asked(query[:2000], known_names):
+        references_by_forms.setdefault(reference.folded_refs, (query_offset, reference))
+    return [
+        reference for _, reference in sorted(references_by_forms.values(), key=lambda item: item[0])
+    ]
 
 
 def find_topic(query: str) -> str:
     """Return what a question is about beside the sections that it names; empty for nothing."""
     topic = query[:2000]
-    for pattern in (_ASKED_PARAGRAPHS, _ASKED_POLICIES, _BARE_CODE):
-        topic = pattern.sub(" ", topic)
-    words = _QUERY_WORD.findall(topic.casefold())
-    has_topic = sum(not _ASKING_WORDS.fullmatch(word) for word in words) >= _MIN_TOPIC_WORDS
+    for reference_pattern in (_ASKED_PARAGRAPHS, _ASKED_POLICIES, _BARE_CODE):
+        topic = reference_pattern.sub(" ", topic)
+    topic_words = _QUERY_WORD.findall(topic.casefold())
+    has_topic = (
+        sum(not _ASKING_WORDS.fullmatch(topic_word) for topic_word in topic_words)
+        >= _MIN_TOPIC_WORDS
+    )
     return " ".join(topic.split()) if has_topic else ""
 
 
 def _iterate_asked(
     query: str, known_names: Collection[str]
 ) -> Iterator[tuple[int, AskedReference]]:
-    if match := _WHOLE_REFERENCE.fullmatch(query):
-        yield 0, _make_asked(list_forms(match["number"]), match["clause"])
-    for match in _ASKED_PARAGRAPHS.finditer(query):
-        for number in _LIST_SEPARATOR.split(match["numbers"]):
-            forms = [fold_ref(f"para {number}"), fold_ref(f"section {number}")]
-            yield match.start(), _make_asked(forms, match["clause"])
-    for match in _ASKED_POLICIES.finditer(query):
-        for code in _LIST_SEPARATOR.split(match["codes"]):
-            yield match.start(), _make_asked([fold_ref(f"policy {code}")], match["clause"])
-    for match in _ASKED_WORDS.finditer(query):
-        yield match.start(), _make_asked([fold_ref(match["ref"])], None)
-    for match in _BARE_CODE.finditer(query):
-        forms = [fold_ref(f"{kind} {match['code']}") for kind in _CODED_KINDS]
-        yield match.start(), _make_asked(forms, match["clause"])
-    for match in _NAMED_NUMBER.finditer(query):
-        if match["name"].casefold() in known_names:
-            forms = list_forms(match["number"])[1:]
-            yield match.start(), _make_asked(forms, match["clause"])
+    if reference_match := _WHOLE_REFERENCE.fullmatch(query):
+        yield 0, _make_asked(list_forms(reference_match["number"]), reference_match["clause"])
+    for reference_match in _ASKED_PARAGRAPHS.finditer(query):
+        for paragraph_number in _LIST_SEPARATOR.split(reference_match["numbers"]):
+            forms = [fold_ref(f"para {paragraph_number}"), fold_ref(f"section {paragraph_number}")]
+            yield reference_match.start(), _make_asked(forms, reference_match["clause"])
+    for reference_match in _ASKED_POLICIES.finditer(query):
+        for policy_code in _LIST_SEPARATOR.split(reference_match["codes"]):
+            yield (
+                reference_match.start(),
+                _make_asked([fold_ref(f"policy {policy_code}")], reference_match["clause"]),
+            )
+    for reference_match in _ASKED_WORDS.finditer(query):
+        yield reference_match.start(), _make_asked([fold_ref(reference_match["ref"])], None)
+    for reference_match in _BARE_CODE.finditer(query):
+        forms = [fold_ref(f"{kind_word} {reference_match['code']}") for kind_word in _CODED_KINDS]
+        yield reference_match.start(), _make_asked(forms, reference_match["clause"])
+    for reference_match in _NAMED_NUMBER.finditer(query):
+        if reference_match["name"].casefold() in known_names:
+            forms = list_forms(reference_match["number"])[1:]
+            yield reference_match.start(), _make_asked(forms, reference_match["clause"])
 
 
 def _make_asked(folded_refs: Iterable[str], clause: str | None) -> AskedReference:
-    inner = re.search(r"\w+", clause) if clause else None
-    return AskedReference(tuple(folded_refs), inner[0].casefold() if inner else None)
+    inner_clause = re.search(r"\w+", clause) if clause else None
+    return AskedReference(tuple(folded_refs), inner_clause[0].casefold() if inner_clause else None)
 
 
-def holds_clause(text: str, clause: str) -> bool:
+def holds_clause(passage_text: str, clause: str) -> bool:
     """Whether a clause such as `3.`, `(d)` or `iv)` begins in a text."""
-    return bool(re.search(rf"(?:^|\n)\s*\(?{re.escape(clause)}[.)]\s", text, re.IGNORECASE))
+    return bool(re.search(rf"(?:^|\n)\s*\(?{re.escape(clause)}[.)]\s", passage_text, re.IGNORECASE))

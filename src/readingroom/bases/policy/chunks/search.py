@@ -74,20 +74,20 @@ class PolicySearch:
     """Passages of the revisions in force on a day, each with what is needed to cite it."""
 
     def __init__(
-        self, resolver: EffectiveDateResolver, store: PolicyStore, context: IngestContext
+        self, resolver: EffectiveDateResolver, store: PolicyStore, ingest_context: IngestContext
     ) -> None:
         self._resolver = resolver
         self._store = store
-        self._context = context
+        self._context = ingest_context
 
     async def search(self, question: SearchPolicy) -> PolicyHits:
         """Return the best passages among the revisions in force on the day."""
-        scope = await self._resolve_scope(question)
-        return await self._find_page(question, scope)
+        search_scope = await self._resolve_scope(question)
+        return await self._find_page(question, search_scope)
 
     async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
         """Answer several queries over the same revisions, embedded together."""
-        scope = await self._resolve_scope(question)
+        search_scope = await self._resolve_scope(question)
         shared_arguments = question.model_dump(exclude={"queries"})
         single_searches = [
             SearchPolicy(query=query, **shared_arguments) for query in question.queries
@@ -98,14 +98,15 @@ class PolicySearch:
                 await anyio.to_thread.run_sync(self._context.embedder.embed_each, question.queries)
         return PolicyHitsBatch(
             searches=[
-                await self._find_page(single_search, scope) for single_search in single_searches
+                await self._find_page(single_search, search_scope)
+                for single_search in single_searches
             ]
         )
 
     async def describe_scope(self, question: SearchPolicy) -> tuple[list[Revision], list[Excluded]]:
         """Return the revisions that a search looks at, and why other policies have none."""
-        scope = await self._resolve_scope(question)
-        return scope.revisions, scope.excluded
+        search_scope = await self._resolve_scope(question)
+        return search_scope.revisions, search_scope.excluded
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
         """Return one passage by its id, in the shape of a search result.
@@ -124,26 +125,26 @@ class PolicySearch:
         return self._context.now().date()
 
     async def _resolve_scope(self, question: SearchPolicy | SearchPolicyBatch) -> _Scope:
-        sources, effective_date = question.sources, question.effective_date
+        policy_slugs, effective_date = question.sources, question.effective_date
         day = parse_day(effective_date) if effective_date is not None else None
         # Resolved for today also when a day is given: hits say whether they are in force today.
         resolutions_today = await self._resolver.resolve_snapshot(self._today)
         revisions: list[Revision] = []
         excluded = [
-            Excluded(source=source, reason="unknown_source", nearest=None)
-            for source in dict.fromkeys(sources or [])
-            if source not in resolutions_today
+            Excluded(source=policy_slug, reason="unknown_source", nearest=None)
+            for policy_slug in dict.fromkeys(policy_slugs or [])
+            if policy_slug not in resolutions_today
         ]
-        for source, resolution in resolutions_today.items():
-            if sources is not None and source not in sources:
+        for policy_slug, resolution in resolutions_today.items():
+            if policy_slugs is not None and policy_slug not in policy_slugs:
                 continue
             authority = question.local_authority
             if authority is not None and not resolution.policy.applies_in(authority):
                 is_unattributed = resolution.policy.is_unattributed
-                reason: ExclusionReason = (
+                exclusion_reason: ExclusionReason = (
                     "authority_unknown" if is_unattributed else "other_authority"
                 )
-                excluded.append(_make_exclusion(resolution, reason, day))
+                excluded.append(_make_exclusion(resolution, exclusion_reason, day))
                 continue
             emerging_revisions = (
                 _list_emerging(resolution, day) if question.include_emerging else []
@@ -156,68 +157,78 @@ class PolicySearch:
                 excluded.append(_make_exclusion(resolution, eligible_revisions, day))
         return _Scope(resolutions_today, revisions, excluded)
 
-    async def _find_page(self, question: SearchPolicy, scope: _Scope) -> PolicyHits:
-        offset = _parse_cursor(question)
-        end = offset + question.n_results
-        named_ids = await self._find_named_sections(question, scope)
+    async def _find_page(self, question: SearchPolicy, search_scope: _Scope) -> PolicyHits:
+        first_rank = _parse_cursor(question)
+        end_rank = first_rank + question.n_results
+        named_ids = await self._find_named_sections(question, search_scope)
         # One more than the page holds shows whether there is a next page.
         ranking = await self._store.rank_chunks(
-            question.query, end + 1, scope.revisions, question.mode
+            question.query, end_rank + 1, search_scope.revisions, question.mode
         )
         ranking = _put_first(named_ids, ranking)
-        page_hits = ranking.hits[offset:end]
+        page_hits = ranking.hits[first_rank:end_rank]
         chunks = await self._store.get_chunks_by_id([hit.chunk_id for hit in page_hits])
-        results = [
+        policy_hits = [
             _to_hit(
                 chunk,
                 hit,
-                scope.resolutions_today[chunk.source],
+                search_scope.resolutions_today[chunk.source],
                 is_named=hit.chunk_id in named_ids,
             )
             for hit in page_hits
             if (chunk := chunks.get(hit.chunk_id))
         ]
         confidence = judge(
-            [hit.score for hit in ranking.hits], results[0].citation if results else ""
+            [hit.score for hit in ranking.hits], policy_hits[0].citation if policy_hits else ""
         )
-        has_more = len(ranking.hits) > end and end < _MAX_OFFSET
+        has_more = len(ranking.hits) > end_rank and end_rank < _MAX_OFFSET
         return PolicyHits(
             query=question.query,
             effective_date=question.effective_date,
-            results_count=len(results),
-            results=results,
-            excluded=scope.excluded,
-            searched_revisions=len(scope.revisions),
+            results_count=len(policy_hits),
+            results=policy_hits,
+            excluded=search_scope.excluded,
+            searched_revisions=len(search_scope.revisions),
             confidence=confidence.level,
             confidence_reason=confidence.reason,
             degraded=ranking.degraded,
-            next_cursor=f"{end}.{_hash_question(question)}" if has_more else None,
+            next_cursor=f"{end_rank}.{_hash_question(question)}" if has_more else None,
         )
 
-    async def _find_named_sections(self, question: SearchPolicy, scope: _Scope) -> list[str]:
+    async def _find_named_sections(self, question: SearchPolicy, search_scope: _Scope) -> list[str]:
         """Return a passage of each section that the query names, of the likeliest policy first."""
-        names = {
-            source: _list_names(resolution.policy)
-            for source, resolution in scope.resolutions_today.items()
+        policy_names = {
+            policy_slug: _list_names(resolution.policy)
+            for policy_slug, resolution in search_scope.resolutions_today.items()
         }
-        asked_references = find_asked_references(question.query, set().union(*names.values()))
+        asked_references = find_asked_references(
+            question.query, set().union(*policy_names.values())
+        )
         if not asked_references:
             return []
         query_words = set(re.findall(r"\w+", question.query.casefold()))
 
         def get_order(revision: Revision) -> tuple[bool, bool, int]:
-            is_named = bool(names[revision.source] & query_words)
-            resolution = scope.resolutions_today[revision.source]
+            is_named = bool(policy_names[revision.source] & query_words)
+            resolution = search_scope.resolutions_today[revision.source]
             is_in_force = resolution.revision == revision
             return not is_named, not is_in_force, -revision.effective_from.toordinal()
 
         named_sections: list[_NamedSection] = []
         for reference in asked_references[:_MAX_NAMED_SECTIONS]:
-            for revision in sorted(scope.revisions, key=get_order)[:_MAX_NAMED_REVISIONS]:
-                sections = await self._store.get_sections(revision.source, revision.revision_id)
-                refs = (ref for ref in reference.folded_refs if ref in sections)
-                if (ref := next(refs, None)) is not None:
-                    named_sections.append(_NamedSection(reference, revision, sections[ref]))
+            for revision in sorted(search_scope.revisions, key=get_order)[:_MAX_NAMED_REVISIONS]:
+                section_index = await self._store.get_sections(
+                    revision.source, revision.revision_id
+                )
+                known_refs = (
+                    folded_ref
+                    for folded_ref in reference.folded_refs
+                    if folded_ref in section_index
+                )
+                if (folded_ref := next(known_refs, None)) is not None:
+                    named_sections.append(
+                        _NamedSection(reference, revision, section_index[folded_ref])
+                    )
         named_sections = named_sections[:_MAX_NAMED_SECTIONS]
         ranks = await self._rank_named(question, named_sections)
         chunk_ids = [await self._choose_chunk(section, ranks) for section in named_sections]
@@ -234,13 +245,13 @@ class PolicySearch:
         if not topic or all(len(section.chunk_ids) == 1 for section in named_sections):
             return {}
         revisions = [section.revision for section in named_sections[:_MAX_RANKED_REVISIONS]]
-        mode: Mode = "lexical" if question.mode == "lexical" else "hybrid"
-        ranking = await self._store.rank_chunks(topic, _RANKED_PASSAGES, revisions, mode)
-        return {hit.chunk_id: place for place, hit in enumerate(ranking.hits)}
+        search_mode: Mode = "lexical" if question.mode == "lexical" else "hybrid"
+        ranking = await self._store.rank_chunks(topic, _RANKED_PASSAGES, revisions, search_mode)
+        return {hit.chunk_id: rank for rank, hit in enumerate(ranking.hits)}
 
-    async def _choose_chunk(self, section: "_NamedSection", ranks: Mapping[str, int]) -> str:
+    async def _choose_chunk(self, named_section: "_NamedSection", ranks: Mapping[str, int]) -> str:
         """Return the chunk where the clause that is asked for begins, the best, or the first."""
-        chunk_ids, clause = section.chunk_ids, section.reference.clause
+        chunk_ids, clause = named_section.chunk_ids, named_section.reference.clause
         if len(chunk_ids) == 1 or not (clause or ranks):
             return chunk_ids[0]
         chunks = await self._store.get_chunks_by_id(chunk_ids[:_MAX_SECTION_CHUNKS])
@@ -270,14 +281,14 @@ def _put_first(named_ids: Sequence[str], ranking: Ranking) -> Ranking:
     """Return a ranking that the named passages lead, as certain as a search can be."""
     if not named_ids:
         return ranking
-    parts = {hit.chunk_id: hit.parts for hit in ranking.hits}
+    scores_by_chunk = {hit.chunk_id: hit.parts for hit in ranking.hits}
     # Without its cosine: the relevance of a named passage is that it was named.
     named_hits = [
         ChunkHit(
             chunk_id,
             1.0,
-            ScoreParts(matched_terms=parts[chunk_id].matched_terms)
-            if chunk_id in parts
+            ScoreParts(matched_terms=scores_by_chunk[chunk_id].matched_terms)
+            if chunk_id in scores_by_chunk
             else ScoreParts(),
         )
         for chunk_id in named_ids
@@ -288,10 +299,14 @@ def _put_first(named_ids: Sequence[str], ranking: Ranking) -> Ranking:
 
 def _list_names(policy: Policy) -> set[str]:
     """Return the words that tell a policy from others, in lower case."""
-    words = re.findall(r"[a-z0-9]+", f"{policy.source} {policy.title}".casefold().replace("_", " "))
-    return {word for word in words if len(word) > 2 and not _COMMON_NAME_WORDS.fullmatch(word)} | {
-        policy.source.casefold()
-    }
+    name_words = re.findall(
+        r"[a-z0-9]+", f"{policy.source} {policy.title}".casefold().replace("_", " ")
+    )
+    return {
+        name_word
+        for name_word in name_words
+        if len(name_word) > 2 and not _COMMON_NAME_WORDS.fullmatch(name_word)
+    } | {policy.source.casefold()}
 
 
 def to_nearest_revision(revision: Revision, revisions: Sequence[Revision]) -> NearestRevision:
@@ -368,12 +383,16 @@ def _list_emerging(resolution: Resolution, day: date | None) -> list[Revision]:
     ]
 
 
-def _make_exclusion(resolution: Resolution, reason: ExclusionReason, day: date | None) -> Excluded:
-    nearest = resolution.resolve_day(day).find_nearest() if day else None
+def _make_exclusion(
+    resolution: Resolution, exclusion_reason: ExclusionReason, day: date | None
+) -> Excluded:
+    nearest_revision = resolution.resolve_day(day).find_nearest() if day else None
     return Excluded(
         source=resolution.source,
-        reason=reason,
-        nearest=to_nearest_revision(nearest, resolution.timeline) if nearest else None,
+        reason=exclusion_reason,
+        nearest=to_nearest_revision(nearest_revision, resolution.timeline)
+        if nearest_revision
+        else None,
     )
 
 
@@ -381,11 +400,15 @@ def _parse_cursor(question: SearchPolicy) -> int:
     """Return the offset of the page that the cursor asks for; raise `InvalidCursor`."""
     if question.cursor is None:
         return 0
-    offset, _, fingerprint = question.cursor.partition(".")
+    rank_text, _, fingerprint = question.cursor.partition(".")
     # isdecimal alone also accepts digits of other scripts, which nobody was given.
-    if fingerprint != _hash_question(question) or not offset.isascii() or not offset.isdecimal():
+    if (
+        fingerprint != _hash_question(question)
+        or not rank_text.isascii()
+        or not rank_text.isdecimal()
+    ):
         raise InvalidCursor("This cursor does not belong to this query; start without one")
-    return min(int(offset), _MAX_OFFSET)
+    return min(int(rank_text), _MAX_OFFSET)
 
 
 def _hash_question(question: SearchPolicy) -> str:

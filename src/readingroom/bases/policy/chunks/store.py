@@ -97,18 +97,18 @@ class StoredChunk:
             return ""
         return _WEIGHT_NOTES.get(self.passage_kind, "")
 
-    def find_page(self, offset: int) -> int:
+    def find_page(self, text_offset: int) -> int:
         """Return the page of an offset in the document that lies in this chunk."""
-        return self.pages[sum(offset >= start for start in self.page_starts)]
+        return self.pages[sum(text_offset >= page_start for page_start in self.page_starts)]
 
 
 class PolicyStore:
     """The collection `policy_docs` and the two indexes on it."""
 
     def __init__(
-        self, folder: Path, embedder: Embedder, database: PostgresDatabase | None = None
+        self, chunks_folder: Path, embedder: Embedder, database: PostgresDatabase | None = None
     ) -> None:
-        self._folder = folder
+        self._folder = chunks_folder
         self._embedder = embedder
         self._database = database
         self._chunk_store: ChunkStore | PostgresChunkStore | None = None
@@ -135,8 +135,8 @@ class PolicyStore:
         """Add chunks, in place of those with the same ids."""
         await anyio.to_thread.run_sync(self._index.put, chunks)
 
-    async def delete(self, ids: Sequence[str]) -> None:
-        await anyio.to_thread.run_sync(self._index.delete, ids)
+    async def delete(self, chunk_ids: Sequence[str]) -> None:
+        await anyio.to_thread.run_sync(self._index.delete, chunk_ids)
 
     async def update_metadata(
         self, policy: Policy, revision: Revision, last_day: date | None
@@ -166,37 +166,37 @@ class PolicyStore:
         """Rebuild both indexes from the chunks."""
         await anyio.to_thread.run_sync(self._index.rebuild)
 
-    async def dump(self, path: Path) -> int:
+    async def dump(self, dump_path: Path) -> int:
         """Write every chunk to a file; returns how many."""
-        return await anyio.to_thread.run_sync(self._index.dump, path)
+        return await anyio.to_thread.run_sync(self._index.dump, dump_path)
 
-    async def fill(self, path: Path) -> int:
+    async def fill(self, dump_path: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need.
 
         Raise `BackupUnusable` for anything that `dump` does not write.
         """
-        return await anyio.to_thread.run_sync(self._index.fill, path, _validate_chunks)
+        return await anyio.to_thread.run_sync(self._index.fill, dump_path, _validate_chunks)
 
-    async def get_chunk_ids(self, source: str, revision_id: str) -> list[str]:
-        return (await self._read_chunks(_build_revision_filter(source, revision_id))).ids
+    async def get_chunk_ids(self, policy_slug: str, revision_id: str) -> list[str]:
+        return (await self._read_chunks(_build_revision_filter(policy_slug, revision_id))).ids
 
-    async def get_chunks(self, source: str, revision_id: str) -> list[StoredChunk]:
+    async def get_chunks(self, policy_slug: str, revision_id: str) -> list[StoredChunk]:
         """Return a revision's chunks in reading order."""
-        chunks = await self._read_chunks(_build_revision_filter(source, revision_id))
+        chunks = await self._read_chunks(_build_revision_filter(policy_slug, revision_id))
         return sorted(_to_stored_chunks(chunks), key=lambda chunk: chunk.chunk_index)
 
     async def get_vectors(self, revisions: Sequence[Revision]) -> dict[str, Vector]:
         """Return, by what was embedded, the vectors of the chunks of these revisions."""
         if not revisions:
             return {}
-        where = _build_revisions_filter(revisions)
-        return await anyio.to_thread.run_sync(self._index.read_vectors, where)
+        revisions_filter = _build_revisions_filter(revisions)
+        return await anyio.to_thread.run_sync(self._index.read_vectors, revisions_filter)
 
-    async def get_chunks_by_id(self, ids: Sequence[str]) -> dict[str, StoredChunk]:
+    async def get_chunks_by_id(self, chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
         """Return chunks by id, without those that do not exist."""
-        if not ids:
+        if not chunk_ids:
             return {}
-        chunks = await anyio.to_thread.run_sync(self._index.fetch, ids)
+        chunks = await anyio.to_thread.run_sync(self._index.fetch, chunk_ids)
         return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(chunks)}
 
     async def group_metadata(self) -> dict[tuple[str, str], list[Metadata]]:
@@ -212,30 +212,32 @@ class PolicyStore:
         """Return how many chunks the vector index and the word index hold."""
         return await anyio.to_thread.run_sync(self._index.sizes)
 
-    async def get_sections(self, source: str, revision_id: str) -> SectionIndex:
+    async def get_sections(self, policy_slug: str, revision_id: str) -> SectionIndex:
         """Return folded reference → the ids of its chunks; read again only after a write."""
-        key = (source, revision_id, self._index.generation)
-        sections = self._sections.get(key)
-        if sections is None:
-            sections = {}
-            for chunk in await self.get_chunks(source, revision_id):
-                for ref in {fold_ref(ref) for ref in (*chunk.section_path, chunk.section_ref)}:
-                    sections.setdefault(ref, []).append(chunk.chunk_id)
-            self._sections.put(key, sections)
-        return sections
+        cache_key = (policy_slug, revision_id, self._index.generation)
+        section_index = self._sections.get(cache_key)
+        if section_index is None:
+            section_index = {}
+            for chunk in await self.get_chunks(policy_slug, revision_id):
+                for folded_ref in {
+                    fold_ref(folded_ref) for folded_ref in (*chunk.section_path, chunk.section_ref)
+                }:
+                    section_index.setdefault(folded_ref, []).append(chunk.chunk_id)
+            self._sections.put(cache_key, section_index)
+        return section_index
 
     async def rank_chunks(
-        self, query: str, k: int, revisions: Sequence[Revision], mode: Mode
+        self, query: str, hit_count: int, revisions: Sequence[Revision], mode: Mode
     ) -> Ranking:
         """Return the best chunks among those of these revisions."""
         if not revisions:
             return Ranking([])
         return await anyio.to_thread.run_sync(
-            self._index.search, query, k, _build_revisions_filter(revisions), mode
+            self._index.search, query, hit_count, _build_revisions_filter(revisions), mode
         )
 
-    async def _read_chunks(self, where: Filter | None = None) -> Chunks:
-        return await anyio.to_thread.run_sync(self._index.read, where)
+    async def _read_chunks(self, chunk_filter: Filter | None = None) -> Chunks:
+        return await anyio.to_thread.run_sync(self._index.read, chunk_filter)
 
     def _open(self) -> None:
         collection: ChunkCollection | PostgresCollection
@@ -282,7 +284,7 @@ def build_chunks(
                 "page_number": chunk.pages[0] if chunk.pages else 1,
                 "pages": format_numbers(chunk.pages),
                 "page_starts": format_numbers(
-                    document.pages[page - 1].start for page in chunk.pages[1:]
+                    document.pages[page_number - 1].start for page_number in chunk.pages[1:]
                 ),
                 "chunk_index": chunk.index,
                 "extraction_method": document.method,
@@ -293,11 +295,11 @@ def build_chunks(
                 "passage_kind": _weigh_passage(chunk, policy, has_policies),
                 "has_policies": int(has_policies),
                 "printed_pages": _LABEL_SEPARATOR.join(
-                    document.pages[page - 1].label for page in chunk.pages
+                    document.pages[page_number - 1].label for page_number in chunk.pages
                 ),
-                CONTEXT_FIELD: context,
+                CONTEXT_FIELD: chunk_context,
             }
-            for chunk, context in zip(document.chunks, embedded.contexts, strict=True)
+            for chunk, chunk_context in zip(document.chunks, embedded.contexts, strict=True)
         ],
         vectors=embedded.vectors,
     )
@@ -315,8 +317,8 @@ def _list_contexts(chunks: Chunks) -> list[str]:
             [
                 str(metadata.get("source_title", "")),
                 *(
-                    titles.get((metadata["revision_id"], ref), "")
-                    for ref in str(metadata["section_path"]).split(_PATH_SEPARATOR)
+                    titles.get((metadata["revision_id"], section_ref), "")
+                    for section_ref in str(metadata["section_path"]).split(_PATH_SEPARATOR)
                 ),
             ]
         )
@@ -335,8 +337,8 @@ def _weigh_passage(chunk: Chunk, policy: Policy, has_policies: bool) -> PassageK
 def format_chunk_id(revision: Revision, section_ref: str | None, index: int) -> str:
     """Return `NPPF__rev_NPPF_2024_12__Para_116__042`; text before any section is `doc`."""
     # Blanks and slashes would have to be escaped wherever a URL names the chunk.
-    section = (section_ref or "doc").replace(" ", "_").replace("/", "_")
-    return f"{revision.source}__{revision.revision_id}__{section}__{index:03d}"
+    section_slug = (section_ref or "doc").replace(" ", "_").replace("/", "_")
+    return f"{revision.source}__{revision.revision_id}__{section_slug}__{index:03d}"
 
 
 def build_registry_metadata(
@@ -355,11 +357,14 @@ def build_registry_metadata(
 
 def is_outdated(metadata: Metadata, expected: Metadata) -> bool:
     """Return whether a chunk's metadata lacks one of the expected values."""
-    return any(metadata.get(name) != value for name, value in expected.items())
+    return any(
+        metadata.get(field_name) != expected_value
+        for field_name, expected_value in expected.items()
+    )
 
 
-def _build_revision_filter(source: str, revision_id: str) -> Filter:
-    return And((Equals("source", source), Equals("revision_id", revision_id)))
+def _build_revision_filter(policy_slug: str, revision_id: str) -> Filter:
+    return And((Equals("source", policy_slug), Equals("revision_id", revision_id)))
 
 
 def _build_revisions_filter(revisions: Sequence[Revision]) -> Filter:
@@ -373,18 +378,20 @@ def _build_revisions_filter(revisions: Sequence[Revision]) -> Filter:
 
 def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
     return [
-        _to_stored_chunk(id, text, metadata)
-        for id, text, metadata in zip(chunks.ids, chunks.texts, chunks.metadatas, strict=True)
+        _to_stored_chunk(chunk_id, chunk_text, metadata)
+        for chunk_id, chunk_text, metadata in zip(
+            chunks.ids, chunks.texts, chunks.metadatas, strict=True
+        )
     ]
 
 
-def _to_stored_chunk(id: str, text: str, metadata: Metadata) -> StoredChunk:
+def _to_stored_chunk(chunk_id: str, chunk_text: str, metadata: Metadata) -> StoredChunk:
     """Return a chunk; what releases before 0.2 did not store has the value it had then."""
     section_ref = str(metadata["section_ref"])
     printed_pages = str(metadata.get("printed_pages", ""))
     return StoredChunk(
-        chunk_id=id,
-        text=text,
+        chunk_id=chunk_id,
+        text=chunk_text,
         source=str(metadata["source"]),
         revision_id=str(metadata["revision_id"]),
         section_ref=section_ref,

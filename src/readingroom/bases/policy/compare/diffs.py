@@ -34,20 +34,20 @@ def make_diff(
     """Return the page of changes that a question asks for; raise `InvalidCursor`."""
     changed_pairs = [pair for pair in pairs if pair.kind is not None]
     fingerprint = _hash_question(question, from_revision, to_revision)
-    offset = _parse_cursor(question.cursor, fingerprint)
+    first_change = _parse_cursor(question.cursor, fingerprint)
     changes: list[SectionChange] = []
     page_chars = compared_words = 0
-    for pair in changed_pairs[offset : offset + question.limit]:
+    for pair in changed_pairs[first_change : first_change + question.limit]:
         compared_words += pair.word_count
         if changes and compared_words > _MAX_COMPARED_WORDS:
             break
-        change = _make_change(pair)
-        page_chars += sum(len(part.text) for part in change.diff)
+        section_change = _make_change(pair)
+        page_chars += sum(len(diff_part.text) for diff_part in section_change.diff)
         # A page has at least one change, or a reader would never come to its end.
         if changes and page_chars > _MAX_PAGE_CHARS:
             break
-        changes.append(change)
-    end = offset + len(changes)
+        changes.append(section_change)
+    end_change = first_change + len(changes)
     return RevisionDiff(
         source=question.source,
         from_revision=from_revision,
@@ -57,30 +57,32 @@ def make_diff(
         summary=_summarise(pairs),
         changes_total=len(changed_pairs),
         changes=changes,
-        next_cursor=f"{end}.{fingerprint}" if end < len(changed_pairs) else None,
+        next_cursor=f"{end_change}.{fingerprint}" if end_change < len(changed_pairs) else None,
     )
 
 
 def _make_change(pair: SectionPair) -> SectionChange:
-    before, after, kind = pair.before, pair.after, pair.kind
-    section = after or before
-    assert section is not None and kind is not None
+    old_section, new_section, change_kind = pair.before, pair.after, pair.kind
+    shown_section = new_section or old_section
+    assert shown_section is not None and change_kind is not None
     changed_words: Literal["moved", "changed"] = "moved" if pair.has_same_words else "changed"
     diff = (
         []
         if pair.has_same_words
-        else diff_words(before.text if before else "", after.text if after else "")
+        else diff_words(
+            old_section.text if old_section else "", new_section.text if new_section else ""
+        )
     )
     return SectionChange(
-        section_ref=section.ref,
-        change=kind if kind == "added" or kind == "removed" else changed_words,
-        from_page=before.page if before else None,
-        to_page=after.page if after else None,
+        section_ref=shown_section.ref,
+        change=change_kind if change_kind == "added" or change_kind == "removed" else changed_words,
+        from_page=old_section.page if old_section else None,
+        to_page=new_section.page if new_section else None,
         diff=_cut_diff(diff),
-        kind=kind,
-        from_section_ref=before.ref if before else None,
-        to_section_ref=after.ref if after else None,
-        section_title=section.title,
+        kind=change_kind,
+        from_section_ref=old_section.ref if old_section else None,
+        to_section_ref=new_section.ref if new_section else None,
+        section_title=shown_section.title,
     )
 
 
@@ -88,35 +90,39 @@ def _cut_diff(diff: Sequence[DiffPart]) -> list[DiffPart]:
     """Return a diff of bounded length; what is cut off is told."""
     kept_parts: list[DiffPart] = []
     chars_left = _MAX_DIFF_CHARS
-    for part in diff:
-        if len(part.text) > chars_left:
-            kept_parts.append(DiffPart(op=part.op, text=part.text[:chars_left] + " […]"))
+    for diff_part in diff:
+        if len(diff_part.text) > chars_left:
+            kept_parts.append(DiffPart(op=diff_part.op, text=diff_part.text[:chars_left] + " […]"))
             break
-        kept_parts.append(part)
-        chars_left -= len(part.text)
+        kept_parts.append(diff_part)
+        chars_left -= len(diff_part.text)
     return kept_parts
 
 
 def _summarise(pairs: Sequence[SectionPair]) -> ChangeSummary:
-    kinds = Counter(pair.kind for pair in pairs)
+    kind_counts = Counter(pair.kind for pair in pairs)
     return ChangeSummary(
-        reworded=kinds["reworded"],
-        moved=kinds["moved"],
+        reworded=kind_counts["reworded"],
+        moved=kind_counts["moved"],
         moved_unchanged=sum(pair.kind == "moved" and pair.has_same_words for pair in pairs),
-        added=kinds["added"],
-        removed=kinds["removed"],
-        unchanged=kinds[None],
+        added=kind_counts["added"],
+        removed=kind_counts["removed"],
+        unchanged=kind_counts[None],
     )
 
 
 def _parse_cursor(cursor: str | None, fingerprint: str) -> int:
     if cursor is None:
         return 0
-    offset, _, cursor_fingerprint = cursor.partition(".")
+    position_text, _, cursor_fingerprint = cursor.partition(".")
     # isdecimal alone also accepts digits of other scripts, which nobody was given.
-    if cursor_fingerprint != fingerprint or not offset.isascii() or not offset.isdecimal():
+    if (
+        cursor_fingerprint != fingerprint
+        or not position_text.isascii()
+        or not position_text.isdecimal()
+    ):
         raise InvalidCursor("This cursor does not belong to this comparison; start without one")
-    return int(offset)
+    return int(position_text)
 
 
 def _hash_question(

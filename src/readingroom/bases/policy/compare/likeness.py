@@ -46,8 +46,8 @@ class RevisionSection:
     def words(self) -> tuple[str, ...]:
         """Its words but for its own number and the marks of footnotes, which change alone."""
         folded_text = fold_text(self.text)
-        if label := _compile_label(self.ref).match(folded_text):
-            folded_text = folded_text[label.end() :]
+        if label_match := _compile_label(self.ref).match(folded_text):
+            folded_text = folded_text[label_match.end() :]
         return tuple(_FOOTNOTE.sub("", word) for word in folded_text.split())
 
     @cached_property
@@ -69,11 +69,11 @@ class RevisionSection:
 
 
 @lru_cache(maxsize=4096)
-def _compile_label(ref: str) -> re.Pattern[str]:
+def _compile_label(section_ref: str) -> re.Pattern[str]:
     """Return a pattern for a reference as its section begins with it: `116.`, `Policy H1:`."""
-    kind, _, number = fold_text(ref).rpartition(" ")
-    optional_kind = f"(?:{re.escape(kind)} )?" if kind else ""
-    return re.compile(rf"{optional_kind}{re.escape(number)}(?!\w)[.:)]?(?: ?[-:])? ?")
+    kind_word, _, number_text = fold_text(section_ref).rpartition(" ")
+    optional_kind = f"(?:{re.escape(kind_word)} )?" if kind_word else ""
+    return re.compile(rf"{optional_kind}{re.escape(number_text)}(?!\w)[.:)]?(?: ?[-:])? ?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +96,14 @@ class SectionPair:
         """How many words both sides have together."""
         return sum(len(section.words) for section in (self.before, self.after) if section)
 
-    def lies_in(self, refs: Collection[str]) -> bool:
+    def lies_in(self, section_refs: Collection[str]) -> bool:
         """Whether one side is one of these sections or stands inside one."""
         return any(
-            ref in refs
+            section_ref in section_refs
             for section in (self.before, self.after)
             if section is not None
             for chunk in section.chunks
-            for ref in (*chunk.section_path, chunk.section_ref)
+            for section_ref in (*chunk.section_path, chunk.section_ref)
         )
 
     @property
@@ -121,43 +121,48 @@ class SectionPair:
 def list_sections(chunks: Sequence[StoredChunk]) -> list[RevisionSection]:
     """Return the sections of a revision in reading order, each without those inside it."""
     return [
-        RevisionSection(ref, tuple(section)) for ref, section in group_by_section(chunks).items()
+        RevisionSection(section_ref, tuple(section))
+        for section_ref, section in group_by_section(chunks).items()
     ]
 
 
 def pair_sections(
-    old: Sequence[RevisionSection], new: Sequence[RevisionSection]
+    old_sections: Sequence[RevisionSection], new_sections: Sequence[RevisionSection]
 ) -> list[SectionPair]:
     """Return every section of both once, in the order of the newer text, then what it dropped."""
     partners: dict[int, int] = {}  # new → old
-    _pair_equal(old, new, partners)
-    _pair_alike(old, new, partners)
+    _pair_equal(old_sections, new_sections, partners)
+    _pair_alike(old_sections, new_sections, partners)
     paired_old = set(partners.values())
     pairs = [
-        SectionPair(old[partners[index]] if index in partners else None, section)
-        for index, section in enumerate(new)
+        SectionPair(old_sections[partners[index]] if index in partners else None, section)
+        for index, section in enumerate(new_sections)
     ]
     pairs += [
-        SectionPair(section, None) for index, section in enumerate(old) if index not in paired_old
+        SectionPair(section, None)
+        for index, section in enumerate(old_sections)
+        if index not in paired_old
     ]
     return pairs
 
 
 def _pair_equal(
-    old: Sequence[RevisionSection], new: Sequence[RevisionSection], partners: dict[int, int]
+    old_sections: Sequence[RevisionSection],
+    new_sections: Sequence[RevisionSection],
+    partners: dict[int, int],
 ) -> None:
     """Pair sections with the same words: those with the same reference before the others."""
     paired_old: set[int] = set()
     for by_ref in (True, False):
         # The last first, so that the first in the text is the next to be taken.
         old_by_words: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-        for index in reversed(range(len(old))):
+        for index in reversed(range(len(old_sections))):
             if index not in paired_old:
-                old_by_words[_make_words_key(old[index], by_ref)].append(index)
-        for index, section in enumerate(new):
-            candidates = old_by_words.get(_make_words_key(section, by_ref))
-            if index not in partners and candidates:
-                partners[index] = candidates.pop()
+                old_by_words[_make_words_key(old_sections[index], by_ref)].append(index)
+        for index, section in enumerate(new_sections):
+            equal_indexes = old_by_words.get(_make_words_key(section, by_ref))
+            if index not in partners and equal_indexes:
+                partners[index] = equal_indexes.pop()
                 paired_old.add(partners[index])
 
 
@@ -166,24 +171,33 @@ def _make_words_key(section: RevisionSection, with_ref: bool) -> tuple[object, .
 
 
 def _pair_alike(
-    old: Sequence[RevisionSection], new: Sequence[RevisionSection], partners: dict[int, int]
+    old_sections: Sequence[RevisionSection],
+    new_sections: Sequence[RevisionSection],
+    partners: dict[int, int],
 ) -> None:
     """Pair the rest by likeness, the most alike first."""
     paired_old = set(partners.values())
-    free_old = [index for index in range(len(old)) if index not in paired_old]
-    free_new = [index for index in range(len(new)) if index not in partners]
+    free_old = [index for index in range(len(old_sections)) if index not in paired_old]
+    free_new = [index for index in range(len(new_sections)) if index not in partners]
     postings: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for index in free_old:
-        for word_pair in old[index].word_pairs:
+        for word_pair in old_sections[index].word_pairs:
             postings[word_pair].append(index)
     likenesses = [
-        (likeness, _has_same_ref(old[old_index], new[new_index]), -new_index, -old_index)
+        (
+            likeness,
+            _has_same_ref(old_sections[old_index], new_sections[new_index]),
+            -new_index,
+            -old_index,
+        )
         for new_index in free_new
-        for old_index, likeness in _measure_likeness(new[new_index], old, postings)
+        for old_index, likeness in _measure_likeness(
+            new_sections[new_index], old_sections, postings
+        )
         if likeness
         >= (
             _MIN_LIKENESS_OF_SAME_REF
-            if _has_same_ref(old[old_index], new[new_index])
+            if _has_same_ref(old_sections[old_index], new_sections[new_index])
             else _MIN_LIKENESS
         )
     ]
@@ -196,21 +210,21 @@ def _pair_alike(
 
 def _measure_likeness(
     section: RevisionSection,
-    old: Sequence[RevisionSection],
+    old_sections: Sequence[RevisionSection],
     postings: dict[tuple[str, str], list[int]],
 ) -> Iterable[tuple[int, float]]:
     """Yield the old sections that share pairs of words with a new one, with their share of both."""
-    shared: Counter[int] = Counter()
-    for word_pair, count in section.word_pairs.items():
+    shared_pair_counts: Counter[int] = Counter()
+    for word_pair, pair_count in section.word_pairs.items():
         indexes = postings.get(word_pair, [])
         if len(indexes) > _MAX_POSTINGS:
             continue
         for index in indexes:
-            shared[index] += min(count, old[index].word_pairs[word_pair])
-    for index, shared_count in shared.items():
-        total = section.word_pairs.total() + old[index].word_pairs.total()
-        yield index, 2 * shared_count / total
+            shared_pair_counts[index] += min(pair_count, old_sections[index].word_pairs[word_pair])
+    for index, shared_count in shared_pair_counts.items():
+        pair_total = section.word_pairs.total() + old_sections[index].word_pairs.total()
+        yield index, 2 * shared_count / pair_total
 
 
-def _has_same_ref(first: RevisionSection, second: RevisionSection) -> bool:
-    return first.folded_ref == second.folded_ref
+def _has_same_ref(first_section: RevisionSection, second_section: RevisionSection) -> bool:
+    return first_section.folded_ref == second_section.folded_ref

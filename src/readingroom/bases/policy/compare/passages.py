@@ -24,14 +24,14 @@ def list_references(chunks: Iterable[StoredChunk]) -> dict[str, str]:
     """Return folded reference → reference as the document writes it, in reading order."""
     references: dict[str, str] = {}
     for chunk in chunks:
-        for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
-            references.setdefault(fold_ref(ref), ref)
+        for section_ref in filter(None, (*chunk.section_path, chunk.section_ref)):
+            references.setdefault(fold_ref(section_ref), section_ref)
     return references
 
 
-def select_section(chunks: Iterable[StoredChunk], ref: str) -> list[StoredChunk]:
+def select_section(chunks: Iterable[StoredChunk], section_ref: str) -> list[StoredChunk]:
     """Return the chunks of a section and of the sections in it."""
-    folded_ref = fold_ref(ref)
+    folded_ref = fold_ref(section_ref)
     return [
         chunk
         for chunk in chunks
@@ -41,7 +41,7 @@ def select_section(chunks: Iterable[StoredChunk], ref: str) -> list[StoredChunk]
 
 def join_chunks(chunks: Sequence[StoredChunk]) -> str:
     """Return the text of chunks in order: overlaps stand once, gaps become blank lines."""
-    return "".join(text for _, _, text in list_own_texts(chunks))
+    return "".join(own_text for _, _, own_text in list_own_texts(chunks))
 
 
 def join_section(chunks: Sequence[StoredChunk]) -> str:
@@ -62,52 +62,64 @@ def _cut_headings_above(chunks: Sequence[StoredChunk]) -> Iterator[StoredChunk]:
 
 def list_sections(chunks: Sequence[StoredChunk]) -> list[ListedSection]:
     """Return the sections in reading order, each with the page that it begins on."""
-    sections: dict[str, ListedSection] = {}
+    sections_by_ref: dict[str, ListedSection] = {}
     for chunk in chunks:
         # Of a section without a text of its own only the reference is known.
-        for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
-            is_own = ref == chunk.section_ref
-            if ref not in sections or (is_own and not sections[ref].section_title):
-                sections[ref] = ListedSection(
-                    section_ref=ref,
+        for section_ref in filter(None, (*chunk.section_path, chunk.section_ref)):
+            is_own = section_ref == chunk.section_ref
+            if section_ref not in sections_by_ref or (
+                is_own and not sections_by_ref[section_ref].section_title
+            ):
+                sections_by_ref[section_ref] = ListedSection(
+                    section_ref=section_ref,
                     section_title=chunk.section_title if is_own else "",
                     passage_kind=chunk.passage_kind,
-                    page_number=sections[ref].page_number if ref in sections else chunk.page_number,
+                    page_number=sections_by_ref[section_ref].page_number
+                    if section_ref in sections_by_ref
+                    else chunk.page_number,
                     printed_page=chunk.printed_pages[0] if chunk.printed_pages else None,
                 )
-    return [*sections.values()]
+    return [*sections_by_ref.values()]
 
 
-def find_title(section: Sequence[StoredChunk], ref: str) -> str:
+def find_title(section_chunks: Sequence[StoredChunk], section_ref: str) -> str:
     """Return the title of a section, which its own chunks know; empty where it has none."""
-    return next((chunk.section_title for chunk in section if chunk.section_ref == ref), "")
+    return next(
+        (chunk.section_title for chunk in section_chunks if chunk.section_ref == section_ref), ""
+    )
 
 
-def list_printed_pages(section: Sequence[StoredChunk], pages: Sequence[int]) -> list[str]:
+def list_printed_pages(
+    section_chunks: Sequence[StoredChunk], page_numbers: Sequence[int]
+) -> list[str]:
     """Return the numbers printed on these pages; none where one of them is not known."""
     labels = {
-        page: label
-        for chunk in section
-        for page, label in zip(chunk.pages, chunk.printed_pages, strict=False)
+        page_number: printed_label
+        for chunk in section_chunks
+        for page_number, printed_label in zip(chunk.pages, chunk.printed_pages, strict=False)
     }
-    return [labels[page] for page in pages] if all(page in labels for page in pages) else []
+    return (
+        [labels[page_number] for page_number in page_numbers]
+        if all(page_number in labels for page_number in page_numbers)
+        else []
+    )
 
 
 def group_by_section(chunks: Sequence[StoredChunk]) -> dict[str, list[StoredChunk]]:
     """Return the chunks that stand directly in each section, in reading order."""
-    sections: dict[str, list[StoredChunk]] = {}
+    chunks_by_ref: dict[str, list[StoredChunk]] = {}
     for chunk in chunks:
-        sections.setdefault(chunk.section_ref, []).append(chunk)
-    return sections
+        chunks_by_ref.setdefault(chunk.section_ref, []).append(chunk)
+    return chunks_by_ref
 
 
-def diff_words(before: str, after: str) -> list[DiffPart]:
+def diff_words(old_text: str, new_text: str) -> list[DiffPart]:
     """Return the runs of words that are the same, deleted and inserted.
 
     Where word by word would take too long, sentences are compared as wholes, or else the texts.
     """
-    for unit in (_WORD, _SENTENCE):
-        old_words, new_words = unit.findall(before), unit.findall(after)
+    for unit_pattern in (_WORD, _SENTENCE):
+        old_words, new_words = unit_pattern.findall(old_text), unit_pattern.findall(new_text)
         # Compared without white space, because each PDF breaks its lines elsewhere.
         stripped_old_words, stripped_new_words = (
             [word.strip() for word in old_words],
@@ -117,8 +129,8 @@ def diff_words(before: str, after: str) -> list[DiffPart]:
             break
     else:
         return [
-            DiffPart(op="delete", text=before.strip()),
-            DiffPart(op="insert", text=after.strip()),
+            DiffPart(op="delete", text=old_text.strip()),
+            DiffPart(op="insert", text=new_text.strip()),
         ]
     diff_parts: list[DiffPart] = []
     # autojunk would ignore the frequent words of a long text, and tear the diff apart there.
@@ -148,32 +160,38 @@ def has_same_words(first_text: str, second_text: str) -> bool:
     return first_text.split() == second_text.split()
 
 
-def fold_text(text: str, strip: bool = True) -> str:
+def fold_text(raw_text: str, strip: bool = True) -> str:
     """Return text with plain dashes and quotation marks, single blanks and no capitals."""
-    folded_text = _WHITE_SPACE.sub(" ", fold_dashes(text).translate(_PLAIN_QUOTES)).casefold()
+    folded_text = _WHITE_SPACE.sub(" ", fold_dashes(raw_text).translate(_PLAIN_QUOTES)).casefold()
     return folded_text.strip() if strip else folded_text
 
 
 def list_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int, str]]:
     """Yield each chunk with the part of its text that no chunk before it has, and its offset."""
-    end: int | None = None
+    covered_end: int | None = None
     for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):
-        if end is None:
+        if covered_end is None:
             yield chunk, chunk.start, chunk.text
-        elif chunk.start < end:
-            yield chunk, end, chunk.text[end - chunk.start :]
+        elif chunk.start < covered_end:
+            yield chunk, covered_end, chunk.text[covered_end - chunk.start :]
         else:
             # A cut drops at most the one space it falls on; a wider gap ends a paragraph.
-            gap = "" if chunk.start == end else " " if chunk.start == end + 1 else "\n\n"
+            gap = (
+                ""
+                if chunk.start == covered_end
+                else " "
+                if chunk.start == covered_end + 1
+                else "\n\n"
+            )
             yield chunk, chunk.start, gap + chunk.text
-        end = max(end or 0, chunk.end)
+        covered_end = max(covered_end or 0, chunk.end)
 
 
-def _shorten(words: list[str]) -> str:
-    if len(words) <= 2 * _SHOWN_WORDS_PER_END + 1:
-        return "".join(words).strip()
+def _shorten(equal_words: list[str]) -> str:
+    if len(equal_words) <= 2 * _SHOWN_WORDS_PER_END + 1:
+        return "".join(equal_words).strip()
     return (
-        "".join(words[:_SHOWN_WORDS_PER_END]).strip()
+        "".join(equal_words[:_SHOWN_WORDS_PER_END]).strip()
         + " […] "
-        + "".join(words[-_SHOWN_WORDS_PER_END:]).strip()
+        + "".join(equal_words[-_SHOWN_WORDS_PER_END:]).strip()
     )

@@ -76,20 +76,20 @@ def locate_quote(quote: str, chunks: Sequence[StoredChunk]) -> QuotePosition | N
     segments = _split_quote(quote)
     if not segments or sum(len(segment.split()) for segment in segments) > _MAX_WORDS:
         return None
-    text = _JoinedText(chunks)
+    joined_text = _JoinedText(chunks)
     patterns = [_compile_segment(segment) for segment in segments]
-    for reading in text.list_readings():
-        start = _match_segments(patterns, reading.text, reading.section_ends)
-        if start is not None:
-            return text.get_position(reading.to_full_offset(start))
+    for reading in joined_text.list_readings():
+        quote_start = _match_segments(patterns, reading.text, reading.section_ends)
+        if quote_start is not None:
+            return joined_text.get_position(reading.to_full_offset(quote_start))
     return None
 
 
 def _split_quote(quote: str) -> list[str]:
     """Return the parts of a quotation between its ellipses, without what its author added."""
     plain_quote = quote.strip()
-    if match := _OUTER_QUOTES.fullmatch(plain_quote):
-        plain_quote = match[1]
+    if outer_quotes := _OUTER_QUOTES.fullmatch(plain_quote):
+        plain_quote = outer_quotes[1]
     plain_quote = _REMARK.sub("", _BRACKETED_LETTER.sub(r"\1", plain_quote))
     segments = [segment.strip() for segment in _ELLIPSIS.split(plain_quote)]
     # Words in brackets are the author's, unless the text has them too.
@@ -106,49 +106,49 @@ def _compile_segment(segment: str) -> re.Pattern[str]:
 
     `safe` does not match in `unsafe`, `un-safe` or `safe-ish`, nor `000 homes` in `300,000 homes`.
     """
-    words = segment.split()
-    pieces = [_compile_word(word) for word in words]
-    before = _WORD_START if words[0][0].isalnum() else ""
-    after = _WORD_END if words[-1][-1].isalnum() else ""
-    return re.compile(before + _BETWEEN_WORDS.join(pieces) + after, re.IGNORECASE)
+    segment_words = segment.split()
+    word_patterns = [_compile_word(word) for word in segment_words]
+    start_guard = _WORD_START if segment_words[0][0].isalnum() else ""
+    end_guard = _WORD_END if segment_words[-1][-1].isalnum() else ""
+    return re.compile(start_guard + _BETWEEN_WORDS.join(word_patterns) + end_guard, re.IGNORECASE)
 
 
 def _compile_word(word: str) -> str:
-    if match := _LIST_MARKER.fullmatch(word):
-        return rf"\(?{re.escape(match[1])}[.)]?"
-    match = _WORD_AND_MARKS.fullmatch(word)
-    if match is None:
+    if word_match := _LIST_MARKER.fullmatch(word):
+        return rf"\(?{re.escape(word_match[1])}[.)]?"
+    word_match = _WORD_AND_MARKS.fullmatch(word)
+    if word_match is None:
         return _escape(word)
-    if not match["marks"]:
-        return _escape(match["word"]) + _FOOTNOTE_AFTER_WORD
+    if not word_match["marks"]:
+        return _escape(word_match["word"]) + _FOOTNOTE_AFTER_WORD
     return (
-        _escape(match["word"])
+        _escape(word_match["word"])
         + _FOOTNOTE_AFTER_WORD
-        + _escape(match["marks"])
+        + _escape(word_match["marks"])
         + _FOOTNOTE_AFTER_MARKS
     )
 
 
-def _escape(text: str) -> str:
-    return "".join(_CHARACTER_CLASSES.get(char, re.escape(char)) for char in text)
+def _escape(plain_text: str) -> str:
+    return "".join(_CHARACTER_CLASSES.get(char, re.escape(char)) for char in plain_text)
 
 
 def _match_segments(
-    patterns: Sequence[re.Pattern[str]], text: str, section_ends: Sequence[int]
+    patterns: Sequence[re.Pattern[str]], searched_text: str, section_ends: Sequence[int]
 ) -> int | None:
     """Return where the first segment begins, if the others follow it in the same section."""
-    for first in patterns[0].finditer(text):
-        section_end = section_ends[bisect_right(section_ends, first.start())]
-        end: int | None = first.end()
-        for pattern in patterns[1:]:
-            assert end is not None
-            limit = min(section_end, end + _MAX_ELISION_CHARS)
-            following = pattern.search(text, end, limit)
-            end = following.end() if following else None
-            if end is None:
+    for first_match in patterns[0].finditer(searched_text):
+        section_end = section_ends[bisect_right(section_ends, first_match.start())]
+        segment_end: int | None = first_match.end()
+        for segment_pattern in patterns[1:]:
+            assert segment_end is not None
+            search_end = min(section_end, segment_end + _MAX_ELISION_CHARS)
+            following = segment_pattern.search(searched_text, segment_end, search_end)
+            segment_end = following.end() if following else None
+            if segment_end is None:
                 break
-        if end is not None:
-            return first.start()
+        if segment_end is not None:
+            return first_match.start()
     return None
 
 
@@ -163,9 +163,9 @@ class _Reading:
     """Where it begins in the whole text."""
     section_ends: list[int]
 
-    def to_full_offset(self, offset: int) -> int:
-        index = bisect_right(self.kept_starts, offset) - 1
-        return self.full_starts[index] + offset - self.kept_starts[index]
+    def to_full_offset(self, reading_offset: int) -> int:
+        index = bisect_right(self.kept_starts, reading_offset) - 1
+        return self.full_starts[index] + reading_offset - self.kept_starts[index]
 
 
 class _JoinedText:
@@ -175,70 +175,76 @@ class _JoinedText:
         self._chunks: list[StoredChunk] = []
         self._starts: list[int] = []
         self._offsets: list[int] = []
-        pieces: list[str] = []
+        text_pieces: list[str] = []
         length = 0
         page_ends: list[int] = []
         section_ends: list[int] = []
-        for chunk, offset, own_text in list_own_texts(chunks):
-            gap = len(own_text) - len(own_text.lstrip("\n ")) if pieces else 0
+        for chunk, own_start, own_text in list_own_texts(chunks):
+            gap = len(own_text) - len(own_text.lstrip("\n ")) if text_pieces else 0
             if self._chunks and self._chunks[-1].section_ref != chunk.section_ref:
                 section_ends.append(length)
             if self._chunks and self._chunks[-1].pages[-1] < chunk.pages[0]:
                 page_ends.append(length)
             page_ends += [
-                length + start - offset + gap for start in chunk.page_starts if start > offset
+                length + page_start - own_start + gap
+                for page_start in chunk.page_starts
+                if page_start > own_start
             ]
             self._chunks.append(chunk)
             self._starts.append(length)
-            self._offsets.append(offset - gap)
-            pieces.append(own_text)
+            self._offsets.append(own_start - gap)
+            text_pieces.append(own_text)
             length += len(own_text)
-        self.text = "".join(pieces)
+        self.text = "".join(text_pieces)
         self._section_ends = [*section_ends, length, length + 1]
         self._page_ends = page_ends
 
     def list_readings(self) -> Iterator[_Reading]:
         """Yield the whole text, then the text without footnotes at the ends of pages."""
         yield _Reading(self.text, [0], [0], self._section_ends)
-        footnotes = [span for span in map(self._find_footnotes, self._page_ends) if span]
+        footnotes = [
+            footnote_span
+            for footnote_span in map(self._find_footnotes, self._page_ends)
+            if footnote_span
+        ]
         if footnotes:
             yield self._leave_out(footnotes)
 
-    def get_position(self, offset: int) -> QuotePosition:
-        index = bisect_right(self._starts, offset) - 1
+    def get_position(self, text_offset: int) -> QuotePosition:
+        index = bisect_right(self._starts, text_offset) - 1
         chunk = self._chunks[index]
-        place = self._offsets[index] + offset - self._starts[index]
-        return QuotePosition(chunk, chunk.find_page(max(place, chunk.start)))
+        chunk_offset = self._offsets[index] + text_offset - self._starts[index]
+        return QuotePosition(chunk, chunk.find_page(max(chunk_offset, chunk.start)))
 
     def _find_footnotes(self, page_end: int) -> tuple[int, int] | None:
         """Return the lines before the end of a page that begin with the numbers of footnotes."""
-        first: int | None = None
+        first_footnote: int | None = None
         line_end = page_end
         for _ in range(_MAX_FOOTNOTE_LINES):
             line_start = self.text.rfind("\n", 0, max(line_end - 1, 0)) + 1
-            line = self.text[line_start:line_end].strip()
-            if _FOOTNOTE_LINE.match(line):
-                first = line_start
-            elif first is not None:
+            line_text = self.text[line_start:line_end].strip()
+            if _FOOTNOTE_LINE.match(line_text):
+                first_footnote = line_start
+            elif first_footnote is not None:
                 break
             if line_start == 0:
                 break
             line_end = line_start
-        return (first, page_end) if first is not None else None
+        return (first_footnote, page_end) if first_footnote is not None else None
 
     def _leave_out(self, spans: Sequence[tuple[int, int]]) -> _Reading:
-        pieces: list[str] = []
+        kept_pieces: list[str] = []
         kept_starts: list[int] = []
         full_starts: list[int] = []
         length, last_end = 0, 0
-        for start, end in [*spans, (len(self.text), len(self.text))]:
-            if start < last_end:
+        for span_start, span_end in [*spans, (len(self.text), len(self.text))]:
+            if span_start < last_end:
                 continue
             kept_starts.append(length)
             full_starts.append(last_end)
-            pieces.append(self.text[last_end:start])
-            length += start - last_end
-            last_end = end
+            kept_pieces.append(self.text[last_end:span_start])
+            length += span_start - last_end
+            last_end = span_end
         # Sections end where they did, measured in what is kept.
         section_ends = []
         for section_end in self._section_ends:
@@ -246,21 +252,21 @@ class _JoinedText:
             kept_end = kept_starts[index] + section_end - full_starts[index]
             next_start = kept_starts[index + 1] if index + 1 < len(kept_starts) else kept_end
             section_ends.append(min(kept_end, next_start) if next_start < kept_end else kept_end)
-        return _Reading("".join(pieces), kept_starts, full_starts, section_ends)
+        return _Reading("".join(kept_pieces), kept_starts, full_starts, section_ends)
 
 
-def find_closest(quote: str, text: str) -> tuple[str, float]:
+def find_closest(quote: str, searched_text: str) -> tuple[str, float]:
     """Return the stretch of a text most like a quotation, and their similarity from 0 to 1."""
-    words, quote_words = text.split(), fold_text(quote).split()
-    folded_words = [fold_text(word) for word in words]
-    window_size = min(len(quote_words), len(words))
+    text_words, quote_words = searched_text.split(), fold_text(quote).split()
+    folded_words = [fold_text(word) for word in text_words]
+    window_size = min(len(quote_words), len(text_words))
     best_ratio, best_start = 0.0, 0
     quote_counts = Counter(quote_words)
     compared_pairs = 0
     matcher = difflib.SequenceMatcher(autojunk=False)
     # The matcher caches what it knows of its second sequence, so the quotation goes there.
     matcher.set_seq2(quote_words)
-    for window_start in range(len(words) - window_size + 1):
+    for window_start in range(len(text_words) - window_size + 1):
         window = folded_words[window_start : window_start + window_size]
         matcher.set_seq1(window)
         # Two cheap upper bounds first: the exact ratio is quadratic and run at every word.
@@ -273,4 +279,4 @@ def find_closest(quote: str, text: str) -> tuple[str, float]:
             ratio = matcher.ratio()
             if ratio > best_ratio:
                 best_ratio, best_start = ratio, window_start
-    return " ".join(words[best_start : best_start + window_size]), round(best_ratio, 3)
+    return " ".join(text_words[best_start : best_start + window_size]), round(best_ratio, 3)

@@ -44,55 +44,56 @@ def check_revision_name(file_name: str) -> None:
         raise UnsupportedFileType(refusal.message) from refusal
 
 
-def check_revision_file(path: Path, extension: str) -> None:
+def check_revision_file(file_path: Path, extension: str) -> None:
     """Raise `UnsupportedFileType` or `FileTooLarge` for a file that cannot be a revision's."""
-    with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
+    with file_path.open("rb") as open_file:
+        first_bytes = open_file.read(HEAD_BYTES)
     try:
         # PDF readers accept the mark anywhere in the first kilobyte.
         is_named_right = (
-            b"%PDF-" in head
+            b"%PDF-" in first_bytes
             if extension == _PDF_EXTENSION
-            else detect_format(head, f"document{extension}") == get_named_format(extension)
+            else detect_format(first_bytes, f"document{extension}") == get_named_format(extension)
         )
     except Refusal:
         is_named_right = False
     if not is_named_right:
         format_name = extension.removeprefix(".")
-        message = "a PDF" if extension == _PDF_EXTENSION else f"a .{format_name} file"
+        expected_format = "a PDF" if extension == _PDF_EXTENSION else f"a .{format_name} file"
         raise UnsupportedFileType(
-            f"The file is not {message}; a revision may be one of {', '.join(POLICY_EXTENSIONS)}"
+            f"The file is not {expected_format}; a revision may be one of "
+            f"{', '.join(POLICY_EXTENSIONS)}"
         )
-    if path.stat().st_size > MAX_FILE_BYTES:
+    if file_path.stat().st_size > MAX_FILE_BYTES:
         raise FileTooLarge(f"The file is larger than {MAX_FILE_BYTES // 2**20} MB")
 
 
 class RevisionFiles:
     """The files of one policy base, and those that are being received or ingested."""
 
-    def __init__(self, folder: Path, database: PostgresDatabase | None) -> None:
-        self._folder = folder
-        self._files = open_files("policy", folder, database)
+    def __init__(self, files_folder: Path, database: PostgresDatabase | None) -> None:
+        self._folder = files_folder
+        self._files = open_files("policy", files_folder, database)
         self._is_shared = database is not None
         # Where processes share the folder each has its own: none sweeps what another receives.
-        self.uploads_folder = folder / "uploads" / (uuid.uuid4().hex if database else "")
+        self.uploads_folder = files_folder / "uploads" / (uuid.uuid4().hex if database else "")
         """The folder for files that are being received or ingested."""
 
     def make_roots(self) -> Roots:
         """Return the roots from which our own copies may be opened."""
         return Roots("the policy folder", (self._folder,), MAX_FILE_BYTES, self.uploads_folder)
 
-    def build_path(self, source: str, revision_id: str, extension: str) -> Path:
+    def build_path(self, policy_slug: str, revision_id: str, extension: str) -> Path:
         """Return the path that a revision's file of this kind has, whether there is one or not."""
-        return resolve_inside(self._folder, *_build_path(source, revision_id, extension))
+        return resolve_inside(self._folder, *_build_path(policy_slug, revision_id, extension))
 
-    def get_path(self, source: str, revision_id: str) -> Path:
+    def get_path(self, policy_slug: str, revision_id: str) -> Path:
         """Return the path of our copy of a revision's file; that of a PDF when there is none."""
-        return resolve_inside(self._folder, *self._find(source, revision_id))
+        return resolve_inside(self._folder, *self._find(policy_slug, revision_id))
 
-    def locate(self, source: str, revision_id: str) -> Path:
+    def locate(self, policy_slug: str, revision_id: str) -> Path:
         """Return where our copy can be read, which may be another place than its path."""
-        return self._files.locate(self._find(source, revision_id))
+        return self._files.locate(self._find(policy_slug, revision_id))
 
     def copy_to_spool(self, private_copy: PrivateCopy) -> Path:
         """Copy what is being ingested, for the recovery after a crash; return the copy."""
@@ -101,27 +102,29 @@ class RevisionFiles:
         copy_stream(private_copy.file, spool)
         return spool
 
-    def move_into_place(self, spool: Path, source: str, revision_id: str, extension: str) -> None:
+    def move_into_place(
+        self, spool: Path, policy_slug: str, revision_id: str, extension: str
+    ) -> None:
         """Make a file the one of a revision."""
         # Those in other formats before the new one, or a crash could leave two. Nothing is lost by
         # it: until the new one is there, the intent names the spool.
         for other_extension in POLICY_EXTENSIONS:
             if other_extension != extension:
-                self._files.delete(_build_path(source, revision_id, other_extension))
-        self._files.take(_build_path(source, revision_id, extension), spool)
+                self._files.delete(_build_path(policy_slug, revision_id, other_extension))
+        self._files.take(_build_path(policy_slug, revision_id, extension), spool)
 
-    def delete(self, source: str, revision_id: str) -> None:
+    def delete(self, policy_slug: str, revision_id: str) -> None:
         """Delete the file of a revision, and the folder that it alone was in."""
-        self._files.delete_folder((source, revision_id))
+        self._files.delete_folder((policy_slug, revision_id))
 
-    def delete_policy_folder(self, source: str) -> None:
+    def delete_policy_folder(self, policy_slug: str) -> None:
         """Delete the folder of a policy with every file in it."""
-        self._files.delete_folder((source,))
+        self._files.delete_folder((policy_slug,))
 
     def delete_all(self) -> None:
         """Delete the files of all policies."""
-        for folder in {path[0] for path in self._files.list_paths("")}:
-            self.delete_policy_folder(folder)
+        for policy_folder in {file_path[0] for file_path in self._files.list_paths("")}:
+            self.delete_policy_folder(policy_folder)
 
     def sweep_uploads(self, needed_files: Collection[str]) -> None:
         """Delete what interrupted uploads left, but for the files that are still needed."""
@@ -129,15 +132,24 @@ class RevisionFiles:
             # Another process that lives may be receiving a file.
             sweep_old_files(self.uploads_folder.parent, clock.now())
             return
-        for path in self.uploads_folder.glob("*"):
-            if path.suffix in POLICY_EXTENSIONS and str(path) not in needed_files:
-                path.unlink(missing_ok=True)
+        for upload_path in self.uploads_folder.glob("*"):
+            if upload_path.suffix in POLICY_EXTENSIONS and str(upload_path) not in needed_files:
+                upload_path.unlink(missing_ok=True)
 
-    def _find(self, source: str, revision_id: str) -> tuple[str, ...]:
+    def _find(self, policy_slug: str, revision_id: str) -> tuple[str, ...]:
         """Return the path of a revision's file in the folder; that of a PDF when there is none."""
-        paths = [_build_path(source, revision_id, extension) for extension in POLICY_EXTENSIONS]
-        return next((path for path in paths if self._files.exists(path)), paths[0])
+        candidate_paths = [
+            _build_path(policy_slug, revision_id, extension) for extension in POLICY_EXTENSIONS
+        ]
+        return next(
+            (
+                candidate_path
+                for candidate_path in candidate_paths
+                if self._files.exists(candidate_path)
+            ),
+            candidate_paths[0],
+        )
 
 
-def _build_path(source: str, revision_id: str, extension: str) -> tuple[str, ...]:
-    return source, revision_id, f"document{extension}"
+def _build_path(policy_slug: str, revision_id: str, extension: str) -> tuple[str, ...]:
+    return policy_slug, revision_id, f"document{extension}"

@@ -45,24 +45,25 @@ class Ingestion:
 
     def __init__(
         self,
-        folder: Path,
+        policy_folder: Path,
         registry: AnyPolicyRegistry,
         store: PolicyStore,
-        context: IngestContext,
+        ingest_context: IngestContext,
     ) -> None:
-        self.is_shared, self.now = context.database is not None, context.now
-        self.files = RevisionFiles(folder, context.database)
+        self.is_shared, self.now = ingest_context.database is not None, ingest_context.now
+        self.files = RevisionFiles(policy_folder, ingest_context.database)
         self._registry = registry
         self._store = store
-        self._context = context
-        self._changes = open_changes("policy", folder, context.database, context.on_step)
-        self._progress = IngestionProgress(context.database)
+        self._context = ingest_context
+        database = ingest_context.database
+        self._changes = open_changes("policy", policy_folder, database, ingest_context.on_step)
+        self._progress = IngestionProgress(database)
 
     # --- changes ---
 
     async def create(
         self,
-        source: str,
+        policy_slug: str,
         spool: Path,
         version_label: str,
         first_day: date,
@@ -76,10 +77,10 @@ class Ingestion:
         Returns it, and the open revision before it, if any, that it closes. Raises
         `RevisionOverlap` when it shares a day with another revision.
         """
-        async with self._changes.begin_change(source):
+        async with self._changes.begin_change(policy_slug):
             draft = Revision(
                 revision_id="new",
-                source=source,
+                source=policy_slug,
                 version_label=version_label,
                 effective_from=first_day,
                 effective_to=last_day,
@@ -88,25 +89,25 @@ class Ingestion:
                 stage=stage,
                 created_at=self._context.now(),
             )
-            remaining, failed_ids = timeline.make_way(
-                await self._registry.get_revisions(source), draft, closes_open=True
+            remaining_revisions, failed_ids = timeline.make_way(
+                await self._registry.get_revisions(policy_slug), draft, closes_open=True
             )
             revision_id = timeline.choose_revision_id(
-                source, first_day, [revision.revision_id for revision in remaining]
+                policy_slug, first_day, [revision.revision_id for revision in remaining_revisions]
             )
-            file_path = self.files.build_path(source, revision_id, extension)
-            names = {"revision_id": revision_id, "file_path": str(file_path)}
-            new_revision = draft.model_copy(update=names)
-            body = {
+            file_path = self.files.build_path(policy_slug, revision_id, extension)
+            intent_names = {"revision_id": revision_id, "file_path": str(file_path)}
+            new_revision = draft.model_copy(update=intent_names)
+            intent_body = {
                 "revision_id": revision_id,
                 "file": str(spool),
                 "extension": extension,
                 "created_at": new_revision.created_at.isoformat(),
             }
-            async with self._replace_failed("create", source, failed_ids, **body):
+            async with self._replace_failed("create", policy_slug, failed_ids, **intent_body):
                 # The registry first: until then a failed revision of the same id has its file.
                 changed_revisions = await self._registry.replace_revisions(
-                    source,
+                    policy_slug,
                     lambda before: timeline.replace_failed(
                         *(before, draft, failed_ids, True),
                         lambda others: timeline.add_revision(others, new_revision),
@@ -128,7 +129,7 @@ class Ingestion:
             raise
 
     async def ingest(
-        self, revision: Revision, private_copy: PrivateCopy, report: ReportProgress
+        self, revision: Revision, private_copy: PrivateCopy, report_progress: ReportProgress
     ) -> IngestedRevision:
         """Read, embed and store a file; the revision counts once all of it is stored.
 
@@ -138,9 +139,10 @@ class Ingestion:
         """
         async with self._progress.mark_busy(revision.revision_id):
             try:
-                # Reading takes minutes, so it runs outside of the lock; other revisions change
-                # meanwhile.
-                document, embedded = await self._read_and_embed(revision, private_copy, report)
+                # Reading takes minutes, so it runs outside of the lock; others change meanwhile.
+                document, embedded = await self._read_and_embed(
+                    revision, private_copy, report_progress
+                )
             except KnowledgeError as error:
                 await self.mark_failed(revision, error.message)
                 raise
@@ -152,120 +154,125 @@ class Ingestion:
         async with self._changes.begin_change(revision.source):
             await self._move_into_place(spool, revision.source, revision.revision_id, extension)
 
-    async def remove_chunks(self, source: str, revision_id: str) -> int:
+    async def remove_chunks(self, policy_slug: str, revision_id: str) -> int:
         """Delete a revision's chunks; returns how many there were.
 
         A registered revision keeps its entry, with a chunk count of 0.
         """
-        async with self._changes.begin_change(source):
-            chunk_ids = await self._store.get_chunk_ids(source, revision_id)
-            names = {"source": source, "revision_id": revision_id}
-            async with self._changes.record_intent("remove", **names):
+        async with self._changes.begin_change(policy_slug):
+            chunk_ids = await self._store.get_chunk_ids(policy_slug, revision_id)
+            intent_names = {"source": policy_slug, "revision_id": revision_id}
+            async with self._changes.record_intent("remove", **intent_names):
                 await self._store.delete(chunk_ids)
                 self._changes.on_step("remove:chunks")
-                await self.set_chunk_count(source, revision_id, 0)
+                await self.set_chunk_count(policy_slug, revision_id, 0)
                 self._changes.on_step("remove:registry")
         return len(chunk_ids)
 
-    async def delete(self, source: str, revision_id: str) -> int:
+    async def delete(self, policy_slug: str, revision_id: str) -> int:
         """Delete a revision, then its chunks, then its file; returns how many chunks there were.
 
         Raises:
             RevisionBusy: it is being ingested.
             SoleRevision: it is the only active one of its policy.
         """
-        async with self._progress.refuse_busy([revision_id]), self._changes.begin_change(source):
-            chunk_ids = await self._store.get_chunk_ids(source, revision_id)
-            names = {"source": source, "revision_id": revision_id}
-            async with self._changes.record_intent("delete", **names):
+        is_free = self._progress.refuse_busy([revision_id])
+        async with is_free, self._changes.begin_change(policy_slug):
+            chunk_ids = await self._store.get_chunk_ids(policy_slug, revision_id)
+            intent_names = {"source": policy_slug, "revision_id": revision_id}
+            async with self._changes.record_intent("delete", **intent_names):
                 # The registry first: no search resolves to the revision while its chunks disappear.
-                await self._registry.delete_revision(source, revision_id)
+                await self._registry.delete_revision(policy_slug, revision_id)
                 self._changes.on_step("delete:registry")
                 await self._store.delete(chunk_ids)
                 self._changes.on_step("delete:chunks")
-                await self._delete_file(source, revision_id)
+                await self._delete_file(policy_slug, revision_id)
                 self._changes.on_step("delete:file")
-                await self._update_metadata(source)
+                await self._update_metadata(policy_slug)
                 self._changes.on_step("delete:dates")
         return len(chunk_ids)
 
-    async def delete_policy(self, source: str) -> tuple[int, int]:
+    async def delete_policy(self, policy_slug: str) -> tuple[int, int]:
         """Delete a policy whole; return how many revisions and chunks it had.
 
         Raises:
             PolicyNotFound: there is no such policy.
             RevisionBusy: one of its revisions is being ingested.
         """
-        async with self._changes.begin_change(source):
-            revisions = await self._registry.get_revisions(source)
+        async with self._changes.begin_change(policy_slug):
+            revisions = await self._registry.get_revisions(policy_slug)
             revision_ids = [revision.revision_id for revision in revisions]
             chunk_count = sum(revision.chunk_count for revision in revisions)
-            names = {"source": source, "revision_ids": revision_ids}
+            intent_names = {"source": policy_slug, "revision_ids": revision_ids}
             async with (
                 self._progress.refuse_busy(revision_ids),
-                self._changes.record_intent("delete_policy", **names),
+                self._changes.record_intent("delete_policy", **intent_names),
             ):
-                await self._registry.delete_policy(source)
+                await self._registry.delete_policy(policy_slug)
                 self._changes.on_step("delete_policy:registry")
-                await self._clean_up_policy(source, revision_ids)
+                await self._clean_up_policy(policy_slug, revision_ids)
         return len(revision_ids), chunk_count
 
-    async def _clean_up_policy(self, source: str, revision_ids: Sequence[str]) -> None:
+    async def _clean_up_policy(self, policy_slug: str, revision_ids: Sequence[str]) -> None:
         """Delete the chunks and files of a policy that is not registered any more."""
         for revision_id in revision_ids:
-            await self._store.delete(await self._store.get_chunk_ids(source, revision_id))
+            await self._store.delete(await self._store.get_chunk_ids(policy_slug, revision_id))
         self._changes.on_step("delete_policy:chunks")
-        await anyio.to_thread.run_sync(self.files.delete_policy_folder, source)
+        await anyio.to_thread.run_sync(self.files.delete_policy_folder, policy_slug)
         self._changes.on_step("delete_policy:files")
 
-    async def amend(self, source: str, revision_id: str, values: dict[str, Any]) -> None:
+    async def amend(
+        self, policy_slug: str, revision_id: str, changed_fields: dict[str, Any]
+    ) -> None:
         """Change a revision's dates or label, in the registry and on its chunks."""
-        async with self._changes.begin_change(source):
-            revisions = await self._registry.get_revisions(source)
-            amended = timeline.find_revision(revisions, revision_id).model_copy(update=values)
+        async with self._changes.begin_change(policy_slug):
+            revisions = await self._registry.get_revisions(policy_slug)
+            revision = timeline.find_revision(revisions, revision_id)
+            amended = revision.model_copy(update=changed_fields)
             _, failed_ids = timeline.make_way(revisions, amended, closes_open=False)
             # The intent does not name the revision: all metadata of the policy is written again.
-            async with self._replace_failed("amend", source, failed_ids):
+            async with self._replace_failed("amend", policy_slug, failed_ids):
                 await self._registry.replace_revisions(
-                    source,
+                    policy_slug,
                     lambda before: timeline.replace_failed(
                         *(before, amended, failed_ids, False),
-                        lambda others: timeline.amend_revision(others, revision_id, values),
+                        lambda others: timeline.amend_revision(others, revision_id, changed_fields),
                     ),
                 )
                 self._changes.on_step("amend:registry")
-                await self._update_metadata(source)
+                await self._update_metadata(policy_slug)
                 self._changes.on_step("amend:dates")
 
     @asynccontextmanager
     async def _replace_failed(
-        self, kind: str, source: str, failed_ids: Sequence[str], **body: Any
+        self, intent_kind: str, policy_slug: str, failed_ids: Sequence[str], **intent_body: Any
     ) -> AsyncIterator[None]:
         """Enclose a change that takes failed revisions away; raises `RevisionBusy`."""
         async with AsyncExitStack() as busy_marks:
             for failed_id in failed_ids:
                 await busy_marks.enter_async_context(self._progress.mark_busy(failed_id))
-            body |= {"source": source, "replaced_ids": failed_ids}
-            async with self._changes.record_intent(kind, **body):
+            intent_body |= {"source": policy_slug, "replaced_ids": failed_ids}
+            async with self._changes.record_intent(intent_kind, **intent_body):
                 yield
-                await self._clean_up_deleted(source, failed_ids)
+                await self._clean_up_deleted(policy_slug, failed_ids)
 
-    async def _clean_up_deleted(self, source: str, revision_ids: Sequence[str]) -> None:
+    async def _clean_up_deleted(self, policy_slug: str, revision_ids: Sequence[str]) -> None:
         """Delete the chunks and files of those of these revisions that are not registered."""
-        revisions = await self._registry.get_revisions(source) if revision_ids else ()
+        revisions = await self._registry.get_revisions(policy_slug) if revision_ids else ()
         for revision_id in set(revision_ids) - {revision.revision_id for revision in revisions}:
-            await self._store.delete(await self._store.get_chunk_ids(source, revision_id))
-            await self._delete_file(source, revision_id)
+            await self._store.delete(await self._store.get_chunk_ids(policy_slug, revision_id))
+            await self._delete_file(policy_slug, revision_id)
 
-    async def update_policy_details(self, source: str, values: dict[str, Any]) -> None:
+    async def update_policy_details(self, policy_slug: str, changed_fields: dict[str, Any]) -> None:
         """Change a policy's title, description or category; chunks carry the title too."""
-        async with self._changes.begin_change(source):
-            policy = await self._registry.get_policy(source)
-            async with self._changes.record_intent("amend", source=source):
-                changed = policy.model_copy(update={**values, "updated_at": self._context.now()})
+        async with self._changes.begin_change(policy_slug):
+            policy = await self._registry.get_policy(policy_slug)
+            async with self._changes.record_intent("amend", source=policy_slug):
+                now = self._context.now()
+                changed = policy.model_copy(update={**changed_fields, "updated_at": now})
                 await self._registry.update_policy(changed)
                 self._changes.on_step("amend:policy")
-                await self._update_metadata(source)
+                await self._update_metadata(policy_slug)
                 self._changes.on_step("amend:titles")
 
     async def reopen(self, revision: Revision) -> None:
@@ -274,18 +281,18 @@ class Ingestion:
             revision.source, lambda before: timeline.reopen_revision(before, revision.revision_id)
         )
 
-    async def mark_failed(self, revision: Revision, error: str) -> None:
+    async def mark_failed(self, revision: Revision, error_message: str) -> None:
         """Record that a revision could not be ingested."""
         # Cut, because a parser's message can be of any length.
         await self._registry.change_revisions(
             revision.source,
-            lambda before: timeline.record_failure(before, revision.revision_id, error[:500]),
+            lambda old: timeline.record_failure(old, revision.revision_id, error_message[:500]),
         )
 
-    async def set_chunk_count(self, source: str, revision_id: str, chunk_count: int) -> None:
+    async def set_chunk_count(self, policy_slug: str, revision_id: str, chunk_count: int) -> None:
         """Write the number of chunks to the registry; an unknown revision is ignored."""
         await self._registry.change_revisions(
-            source, lambda before: timeline.count_chunks(before, revision_id, chunk_count)
+            policy_slug, lambda before: timeline.count_chunks(before, revision_id, chunk_count)
         )
 
     def get_progress(self, revision_id: str) -> Progress | None:
@@ -294,16 +301,16 @@ class Ingestion:
 
     async def locate_file(self, revision: Revision) -> Path:
         """Return where our copy of a revision's file can be read now."""
-        path = (revision.source, revision.revision_id)
-        return await anyio.to_thread.run_sync(self.files.locate, *path)
+        file_key = (revision.source, revision.revision_id)
+        return await anyio.to_thread.run_sync(self.files.locate, *file_key)
 
     # --- recovery ---
 
-    async def recover(self, report: ReportProgress) -> int:
+    async def recover(self, report_progress: ReportProgress) -> int:
         """Complete or undo every interrupted change; returns how many there were."""
 
         async def finish(intent: Intent) -> None:
-            await self._finish_change(intent, report)
+            await self._finish_change(intent, report_progress)
 
         # Without the registry nobody can tell which way to finish, so recovery waits for it.
         change_count = await self._changes.recover(finish, fatal_errors=(RegistryUnavailable,))
@@ -314,59 +321,62 @@ class Ingestion:
         """Return the changes that were begun and have not ended."""
         return await self._changes.list_unfinished()
 
-    async def _finish_change(self, intent: Intent, report: ReportProgress) -> None:
-        source, revision_id = intent.body["source"], intent.body.get("revision_id", "")
+    async def _finish_change(self, intent: Intent, report_progress: ReportProgress) -> None:
+        policy_slug, revision_id = intent.body["source"], intent.body.get("revision_id", "")
         revisions = {
             revision.revision_id: revision
-            for revision in await self._registry.get_revisions(source)
+            for revision in await self._registry.get_revisions(policy_slug)
         }
         match intent.kind:
             case "create":
                 await self._finish_create(intent, revisions.get(revision_id))
             case "remove":
-                await self._store.delete(await self._store.get_chunk_ids(source, revision_id))
-                await self.set_chunk_count(source, revision_id, 0)
+                await self._store.delete(await self._store.get_chunk_ids(policy_slug, revision_id))
+                await self.set_chunk_count(policy_slug, revision_id, 0)
             # If the registry still has it, nothing was deleted yet, and the caller may ask again.
             case "delete" if revision_id not in revisions:
-                await self._clean_up_deleted(source, [revision_id])
-                await self._update_metadata(source)
-            case "delete_policy" if not await self._registry.has_policy(source):
-                await self._clean_up_policy(source, intent.body["revision_ids"])
+                await self._clean_up_deleted(policy_slug, [revision_id])
+                await self._update_metadata(policy_slug)
+            case "delete_policy" if not await self._registry.has_policy(policy_slug):
+                await self._clean_up_policy(policy_slug, intent.body["revision_ids"])
             case "ingest" if revision_id in revisions:
-                await self._resume_ingest(revisions[revision_id], Path(intent.body["file"]), report)
+                spool = Path(intent.body["file"])
+                await self._resume_ingest(revisions[revision_id], spool, report_progress)
             case "amend":
-                await self._clean_up_deleted(source, intent.body.get("replaced_ids", ()))
-                await self._update_metadata(source)
+                await self._clean_up_deleted(policy_slug, intent.body.get("replaced_ids", ()))
+                await self._update_metadata(policy_slug)
 
     async def _finish_create(self, intent: Intent, revision: Revision | None) -> None:
         """Move the file of a registered revision into place; one that is not leaves no trace."""
-        source, revision_id, body = intent.body["source"], intent.body["revision_id"], intent.body
+        policy_slug, revision_id = intent.body["source"], intent.body["revision_id"]
         # Another one of the same id is the failed one that was to be replaced.
-        if revision and revision.created_at.isoformat() == body.get("created_at"):
-            spool = Path(body["file"])
+        if revision and revision.created_at.isoformat() == intent.body.get("created_at"):
+            spool = Path(intent.body["file"])
             if await anyio.Path(spool).exists():
-                extension = body.get("extension", ".pdf")  # older ones knew no other
-                await self._move_into_place(spool, source, revision_id, extension)
-        await self._clean_up_deleted(source, [revision_id, *body.get("replaced_ids", ())])
+                extension = intent.body.get("extension", ".pdf")  # older ones knew no other
+                await self._move_into_place(spool, policy_slug, revision_id, extension)
+        replaced_ids = intent.body.get("replaced_ids", ())
+        await self._clean_up_deleted(policy_slug, [revision_id, *replaced_ids])
 
-    async def _resume_ingest(self, revision: Revision, spool: Path, report: ReportProgress) -> None:
+    async def _resume_ingest(
+        self, revision: Revision, spool: Path, report_progress: ReportProgress
+    ) -> None:
         """Ingest the same file again, from wherever the interruption left it."""
         final_path = await self.locate_file(revision)
         # The crash came before or after the rename; one of the two has the bytes.
         source_file = spool if await anyio.Path(spool).exists() else final_path
         async with open_in_thread(self.files.make_roots().open(str(source_file))) as private_copy:
-            await self.ingest(revision, private_copy, report)
+            await self.ingest(revision, private_copy, report_progress)
 
     # --- steps of an ingestion ---
 
     async def _read_and_embed(
-        self, revision: Revision, private_copy: PrivateCopy, report: ReportProgress
+        self, revision: Revision, private_copy: PrivateCopy, report_progress: ReportProgress
     ) -> tuple[Document, EmbeddedChunks]:
         async def report_reading(done: float, total: float | None, message: str | None) -> None:
-            self._progress.set(
-                revision.revision_id, "extracting", 40 * done / total if total else 0, 0
-            )
-            await report(done, total, message)
+            percent = 40 * done / total if total else 0
+            self._progress.set(revision.revision_id, "extracting", percent, 0)
+            await report_progress(done, total, message)
 
         self._progress.set(revision.revision_id, "extracting", 0, 0)
         check_revision_name(private_copy.file_name)
@@ -374,15 +384,15 @@ class Ingestion:
         document = await pipeline.read(private_copy, report_reading, find_sections=True)
         if not isinstance(document, Document):
             raise NoContent("The file contains only pictures; no text was found in it")
-        return document, await self._embed(revision, document, report)
+        return document, await self._embed(revision, document, report_progress)
 
     async def _embed(
-        self, revision: Revision, document: Document, report: ReportProgress
+        self, revision: Revision, document: Document, report_progress: ReportProgress
     ) -> EmbeddedChunks:
         async def report_embedding(done: float, total: float | None, message: str | None) -> None:
             percent = 40 + 55 * done / total if total else 40
             self._progress.set(revision.revision_id, "embedding", percent, int(done))
-            await report(done, total, message)
+            await report_progress(done, total, message)
 
         policy = await self._registry.get_policy(revision.source)
         known_vectors = await self._get_known_vectors(revision)
@@ -392,14 +402,14 @@ class Ingestion:
 
     async def _get_known_vectors(self, revision: Revision) -> dict[str, Vector]:
         """Return, by what was embedded, the vectors of the revisions nearest in time."""
-        others = [
+        other_revisions = [
             other
             for other in await self._registry.get_revisions(revision.source)
             if other.revision_id != revision.revision_id
         ]
-        day = revision.effective_from
-        others.sort(key=lambda other: abs(other.effective_from - day))
-        return await self._store.get_vectors(others[:_REUSED_REVISIONS])
+        first_day = revision.effective_from
+        other_revisions.sort(key=lambda other: abs(other.effective_from - first_day))
+        return await self._store.get_vectors(other_revisions[:_REUSED_REVISIONS])
 
     async def _store_revision(
         self,
@@ -408,9 +418,9 @@ class Ingestion:
         embedded: EmbeddedChunks,
         private_copy: PrivateCopy,
     ) -> IngestedRevision:
-        source, revision_id = revision.source, revision.revision_id
-        policy = await self._registry.get_policy(source)
-        revisions = await self._registry.get_revisions(source)
+        policy_slug, revision_id = revision.source, revision.revision_id
+        policy = await self._registry.get_policy(policy_slug)
+        revisions = await self._registry.get_revisions(policy_slug)
         # It may have been deleted meanwhile.
         current_revision = timeline.find_revision(revisions, revision_id)
         last_day = timeline.get_last_day(current_revision, revisions)
@@ -420,29 +430,30 @@ class Ingestion:
         # The caller's own file may be gone or changed by the time a recovery needs it.
         spool = await anyio.to_thread.run_sync(self.files.copy_to_spool, private_copy)
         async with self._changes.record_intent(
-            "ingest", source=source, revision_id=revision_id, file=str(spool)
+            "ingest", source=policy_slug, revision_id=revision_id, file=str(spool)
         ):
             self._changes.on_step("ingest:intent")
             await self._replace_chunks(revision, chunks)
-            await self._move_into_place(spool, source, revision_id, spool.suffix)
+            await self._move_into_place(spool, policy_slug, revision_id, spool.suffix)
             self._changes.on_step("ingest:file")
-            values = {
+            outcome_fields = {
                 "chunk_count": len(chunks),
                 "page_count": len(document.pages),
-                "file_path": str(self.files.build_path(source, revision_id, spool.suffix)),
+                "file_path": str(self.files.build_path(policy_slug, revision_id, spool.suffix)),
                 "ingested_at": self._context.now(),
                 "error": None,
             }
             await self._registry.change_revisions(
-                source, lambda before: timeline.activate_revision(before, revision_id, values)
+                policy_slug,
+                lambda before: timeline.activate_revision(before, revision_id, outcome_fields),
             )
             # It is found by searches from now on, whatever the remaining steps take.
             self._progress.set(revision_id, "complete", 100, len(chunks))
             self._changes.on_step("ingest:registry")
-            await self._update_metadata(source)
+            await self._update_metadata(policy_slug)
             self._changes.on_step("ingest:dates")
         return IngestedRevision(
-            source=source,
+            source=policy_slug,
             revision_id=revision_id,
             chunks_created=len(chunks),
             page_count=len(document.pages),
@@ -455,13 +466,13 @@ class Ingestion:
         self._changes.on_step("ingest:chunks")
         new_ids = set(chunks.ids)
         stored_ids = await self._store.get_chunk_ids(revision.source, revision.revision_id)
-        await self._store.delete([id for id in stored_ids if id not in new_ids])
+        await self._store.delete([chunk_id for chunk_id in stored_ids if chunk_id not in new_ids])
         self._changes.on_step("ingest:surplus")
 
-    async def _update_metadata(self, source: str) -> None:
+    async def _update_metadata(self, policy_slug: str) -> None:
         """Write the registry's dates, labels and title to the chunks of every revision."""
-        policy = await self._registry.get_policy(source)
-        revisions = await self._registry.get_revisions(source)
+        policy = await self._registry.get_policy(policy_slug)
+        revisions = await self._registry.get_revisions(policy_slug)
         for revision in revisions:
             last_day = timeline.get_last_day(revision, revisions)
             await self._store.update_metadata(policy, revision, last_day)
@@ -473,14 +484,14 @@ class Ingestion:
     # --- files ---
 
     async def _move_into_place(
-        self, spool: Path, source: str, revision_id: str, extension: str
+        self, spool: Path, policy_slug: str, revision_id: str, extension: str
     ) -> None:
         await anyio.to_thread.run_sync(
-            self.files.move_into_place, spool, source, revision_id, extension
+            self.files.move_into_place, spool, policy_slug, revision_id, extension
         )
 
-    async def _delete_file(self, source: str, revision_id: str) -> None:
-        await anyio.to_thread.run_sync(self.files.delete, source, revision_id)
+    async def _delete_file(self, policy_slug: str, revision_id: str) -> None:
+        await anyio.to_thread.run_sync(self.files.delete, policy_slug, revision_id)
 
     async def _sweep_uploads(self) -> None:
         """Delete what no intent names: interrupted uploads left it."""

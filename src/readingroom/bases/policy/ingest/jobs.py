@@ -111,27 +111,27 @@ class Jobs:
         if revision.status != RevisionStatus.PROCESSING:
             return True  # somebody asked for it to be read again
         return any(
-            current.revision_id == revision.revision_id
-            and current.status == RevisionStatus.PROCESSING
-            for current in await self._registry.get_revisions(revision.source)
+            current_revision.revision_id == revision.revision_id
+            and current_revision.status == RevisionStatus.PROCESSING
+            for current_revision in await self._registry.get_revisions(revision.source)
         )
 
     async def _ingest(self, revision: Revision) -> None:
-        file = await self._ingestion.locate_file(revision)
+        file_path = await self._ingestion.locate_file(revision)
         async with open_in_thread(
-            self._ingestion.files.make_roots().open(str(file))
+            self._ingestion.files.make_roots().open(str(file_path))
         ) as private_copy:
             await self._ingestion.ingest(revision, private_copy, no_progress)
 
     async def _mark_failed(self, revision: Revision, error: Exception) -> None:
         """Mark a revision as failed, so that none stays `processing` for good."""
         # An unexpected error's own words may name paths and hosts; they stay in the log.
-        message = error.message if isinstance(error, KnowledgeError) else "internal error"
+        error_message = error.message if isinstance(error, KnowledgeError) else "internal error"
         try:
             for current_revision in await self._registry.get_revisions(revision.source):
                 is_same = current_revision.revision_id == revision.revision_id
                 if is_same and current_revision.status == RevisionStatus.PROCESSING:
-                    await self._ingestion.mark_failed(current_revision, message)
+                    await self._ingestion.mark_failed(current_revision, error_message)
         except KnowledgeError as second_error:
             logger.error(
                 "%s could not be marked as failed: %s", revision.revision_id, second_error.message

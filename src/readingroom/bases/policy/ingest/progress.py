@@ -29,14 +29,14 @@ class IngestionProgress:
     @asynccontextmanager
     async def mark_busy(self, revision_id: str) -> AsyncIterator[None]:
         """Enclose an ingestion; raise `RevisionBusy` when the revision has one already."""
-        message = f"{revision_id} is being ingested already; wait until it is active"
+        error_message = f"{revision_id} is being ingested already; wait until it is active"
         if revision_id in self._progress_by_revision:
-            raise RevisionBusy(message)
+            raise RevisionBusy(error_message)
         self.set(revision_id, "queued", 0, 0)
         try:
             async with self._claim(revision_id) as is_ours:
                 if not is_ours:
-                    raise RevisionBusy(message)
+                    raise RevisionBusy(error_message)
                 yield
         finally:
             del self._progress_by_revision[revision_id]

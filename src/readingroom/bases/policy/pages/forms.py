@@ -68,15 +68,15 @@ class PolicyForms:
 
     async def add_policy(self, request: PageRequest) -> SeeOther:
         """Register a policy."""
-        names = ("source", "title", "description", "category")
-        new_policy = validate_model(NewPolicy, _read_fields(request, names))
+        field_names = ("source", "title", "description", "category")
+        new_policy = validate_model(NewPolicy, _read_fields(request, field_names))
         policy = await self._admin.create_policy(new_policy)
         return SeeOther(f"/policies/{policy.source}")
 
     async def add_revision(self, request: PageRequest) -> SeeOther:
         """Register a revision and have its PDF read in the background."""
-        names = ("version_label", "effective_from", "effective_to", "notes")
-        new_revision = validate_model(NewRevision, _read_fields(request, names))
+        field_names = ("version_label", "effective_from", "effective_to", "notes")
+        new_revision = validate_model(NewRevision, _read_fields(request, field_names))
         if not request.files:
             raise InvalidArguments([{"field": "file", "message": "choose a PDF"}])
         spool = self._service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}.pdf"
@@ -89,30 +89,34 @@ class PolicyForms:
 
     async def change_revision(self, request: PageRequest) -> SeeOther:
         """Change the name, the days or the notes of a revision; raise RevisionOverlap."""
-        source, revision_id = request.get("source"), request.get("revision_id")
-        names = ("version_label", "effective_from", "effective_to", "notes")
+        policy_slug, revision_id = request.get("source"), request.get("revision_id")
+        field_names = ("version_label", "effective_from", "effective_to", "notes")
         # An empty field is a value: no last day, and no notes.
-        values: dict[str, str | None] = {name: request.get(name) or None for name in names}
-        await self._admin.amend_revision(source, revision_id, validate_model(RevisionPatch, values))
-        return SeeOther(f"/policies/{source}/{revision_id}")
+        changed_fields: dict[str, str | None] = {
+            field_name: request.get(field_name) or None for field_name in field_names
+        }
+        await self._admin.amend_revision(
+            policy_slug, revision_id, validate_model(RevisionPatch, changed_fields)
+        )
+        return SeeOther(f"/policies/{policy_slug}/{revision_id}")
 
     async def reindex(self, request: PageRequest) -> SeeOther:
         """Have a revision's PDF read again."""
-        source, revision_id = request.get("source"), request.get("revision_id")
-        await self._admin.reindex(source, revision_id)
-        return SeeOther(f"/policies/{source}/{revision_id}")
+        policy_slug, revision_id = request.get("source"), request.get("revision_id")
+        await self._admin.reindex(policy_slug, revision_id)
+        return SeeOther(f"/policies/{policy_slug}/{revision_id}")
 
     async def ask_removal(self, request: PageRequest) -> RenderedPage:
         """Return the page that asks once more before a revision is removed."""
         revision = await self._admin.get_revision(request.get("source"), request.get("revision_id"))
-        body = _render("remove_revision.html", revision=revision, request=request)
-        return RenderedPage(f"Remove {revision.source}, {revision.version_label}?", body)
+        body_html = _render("remove_revision.html", revision=revision, request=request)
+        return RenderedPage(f"Remove {revision.source}, {revision.version_label}?", body_html)
 
     async def remove(self, request: PageRequest) -> SeeOther:
         """Remove a revision."""
-        source = request.get("source")
-        await self._admin.delete_revision(source, request.get("revision_id"))
-        return SeeOther(f"/policies/{source}")
+        policy_slug = request.get("source")
+        await self._admin.delete_revision(policy_slug, request.get("revision_id"))
+        return SeeOther(f"/policies/{policy_slug}")
 
 
 def _move_file(sent_path: Path, spool: Path) -> None:
@@ -120,6 +124,10 @@ def _move_file(sent_path: Path, spool: Path) -> None:
     sent_path.rename(spool)
 
 
-def _read_fields(request: PageRequest, names: tuple[str, ...]) -> dict[str, str]:
+def _read_fields(request: PageRequest, field_names: tuple[str, ...]) -> dict[str, str]:
     """Return the fields that were filled in."""
-    return {name: value for name in names if (value := request.get(name))}
+    return {
+        field_name: field_value
+        for field_name in field_names
+        if (field_value := request.get(field_name))
+    }

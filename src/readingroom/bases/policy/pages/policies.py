@@ -74,33 +74,37 @@ _VERDICTS = {
 
 def make_pages(service: PolicyService, jobs: JobStore) -> BasePages:
     """Return the pages of the policy base."""
-    pages = PolicyPages(service)
+    policy_pages = PolicyPages(service)
     return BasePages(
         [
             BasePage(
                 "/policies",
-                pages.show_policies,
+                policy_pages.show_policies,
                 menu_label="Policies",
                 summary="Every policy over time: what was in force on a day, and what was not.",
             ),
             # Before the page of one policy, whose name could otherwise be `check`.
-            BasePage("/policies/check", pages.check_quotation),
+            BasePage("/policies/check", policy_pages.check_quotation),
             *PolicyForms(
-                service, pages.show_policies, pages.show_policy, pages.show_revision
+                service,
+                policy_pages.show_policies,
+                policy_pages.show_policy,
+                policy_pages.show_revision,
             ).make_pages(),
-            BasePage("/policies/{source}", pages.show_policy),
-            BasePage("/policies/{source}/compare", pages.compare),
-            BasePage("/policies/{source}/{revision_id}", pages.show_revision),
+            BasePage("/policies/{source}", policy_pages.show_policy),
+            BasePage("/policies/{source}/compare", policy_pages.compare),
+            BasePage("/policies/{source}/{revision_id}", policy_pages.show_revision),
             BasePage(
                 "/policies/{source}/{revision_id}/history",
                 SectionHistoryPages(service).show_history,
             ),
             BasePage(
-                "/policies/{source}/{revision_id}/pages/{page:page_number}.webp", pages.draw_page
+                "/policies/{source}/{revision_id}/pages/{page:page_number}.webp",
+                policy_pages.draw_page,
             ),
         ],
-        aid_reading=pages.aid_reading,
-        list_unasked=pages.list_unasked,
+        aid_reading=policy_pages.aid_reading,
+        list_unasked=policy_pages.list_unasked,
     )
 
 
@@ -117,19 +121,19 @@ class PolicyPages:
         day = self._read_day(request)
         snapshot = await self._service.get_snapshot(PolicySnapshot(date=day.isoformat()))
         policies = [await self._admin.get_policy(entry.source) for entry in snapshot.policies]
-        finding = (
+        chart_finding = (
             f"{snapshot.in_force_count} of {snapshot.policy_count} policies had a revision in "
             f"force on {format_day(day)}."
         )
         chart = draw_gantt(
             [_make_row(policy, self._service.today, policy.title) for policy in policies],
             day,
-            finding,
+            chart_finding,
         )
-        body = _render(
+        body_html = _render(
             "policies.html",
             chart=chart if policies else None,
-            finding=finding,
+            finding=chart_finding,
             day=day,
             entries=snapshot.policies,
             reasons=_REASONS,
@@ -140,19 +144,19 @@ class PolicyPages:
         )
         return RenderedPage(
             f"Policies in force on {format_day(day)}",
-            body,
+            body_html,
             data=snapshot,
             tool_example=ToolExample("policy_snapshot", {"date": day.isoformat()}),
         )
 
     async def show_policy(self, request: PageRequest) -> RenderedPage:
         """Return one policy: its revisions over time, and what can be done with them."""
-        source = request.get("source")
-        policy = await self._admin.get_policy(source)
+        policy_slug = request.get("source")
+        policy = await self._admin.get_policy(policy_slug)
         day = self._read_day(request)
         chart = self._draw_policy(policy, day)
         counting = [revision for revision in policy.revisions if _counts(revision)]
-        body = _render(
+        body_html = _render(
             "policy.html",
             policy=policy,
             chart=chart,
@@ -162,41 +166,41 @@ class PolicyPages:
         )
         return RenderedPage(
             policy.title,
-            body,
+            body_html,
             data=policy,
-            tool_example=ToolExample("list_policy_revisions", {"source": source}),
+            tool_example=ToolExample("list_policy_revisions", {"source": policy_slug}),
         )
 
     async def show_revision(self, request: PageRequest) -> RenderedPage:
         """Return one revision with the tree of its sections."""
-        source, revision_id = request.get("source"), request.get("revision_id")
-        policy = await self._admin.get_policy(source)
-        revision = await self._admin.get_revision(source, revision_id)
-        chunks = await self._service.store.get_chunks(source, revision_id)
+        policy_slug, revision_id = request.get("source"), request.get("revision_id")
+        policy = await self._admin.get_policy(policy_slug)
+        revision = await self._admin.get_revision(policy_slug, revision_id)
+        chunks = await self._service.store.get_chunks(policy_slug, revision_id)
         listed_sections = passages.list_sections(chunks)
-        progress = await self._admin.get_progress(source, revision_id)
-        body = _render(
+        progress = await self._admin.get_progress(policy_slug, revision_id)
+        body_html = _render(
             "revision.html",
             progress=progress.progress if revision.status == "processing" else None,
             request=request,
             policy=policy,
             revision=revision,
-            sections=build_section_tree(source, revision_id, chunks, listed_sections),
+            sections=build_section_tree(policy_slug, revision_id, chunks, listed_sections),
             section_count=len(listed_sections),
             validity=_describe_period(revision.effective_from, revision.effective_to),
         )
-        title = f"{source} ({revision.version_label})"
+        page_title = f"{policy_slug} ({revision.version_label})"
         return RenderedPage(
-            title,
-            body,
+            page_title,
+            body_html,
             data={**revision.model_dump(mode="json"), "sections": listed_sections},
         )
 
     async def compare(self, request: PageRequest) -> RenderedPage:
         """Return two revisions side by side, section by section."""
-        source = request.get("source")
+        policy_slug = request.get("source")
         arguments = {
-            "source": source,
+            "source": policy_slug,
             "from_date": request.get("from"),
             "to_date": request.get("to"),
             "section_ref": request.get("section") or None,
@@ -204,66 +208,77 @@ class PolicyPages:
         }
         question = validate_model(ComparePolicyRevisions, arguments)
         diff = await self._service.compare(question)
-        body = _render(
+        body_html = _render(
             "compare.html",
             diff=diff,
             summary=_summarise_diff(diff),
             shown=request.get("only"),
             changes=_select_changes(diff.changes, request.get("only")),
-            make_section_address=partial(_make_section_address, source),
-            make_history_address=partial(make_history_address, source),
+            make_section_address=partial(_make_section_address, policy_slug),
+            make_history_address=partial(make_history_address, policy_slug),
             next_address=_make_next_address(request, diff.next_cursor),
             from_date=question.from_date,
             to_date=question.to_date,
         )
-        title = f"{source}: {diff.from_revision.version_label} and {diff.to_revision.version_label}"
+        labels = f"{diff.from_revision.version_label} and {diff.to_revision.version_label}"
+        page_title = f"{policy_slug}: {labels}"
         example = {name: value for name, value in arguments.items() if value}
         return RenderedPage(
-            title, body, data=diff, tool_example=ToolExample("compare_policy_revisions", example)
+            page_title,
+            body_html,
+            data=diff,
+            tool_example=ToolExample("compare_policy_revisions", example),
         )
 
     async def check_quotation(self, request: PageRequest) -> RenderedPage:
         """Return the form for a quotation, with where its words stand once it was sent."""
         policies = await self._service.list_policies()
-        quotation, source = request.get("quote"), request.get("source")
+        quotation, policy_slug = request.get("quote"), request.get("source")
         day = self._read_day(request)
         check: QuoteCheck | None = None
-        arguments = {"source": source, "quote": quotation, "date": day.isoformat()}
-        if quotation and source:
+        arguments = {"source": policy_slug, "quote": quotation, "date": day.isoformat()}
+        if quotation and policy_slug:
             check = await self._service.verify(validate_model(VerifyPolicyQuote, arguments))
-        body = _render(
+        body_html = _render(
             "check.html",
             policies=policies.policies,
             quotation=quotation,
-            source=source,
+            source=policy_slug,
             day=day,
             check=check,
             verdict=_VERDICTS[check.verdict] if check else "",
             reasons=_REASONS,
-            make_section_address=partial(_make_section_address, source),
+            make_section_address=partial(_make_section_address, policy_slug),
         )
         example = ToolExample("verify_policy_quote", arguments) if check else None
-        return RenderedPage("Check a quotation", body, data=check, tool_example=example)
+        return RenderedPage("Check a quotation", body_html, data=check, tool_example=example)
 
-    async def aid_reading(self, request: PageRequest, record: DeskRecord) -> ReadingAid:
+    async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return what stands before and after a section, and the other revisions that have it."""
-        source, revision_id = record.record.get("source"), record.record.get("revision_id")
-        section_ref = record.record.get("section_ref")
-        if not (source and revision_id):
+        policy_slug, revision_id = (
+            desk_record.record.get("source"),
+            desk_record.record.get("revision_id"),
+        )
+        section_ref = desk_record.record.get("section_ref")
+        if not (policy_slug and revision_id):
             return ReadingAid()
-        refs = list(await self._service.list_sections(source, revision_id))
-        make_link = partial(_make_section_link, source, revision_id)
-        place = refs.index(section_ref) if section_ref in refs else -1
-        policy = await self._admin.get_policy(source)
-        related = [PageLink("The whole revision", f"/policies/{source}/{revision_id}")]
+        section_refs = list(await self._service.list_sections(policy_slug, revision_id))
+        make_link = partial(_make_section_link, policy_slug, revision_id)
+        section_index = section_refs.index(section_ref) if section_ref in section_refs else -1
+        policy = await self._admin.get_policy(policy_slug)
+        related = [PageLink("The whole revision", f"/policies/{policy_slug}/{revision_id}")]
         if section_ref:
-            address = make_history_address(str(source), str(revision_id), str(section_ref))
-            related.append(PageLink("This section in every revision", address))
+            history_address = make_history_address(
+                str(policy_slug), str(revision_id), str(section_ref)
+            )
+            related.append(PageLink("This section in every revision", history_address))
         related += _link_changes(policy, str(revision_id))
         return ReadingAid(
-            picture=await self._show_picture(request, record),
-            previous=make_link(refs[place - 1]) if place > 0 else None,
-            next=make_link(refs[place + 1]) if 0 <= place < len(refs) - 1 else None,
+            picture=await self._show_picture(request, desk_record),
+            previous=make_link(section_refs[section_index - 1]) if section_index > 0 else None,
+            next=make_link(section_refs[section_index + 1])
+            if 0 <= section_index < len(section_refs) - 1
+            else None,
             related=related,
         )
 
@@ -271,29 +286,31 @@ class PolicyPages:
         """Return a page of a revision as a picture."""
         # A revision that there is: the address may name anything.
         revision = await self._admin.get_revision(request.get("source"), request.get("revision_id"))
-        page = int(request.parameters["page"])
+        page_number = int(request.parameters["page"])
         picture = await self._pictures.draw_page(
-            revision.source, revision.revision_id, page, _PICTURE_DPI
+            revision.source, revision.revision_id, page_number, _PICTURE_DPI
         )
         return PagePicture(picture, "image/webp")
 
-    async def _show_picture(self, request: PageRequest, record: DeskRecord) -> str:
+    async def _show_picture(self, request: PageRequest, desk_record: DeskRecord) -> str:
         """Return the first page of a passage with the passage marked; nothing without the PDF."""
-        details = record.record
-        pages = details.get("page_numbers") or [details.get("page_number")]
-        source, revision_id = str(details["source"]), str(details["revision_id"])
-        if not pages[0]:
+        section_fields = desk_record.record
+        page_numbers = section_fields.get("page_numbers") or [section_fields.get("page_number")]
+        policy_slug, revision_id = str(section_fields["source"]), str(section_fields["revision_id"])
+        if not page_numbers[0]:
             return ""
-        passage = request.get("quote") or record.text
+        passage = request.get("quote") or desk_record.text
         try:
-            marks = await self._pictures.mark_passage(source, revision_id, pages[0], passage)
+            marks = await self._pictures.mark_passage(
+                policy_slug, revision_id, page_numbers[0], passage
+            )
         except FileNotFound:
             return ""  # the text can be read all the same
         except KnowledgeError as error:
             logger.warning("A passage could not be marked: %s", error.message)
             marks = ()
-        address = f"/policies/{source}/{revision_id}/pages/{pages[0]}.webp"
-        return show_marked_page(address, f"Page {pages[0]} of {source}", marks)
+        picture_address = f"/policies/{policy_slug}/{revision_id}/pages/{page_numbers[0]}.webp"
+        return show_marked_page(picture_address, f"Page {page_numbers[0]} of {policy_slug}", marks)
 
     async def list_unasked(self, request: SearchRequest, call: ToolCall) -> Sequence[Unasked]:
         """Return the policies that a search leaves out on its day, each with the reason."""
@@ -314,8 +331,8 @@ class PolicyPages:
         ]
 
     def _read_day(self, request: PageRequest) -> dt.date:
-        written = request.get("date")
-        return parse_day(written) if written else self._service.today
+        day_text = request.get("date")
+        return parse_day(day_text) if day_text else self._service.today
 
     def _draw_policy(self, policy: PolicyDetail, day: dt.date) -> Chart:
         in_force = [
@@ -325,12 +342,12 @@ class PolicyPages:
             and revision.effective_from <= day
             and (revision.effective_to is None or day <= revision.effective_to)
         ]
-        finding = (
+        chart_finding = (
             f"On {format_day(day)} the revision in force was {in_force[0]}."
             if in_force
             else f"On {format_day(day)} no revision was in force."
         )
-        rows = [
+        gantt_rows = [
             GanttRow(
                 revision.version_label,
                 [_make_span(policy.source, revision, self._service.today)],
@@ -338,25 +355,25 @@ class PolicyPages:
             )
             for revision in reversed(policy.revisions)
         ]
-        return draw_gantt(rows, day, finding)
+        return draw_gantt(gantt_rows, day, chart_finding)
 
 
 # --- time ---
 
 
-def _make_row(policy: PolicyDetail, today: dt.date, label: str) -> GanttRow:
+def _make_row(policy: PolicyDetail, today: dt.date, row_label: str) -> GanttRow:
     spans = [_make_span(policy.source, revision, today) for revision in policy.revisions]
-    return GanttRow(label, spans, f"/policies/{policy.source}")
+    return GanttRow(row_label, spans, f"/policies/{policy.source}")
 
 
-def _make_span(source: str, revision: RevisionDetail, today: dt.date) -> TimeSpan:
+def _make_span(policy_slug: str, revision: RevisionDetail, today: dt.date) -> TimeSpan:
     is_emerging = _counts(revision) and revision.effective_from > today
     return TimeSpan(
-        f"{source}, {revision.version_label}",
+        f"{policy_slug}, {revision.version_label}",
         revision.effective_from,
         revision.effective_to,
         "emerging" if is_emerging else revision.status.value,
-        f"/policies/{source}/{revision.revision_id}",
+        f"/policies/{policy_slug}/{revision.revision_id}",
     )
 
 
@@ -385,14 +402,14 @@ def _list_emerging(policies: Sequence[PolicyDetail]) -> list[RevisionDetail]:
     ]
 
 
-def _describe_period(start: dt.date, end: dt.date | None) -> str:
-    if end is None:
-        return f"In force from {format_day(start)} until further notice."
-    return f"In force from {format_day(start)} to {format_day(end)}, both days included."
+def _describe_period(first_day: dt.date, last_day: dt.date | None) -> str:
+    if last_day is None:
+        return f"In force from {format_day(first_day)} until further notice."
+    return f"In force from {format_day(first_day)} to {format_day(last_day)}, both days included."
 
 
-def _explain(reason: str, nearest_label: str) -> str:
-    return f"{_REASONS[reason]} (nearest: {nearest_label})"
+def _explain(exclusion_reason: str, nearest_label: str) -> str:
+    return f"{_REASONS[exclusion_reason]} (nearest: {nearest_label})"
 
 
 # --- changes ---
@@ -413,59 +430,71 @@ def _suggest_comparison(revisions: Sequence[RevisionDetail]) -> dict[str, str] |
 def _link_changes(policy: PolicyDetail, revision_id: str) -> list[PageLink]:
     """Return a link to what the next revision changed, and to what this one did."""
     oldest_first = [revision for revision in reversed(policy.revisions) if _counts(revision)]
-    ids = [revision.revision_id for revision in oldest_first]
-    if revision_id not in ids:
+    revision_ids = [revision.revision_id for revision in oldest_first]
+    if revision_id not in revision_ids:
         return []
-    place = ids.index(revision_id)
+    revision_index = revision_ids.index(revision_id)
     pairs = []
-    if place > 0:
-        pairs.append(("What this revision changed", oldest_first[place - 1], oldest_first[place]))
-    if place < len(ids) - 1:
-        pairs.append(("What the next one changed", oldest_first[place], oldest_first[place + 1]))
+    if revision_index > 0:
+        pairs.append(
+            (
+                "What this revision changed",
+                oldest_first[revision_index - 1],
+                oldest_first[revision_index],
+            )
+        )
+    if revision_index < len(revision_ids) - 1:
+        pairs.append(
+            (
+                "What the next one changed",
+                oldest_first[revision_index],
+                oldest_first[revision_index + 1],
+            )
+        )
     return [
-        PageLink(label, _make_compare_address(policy.source, older, newer))
-        for label, older, newer in pairs
+        PageLink(link_label, _make_compare_address(policy.source, older, newer))
+        for link_label, older, newer in pairs
     ]
 
 
-def _make_compare_address(source: str, older: RevisionDetail, newer: RevisionDetail) -> str:
+def _make_compare_address(policy_slug: str, older: RevisionDetail, newer: RevisionDetail) -> str:
     days = f"from={older.effective_from}&to={newer.effective_from}"
-    return f"/policies/{source}/compare?{days}"
+    return f"/policies/{policy_slug}/compare?{days}"
 
 
 def _make_next_address(request: PageRequest, cursor: str | None) -> str | None:
     """Return the address of the next page of changes."""
     if cursor is None:
         return None
-    names = ("from", "to", "section", "only")
-    values = {name: request.get(name) for name in names} | {"cursor": cursor}
-    chosen = {name: value for name, value in values.items() if value}
-    return f"/policies/{quote(request.get('source'), safe='')}/compare?{urlencode(chosen)}"
+    argument_names = ("from", "to", "section", "only")
+    argument_values = {name: request.get(name) for name in argument_names} | {"cursor": cursor}
+    given_values = {name: value for name, value in argument_values.items() if value}
+    return f"/policies/{quote(request.get('source'), safe='')}/compare?{urlencode(given_values)}"
 
 
 def _summarise_diff(diff: RevisionDiff) -> str:
     summary = diff.summary
-    counts = {
+    count_by_label = {
         "reworded": summary.reworded,
         "moved": summary.moved,
         "new": summary.added,
         "gone": summary.removed,
     }
-    parts = [f"{diff.sections_unchanged} unchanged"]
-    parts += [f"{count} {words}" for words, count in counts.items() if count]
-    return f"{diff.sections_compared} sections: {', '.join(parts)}."
+    summary_parts = [f"{diff.sections_unchanged} unchanged"]
+    summary_parts += [f"{count} {label}" for label, count in count_by_label.items() if count]
+    return f"{diff.sections_compared} sections: {', '.join(summary_parts)}."
 
 
-def _select_changes(changes: Sequence[SectionChange], kind: str) -> list[SectionChange]:
-    return [change for change in changes if kind in ("", change.change, change.kind)]
+def _select_changes(changes: Sequence[SectionChange], change_kind: str) -> list[SectionChange]:
+    return [change for change in changes if change_kind in ("", change.change, change.kind)]
 
 
 # --- addresses and questions ---
 
 
-def _make_section_link(source: str, revision_id: str, ref: str) -> PageLink:
-    return PageLink(ref, _make_section_address(source, revision_id, ref))
+def _make_section_link(policy_slug: str, revision_id: str, section_ref: str) -> PageLink:
+    return PageLink(section_ref, _make_section_address(policy_slug, revision_id, section_ref))
 
 
-def _make_section_address(source: str, revision_id: str, ref: str) -> str:
-    return make_read_path(format_section_id(source, revision_id, ref))
+def _make_section_address(policy_slug: str, revision_id: str, section_ref: str) -> str:
+    return make_read_path(format_section_id(policy_slug, revision_id, section_ref))

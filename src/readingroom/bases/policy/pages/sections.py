@@ -44,7 +44,7 @@ class SectionNode:
 
 
 def build_section_tree(
-    source: str,
+    policy_slug: str,
     revision_id: str,
     chunks: Sequence[StoredChunk],
     listed_sections: Sequence[ListedSection],
@@ -56,14 +56,18 @@ def build_section_tree(
     for chunk in chunks:
         siblings = roots
         # Of a broken path a section could be inside itself.
-        path = dict.fromkeys(filter(None, (*chunk.section_path, chunk.section_ref)))
-        for ref in path:
-            if ref not in nodes:
-                section = listed[ref]
-                address = make_read_path(format_section_id(source, revision_id, ref))
-                nodes[ref] = SectionNode(ref, section.section_title, section.page_number, address)
-                siblings.append(nodes[ref])
-            siblings = nodes[ref].children
+        ref_path = dict.fromkeys(filter(None, (*chunk.section_path, chunk.section_ref)))
+        for section_ref in ref_path:
+            if section_ref not in nodes:
+                section = listed[section_ref]
+                section_address = make_read_path(
+                    format_section_id(policy_slug, revision_id, section_ref)
+                )
+                nodes[section_ref] = SectionNode(
+                    section_ref, section.section_title, section.page_number, section_address
+                )
+                siblings.append(nodes[section_ref])
+            siblings = nodes[section_ref].children
         if chunk.section_ref in nodes:
             nodes[chunk.section_ref].passage_count += 1
     return roots
@@ -97,28 +101,32 @@ class SectionHistoryPages:
 
         Raise InvalidArguments, PolicyNotFound, RevisionNotFound and SectionNotFound.
         """
-        source, revision_id = request.get("source"), request.get("revision_id")
+        policy_slug, revision_id = request.get("source"), request.get("revision_id")
         section_ref = request.get("section")
         if not section_ref:
             raise InvalidArguments([{"field": "section", "message": "name a section"}])
-        policy = await self._admin.get_policy(source)
-        start = await self._admin.get_revision(source, revision_id)
-        sections = await self._service.list_sections(source, revision_id)
-        if section_ref not in sections:
-            raise SectionNotFound(f"{source} ({start.version_label}) has no {section_ref}")
+        policy = await self._admin.get_policy(policy_slug)
+        start_revision = await self._admin.get_revision(policy_slug, revision_id)
+        section_pages = await self._service.list_sections(policy_slug, revision_id)
+        if section_ref not in section_pages:
+            raise SectionNotFound(
+                f"{policy_slug} ({start_revision.version_label}) has no {section_ref}"
+            )
         counting = [
             revision
             for revision in reversed(policy.revisions)
             if revision.status in (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
         ]
         stands = await self._follow(counting, revision_id, section_ref)
-        title = f"{source}, {section_ref} ({start.version_label}) through its revisions"
-        body = _render(
+        page_title = (
+            f"{policy_slug}, {section_ref} ({start_revision.version_label}) through its revisions"
+        )
+        body_html = _render(
             "history.html",
             policy=policy,
-            start=start,
+            start=start_revision,
             section_ref=section_ref,
-            title=title,
+            title=page_title,
             stands=list(reversed(stands)),
         )
         example = None
@@ -129,96 +137,113 @@ class SectionHistoryPages:
             }
             example = ToolExample(
                 "compare_policy_revisions",
-                {"source": source, **days, "section_ref": section_ref},
+                {"source": policy_slug, **days, "section_ref": section_ref},
             )
-        return RenderedPage(title, body, data=stands, tool_example=example)
+        return RenderedPage(page_title, body_html, data=stands, tool_example=example)
 
     async def _follow(
         self, revisions: Sequence[RevisionDetail], revision_id: str, section_ref: str
     ) -> list[SectionStand]:
         """Return the stands in all revisions, the oldest first; the search goes both ways."""
-        ids = [revision.revision_id for revision in revisions]
-        place = ids.index(revision_id) if revision_id in ids else -1
-        if place < 0:
+        revision_ids = [revision.revision_id for revision in revisions]
+        start_index = revision_ids.index(revision_id) if revision_id in revision_ids else -1
+        if start_index < 0:
             return []
-        refs: dict[str, str | None] = {revision_id: section_ref}
+        ref_by_revision: dict[str, str | None] = {revision_id: section_ref}
         changes: dict[str, SectionChange | None] = {}
-        for newer, older in pairwise(reversed(revisions[: place + 1])):
-            change = await self._compare(older, newer, refs[newer.revision_id], is_newer=True)
-            changes[newer.revision_id] = change
-            known_ref = refs[newer.revision_id]
-            refs[older.revision_id] = change.from_section_ref if change else known_ref
-        for older, newer in pairwise(revisions[place:]):
-            change = await self._compare(older, newer, refs[older.revision_id], is_newer=False)
-            changes[newer.revision_id] = change
-            known_ref = refs[older.revision_id]
-            refs[newer.revision_id] = change.to_section_ref if change else known_ref
+        for newer, older in pairwise(reversed(revisions[: start_index + 1])):
+            section_change = await self._compare(
+                older, newer, ref_by_revision[newer.revision_id], is_newer=True
+            )
+            changes[newer.revision_id] = section_change
+            known_ref = ref_by_revision[newer.revision_id]
+            ref_by_revision[older.revision_id] = (
+                section_change.from_section_ref if section_change else known_ref
+            )
+        for older, newer in pairwise(revisions[start_index:]):
+            section_change = await self._compare(
+                older, newer, ref_by_revision[older.revision_id], is_newer=False
+            )
+            changes[newer.revision_id] = section_change
+            known_ref = ref_by_revision[older.revision_id]
+            ref_by_revision[newer.revision_id] = (
+                section_change.to_section_ref if section_change else known_ref
+            )
         return [
             _make_stand(
                 revision,
-                refs[revision.revision_id],
+                ref_by_revision[revision.revision_id],
                 changes.get(revision.revision_id),
-                is_first=number == 0,
+                is_first=revision_index == 0,
             )
-            for number, revision in enumerate(revisions)
+            for revision_index, revision in enumerate(revisions)
         ]
 
     async def _compare(
-        self, older: RevisionDetail, newer: RevisionDetail, ref: str | None, is_newer: bool
+        self, older: RevisionDetail, newer: RevisionDetail, section_ref: str | None, is_newer: bool
     ) -> SectionChange | None:
         """Return what became of a section between two revisions; None if nothing did.
 
         The reference is that in the newer one, or that in the older one.
         """
-        if ref is None:
+        if section_ref is None:
             return None
         question = ComparePolicyRevisions(
             source=older.source,
             from_date=older.effective_from.isoformat(),
             to_date=newer.effective_from.isoformat(),
-            section_ref=ref,
+            section_ref=section_ref,
         )
         diff = await self._service.compare(question)
-        for change in diff.changes:
-            if ref == (change.to_section_ref if is_newer else change.from_section_ref):
-                return change
+        for section_change in diff.changes:
+            if section_ref == (
+                section_change.to_section_ref if is_newer else section_change.from_section_ref
+            ):
+                return section_change
         return None
 
 
 def _make_stand(
-    revision: RevisionDetail, ref: str | None, change: SectionChange | None, is_first: bool
+    revision: RevisionDetail,
+    section_ref: str | None,
+    section_change: SectionChange | None,
+    is_first: bool,
 ) -> SectionStand:
-    address = None
-    if ref:
-        address = make_read_path(format_section_id(revision.source, revision.revision_id, ref))
+    section_address = None
+    if section_ref:
+        section_address = make_read_path(
+            format_section_id(revision.source, revision.revision_id, section_ref)
+        )
     return SectionStand(
         revision.version_label,
         _format_period(revision.effective_from, revision.effective_to),
-        ref,
-        address,
-        _describe_change(ref, change, is_first),
-        change.diff if change else (),
+        section_ref,
+        section_address,
+        _describe_change(section_ref, section_change, is_first),
+        section_change.diff if section_change else (),
     )
 
 
-def _describe_change(ref: str | None, change: SectionChange | None, is_first: bool) -> str:
-    if change is None:
-        if ref is None:
+def _describe_change(
+    section_ref: str | None, section_change: SectionChange | None, is_first: bool
+) -> str:
+    if section_change is None:
+        if section_ref is None:
             return "not there"
         return "the first that is held here" if is_first else "unchanged"
-    if change.change == "removed":
+    if section_change.change == "removed":
         return "taken out"
-    if change.change == "added":
+    if section_change.change == "added":
         return "new"
-    renumbered = change.from_section_ref != change.to_section_ref
-    was = f"before: {change.from_section_ref}" if renumbered else "the same reference"
-    return f"{'reworded' if change.diff else 'the same words'}, {was}"
+    renumbered = section_change.from_section_ref != section_change.to_section_ref
+    was = f"before: {section_change.from_section_ref}" if renumbered else "the same reference"
+    return f"{'reworded' if section_change.diff else 'the same words'}, {was}"
 
 
-def _format_period(start: dt.date, end: dt.date | None) -> str:
-    return f"{format_day(start)} to {format_day(end) or 'now'}"
+def _format_period(first_day: dt.date, last_day: dt.date | None) -> str:
+    return f"{format_day(first_day)} to {format_day(last_day) or 'now'}"
 
 
-def make_history_address(source: str, revision_id: str, section_ref: str) -> str:
+def make_history_address(policy_slug: str, revision_id: str, section_ref: str) -> str:
     """Return the address of the page that follows a section."""
-    return f"/policies/{source}/{revision_id}/history?section={quote_for_url(section_ref)}"
+    return f"/policies/{policy_slug}/{revision_id}/history?section={quote_for_url(section_ref)}"

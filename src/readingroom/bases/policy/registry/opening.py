@@ -21,19 +21,21 @@ AnyPolicyRegistry = PolicyRegistry | SharedPolicyRegistry
 
 @asynccontextmanager
 async def open_registry(
-    folder: Path, redis_url: str | None, database: PostgresDatabase | None
+    policy_folder: Path, redis_url: str | None, database: PostgresDatabase | None
 ) -> AsyncIterator[AnyPolicyRegistry]:
-    """Yield the registry of a base; `folder` is the base's own."""
+    """Yield the registry of a base; `policy_folder` is the base's own."""
     if database is not None:
         yield SharedPolicyRegistry(database)
         return
-    async with open_key_values(redis_url, folder / "registry") as client:
-        yield PolicyRegistry(client, partial(_check_server, client, folder, redis_url is not None))
+    async with open_key_values(redis_url, policy_folder / "registry") as client:
+        yield PolicyRegistry(
+            client, partial(_check_server, client, policy_folder, redis_url is not None)
+        )
 
 
-async def _check_server(client: KeyValueClient, folder: Path, is_foreign: bool) -> None:
+async def _check_server(client: KeyValueClient, policy_folder: Path, is_foreign: bool) -> None:
     if is_foreign:
         # A Redis of somebody else's may evict keys or lose writes in a crash; ours does neither.
         await check_durability(client)
     # The registry of one data directory must not be read with the chunks of another.
-    await check_room(client, folder / "room")
+    await check_room(client, policy_folder / "room")

@@ -20,10 +20,10 @@ _AUTHORITY_WORDS = re.compile(
 _SLUG = re.compile(SLUG_PATTERN, re.ASCII)
 
 
-def _validate_slug(text: str) -> str:
-    if not _SLUG.fullmatch(text):
+def _validate_slug(slug_text: str) -> str:
+    if not _SLUG.fullmatch(slug_text):
         raise ValueError("must be UPPER_SNAKE_CASE, such as LTN_1_20")
-    return text
+    return slug_text
 
 
 SourceSlug = Annotated[
@@ -99,9 +99,13 @@ class Policy(BaseModel):
         """Whether a policy applies where this authority decides: its own, and the nation's."""
         if self.is_national:
             return True
-        names = f"{self.local_authority or ''};{self.successor_authorities or ''}".split(";")
+        authority_names = f"{self.local_authority or ''};{self.successor_authorities or ''}".split(
+            ";"
+        )
         asked_name = fold_authority(local_authority)
-        return bool(asked_name) and asked_name in {fold_authority(name) for name in names}
+        return bool(asked_name) and asked_name in {
+            fold_authority(authority_name) for authority_name in authority_names
+        }
 
 
 class Revision(BaseModel):
@@ -139,16 +143,18 @@ class Revision(BaseModel):
         return self.can_be_in_force or self.status == RevisionStatus.EMERGING
 
 
-def fold_authority(name: str) -> str:
+def fold_authority(authority_name: str) -> str:
     """Return the name of an authority as it compares: `Fenland District Council` is `fenland`."""
-    words = re.findall(r"[a-z]+", name.casefold().replace("&", " and "))
-    return " ".join(word for word in words if not _AUTHORITY_WORDS.fullmatch(word))
+    name_words = re.findall(r"[a-z]+", authority_name.casefold().replace("&", " and "))
+    return " ".join(
+        name_word for name_word in name_words if not _AUTHORITY_WORDS.fullmatch(name_word)
+    )
 
 
 def format_citation(
     revision: Revision,
     section_ref: str,
-    pages: Sequence[int],
+    page_numbers: Sequence[int],
     section_title: str = "",
     weight_note: str = "",
     printed_pages: Sequence[str] = (),
@@ -158,13 +164,13 @@ def format_citation(
     A section's title and what it weighs beside policies follow its reference; the numbers printed
     on the pages follow theirs, where they differ.
     """
-    section = name_section(section_ref, section_title)
+    named_section = name_section(section_ref, section_title)
     if weight_note:
-        section = f"{section} ({weight_note})".strip()
-    page_text = cite_pages(pages)
-    if printed_pages and list(printed_pages) != [str(page) for page in pages]:
+        named_section = f"{named_section} ({weight_note})".strip()
+    page_text = cite_pages(page_numbers)
+    if printed_pages and list(printed_pages) != [str(page_number) for page_number in page_numbers]:
         page_text += f" (printed {_join_labels(printed_pages)})"
-    return ", ".join(filter(None, [format_revision(revision), section, page_text]))
+    return ", ".join(filter(None, [format_revision(revision), named_section, page_text]))
 
 
 def format_revision(revision: Revision) -> str:
@@ -178,12 +184,14 @@ def name_section(section_ref: str, section_title: str) -> str:
     if not section_ref or not section_title:
         return section_ref
     is_long = len(section_title) > _MAX_CITED_TITLE_CHARS
-    title = section_title[: _MAX_CITED_TITLE_CHARS - 1].rstrip() + "…" if is_long else section_title
-    return f"{section_ref}: {title}"
+    shown_title = (
+        section_title[: _MAX_CITED_TITLE_CHARS - 1].rstrip() + "…" if is_long else section_title
+    )
+    return f"{section_ref}: {shown_title}"
 
 
 def _join_labels(labels: Sequence[str]) -> str:
     """Return `19–21`, the first and the last of printed page numbers."""
     # Two pages side by side have one label for both: `50–51`.
-    first, last = labels[0].partition("–")[0], labels[-1].rpartition("–")[2]
-    return first if first == last else f"{first}–{last}"
+    first_label, last_label = labels[0].partition("–")[0], labels[-1].rpartition("–")[2]
+    return first_label if first_label == last_label else f"{first_label}–{last_label}"

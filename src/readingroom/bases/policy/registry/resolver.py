@@ -57,7 +57,7 @@ class Resolution:
         def count_days_away(revision: Revision) -> int:
             # An open end is no distance: such a revision is near only by its beginning.
             ends = [revision.effective_from, revision.effective_to or revision.effective_from]
-            return min(abs((end - day).days) for end in ends)
+            return min(abs((boundary_day - day).days) for boundary_day in ends)
 
         counting = (revision for revision in self.timeline if revision.can_be_in_force)
         return min(counting, key=count_days_away, default=None)
@@ -69,49 +69,51 @@ class EffectiveDateResolver:
     def __init__(self, registry: AnyPolicyRegistry) -> None:
         self._registry = registry
 
-    async def resolve_for_policy(self, source: str, day: date) -> Resolution:
+    async def resolve_for_policy(self, policy_slug: str, day: date) -> Resolution:
         """Resolve a day for one policy; raise `PolicyNotFound` if it is not registered."""
-        policy = await self._registry.get_policy(source)
-        return _resolve(policy, await self._registry.get_revisions(source), day)
+        policy = await self._registry.get_policy(policy_slug)
+        return _resolve(policy, await self._registry.get_revisions(policy_slug), day)
 
     async def resolve_snapshot(
-        self, day: date, sources: Collection[str] | None = None
+        self, day: date, policy_slugs: Collection[str] | None = None
     ) -> dict[str, Resolution]:
-        """Resolve a day for every policy, or for those of `sources` that are registered."""
+        """Resolve a day for every policy, or for those of `policy_slugs` that are registered."""
         catalogue = await self._registry.read_catalogue()
         return {
-            source: _resolve(policy, catalogue.timelines[source], day)
-            for source, policy in catalogue.policies.items()
-            if sources is None or source in sources
+            policy_slug: _resolve(policy, catalogue.timelines[policy_slug], day)
+            for policy_slug, policy in catalogue.policies.items()
+            if policy_slugs is None or policy_slug in policy_slugs
         }
 
     async def get_revision_ids_for_date(self, day: date) -> dict[str, str]:
         """Return source → revision id for the policies that have a revision in force."""
         snapshot = await self.resolve_snapshot(day)
         return {
-            source: resolution.revision.revision_id
-            for source, resolution in snapshot.items()
+            policy_slug: resolution.revision.revision_id
+            for policy_slug, resolution in snapshot.items()
             if resolution.revision
         }
 
-    async def validate_revision_for_date(self, source: str, revision_id: str, day: date) -> bool:
+    async def validate_revision_for_date(
+        self, policy_slug: str, revision_id: str, day: date
+    ) -> bool:
         """Return whether this revision is the one in force on the day."""
-        revision = (await self.resolve_for_policy(source, day)).revision
+        revision = (await self.resolve_for_policy(policy_slug, day)).revision
         return revision is not None and revision.revision_id == revision_id
 
 
 def _resolve(policy: Policy, revisions: Timeline, day: date) -> Resolution:
-    def make_unresolved(reason: Reason) -> Resolution:
-        return Resolution(policy, day, revisions, None, reason)
+    def make_unresolved(missing_reason: Reason) -> Resolution:
+        return Resolution(policy, day, revisions, None, missing_reason)
 
     counting = [revision for revision in revisions if revision.can_be_in_force]
     if not counting:
         return make_unresolved("no_active_revision")
-    started = [revision for revision in counting if revision.effective_from <= day]
-    if not started:
+    started_revisions = [revision for revision in counting if revision.effective_from <= day]
+    if not started_revisions:
         return make_unresolved("date_before_first_revision")
     # Periods do not overlap, so no revision before the last one to start can reach this day.
-    latest = max(started, key=lambda revision: revision.effective_from)
+    latest = max(started_revisions, key=lambda revision: revision.effective_from)
     last_day = timeline.get_last_day(latest, revisions)
     if last_day is not None and day > last_day:
         return make_unresolved("date_in_gap")

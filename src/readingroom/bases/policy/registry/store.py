@@ -116,9 +116,13 @@ class PolicyRegistry:
         """Delete every policy and revision."""
         catalogue = await self.read_catalogue()
         async with self._translate_errors(), self._client.pipeline() as pipe:
-            for source, revisions in catalogue.timelines.items():
-                keys = [_make_revision_key(source, revision.revision_id) for revision in revisions]
-                pipe.delete(_make_policy_key(source), _make_revisions_key(source), *keys)
+            for policy_slug, revisions in catalogue.timelines.items():
+                revision_keys = [
+                    _make_revision_key(policy_slug, revision.revision_id) for revision in revisions
+                ]
+                pipe.delete(
+                    _make_policy_key(policy_slug), _make_revisions_key(policy_slug), *revision_keys
+                )
             # Key by key, never FLUSHDB: the guidance base may keep its cache in the same database.
             pipe.delete(_ALL_POLICIES_KEY)
             pipe.incr(_GENERATION_KEY)
@@ -127,57 +131,61 @@ class PolicyRegistry:
     async def list_policies(self) -> list[Policy]:
         """Return every policy, in the order of their slugs."""
         async with self._translate_errors():
-            sources = sorted(await self._client.smembers(_ALL_POLICIES_KEY))
-            hashes = await self._read_hashes([_make_policy_key(source) for source in sources])
-        return [_from_hash(Policy, values) for values in hashes if values]
+            policy_slugs = sorted(await self._client.smembers(_ALL_POLICIES_KEY))
+            hashes = await self._read_hashes(
+                [_make_policy_key(policy_slug) for policy_slug in policy_slugs]
+            )
+        return [_from_hash(Policy, hash_fields) for hash_fields in hashes if hash_fields]
 
-    async def get_policy(self, source: str) -> Policy:
+    async def get_policy(self, policy_slug: str) -> Policy:
         """Return one policy; raise `PolicyNotFound`, which names those there are."""
         async with self._translate_errors():
-            values = await self._client.hgetall(_make_policy_key(source))
-            if not values:
-                raise await self._make_not_found_error(source)
-        return _from_hash(Policy, values)
+            hash_fields = await self._client.hgetall(_make_policy_key(policy_slug))
+            if not hash_fields:
+                raise await self._make_not_found_error(policy_slug)
+        return _from_hash(Policy, hash_fields)
 
-    async def has_policy(self, source: str) -> bool:
+    async def has_policy(self, policy_slug: str) -> bool:
         """Return whether there is such a policy."""
         async with self._translate_errors():
-            return bool(await self._client.exists(_make_policy_key(source)))
+            return bool(await self._client.exists(_make_policy_key(policy_slug)))
 
-    async def get_revisions(self, source: str) -> Timeline:
+    async def get_revisions(self, policy_slug: str) -> Timeline:
         """Return the revisions of one policy, newest first; none for an unknown policy."""
-        return (await self.get_timelines([source]))[source]
+        return (await self.get_timelines([policy_slug]))[policy_slug]
 
-    async def get_timelines(self, sources: Iterable[str]) -> dict[str, Timeline]:
+    async def get_timelines(self, policy_slugs: Iterable[str]) -> dict[str, Timeline]:
         """Return the revisions of several policies, newest first, in two round trips."""
-        slugs = list(sources)
+        slugs = list(policy_slugs)
         async with self._translate_errors():
             async with self._client.pipeline(transaction=False) as pipe:
-                for source in slugs:
+                for policy_slug in slugs:
                     # Scored by first day, so Redis itself returns them newest first.
-                    pipe.zrevrange(_make_revisions_key(source), 0, -1)
+                    pipe.zrevrange(_make_revisions_key(policy_slug), 0, -1)
                 id_lists = await pipe.execute()
             pairs = [
-                (source, revision_id)
-                for source, revision_ids in zip(slugs, id_lists, strict=True)
+                (policy_slug, revision_id)
+                for policy_slug, revision_ids in zip(slugs, id_lists, strict=True)
                 for revision_id in revision_ids
             ]
             hashes = await self._read_hashes([_make_revision_key(*pair) for pair in pairs])
-        timelines: dict[str, list[Revision]] = {source: [] for source in slugs}
-        for (source, _), values in zip(pairs, hashes, strict=True):
-            if values:  # empty: it was deleted between the two reads
-                timelines[source].append(_from_hash(Revision, values))
-        return {source: tuple(revisions) for source, revisions in timelines.items()}
+        timelines: dict[str, list[Revision]] = {policy_slug: [] for policy_slug in slugs}
+        for (policy_slug, _), hash_fields in zip(pairs, hashes, strict=True):
+            if hash_fields:  # empty: it was deleted between the two reads
+                timelines[policy_slug].append(_from_hash(Revision, hash_fields))
+        return {policy_slug: tuple(revisions) for policy_slug, revisions in timelines.items()}
 
-    async def change_revisions(self, source: str, rule: Rule) -> list[Revision]:
-        """Write what `rule` returns for the policy's revisions; as `replace_revisions`."""
-        return await self.replace_revisions(source, lambda before: (rule(before), ()))
+    async def change_revisions(self, policy_slug: str, change_rule: Rule) -> list[Revision]:
+        """Write what `change_rule` returns for the policy's revisions; as `replace_revisions`."""
+        return await self.replace_revisions(policy_slug, lambda before: (change_rule(before), ()))
 
-    async def replace_revisions(self, source: str, rule: ReplacingRule) -> list[Revision]:
-        """Write and delete what `rule` returns for the policy's revisions, in one transaction.
+    async def replace_revisions(
+        self, policy_slug: str, change_rule: ReplacingRule
+    ) -> list[Revision]:
+        """Write and delete what `change_rule` returns for the policy's revisions, all or nothing.
 
-        Returns what was written. When somebody else writes at the same time, `rule` is called again
-        with what they wrote, so it must not have side effects.
+        Returns what was written. When somebody else writes meanwhile, `change_rule` is called
+        again with what they wrote, so it must not have side effects.
 
         Raises:
             PolicyNotFound: there is no such policy.
@@ -185,12 +193,14 @@ class PolicyRegistry:
         async with self._translate_errors(), self._client.pipeline() as pipe:
             while True:
                 try:
-                    changed_revisions, deleted_ids = rule(await self._read_and_watch(pipe, source))
+                    changed_revisions, deleted_ids = change_rule(
+                        await self._read_and_watch(pipe, policy_slug)
+                    )
                     pipe.multi()
                     # Before the writes: a new revision may have the id of the one it replaces.
                     for revision_id in deleted_ids:
-                        pipe.delete(_make_revision_key(source, revision_id))
-                        pipe.zrem(_make_revisions_key(source), revision_id)
+                        pipe.delete(_make_revision_key(policy_slug, revision_id))
+                        pipe.zrem(_make_revisions_key(policy_slug), revision_id)
                     for revision in changed_revisions:
                         _write_revision(pipe, revision)
                     pipe.incr(_GENERATION_KEY)
@@ -199,13 +209,14 @@ class PolicyRegistry:
                 except WatchError:
                     await pipe.reset()
 
-    async def delete_revision(self, source: str, revision_id: str) -> list[Revision]:
+    async def delete_revision(self, policy_slug: str, revision_id: str) -> list[Revision]:
         """Delete a revision; returns the other revisions that changed with it."""
         return await self.replace_revisions(
-            source, lambda before: (timeline.delete_revision(before, revision_id), [revision_id])
+            policy_slug,
+            lambda before: (timeline.delete_revision(before, revision_id), [revision_id]),
         )
 
-    async def delete_policy(self, source: str) -> Timeline:
+    async def delete_policy(self, policy_slug: str) -> Timeline:
         """Delete a policy with all its revisions, in one transaction; return those there were.
 
         Raises:
@@ -214,44 +225,48 @@ class PolicyRegistry:
         async with self._translate_errors(), self._client.pipeline() as pipe:
             while True:
                 try:
-                    revisions = await self._read_and_watch(pipe, source)
+                    revisions = await self._read_and_watch(pipe, policy_slug)
                     pipe.multi()
                     for revision in revisions:
-                        pipe.delete(_make_revision_key(source, revision.revision_id))
-                    pipe.delete(_make_policy_key(source), _make_revisions_key(source))
-                    pipe.srem(_ALL_POLICIES_KEY, source)
+                        pipe.delete(_make_revision_key(policy_slug, revision.revision_id))
+                    pipe.delete(_make_policy_key(policy_slug), _make_revisions_key(policy_slug))
+                    pipe.srem(_ALL_POLICIES_KEY, policy_slug)
                     pipe.incr(_GENERATION_KEY)
                     await pipe.execute()
                     return revisions
                 except WatchError:
                     await pipe.reset()
 
-    async def _read_and_watch(self, pipe: Any, source: str) -> Timeline:
+    async def _read_and_watch(self, pipe: Any, policy_slug: str) -> Timeline:
         """Return the revisions; a write to any of them makes the transaction fail."""
         # Watched before anything is read: a write between the two would go unnoticed.
-        await pipe.watch(_make_policy_key(source), _make_revisions_key(source))
-        if not await pipe.exists(_make_policy_key(source)):
-            raise await self._make_not_found_error(source)
-        revision_ids = await pipe.zrevrange(_make_revisions_key(source), 0, -1)
-        keys = [_make_revision_key(source, revision_id) for revision_id in revision_ids]
-        if keys:
+        await pipe.watch(_make_policy_key(policy_slug), _make_revisions_key(policy_slug))
+        if not await pipe.exists(_make_policy_key(policy_slug)):
+            raise await self._make_not_found_error(policy_slug)
+        revision_ids = await pipe.zrevrange(_make_revisions_key(policy_slug), 0, -1)
+        revision_keys = [
+            _make_revision_key(policy_slug, revision_id) for revision_id in revision_ids
+        ]
+        if revision_keys:
             # The set of ids does not change when a revision's own fields do, so each is watched
             # too.
-            await pipe.watch(*keys)
+            await pipe.watch(*revision_keys)
         # After WATCH a pipeline answers at once, until MULTI; hence one round trip for each.
-        hashes = [await pipe.hgetall(key) for key in keys]
+        hashes = [await pipe.hgetall(revision_key) for revision_key in revision_keys]
         if not all(hashes):
             raise WatchError("a revision was deleted after the ids were read")
-        return tuple(_from_hash(Revision, values) for values in hashes)
+        return tuple(_from_hash(Revision, hash_fields) for hash_fields in hashes)
 
-    async def _make_not_found_error(self, source: str) -> PolicyNotFound:
-        sources = sorted(await self._client.smembers(_ALL_POLICIES_KEY))
-        return PolicyNotFound(f"There is no policy {source[:120]!r}", valid_sources=sources[:100])
+    async def _make_not_found_error(self, policy_slug: str) -> PolicyNotFound:
+        policy_slugs = sorted(await self._client.smembers(_ALL_POLICIES_KEY))
+        return PolicyNotFound(
+            f"There is no policy {policy_slug[:120]!r}", valid_sources=policy_slugs[:100]
+        )
 
-    async def _read_hashes(self, keys: list[str]) -> list[dict[str, str]]:
+    async def _read_hashes(self, hash_keys: list[str]) -> list[dict[str, str]]:
         async with self._client.pipeline(transaction=False) as pipe:
-            for key in keys:
-                pipe.hgetall(key)
+            for hash_key in hash_keys:
+                pipe.hgetall(hash_key)
             hashes: list[dict[str, str]] = await pipe.execute()
             return hashes
 
@@ -268,32 +283,36 @@ class PolicyRegistry:
 
 
 def _write_revision(pipe: Any, revision: Revision) -> None:
-    source, id = revision.source, revision.revision_id
-    pipe.hset(_make_revision_key(source, id), mapping=_to_hash(revision))
-    pipe.zadd(_make_revisions_key(source), {id: days_since_epoch(revision.effective_from)})
+    policy_slug, revision_id = revision.source, revision.revision_id
+    pipe.hset(_make_revision_key(policy_slug, revision_id), mapping=_to_hash(revision))
+    pipe.zadd(
+        _make_revisions_key(policy_slug), {revision_id: days_since_epoch(revision.effective_from)}
+    )
 
 
-def _make_policy_key(source: str) -> str:
-    return f"policy:{source}"
+def _make_policy_key(policy_slug: str) -> str:
+    return f"policy:{policy_slug}"
 
 
-def _make_revision_key(source: str, revision_id: str) -> str:
-    return f"policy_revision:{source}:{revision_id}"
+def _make_revision_key(policy_slug: str, revision_id: str) -> str:
+    return f"policy_revision:{policy_slug}:{revision_id}"
 
 
-def _make_revisions_key(source: str) -> str:
-    return f"policy_revisions:{source}"
+def _make_revisions_key(policy_slug: str) -> str:
+    return f"policy_revisions:{policy_slug}"
 
 
 def _to_hash(record: BaseModel) -> dict[str, str]:
     """Return a record as a Redis hash: a hash holds only strings, so None becomes an empty one."""
-    values = record.model_dump(mode="json")
+    record_fields = record.model_dump(mode="json")
     return {
-        name: "" if value is None else str(value)
-        for name, value in values.items()
-        if value is not None or name not in _ADDED_FIELDS
+        field_name: "" if field_value is None else str(field_value)
+        for field_name, field_value in record_fields.items()
+        if field_value is not None or field_name not in _ADDED_FIELDS
     }
 
 
-def _from_hash(record_type: type[_Record], values: dict[str, str]) -> _Record:
-    return record_type.model_validate({name: value or None for name, value in values.items()})
+def _from_hash(record_type: type[_Record], hash_fields: dict[str, str]) -> _Record:
+    return record_type.model_validate(
+        {field_name: field_value or None for field_name, field_value in hash_fields.items()}
+    )

@@ -60,11 +60,11 @@ class SharedPolicyRegistry:
         """Register a policy; raise `PolicyExists` if its slug is in use."""
 
         def create(transaction: SharedTransaction) -> None:
-            row = transaction.connection.execute(
+            record_row = transaction.connection.execute(
                 "INSERT INTO policies VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING source",
                 (policy.source, policy.model_dump_json()),
             ).fetchone()
-            if row is None:
+            if record_row is None:
                 raise PolicyExists(
                     f"The policy {policy.source} exists already; add a revision to it"
                 )
@@ -100,52 +100,56 @@ class SharedPolicyRegistry:
 
         def read() -> list[Policy]:
             with self._database.connection() as connection:
-                rows = connection.execute("SELECT record FROM policies ORDER BY source").fetchall()
-            return [Policy.model_validate(row[0]) for row in rows]
+                record_rows = connection.execute(
+                    "SELECT record FROM policies ORDER BY source"
+                ).fetchall()
+            return [Policy.model_validate(record_row[0]) for record_row in record_rows]
 
         return await self._run(read)
 
-    async def get_policy(self, source: str) -> Policy:
+    async def get_policy(self, policy_slug: str) -> Policy:
         """Return one policy; raise `PolicyNotFound`, which names those there are."""
 
         def read() -> Policy:
             with self._database.connection() as connection:
-                row = connection.execute(
-                    "SELECT record FROM policies WHERE source = ?", (_clean(source),)
+                record_row = connection.execute(
+                    "SELECT record FROM policies WHERE source = ?", (_clean(policy_slug),)
                 ).fetchone()
-                if row is None:
-                    raise _make_not_found_error(connection, source)
-            return Policy.model_validate(row[0])
+                if record_row is None:
+                    raise _make_not_found_error(connection, policy_slug)
+            return Policy.model_validate(record_row[0])
 
         return await self._run(read)
 
-    async def get_revisions(self, source: str) -> Timeline:
+    async def get_revisions(self, policy_slug: str) -> Timeline:
         """Return the revisions of one policy, newest first; none for an unknown policy."""
-        return (await self.get_timelines([source]))[source]
+        return (await self.get_timelines([policy_slug]))[policy_slug]
 
-    async def get_timelines(self, sources: Iterable[str]) -> dict[str, Timeline]:
+    async def get_timelines(self, policy_slugs: Iterable[str]) -> dict[str, Timeline]:
         """Return the revisions of several policies, newest first."""
-        slugs = list(sources)
+        slugs = list(policy_slugs)
 
         def read() -> dict[str, Timeline]:
             with self._database.connection() as connection:
-                rows = connection.execute(
+                record_rows = connection.execute(
                     f"SELECT source, record FROM revisions WHERE source = ANY(?) {_ORDER}",
-                    ([_clean(source) for source in slugs],),
+                    ([_clean(policy_slug) for policy_slug in slugs],),
                 ).fetchall()
-            timelines: dict[str, list[Revision]] = {source: [] for source in slugs}
-            for source, record in rows:
-                timelines[source].append(Revision.model_validate(record))
-            return {source: tuple(revisions) for source, revisions in timelines.items()}
+            timelines: dict[str, list[Revision]] = {policy_slug: [] for policy_slug in slugs}
+            for policy_slug, record_json in record_rows:
+                timelines[policy_slug].append(Revision.model_validate(record_json))
+            return {policy_slug: tuple(revisions) for policy_slug, revisions in timelines.items()}
 
         return await self._run(read)
 
-    async def change_revisions(self, source: str, rule: Rule) -> list[Revision]:
-        """Write what `rule` returns for the policy's revisions; as `replace_revisions`."""
-        return await self.replace_revisions(source, lambda before: (rule(before), ()))
+    async def change_revisions(self, policy_slug: str, change_rule: Rule) -> list[Revision]:
+        """Write what `change_rule` returns for the policy's revisions; as `replace_revisions`."""
+        return await self.replace_revisions(policy_slug, lambda before: (change_rule(before), ()))
 
-    async def replace_revisions(self, source: str, rule: ReplacingRule) -> list[Revision]:
-        """Write and delete what `rule` returns for the policy's revisions, in one transaction.
+    async def replace_revisions(
+        self, policy_slug: str, change_rule: ReplacingRule
+    ) -> list[Revision]:
+        """Write and delete what `change_rule` returns for the policy's revisions, all or nothing.
 
         Returns what was written. Others who change the policy wait until this has ended.
 
@@ -155,11 +159,11 @@ class SharedPolicyRegistry:
 
         def replace(transaction: SharedTransaction) -> list[Revision]:
             connection = transaction.connection
-            changed_revisions, deleted_ids = rule(_lock_revisions(connection, source))
+            changed_revisions, deleted_ids = change_rule(_lock_revisions(connection, policy_slug))
             # Before the writes: a new revision may have the id of the one it replaces.
             connection.execute(
                 "DELETE FROM revisions WHERE source = ? AND revision_id = ANY(?)",
-                (source, list(deleted_ids)),
+                (policy_slug, list(deleted_ids)),
             )
             for revision in changed_revisions:
                 _write_revision(connection, revision)
@@ -167,19 +171,19 @@ class SharedPolicyRegistry:
 
         return await self._write(replace)
 
-    async def has_policy(self, source: str) -> bool:
+    async def has_policy(self, policy_slug: str) -> bool:
         """Return whether there is such a policy."""
 
         def read() -> bool:
             with self._database.connection() as connection:
-                row = connection.execute(
-                    "SELECT 1 FROM policies WHERE source = ?", (_clean(source),)
+                found_row = connection.execute(
+                    "SELECT 1 FROM policies WHERE source = ?", (_clean(policy_slug),)
                 ).fetchone()
-            return row is not None
+            return found_row is not None
 
         return await self._run(read)
 
-    async def delete_policy(self, source: str) -> Timeline:
+    async def delete_policy(self, policy_slug: str) -> Timeline:
         """Delete a policy with all its revisions; return those there were.
 
         Raises:
@@ -187,31 +191,32 @@ class SharedPolicyRegistry:
         """
 
         def delete(transaction: SharedTransaction) -> Timeline:
-            revisions = _lock_revisions(transaction.connection, source)
-            transaction.connection.execute("DELETE FROM revisions WHERE source = ?", (source,))
-            transaction.connection.execute("DELETE FROM policies WHERE source = ?", (source,))
+            revisions = _lock_revisions(transaction.connection, policy_slug)
+            transaction.connection.execute("DELETE FROM revisions WHERE source = ?", (policy_slug,))
+            transaction.connection.execute("DELETE FROM policies WHERE source = ?", (policy_slug,))
             return revisions
 
         return await self._write(delete)
 
-    async def delete_revision(self, source: str, revision_id: str) -> list[Revision]:
+    async def delete_revision(self, policy_slug: str, revision_id: str) -> list[Revision]:
         """Delete a revision; returns the other revisions that changed with it."""
         return await self.replace_revisions(
-            source, lambda before: (timeline.delete_revision(before, revision_id), [revision_id])
+            policy_slug,
+            lambda before: (timeline.delete_revision(before, revision_id), [revision_id]),
         )
 
     def _read_generation(self) -> str | None:
         with self._database.connection() as connection:
-            row = connection.execute(
+            generation_row = connection.execute(
                 "SELECT generation FROM generations WHERE store_name = ?", (_STORE_NAME,)
             ).fetchone()
-        return str(row[0]) if row else None
+        return str(generation_row[0]) if generation_row else None
 
-    async def _write(self, change: Callable[[SharedTransaction], _Answer]) -> _Answer:
+    async def _write(self, apply_change: Callable[[SharedTransaction], _Answer]) -> _Answer:
         def run() -> _Answer:
             with self._database.transaction() as transaction:
                 transaction.at_commit[_STORE_NAME] = _raise_generation
-                return change(transaction)
+                return apply_change(transaction)
 
         return await self._run(run)
 
@@ -243,23 +248,25 @@ def _raise_generation(connection: Connection) -> None:
     )
 
 
-def _lock_revisions(connection: Connection, source: str) -> Timeline:
+def _lock_revisions(connection: Connection, policy_slug: str) -> Timeline:
     """Return the revisions of a policy, which nobody else changes until the transaction ends."""
-    row = connection.execute(
-        "SELECT source FROM policies WHERE source = ? FOR UPDATE", (_clean(source),)
+    record_row = connection.execute(
+        "SELECT source FROM policies WHERE source = ? FOR UPDATE", (_clean(policy_slug),)
     ).fetchone()
-    if row is None:
-        raise _make_not_found_error(connection, source)
-    rows = connection.execute(
-        f"SELECT record FROM revisions WHERE source = ? {_ORDER}", (source,)
+    if record_row is None:
+        raise _make_not_found_error(connection, policy_slug)
+    record_rows = connection.execute(
+        f"SELECT record FROM revisions WHERE source = ? {_ORDER}", (policy_slug,)
     ).fetchall()
-    return tuple(Revision.model_validate(row[0]) for row in rows)
+    return tuple(Revision.model_validate(record_row[0]) for record_row in record_rows)
 
 
-def _make_not_found_error(connection: Connection, source: str) -> PolicyNotFound:
-    rows = connection.execute("SELECT source FROM policies ORDER BY source LIMIT 100").fetchall()
-    sources = [row[0] for row in rows]
-    return PolicyNotFound(f"There is no policy {source[:120]!r}", valid_sources=sources)
+def _make_not_found_error(connection: Connection, policy_slug: str) -> PolicyNotFound:
+    slug_rows = connection.execute(
+        "SELECT source FROM policies ORDER BY source LIMIT 100"
+    ).fetchall()
+    policy_slugs = [slug_row[0] for slug_row in slug_rows]
+    return PolicyNotFound(f"There is no policy {policy_slug[:120]!r}", valid_sources=policy_slugs)
 
 
 def _write_policy(connection: Connection, policy: Policy) -> None:
@@ -290,10 +297,16 @@ def _write_revision(connection: Connection, revision: Revision) -> None:
 
 
 def _to_json(record: Policy | Revision) -> str:
-    values = record.model_dump(mode="json")
-    return json.dumps({name: _clean(value) for name, value in values.items()})
+    record_fields = record.model_dump(mode="json")
+    return json.dumps(
+        {field_name: _clean(field_value) for field_name, field_value in record_fields.items()}
+    )
 
 
-def _clean(value: Any) -> Any:
+def _clean(json_value: Any) -> Any:
     """Return a value that PostgreSQL takes: it has no texts with U+0000."""
-    return value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value
+    return (
+        json_value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+        if isinstance(json_value, str)
+        else json_value
+    )

@@ -59,70 +59,81 @@ def get_listed_end(revision: Revision, revisions: Revisions) -> date | None:
 
 def find_successor(revision: Revision, revisions: Revisions) -> Revision | None:
     """Return the next revision that counts, if there is one."""
-    return _find_first_after(revision, [other for other in revisions if other.can_be_in_force])
+    return _find_first_after(
+        revision, [other_revision for other_revision in revisions if other_revision.can_be_in_force]
+    )
 
 
-def choose_revision_id(source: str, start: date, existing_ids: Iterable[str]) -> str:
+def choose_revision_id(policy_slug: str, first_day: date, existing_ids: Iterable[str]) -> str:
     """Return `rev_NPPF_2024_12`; a second one in the same month has the day too."""
     used_ids = set(existing_ids)
-    month_id = f"rev_{source}_{start:%Y_%m}"
-    candidates = [month_id, f"{month_id}_{start:%d}"]
+    month_id = f"rev_{policy_slug}_{first_day:%Y_%m}"
+    candidate_ids = [month_id, f"{month_id}_{first_day:%d}"]
     # More candidates than ids in use, so that one of them is always free.
-    candidates += [
-        f"{month_id}_{start:%d}_{suffix_number}" for suffix_number in range(2, len(used_ids) + 3)
+    candidate_ids += [
+        f"{month_id}_{first_day:%d}_{suffix_number}"
+        for suffix_number in range(2, len(used_ids) + 3)
     ]
-    return next(candidate for candidate in candidates if candidate not in used_ids)
+    return next(candidate_id for candidate_id in candidate_ids if candidate_id not in used_ids)
 
 
 # --- changes ---
 
 
 def make_way(
-    revisions: Revisions, wanted: Revision, closes_open: bool
+    revisions: Revisions, wanted_revision: Revision, closes_open: bool
 ) -> tuple[list[Revision], list[str]]:
     """Return the revisions without failed ones on days that another wants, and the ids of those.
 
     A revision that failed has no days that count, so it never stands in the way. With
     `closes_open`, an open one that begins before the other is only ended by it.
     """
-    remaining = [*revisions]
-    if wanted.stage is not None:
-        return remaining, []
+    remaining_revisions = [*revisions]
+    if wanted_revision.stage is not None:
+        return remaining_revisions, []
     failed_ids = [
         revision.revision_id
         for revision in revisions
         if revision.status == RevisionStatus.FAILED
         and revision.stage is None
-        and revision.revision_id != wanted.revision_id
-        and not (closes_open and _is_closed_by(revision, wanted))
-        and _overlaps(revision, wanted)
+        and revision.revision_id != wanted_revision.revision_id
+        and not (closes_open and _is_closed_by(revision, wanted_revision))
+        and _overlaps(revision, wanted_revision)
     ]
     for revision_id in failed_ids:
-        changed = {each.revision_id: each for each in delete_revision(remaining, revision_id)}
-        others = _exclude_revision(remaining, revision_id)
-        remaining = [changed.get(revision.revision_id, revision) for revision in others]
-    return remaining, failed_ids
+        changed = {
+            each.revision_id: each for each in delete_revision(remaining_revisions, revision_id)
+        }
+        other_revisions = _exclude_revision(remaining_revisions, revision_id)
+        remaining_revisions = [
+            changed.get(revision.revision_id, revision) for revision in other_revisions
+        ]
+    return remaining_revisions, failed_ids
 
 
 def replace_failed(
     revisions: Revisions,
-    wanted: Revision,
+    wanted_revision: Revision,
     failed_ids: Sequence[str],
     closes_open: bool,
-    rule: Callable[[Revisions], list[Revision]],
+    change_rule: Callable[[Revisions], list[Revision]],
 ) -> tuple[list[Revision], Sequence[str]]:
     """Take the failed revisions away and apply a rule to the rest, as one change.
 
     Returns the revisions that changed, and the ids of those that are gone. Raises `RevisionBusy`
     if other revisions than these would have to give way by now.
     """
-    remaining, ids_in_the_way = make_way(revisions, wanted, closes_open)
+    remaining_revisions, ids_in_the_way = make_way(revisions, wanted_revision, closes_open)
     if ids_in_the_way != list(failed_ids):
-        raise RevisionBusy(f"Revisions of {wanted.source} have just changed; try again")
+        raise RevisionBusy(f"Revisions of {wanted_revision.source} have just changed; try again")
     changed_by_id = {
-        revision.revision_id: revision for revision in remaining if revision not in revisions
+        revision.revision_id: revision
+        for revision in remaining_revisions
+        if revision not in revisions
     }
-    changed_by_id |= {revision.revision_id: revision for revision in rule(remaining)}
+    changed_by_id |= {
+        revision.revision_id: revision for revision in change_rule(remaining_revisions)
+    }
     return list(changed_by_id.values()), failed_ids
 
 
@@ -138,15 +149,17 @@ def add_revision(revisions: Revisions, new_revision: Revision) -> list[Revision]
         return [new_revision]
     for revision in _exclude_emerging(revisions):
         if _is_closed_by(revision, new_revision):
-            end = day_before(new_revision.effective_from)
-            changed.append(_update(revision, effective_to=end, closed_by=new_revision.revision_id))
+            last_day = day_before(new_revision.effective_from)
+            changed.append(
+                _update(revision, effective_to=last_day, closed_by=new_revision.revision_id)
+            )
         elif _overlaps(revision, new_revision):
             raise _make_overlap_error(revision, new_revision)
     return [new_revision, *changed]
 
 
 def amend_revision(
-    revisions: Revisions, revision_id: str, values: dict[str, Any]
+    revisions: Revisions, revision_id: str, changed_fields: dict[str, Any]
 ) -> list[Revision]:
     """Change a revision's own fields; its neighbours keep their dates.
 
@@ -155,36 +168,36 @@ def amend_revision(
         InvalidRequest: it would end before it begins.
         RevisionOverlap: it would share a day with another revision.
     """
-    amended_revision = _update(find_revision(revisions, revision_id), **values)
-    if "effective_to" in values:
+    amended_revision = _update(find_revision(revisions, revision_id), **changed_fields)
+    if "effective_to" in changed_fields:
         # An end that somebody chose no longer depends on a successor.
         amended_revision = _update(amended_revision, closed_by=None)
     if (
         amended_revision.effective_to is not None
         and amended_revision.effective_to < amended_revision.effective_from
     ):
-        message = f"{revision_id} would end before it begins; change both days"
-        raise InvalidRequest([{"field": "effective_to", "message": message}])
-    others = _exclude_revision(revisions, revision_id)
-    for other in [] if amended_revision.stage else _exclude_emerging(others):
-        if _overlaps(other, amended_revision):
-            raise _make_overlap_error(other, amended_revision)
-    return _update_statuses([*others, amended_revision], [amended_revision])
+        error_message = f"{revision_id} would end before it begins; change both days"
+        raise InvalidRequest([{"field": "effective_to", "message": error_message}])
+    other_revisions = _exclude_revision(revisions, revision_id)
+    for other_revision in [] if amended_revision.stage else _exclude_emerging(other_revisions):
+        if _overlaps(other_revision, amended_revision):
+            raise _make_overlap_error(other_revision, amended_revision)
+    return _update_statuses([*other_revisions, amended_revision], [amended_revision])
 
 
 def activate_revision(
-    revisions: Revisions, revision_id: str, values: dict[str, Any]
+    revisions: Revisions, revision_id: str, changed_fields: dict[str, Any]
 ) -> list[Revision]:
     """Activate a revision whose chunks are stored; the statuses of the others follow."""
     revision = find_revision(revisions, revision_id)
     status = RevisionStatus.EMERGING if revision.stage else RevisionStatus.ACTIVE
-    active_revision = _update(revision, status=status, **values)
+    active_revision = _update(revision, status=status, **changed_fields)
     return _update_statuses(
         [*_exclude_revision(revisions, revision_id), active_revision], [active_revision]
     )
 
 
-def record_failure(revisions: Revisions, revision_id: str, error: str) -> list[Revision]:
+def record_failure(revisions: Revisions, revision_id: str, error_message: str) -> list[Revision]:
     """Record why a file could not be ingested.
 
     A revision that counts keeps its status: it goes on answering from the chunks it has.
@@ -192,7 +205,7 @@ def record_failure(revisions: Revisions, revision_id: str, error: str) -> list[R
     revision = find_revision(revisions, revision_id)
     # A failed reindex must not take a policy out of force.
     status = revision.status if revision.is_readable else RevisionStatus.FAILED
-    return [_update(revision, status=status, error=error)]
+    return [_update(revision, status=status, error=error_message)]
 
 
 def count_chunks(revisions: Revisions, revision_id: str, chunk_count: int) -> list[Revision]:
@@ -219,7 +232,7 @@ def delete_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
         SoleRevision: it is the only active revision of its policy.
     """
     deleted_revision = find_revision(revisions, revision_id)
-    others = _exclude_revision(revisions, revision_id)
+    other_revisions = _exclude_revision(revisions, revision_id)
     # A policy without any active revision would have nothing in force, silently.
     active_revisions = [
         revision for revision in revisions if revision.status == RevisionStatus.ACTIVE
@@ -229,13 +242,19 @@ def delete_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
             f"{revision_id} is the only active revision of {deleted_revision.source}: "
             "add its successor first, or reindex it with another file"
         )
-    closed_revisions = [revision for revision in others if revision.closed_by == revision_id]
+    closed_revisions = [
+        revision for revision in other_revisions if revision.closed_by == revision_id
+    ]
     # It was in force, so the end of its predecessor is history and stays.
     if deleted_revision.can_be_in_force:
         changed_revisions = [_update(revision, closed_by=None) for revision in closed_revisions]
     else:
-        changed_revisions = [_close_before_next(revision, others) for revision in closed_revisions]
-    unchanged_revisions = [revision for revision in others if revision not in closed_revisions]
+        changed_revisions = [
+            _close_before_next(revision, other_revisions) for revision in closed_revisions
+        ]
+    unchanged_revisions = [
+        revision for revision in other_revisions if revision not in closed_revisions
+    ]
     return _update_statuses([*unchanged_revisions, *changed_revisions], changed_revisions)
 
 
@@ -259,12 +278,12 @@ def _update_statuses(revisions: Revisions, changed: list[Revision]) -> list[Revi
     return list(changed_by_id.values())
 
 
-def _close_before_next(revision: Revision, others: Revisions) -> Revision:
-    following = _find_first_after(revision, _exclude_emerging(others))
+def _close_before_next(revision: Revision, other_revisions: Revisions) -> Revision:
+    following = _find_first_after(revision, _exclude_emerging(other_revisions))
     if following is None:
         return _update(revision, effective_to=None, closed_by=None)
-    end = day_before(following.effective_from)
-    return _update(revision, effective_to=end, closed_by=following.revision_id)
+    last_day = day_before(following.effective_from)
+    return _update(revision, effective_to=last_day, closed_by=following.revision_id)
 
 
 def _is_closed_by(revision: Revision, new_revision: Revision) -> bool:
@@ -272,8 +291,8 @@ def _is_closed_by(revision: Revision, new_revision: Revision) -> bool:
     return revision.effective_to is None and (revision.effective_from < new_revision.effective_from)
 
 
-def _overlaps(revision: Revision, other: Revision) -> bool:
-    return _begins_within(revision, other) or _begins_within(other, revision)
+def _overlaps(revision: Revision, other_revision: Revision) -> bool:
+    return _begins_within(revision, other_revision) or _begins_within(other_revision, revision)
 
 
 def _begins_within(revision: Revision, period: Revision) -> bool:
@@ -284,26 +303,34 @@ def _begins_within(revision: Revision, period: Revision) -> bool:
 
 def _make_overlap_error(existing_revision: Revision, new_revision: Revision) -> RevisionOverlap:
     """Return an error that says which days collide, and what to do about it."""
-    source, existing_id = existing_revision.source, existing_revision.revision_id
+    policy_slug, existing_id = existing_revision.source, existing_revision.revision_id
     period = f"{existing_revision.effective_from} to {existing_revision.effective_to or 'now'}"
     command = "readingroom policy"
     if new_revision.effective_from < existing_revision.effective_from:
         way_out = f"end this one by {day_before(existing_revision.effective_from)} (--to)"
     elif new_revision.effective_from > existing_revision.effective_from:
         last_day = day_before(new_revision.effective_from)
-        way_out = f"end that one first ({command} dates {source} {existing_id} --to {last_day})"
+        way_out = (
+            f"end that one first ({command} dates {policy_slug} {existing_id} --to {last_day})"
+        )
     else:
-        way_out = f"give this one other days, or that one ({command} dates {source} {existing_id})"
+        way_out = (
+            f"give this one other days, or that one ({command} dates {policy_slug} {existing_id})"
+        )
     return RevisionOverlap(
         f"{new_revision.version_label!r} would overlap with {existing_id} ({period}, "
-        f"{existing_revision.status}): {way_out}, or delete that one ({command} delete {source} "
-        f"{existing_id})",
+        f"{existing_revision.status}): {way_out}, or delete that one "
+        f"({command} delete {policy_slug} {existing_id})",
         overlaps=existing_id,
     )
 
 
-def _find_first_after(revision: Revision, others: Revisions) -> Revision | None:
-    later = [other for other in others if _get_first_day(other) > _get_first_day(revision)]
+def _find_first_after(revision: Revision, other_revisions: Revisions) -> Revision | None:
+    later = [
+        other_revision
+        for other_revision in other_revisions
+        if _get_first_day(other_revision) > _get_first_day(revision)
+    ]
     return min(later, key=_get_first_day, default=None)
 
 

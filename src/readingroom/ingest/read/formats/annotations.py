@@ -32,33 +32,33 @@ PlaceBox = Callable[[pdfium.FS_RECTF], tuple[float, float, float]]
 """Returns the left, the bottom and the height of a box on the page as it is shown."""
 
 
-def read_annotations(page: pypdfium2.PdfPage, place_box: PlaceBox) -> list[Line]:
+def read_annotations(pdf_page: pypdfium2.PdfPage, place_box: PlaceBox) -> list[Line]:
     """Return the answers and notes on a page as lines, each where it stands."""
-    annotation_count = min(pdfium.FPDFPage_GetAnnotCount(page), _MAX_ANNOTATIONS)
-    lines: list[Line] = []
+    annotation_count = min(pdfium.FPDFPage_GetAnnotCount(pdf_page), _MAX_ANNOTATIONS)
+    page_lines: list[Line] = []
     for index in range(annotation_count):
-        with _open_annotation(page, index) as annotation:
-            text = _read_text(page, annotation) if annotation else ""
-            if not text:
+        with _open_annotation(pdf_page, index) as annotation:
+            annotation_text = _read_text(pdf_page, annotation) if annotation else ""
+            if not annotation_text:
                 continue
             rectangle = pdfium.FS_RECTF()
             pdfium.FPDFAnnot_GetRect(annotation, rectangle)
-            left, bottom, height = place_box(rectangle)
+            box_left, bottom, height = place_box(rectangle)
             first_bottom = bottom + max(0.0, height - _LINE_HEIGHT)
-            for row, row_text in enumerate(text.splitlines()):
-                row_bottom = first_bottom - row * _LINE_HEIGHT
+            for row_index, row_text in enumerate(annotation_text.splitlines()):
+                row_bottom = first_bottom - row_index * _LINE_HEIGHT
                 if clean_text := normalize_text(row_text).strip():
-                    lines.append(
-                        Line(clean_text, left, row_bottom, _LETTER_SIZE, False, row_bottom)
+                    page_lines.append(
+                        Line(clean_text, box_left, row_bottom, _LETTER_SIZE, False, row_bottom)
                     )
-    return lines
+    return page_lines
 
 
-def insert_line(lines: list[Line], added_line: Line) -> None:
+def insert_line(page_lines: list[Line], added_line: Line) -> None:
     """Insert a line after the one that it belongs to: its label, else the nearest line above."""
     label_index, label_left = None, float("-inf")
     above_index, above_distance = -1, float("inf")
-    for index, line in enumerate(lines):
+    for index, line in enumerate(page_lines):
         distance = line.bottom - added_line.bottom
         is_level = abs(distance) < _ROW_TOLERANCE * max(line.size, added_line.size)
         if is_level and label_left < line.left <= added_line.left:
@@ -66,19 +66,19 @@ def insert_line(lines: list[Line], added_line: Line) -> None:
         if 0 <= distance <= above_distance:
             above_index, above_distance = index, distance
     if label_index is None:
-        lines.insert(above_index + 1, added_line)
+        page_lines.insert(above_index + 1, added_line)
         return
     # Exactly level, so that both become one row.
-    added_line.bottom = added_line.last_bottom = lines[label_index].last_bottom
+    added_line.bottom = added_line.last_bottom = page_lines[label_index].last_bottom
     added_line.left = max(added_line.left, label_left + 1)
-    lines.insert(label_index + 1, added_line)
+    page_lines.insert(label_index + 1, added_line)
 
 
 @contextmanager
 def _open_annotation(
-    page: pypdfium2.PdfPage, index: int
+    pdf_page: pypdfium2.PdfPage, index: int
 ) -> Iterator[pdfium.FPDF_ANNOTATION | None]:
-    annotation = pdfium.FPDFPage_GetAnnot(page, index)
+    annotation = pdfium.FPDFPage_GetAnnot(pdf_page, index)
     try:
         yield annotation
     finally:
@@ -86,7 +86,7 @@ def _open_annotation(
             pdfium.FPDFPage_CloseAnnot(annotation)
 
 
-def _read_text(page: pypdfium2.PdfPage, annotation: pdfium.FPDF_ANNOTATION) -> str:
+def _read_text(pdf_page: pypdfium2.PdfPage, annotation: pdfium.FPDF_ANNOTATION) -> str:
     subtype = pdfium.FPDFAnnot_GetSubtype(annotation)
     # Links first: a page may have hundreds.
     if subtype in _WORDLESS_ANNOTATIONS:
@@ -94,27 +94,33 @@ def _read_text(page: pypdfium2.PdfPage, annotation: pdfium.FPDF_ANNOTATION) -> s
     if pdfium.FPDFAnnot_GetFlags(annotation) & pdfium.FPDF_ANNOT_FLAG_HIDDEN:
         return ""
     if subtype == pdfium.FPDF_ANNOT_WIDGET:
-        return _read_answer(page, annotation)
-    text = _read_string(
+        return _read_answer(pdf_page, annotation)
+    annotation_text = _read_string(
         lambda buffer, length: pdfium.FPDFAnnot_GetStringValue(
             annotation, b"Contents", buffer, length
         )
     ).strip()
     # Free text stands on the page as it is; a note is seen only when it is opened.
-    return text if not text or subtype == pdfium.FPDF_ANNOT_FREETEXT else f"[Note: {text}]"
+    return (
+        annotation_text
+        if not annotation_text or subtype == pdfium.FPDF_ANNOT_FREETEXT
+        else f"[Note: {annotation_text}]"
+    )
 
 
-def _read_answer(page: pypdfium2.PdfPage, annotation: pdfium.FPDF_ANNOTATION) -> str:
-    form = page.formenv
-    if form is None:
+def _read_answer(pdf_page: pypdfium2.PdfPage, annotation: pdfium.FPDF_ANNOTATION) -> str:
+    form_environment = pdf_page.formenv
+    if form_environment is None:
         return ""
-    field_type = pdfium.FPDFAnnot_GetFormFieldType(form, annotation)
+    field_type = pdfium.FPDFAnnot_GetFormFieldType(form_environment, annotation)
     if field_type in _CHECKED_FIELDS:
-        return _CHECKED_MARK if pdfium.FPDFAnnot_IsChecked(form, annotation) else ""
+        return _CHECKED_MARK if pdfium.FPDFAnnot_IsChecked(form_environment, annotation) else ""
     if field_type not in _TEXT_FIELDS:
         return ""
     return _read_string(
-        lambda buffer, length: pdfium.FPDFAnnot_GetFormFieldValue(form, annotation, buffer, length)
+        lambda buffer, length: pdfium.FPDFAnnot_GetFormFieldValue(
+            form_environment, annotation, buffer, length
+        )
     ).strip()
 
 

@@ -43,18 +43,22 @@ class BoxFinder:
         self._channels = tuple(ctypes.c_uint() for _ in range(4))
         self._fill_mode, self._stroke_mode = ctypes.c_int(), ctypes.c_int()
 
-    def add_path(self, path: pdfium.FPDF_PAGEOBJECT, matrix: Matrix) -> None:
+    def add_path(self, path_object: pdfium.FPDF_PAGEOBJECT, matrix: Matrix) -> None:
         """Take a path; the matrix is that of the forms around it."""
         self._paths_left -= 1
-        if self._paths_left < 0 or not pdfium.FPDFPageObj_GetBounds(path, *self._edges):
+        if self._paths_left < 0 or not pdfium.FPDFPageObj_GetBounds(path_object, *self._edges):
             return
-        left, bottom, right, top = (edge.value for edge in self._edges)
-        bounds = matrix.place_rectangle(Rectangle(left, bottom, right, top))
-        width, height = bounds.right - bounds.left, bounds.top - bounds.bottom
-        if width <= _MAX_RULE_WIDTH:
+        path_left, bottom, path_right, top = (edge.value for edge in self._edges)
+        bounds = matrix.place_rectangle(Rectangle(path_left, bottom, path_right, top))
+        path_width, height = bounds.right - bounds.left, bounds.top - bounds.bottom
+        if path_width <= _MAX_RULE_WIDTH:
             if height >= _TOUCH_TOLERANCE:
                 self._rules.append(bounds)
-        elif width >= self._min_width and height >= _MIN_HEIGHT and self._is_visible(path):
+        elif (
+            path_width >= self._min_width
+            and height >= _MIN_HEIGHT
+            and self._is_visible(path_object)
+        ):
             self._panels.append(bounds)
 
     def find_boxes(self) -> list[Box]:
@@ -63,97 +67,103 @@ class BoxFinder:
             return []
         rules = _join_rules(self._rules)
         max_area = _MAX_AREA_SHARE * self._page_frame.area
-        pieces = [
-            piece
-            for piece in (*self._panels, *_pair_rules(rules, self._min_width))
-            if piece.area < max_area
+        box_pieces = [
+            box_piece
+            for box_piece in (*self._panels, *_pair_rules(rules, self._min_width))
+            if box_piece.area < max_area
         ]
         # A hostile page could have thousands, and each is compared with each.
-        largest_pieces = sorted(pieces, key=lambda piece: piece.area, reverse=True)[:_MAX_PIECES]
+        largest_pieces = sorted(box_pieces, key=lambda box_piece: box_piece.area, reverse=True)[
+            :_MAX_PIECES
+        ]
         return [
             _make_box(rectangle, rules, self._page_frame)
             for rectangle in _unite_pieces(largest_pieces)
         ]
 
-    def _is_visible(self, path: pdfium.FPDF_PAGEOBJECT) -> bool:
+    def _is_visible(self, path_object: pdfium.FPDF_PAGEOBJECT) -> bool:
         """Whether a path has an outline or is filled with a colour other than white."""
-        pdfium.FPDFPath_GetDrawMode(path, self._fill_mode, self._stroke_mode)
+        pdfium.FPDFPath_GetDrawMode(path_object, self._fill_mode, self._stroke_mode)
         if self._stroke_mode.value or not self._fill_mode.value:
             return bool(self._stroke_mode.value)
-        pdfium.FPDFPageObj_GetFillColor(path, *self._channels)
+        pdfium.FPDFPageObj_GetFillColor(path_object, *self._channels)
         return min(channel.value for channel in self._channels[:3]) < _WHITE_LEVEL
 
 
 def _join_rules(rectangles: Iterable[Rectangle]) -> list[Rectangle]:
     """Return the vertical rules, each joined from the pieces that its rows drew."""
-    columns: defaultdict[int, list[Rectangle]] = defaultdict(list)
+    rules_by_column: defaultdict[int, list[Rectangle]] = defaultdict(list)
     for rectangle in rectangles:
         if rectangle.right - rectangle.left <= _MAX_RULE_WIDTH:
-            columns[round(rectangle.left / 2)].append(rectangle)
+            rules_by_column[round(rectangle.left / 2)].append(rectangle)
     joined_rules: list[Rectangle] = []
-    for column in columns.values():
-        column.sort(key=lambda rectangle: rectangle.bottom)
-        rule = column[0]
-        for piece in column[1:]:
-            if piece.bottom <= rule.top + _TOUCH_TOLERANCE:
-                rule = rule.unite(piece)
+    for column_rules in rules_by_column.values():
+        column_rules.sort(key=lambda rectangle: rectangle.bottom)
+        joined_rule = column_rules[0]
+        for next_rule in column_rules[1:]:
+            if next_rule.bottom <= joined_rule.top + _TOUCH_TOLERANCE:
+                joined_rule = joined_rule.unite(next_rule)
             else:
-                joined_rules.append(rule)
-                rule = piece
-        joined_rules.append(rule)
-    return [rule for rule in joined_rules if rule.top - rule.bottom >= 2 * _MIN_HEIGHT]
+                joined_rules.append(joined_rule)
+                joined_rule = next_rule
+        joined_rules.append(joined_rule)
+    return [
+        joined_rule
+        for joined_rule in joined_rules
+        if joined_rule.top - joined_rule.bottom >= 2 * _MIN_HEIGHT
+    ]
 
 
 def _pair_rules(rules: Sequence[Rectangle], min_width: float) -> Iterator[Rectangle]:
     """Yield the frames whose left and right sides are rules of about the same height."""
     by_height: defaultdict[tuple[int, int], list[Rectangle]] = defaultdict(list)
-    for rule in rules:
-        by_height[round(rule.bottom / _EDGE_TOLERANCE), round(rule.top / _EDGE_TOLERANCE)].append(
-            rule
-        )
+    for ruled_line in rules:
+        by_height[
+            round(ruled_line.bottom / _EDGE_TOLERANCE), round(ruled_line.top / _EDGE_TOLERANCE)
+        ].append(ruled_line)
     for sides in by_height.values():
-        sides.sort(key=lambda rule: rule.left)
+        sides.sort(key=lambda ruled_line: ruled_line.left)
         frames = [sides[:2], sides[2:]] if _are_two_frames(sides) else [sides]
-        for frame in frames:
-            if frame[-1].left - frame[0].left >= min_width:
-                yield frame[0].unite(frame[-1])
+        for found_frame in frames:
+            if found_frame[-1].left - found_frame[0].left >= min_width:
+                yield found_frame[0].unite(found_frame[-1])
 
 
 def _are_two_frames(sides: Sequence[Rectangle]) -> bool:
     """Whether four rules of one height are frames in two columns, with a gutter between them."""
     if len(sides) != 4:
         return False
-    widths = [right.left - left.left for left, right in pairwise(sides)]
+    widths = [right_side.left - left_side.left for left_side, right_side in pairwise(sides)]
     return widths[1] <= _MAX_GUTTER and abs(widths[0] - widths[2]) < _EDGE_TOLERANCE
 
 
-def _unite_pieces(pieces: Iterable[Rectangle]) -> list[Rectangle]:
+def _unite_pieces(box_pieces: Iterable[Rectangle]) -> list[Rectangle]:
     """Return the boxes that pieces make up: those that touch and have the same sides are one."""
     boxes: list[Rectangle] = []
-    for piece in sorted(pieces, key=lambda rectangle: -rectangle.top):
+    for box_piece in sorted(box_pieces, key=lambda rectangle: -rectangle.top):
         for index, box in enumerate(boxes):
-            touches = piece.top >= box.bottom - _TOUCH_TOLERANCE
-            lies_inside = piece.left >= box.left - _EDGE_TOLERANCE and (
-                piece.right <= box.right + _EDGE_TOLERANCE
+            touches = box_piece.top >= box.bottom - _TOUCH_TOLERANCE
+            lies_inside = box_piece.left >= box.left - _EDGE_TOLERANCE and (
+                box_piece.right <= box.right + _EDGE_TOLERANCE
             )
-            lies_around = box.left >= piece.left - _EDGE_TOLERANCE and (
-                box.right <= piece.right + _EDGE_TOLERANCE
+            lies_around = box.left >= box_piece.left - _EDGE_TOLERANCE and (
+                box.right <= box_piece.right + _EDGE_TOLERANCE
             )
             if touches and (lies_inside or lies_around):
-                boxes[index] = box.unite(piece)
+                boxes[index] = box.unite(box_piece)
                 break
         else:
-            boxes.append(piece)
+            boxes.append(box_piece)
     return boxes
 
 
 def _make_box(rectangle: Rectangle, rules: Sequence[Rectangle], page_frame: Rectangle) -> Box:
     inner_rules = {
-        round(rule.left / _EDGE_TOLERANCE)
-        for rule in rules
-        if rectangle.left + _EDGE_TOLERANCE < rule.left < rectangle.right - _EDGE_TOLERANCE
-        and rule.bottom >= rectangle.bottom - _EDGE_TOLERANCE
-        and rule.top <= rectangle.top + _EDGE_TOLERANCE
+        round(ruled_line.left / _EDGE_TOLERANCE)
+        for ruled_line in rules
+        if rectangle.left + _EDGE_TOLERANCE < ruled_line.left < rectangle.right - _EDGE_TOLERANCE
+        and ruled_line.bottom >= rectangle.bottom - _EDGE_TOLERANCE
+        and ruled_line.top <= rectangle.top + _EDGE_TOLERANCE
     }
     return Box(
         left=rectangle.left - page_frame.left,

@@ -74,32 +74,32 @@ def check_file_name(file_name: str, extensions: tuple[str, ...] = EXTENSIONS) ->
     extension = PurePath(file_name).suffix.lower()
     if extension in extensions:
         return
-    reason = " with macros" if extension in _MACRO_EXTENSIONS else ""
+    macro_note = " with macros" if extension in _MACRO_EXTENSIONS else ""
     raise Refusal(
         "unsupported_file_type",
-        f"Files {f'named {extension}{reason}' if extension else 'without an extension'} are not "
-        f"read; these are: {', '.join(extensions)}. Save it as PDF",
+        f"Files {f'named {extension}{macro_note}' if extension else 'without an extension'} are "
+        f"not read; these are: {', '.join(extensions)}. Save it as PDF",
     )
 
 
-def detect_format(head: bytes, file_name: str) -> Format:
+def detect_format(first_bytes: bytes, file_name: str) -> Format:
     """Return the format of a file by its first bytes, then by its name; raise a `Refusal`."""
-    if not head:
+    if not first_bytes:
         raise Refusal("no_content", "The file is empty")
     extension = PurePath(file_name).suffix.lower()
     named_format = _FORMAT_BY_EXTENSION.get(extension)
     # Images first: bytes of a picture may happen to contain `%PDF-`.
     for magic, magic_format in _MAGIC:
-        if head.startswith(magic):
+        if first_bytes.startswith(magic):
             return magic_format
-    if head[4:8] == b"ftyp" and head[8:12] in _HEIC_BRANDS:
+    if first_bytes[4:8] == b"ftyp" and first_bytes[8:12] in _HEIC_BRANDS:
         return "heic"
-    if head.startswith((_ZIP_MAGIC, _EMPTY_ZIP_MAGIC)):
+    if first_bytes.startswith((_ZIP_MAGIC, _EMPTY_ZIP_MAGIC)):
         if named_format in _ZIP_FORMATS:
             return named_format
         if named_format == "doc":
             return "docx"
-    elif head.startswith(_COMPOUND_MAGIC):
+    elif first_bytes.startswith(_COMPOUND_MAGIC):
         if named_format in _COMPOUND_FORMATS:
             return named_format
         if named_format in ("docx", "xlsx"):
@@ -107,15 +107,15 @@ def detect_format(head: bytes, file_name: str) -> Format:
             raise Refusal(
                 "extraction_failed", "The file is encrypted and does not open without its password"
             )
-    elif head.startswith(b"%PDF-"):
+    elif first_bytes.startswith(b"%PDF-"):
         return "pdf"
     elif named_format in _PLAIN_FORMATS:
         return named_format
-    elif head.startswith(b"BM"):
+    elif first_bytes.startswith(b"BM"):
         return "bmp"
-    elif b"%PDF-" in head[:HEAD_BYTES]:
+    elif b"%PDF-" in first_bytes[:HEAD_BYTES]:
         return "pdf"
-    elif named_format == "doc" and head.lstrip()[:1] == b"<":
+    elif named_format == "doc" and first_bytes.lstrip()[:1] == b"<":
         return "html"  # programs save pages of the web under this name
     raise Refusal(
         "extraction_failed",

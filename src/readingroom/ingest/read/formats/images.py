@@ -69,32 +69,32 @@ class Rectangle(NamedTuple):
     def area(self) -> float:
         return max(0.0, self.right - self.left) * max(0.0, self.top - self.bottom)
 
-    def clip(self, frame: "Rectangle") -> "Rectangle":
+    def clip(self, clip_frame: "Rectangle") -> "Rectangle":
         return Rectangle(
-            max(self.left, frame.left),
-            max(self.bottom, frame.bottom),
-            min(self.right, frame.right),
-            min(self.top, frame.top),
+            max(self.left, clip_frame.left),
+            max(self.bottom, clip_frame.bottom),
+            min(self.right, clip_frame.right),
+            min(self.top, clip_frame.top),
         )
 
-    def unite(self, other: "Rectangle") -> "Rectangle":
+    def unite(self, other_rectangle: "Rectangle") -> "Rectangle":
         """Return the smallest rectangle that holds both."""
         return Rectangle(
-            min(self.left, other.left),
-            min(self.bottom, other.bottom),
-            max(self.right, other.right),
-            max(self.top, other.top),
+            min(self.left, other_rectangle.left),
+            min(self.bottom, other_rectangle.bottom),
+            max(self.right, other_rectangle.right),
+            max(self.top, other_rectangle.top),
         )
 
 
-def measure_image_ratio(page: pypdfium2.PdfPage) -> float:
+def measure_image_ratio(pdf_page: pypdfium2.PdfPage) -> float:
     """Return the share of the page that images cover, from 0 to 1; overlaps count once."""
     image_squares = [
         matrix.place_unit_square()
-        for page_object, object_type, matrix in walk_objects(page)
+        for page_object, object_type, matrix in walk_objects(pdf_page)
         if object_type == pdfium.FPDF_PAGEOBJ_IMAGE
     ]
-    return compute_image_ratio(image_squares, Rectangle(*page.get_bbox()))
+    return compute_image_ratio(image_squares, Rectangle(*pdf_page.get_bbox()))
 
 
 def compute_image_ratio(images: Iterable[Rectangle], page_frame: Rectangle) -> float:
@@ -115,11 +115,11 @@ def compute_union_area(rectangles: Sequence[Rectangle]) -> float:
     rectangles_by_bottom = sorted(largest_rectangles, key=lambda rect: rect.bottom)
     edges = sorted({edge for rect in largest_rectangles for edge in (rect.left, rect.right)})
     return sum(
-        (right - left)
+        (right_edge - left_edge)
         * _measure_covered_height(
-            rect for rect in rectangles_by_bottom if rect.left <= left < rect.right
+            rect for rect in rectangles_by_bottom if rect.left <= left_edge < rect.right
         )
-        for left, right in pairwise(edges)
+        for left_edge, right_edge in pairwise(edges)
     )
 
 
@@ -133,15 +133,15 @@ def _measure_covered_height(sorted_by_bottom: Iterable[Rectangle]) -> float:
 
 
 def walk_objects(
-    page: pypdfium2.PdfPage,
+    pdf_page: pypdfium2.PdfPage,
 ) -> Iterator[tuple[pdfium.FPDF_PAGEOBJECT, int, Matrix]]:
     """Yield the images and paths of a page, also of nested forms, with their type and matrix.
 
     The matrix of an image is its own and that of the forms around it; that of a path, whose bounds
     follow its own, is that of the forms alone.
     """
-    object_count = pdfium.FPDFPage_CountObjects(page)
-    page_objects = (pdfium.FPDFPage_GetObject(page, index) for index in range(object_count))
+    object_count = pdfium.FPDFPage_CountObjects(pdf_page)
+    page_objects = (pdfium.FPDFPage_GetObject(pdf_page, index) for index in range(object_count))
     objects_left = _MAX_OBJECTS
     form_stack: list[tuple[Iterator[pdfium.FPDF_PAGEOBJECT], Matrix]] = [(page_objects, _IDENTITY)]
     while form_stack and objects_left:
@@ -165,9 +165,9 @@ def walk_objects(
             )
 
 
-def _iterate_form_objects(form: pdfium.FPDF_PAGEOBJECT) -> Iterator[pdfium.FPDF_PAGEOBJECT]:
-    for index in range(pdfium.FPDFFormObj_CountObjects(form)):
-        yield pdfium.FPDFFormObj_GetObject(form, index)
+def _iterate_form_objects(form_object: pdfium.FPDF_PAGEOBJECT) -> Iterator[pdfium.FPDF_PAGEOBJECT]:
+    for index in range(pdfium.FPDFFormObj_CountObjects(form_object)):
+        yield pdfium.FPDFFormObj_GetObject(form_object, index)
 
 
 def _read_matrix(page_object: pdfium.FPDF_PAGEOBJECT) -> Matrix:

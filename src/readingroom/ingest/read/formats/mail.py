@@ -27,22 +27,24 @@ class ContainedFile:
     content: bytes
 
 
-def read_eml(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+def read_eml(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return a message as one page; raise a `Refusal`."""
-    message = _parse_message(content)
-    headers = [(name, _get_header(message, name)) for name in _SHOWN_HEADERS]
+    email_message = _parse_message(file_bytes)
+    headers = [
+        (header_name, _get_header(email_message, header_name)) for header_name in _SHOWN_HEADERS
+    ]
     plain_parts: list[str] = []
     html_parts: list[str] = []
-    for part in _iterate_parts(message):
-        if not _is_attachment(part):
-            match part.get_content_type():
+    for message_part in _iterate_parts(email_message):
+        if not _is_attachment(message_part):
+            match message_part.get_content_type():
                 case "text/plain":
-                    plain_parts.append(_decode_part(part))
+                    plain_parts.append(_decode_part(message_part))
                 case "text/html":
-                    html_parts.append(_decode_part(part))
-    attachment_names = [attached_file.name for attached_file in list_attachments(content)]
+                    html_parts.append(_decode_part(message_part))
+    attachment_names = [attached_file.name for attached_file in list_attachments(file_bytes)]
     # Programs send the same text in both forms, and the plain one needs no interpretation.
-    has_plain_text = any(text.strip() for text in plain_parts)
+    has_plain_text = any(plain_text.strip() for plain_text in plain_parts)
     return make_message_page(
         headers, plain_parts if has_plain_text else [], html_parts, attachment_names
     )
@@ -55,94 +57,106 @@ def make_message_page(
     attachment_names: list[str],
 ) -> list[RawPage]:
     """Return a message as one page: its headers, its text, the names of what is attached."""
-    pages = PageBuilder()
+    page_builder = PageBuilder()
     if attachment_names:
         headers = [*headers, ("Attachments", ", ".join(attachment_names))]
-    pages.add_paragraph("\n".join(f"{name}: {value}" for name, value in headers if value))
+    page_builder.add_paragraph(
+        "\n".join(
+            f"{header_name}: {header_value}"
+            for header_name, header_value in headers
+            if header_value
+        )
+    )
     for plain_text in plain_parts:
-        add_paragraphs(plain_text, pages)
+        add_paragraphs(plain_text, page_builder)
     if not plain_parts:
         for html_text in html_parts:
-            add_html(html_text, pages)
-    return pages.finish()
+            add_html(html_text, page_builder)
+    return page_builder.finish()
 
 
-def list_attachments(content: bytes) -> list[ContainedFile]:
+def list_attachments(file_bytes: bytes) -> list[ContainedFile]:
     """Return the files attached to a message, and messages attached to it; raise a `Refusal`."""
     attached_files = []
-    for part in _iterate_parts(_parse_message(content)):
-        if not _is_attachment(part):
+    for message_part in _iterate_parts(_parse_message(file_bytes)):
+        if not _is_attachment(message_part):
             continue
-        if part.get_content_type() == "message/rfc822":
-            inner_message = cast(EmailMessage, part.get_payload(0))
-            subject = _get_header(inner_message, "Subject")
-            name = part.get_filename() or f"{subject or 'message'}.eml"
-            attached_files.append(ContainedFile(name, _to_bytes(inner_message)))
+        if message_part.get_content_type() == "message/rfc822":
+            inner_message = cast(EmailMessage, message_part.get_payload(0))
+            inner_subject = _get_header(inner_message, "Subject")
+            attachment_name = message_part.get_filename() or f"{inner_subject or 'message'}.eml"
+            attached_files.append(ContainedFile(attachment_name, _to_bytes(inner_message)))
         else:
-            payload = part.get_payload(decode=True)
+            payload = message_part.get_payload(decode=True)
             content_bytes = payload if isinstance(payload, bytes) else b""
-            attached_files.append(ContainedFile(part.get_filename() or "attachment", content_bytes))
+            attached_files.append(
+                ContainedFile(message_part.get_filename() or "attachment", content_bytes)
+            )
     return attached_files
 
 
-def _parse_message(content: bytes) -> EmailMessage:
+def _parse_message(file_bytes: bytes) -> EmailMessage:
     try:
-        message = BytesParser(policy=email.policy.default).parsebytes(content)
+        email_message = BytesParser(policy=email.policy.default).parsebytes(file_bytes)
     except RecursionError as error:
         raise _make_nesting_refusal() from error
-    if not message.keys() or not any(message.get(name) for name in ("From", "Date", "Subject")):
+    if not email_message.keys() or not any(
+        email_message.get(header_name) for header_name in ("From", "Date", "Subject")
+    ):
         raise Refusal(
             "extraction_failed", "The file is named .eml, but does not begin with mail headers"
         )
-    return message
+    return email_message
 
 
-def _iterate_parts(message: EmailMessage) -> Iterator[EmailMessage]:
+def _iterate_parts(email_message: EmailMessage) -> Iterator[EmailMessage]:
     """Yield the parts of a message that have content, not those of messages attached to it."""
-    stack: list[EmailMessage] = [message]
+    waiting_parts: list[EmailMessage] = [email_message]
     part_count = 0
-    while stack:
-        part = stack.pop()
+    while waiting_parts:
+        message_part = waiting_parts.pop()
         part_count += 1
         if part_count > _MAX_PARTS:
             raise _make_nesting_refusal()
-        if part.get_content_maintype() == "multipart":
-            payload = part.get_payload()
+        if message_part.get_content_maintype() == "multipart":
+            payload = message_part.get_payload()
             if isinstance(payload, list):
-                stack += reversed(payload)  # type: ignore[arg-type]
+                waiting_parts += reversed(payload)  # type: ignore[arg-type]
         else:
-            yield part
+            yield message_part
 
 
-def _is_attachment(part: EmailMessage) -> bool:
+def _is_attachment(message_part: EmailMessage) -> bool:
     """Whether a part is a file of its own, not the text nor a picture shown in it."""
-    if part.get_content_type() == "message/rfc822":
+    if message_part.get_content_type() == "message/rfc822":
         return True
-    disposition = part.get_content_disposition()
-    is_shown_picture = part.get_content_maintype() == "image" and "Content-ID" in part
+    disposition = message_part.get_content_disposition()
+    is_shown_picture = (
+        message_part.get_content_maintype() == "image" and "Content-ID" in message_part
+    )
     if is_shown_picture and disposition != "attachment":
         return False
-    return disposition == "attachment" or part.get_filename() is not None
+    return disposition == "attachment" or message_part.get_filename() is not None
 
 
-def _decode_part(part: EmailMessage) -> str:
+def _decode_part(message_part: EmailMessage) -> str:
     try:
-        return str(part.get_content())
+        return str(message_part.get_content())
     except (LookupError, UnicodeError, ValueError):  # an encoding that nobody knows
-        payload = part.get_payload(decode=True)
+        payload = message_part.get_payload(decode=True)
         return payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
 
 
-def _get_header(message: EmailMessage, name: str) -> str:
+def _get_header(email_message: EmailMessage, header_name: str) -> str:
     try:
-        return " ".join(str(message.get(name, "")).split())[:_MAX_HEADER_CHARS]
+        return " ".join(str(email_message.get(header_name, "")).split())[:_MAX_HEADER_CHARS]
     except (ValueError, IndexError, AttributeError, TypeError):  # the parser fails on some
         return ""
 
 
-def _to_bytes(message: EmailMessage) -> bytes:
+def _to_bytes(email_message: EmailMessage) -> bytes:
     try:
-        return message.as_bytes()
+        return email_message.as_bytes()
     except (RecursionError, MessageError, ValueError, LookupError, AttributeError) as error:
         raise Refusal("extraction_failed", "A message attached to it cannot be read") from error
 

@@ -28,22 +28,26 @@ _MAX_DEPTH = 5
 _MAX_ATTACHMENTS = 500
 
 
-def read_msg(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+def read_msg(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return a message as one page; raise a `Refusal`."""
-    message = _OutlookMessage(_open_message(content))
-    attachment_names = [attached_file.name for attached_file in message.list_attachments()]
-    headers, plain_text, html_text = message.headers, message.plain_text, message.html_text
+    outlook_message = _OutlookMessage(_open_message(file_bytes))
+    attachment_names = [attached_file.name for attached_file in outlook_message.list_attachments()]
+    headers, plain_text, html_text = (
+        outlook_message.headers,
+        outlook_message.plain_text,
+        outlook_message.html_text,
+    )
     plain_parts = [plain_text] if plain_text.strip() else []
     return make_message_page(headers, plain_parts, [html_text], attachment_names)
 
 
-def list_msg_attachments(content: bytes) -> list[ContainedFile]:
+def list_msg_attachments(file_bytes: bytes) -> list[ContainedFile]:
     """Return the files attached to a message, and messages attached to it; raise a `Refusal`."""
-    return _OutlookMessage(_open_message(content)).list_attachments()
+    return _OutlookMessage(_open_message(file_bytes)).list_attachments()
 
 
-def _open_message(content: bytes) -> CompoundFile:
-    compound = CompoundFile(content)
+def _open_message(file_bytes: bytes) -> CompoundFile:
+    compound = CompoundFile(file_bytes)
     if ("__properties_version1.0",) not in compound.paths:
         raise Refusal(
             "extraction_failed", "The file is named .msg, but holds no message of Outlook"
@@ -54,12 +58,14 @@ def _open_message(content: bytes) -> CompoundFile:
 class _OutlookMessage:
     """A message, or one that is attached to another."""
 
-    def __init__(self, compound: CompoundFile, path: tuple[str, ...] = (), depth: int = 0) -> None:
+    def __init__(
+        self, compound: CompoundFile, storage_path: tuple[str, ...] = (), depth: int = 0
+    ) -> None:
         self._compound = compound
-        self._path = path
+        self._path = storage_path
         self._depth = depth
-        header_bytes = _EMBEDDED_HEADER_BYTES if path else _TOP_HEADER_BYTES
-        self._values = _read_fixed_values(compound, path, header_bytes)
+        header_bytes = _EMBEDDED_HEADER_BYTES if storage_path else _TOP_HEADER_BYTES
+        self._values = _read_fixed_values(compound, storage_path, header_bytes)
         self._encoding = self._find_encoding()
 
     @property
@@ -96,11 +102,11 @@ class _OutlookMessage:
         depth = len(self._path)
         storages = sorted(
             {
-                path[depth]
-                for path in self._compound.paths
-                if path[:depth] == self._path
-                and len(path) > depth + 1
-                and path[depth].startswith("__attach_version1.0_")
+                stream_path[depth]
+                for stream_path in self._compound.paths
+                if stream_path[:depth] == self._path
+                and len(stream_path) > depth + 1
+                and stream_path[depth].startswith("__attach_version1.0_")
             }
         )
         if len(storages) > _MAX_ATTACHMENTS:
@@ -110,62 +116,68 @@ class _OutlookMessage:
             if attached_file is not None:
                 yield attached_file
 
-    def _read_attachment(self, path: tuple[str, ...]) -> ContainedFile | None:
-        values = _read_fixed_values(self._compound, path, _ATTACHMENT_HEADER_BYTES)
-        is_shown_picture = values.get(_IS_HIDDEN) and self._read_text(_CONTENT_ID, path)
+    def _read_attachment(self, storage_path: tuple[str, ...]) -> ContainedFile | None:
+        fixed_values = _read_fixed_values(self._compound, storage_path, _ATTACHMENT_HEADER_BYTES)
+        is_shown_picture = fixed_values.get(_IS_HIDDEN) and self._read_text(
+            _CONTENT_ID, storage_path
+        )
         if is_shown_picture:
             return None
-        name = (
-            self._read_text(_LONG_FILE_NAME, path)
-            or self._read_text(_SHORT_FILE_NAME, path)
-            or self._read_text(_DISPLAY_NAME, path)
+        attachment_name = (
+            self._read_text(_LONG_FILE_NAME, storage_path)
+            or self._read_text(_SHORT_FILE_NAME, storage_path)
+            or self._read_text(_DISPLAY_NAME, storage_path)
             or "attachment"
         )
         content_name = _name_stream(_ATTACHED_CONTENT, _BINARY_TYPE)
-        if (*path, content_name) in self._compound.paths:
-            return ContainedFile(name, self._compound.read(*path, content_name))
-        inner_path = (*path, _name_stream(_ATTACHED_CONTENT, _STORAGE_TYPE))
+        if (*storage_path, content_name) in self._compound.paths:
+            return ContainedFile(attachment_name, self._compound.read(*storage_path, content_name))
+        inner_path = (*storage_path, _name_stream(_ATTACHED_CONTENT, _STORAGE_TYPE))
         if (*inner_path, "__properties_version1.0") not in self._compound.paths:
             return None  # an object that only the program that made it can open
         if self._depth >= _MAX_DEPTH:
             raise Refusal("extraction_failed", "Messages are attached to each other too deeply")
         inner_message = _OutlookMessage(self._compound, inner_path, self._depth + 1)
-        return ContainedFile(f"{name.removesuffix('.msg')}.eml", inner_message.to_eml())
+        return ContainedFile(f"{attachment_name.removesuffix('.msg')}.eml", inner_message.to_eml())
 
     def to_eml(self) -> bytes:
         """Return the message in the common format of e-mail."""
-        message = EmailMessage()
-        for name, value in self.headers:
-            if value:
-                message[name] = " ".join(value.split())
-        message.set_content(self.plain_text)
+        email_message = EmailMessage()
+        for header_name, header_value in self.headers:
+            if header_value:
+                email_message[header_name] = " ".join(header_value.split())
+        email_message.set_content(self.plain_text)
         if self.html_text and not self.plain_text.strip():
-            message.set_content(self.html_text, subtype="html")
+            email_message.set_content(self.html_text, subtype="html")
         for attached_file in self._iterate_attachments():
             media_type = guess_type(attached_file.name)[0] or "application/octet-stream"
             main_type, _, sub_type = media_type.partition("/")
             if main_type in ("message", "text", "multipart"):
                 main_type, sub_type = "application", "octet-stream"
-            message.add_attachment(
+            email_message.add_attachment(
                 attached_file.content, main_type, sub_type, filename=attached_file.name
             )
-        return message.as_bytes()
+        return email_message.as_bytes()
 
     def _find_encoding(self) -> str:
-        for number in _CODE_PAGES:
-            code_page = self._values.get(number, 0)
+        for property_number in _CODE_PAGES:
+            code_page = self._values.get(property_number, 0)
             if code_page == 65001:
                 return "utf-8"
             if 1250 <= code_page <= 1258:
                 return f"cp{code_page}"
         return "cp1252"
 
-    def _read_text(self, number: int, path: tuple[str, ...] | None = None) -> str:
-        path = self._path if path is None else path
-        unicode_bytes = self._compound.read(*path, _name_stream(number, _UNICODE_TYPE))
+    def _read_text(self, property_number: int, storage_path: tuple[str, ...] | None = None) -> str:
+        storage_path = self._path if storage_path is None else storage_path
+        unicode_bytes = self._compound.read(
+            *storage_path, _name_stream(property_number, _UNICODE_TYPE)
+        )
         if unicode_bytes:
             return unicode_bytes.decode("utf-16-le", "replace").rstrip("\x00")
-        text_bytes = self._compound.read(*path, _name_stream(number, _BYTES_TEXT_TYPE))
+        text_bytes = self._compound.read(
+            *storage_path, _name_stream(property_number, _BYTES_TEXT_TYPE)
+        )
         return text_bytes.decode(self._encoding, "replace").rstrip("\x00")
 
     def _read_date(self) -> str:
@@ -177,17 +189,19 @@ class _OutlookMessage:
         return f"{moment:%a, %d %b %Y %H:%M:%S +0000}" if ticks else ""
 
 
-def _name_stream(number: int, type_code: str) -> str:
-    return f"__substg1.0_{number:04X}{type_code}"
+def _name_stream(property_number: int, type_code: str) -> str:
+    return f"__substg1.0_{property_number:04X}{type_code}"
 
 
 def _read_fixed_values(
-    compound: CompoundFile, path: tuple[str, ...], header_bytes: int
+    compound: CompoundFile, storage_path: tuple[str, ...], header_bytes: int
 ) -> dict[int, int]:
     """Return the properties of fixed size, as numbers."""
-    entries = compound.read(*path, "__properties_version1.0")[header_bytes:]
-    values: dict[int, int] = {}
-    for start in range(0, len(entries) - _ENTRY_BYTES + 1, _ENTRY_BYTES):
-        _, number, _, value = struct.unpack_from("<HHIQ", entries, start)
-        values[number] = value
-    return values
+    property_entries = compound.read(*storage_path, "__properties_version1.0")[header_bytes:]
+    fixed_values: dict[int, int] = {}
+    for entry_start in range(0, len(property_entries) - _ENTRY_BYTES + 1, _ENTRY_BYTES):
+        _, property_number, _, property_value = struct.unpack_from(
+            "<HHIQ", property_entries, entry_start
+        )
+        fixed_values[property_number] = property_value
+    return fixed_values

@@ -49,30 +49,30 @@ _BOLD_FONT_NAME = re.compile("bold|black|heavy|semib|demi", re.IGNORECASE)
 
 
 @contextmanager
-def open_pdf(content: bytes, max_pages: int) -> Iterator[pypdfium2.PdfDocument]:
+def open_pdf(file_bytes: bytes, max_pages: int) -> Iterator[pypdfium2.PdfDocument]:
     """Open a PDF; raise a `Refusal` that says what is wrong with it."""
     try:
-        document = pypdfium2.PdfDocument(content)
+        pdf_document = pypdfium2.PdfDocument(file_bytes)
     except pypdfium2.PdfiumError as error:
-        explanation = CUT_OFF if is_cut_off(content) else _explain_open_error(error)
+        explanation = CUT_OFF if is_cut_off(file_bytes) else _explain_open_error(error)
         raise Refusal("extraction_failed", explanation) from error
-    with document:
-        if document.get_formtype() != pdfium.FORMTYPE_NONE:
-            document.init_forms()  # so that answers are read, and drawn with their pages
-        page_count = len(document)
+    with pdf_document:
+        if pdf_document.get_formtype() != pdfium.FORMTYPE_NONE:
+            pdf_document.init_forms()  # so that answers are read, and drawn with their pages
+        page_count = len(pdf_document)
         if page_count > max_pages:
             raise Refusal(
                 "extraction_failed",
                 f"The PDF claims {page_count:,} pages; at most {max_pages:,} are read",
             )
-        yield document
+        yield pdf_document
 
 
-def is_cut_off(content: bytes) -> bool:
+def is_cut_off(file_bytes: bytes) -> bool:
     """Whether a PDF lacks its end, as after a download that broke off."""
-    length = _LINEARIZED_LENGTH.search(content[:_LINEARIZED_WITHIN_BYTES])
+    length = _LINEARIZED_LENGTH.search(file_bytes[:_LINEARIZED_WITHIN_BYTES])
     # A file made for the web says its length at its start; any other has a mark at its end.
-    return int(length[1]) > len(content) if length else b"%%EOF" not in content
+    return int(length[1]) > len(file_bytes) if length else b"%%EOF" not in file_bytes
 
 
 def _explain_open_error(error: pypdfium2.PdfiumError) -> str:
@@ -85,28 +85,28 @@ def _explain_open_error(error: pypdfium2.PdfiumError) -> str:
     return "The PDF is damaged and cannot be opened"
 
 
-def read_raw_page(document: pypdfium2.PdfDocument, index: int) -> RawPage:
+def read_raw_page(pdf_document: pypdfium2.PdfDocument, index: int) -> RawPage:
     """Return a page's text layer and image ratio; for a damaged page, a raw_page with a note."""
-    number = index + 1
-    label = normalize_text(document.get_page_label(index)).strip() or str(number)
+    page_number = index + 1
+    page_label = normalize_text(pdf_document.get_page_label(index)).strip() or str(page_number)
     try:
-        with closing(document[index]) as page:
-            image_ratio, boxes, drawn_line_count = _read_graphics(page)
+        with closing(pdf_document[index]) as pdf_page:
+            image_ratio, boxes, drawn_line_count = _read_graphics(pdf_page)
             return RawPage(
-                number,
-                label,
-                page.get_height(),
-                _read_lines(page),
+                page_number,
+                page_label,
+                pdf_page.get_height(),
+                _read_lines(pdf_page),
                 image_ratio=image_ratio,
                 boxes=boxes,
                 drawn_line_count=drawn_line_count,
             )
     except pypdfium2.PdfiumError:
-        return RawPage(number, label, 0.0, note="The page is damaged and cannot be read")
+        return RawPage(page_number, page_label, 0.0, note="The page is damaged and cannot be read")
 
 
 def render_page(
-    document: pypdfium2.PdfDocument,
+    pdf_document: pypdfium2.PdfDocument,
     index: int,
     max_pixels: int,
     dpi: int = OCR_DPI,
@@ -114,82 +114,94 @@ def render_page(
 ) -> "Image":
     """Return a page as a picture, at a lower resolution where it would be too large."""
     try:
-        with closing(document[index]) as page:
-            width, height = page.get_size()
-            pixel_count = width * height * (dpi / 72) ** 2
+        with closing(pdf_document[index]) as pdf_page:
+            page_width, height = pdf_page.get_size()
+            pixel_count = page_width * height * (dpi / 72) ** 2
             scale = dpi / 72 * min(1.0, (max_pixels / max(pixel_count, 1)) ** 0.5)
-            picture: Image = page.render(scale=scale, grayscale=grey).to_pil()
+            picture: Image = pdf_page.render(scale=scale, grayscale=grey).to_pil()
             return picture
     except pypdfium2.PdfiumError as error:
         raise PageUnreadable("it cannot be rendered") from error
 
 
-def read_words(document: pypdfium2.PdfDocument, index: int) -> tuple[PageWord, ...]:
+def read_words(pdf_document: pypdfium2.PdfDocument, index: int) -> tuple[PageWord, ...]:
     """Return the words of a page's text layer with their places on the page as it is shown."""
     try:
-        with closing(document[index]) as page, closing(page.get_textpage()) as textpage:
-            to_shares = _make_share_transform(page)
-            words: list[PageWord] = []
-            letters: list[str] = []
+        with closing(pdf_document[index]) as pdf_page, closing(pdf_page.get_textpage()) as textpage:
+            to_shares = _make_share_transform(pdf_page)
+            page_words: list[PageWord] = []
+            word_letters: list[str] = []
             boxes: list[_ShareBox] = []
             rectangle = pdfium.FS_RECTF()
             for char_index in range(min(textpage.count_chars(), _MAX_PAGE_CHARS)):
                 letter = chr(pdfium.FPDFText_GetUnicode(textpage, char_index))
                 is_blank = letter.isspace() or letter == "\x00"
                 pdfium.FPDFText_GetLooseCharBox(textpage, char_index, rectangle)
-                box = to_shares(rectangle)
+                letter_box = to_shares(rectangle)
                 # PDFium joins the halves of a broken word; the second begins on a line below.
-                if is_blank or (boxes and box[1] > boxes[-1][3]):
-                    words += _join_letters(letters, boxes)
-                    letters, boxes = [], []
+                if is_blank or (boxes and letter_box[1] > boxes[-1][3]):
+                    page_words += _join_letters(word_letters, boxes)
+                    word_letters, boxes = [], []
                 if not is_blank:
-                    letters.append(letter)
-                    boxes.append(box)
-            words += _join_letters(letters, boxes)
-            return tuple(words)
+                    word_letters.append(letter)
+                    boxes.append(letter_box)
+            page_words += _join_letters(word_letters, boxes)
+            return tuple(page_words)
     except pypdfium2.PdfiumError as error:
         raise PageUnreadable("it is damaged") from error
 
 
-def _join_letters(letters: Sequence[str], boxes: Sequence[_ShareBox]) -> list[PageWord]:
+def _join_letters(word_letters: Sequence[str], boxes: Sequence[_ShareBox]) -> list[PageWord]:
     """Return the word that letters make up; none where there are no letters."""
-    if not letters:
+    if not word_letters:
         return []
-    text = normalize_text("".join(letters).replace("\ufffe", "-").replace(BROKEN_WORD_MARK, "-"))
+    word_text = normalize_text(
+        "".join(word_letters).replace("\ufffe", "-").replace(BROKEN_WORD_MARK, "-")
+    )
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
-    return [PageWord(text, min(lefts), min(tops), max(rights), max(bottoms))] if text else []
+    return (
+        [PageWord(word_text, min(lefts), min(tops), max(rights), max(bottoms))] if word_text else []
+    )
 
 
-def _make_share_transform(page: pypdfium2.PdfPage) -> Callable[[pdfium.FS_RECTF], _ShareBox]:
+def _make_share_transform(pdf_page: pypdfium2.PdfPage) -> Callable[[pdfium.FS_RECTF], _ShareBox]:
     """Return a function that turns boxes into shares of the page, from its upper left."""
-    x0, y0, x1, y1 = page.get_bbox()
-    width, height = max(x1 - x0, 1e-6), max(y1 - y0, 1e-6)
-    rotation = page.get_rotation()
+    x0, y0, x1, y1 = pdf_page.get_bbox()
+    page_width, height = max(x1 - x0, 1e-6), max(y1 - y0, 1e-6)
+    rotation = pdf_page.get_rotation()
 
-    def to_shares(box: pdfium.FS_RECTF) -> _ShareBox:
-        left, right = (box.left - x0) / width, (box.right - x0) / width
-        top, bottom = (y1 - box.top) / height, (y1 - box.bottom) / height
+    def to_shares(page_box: pdfium.FS_RECTF) -> _ShareBox:
+        left_share, right_share = (
+            (page_box.left - x0) / page_width,
+            (page_box.right - x0) / page_width,
+        )
+        top, bottom = (y1 - page_box.top) / height, (y1 - page_box.bottom) / height
         match rotation:
             case 90:
-                left, top, right, bottom = 1 - bottom, left, 1 - top, right
+                left_share, top, right_share, bottom = 1 - bottom, left_share, 1 - top, right_share
             case 180:
-                left, top, right, bottom = 1 - right, 1 - bottom, 1 - left, 1 - top
+                left_share, top, right_share, bottom = (
+                    1 - right_share,
+                    1 - bottom,
+                    1 - left_share,
+                    1 - top,
+                )
             case 270:
-                left, top, right, bottom = top, 1 - right, bottom, 1 - left
-        return round(left, 5), round(top, 5), round(right, 5), round(bottom, 5)
+                left_share, top, right_share, bottom = top, 1 - right_share, bottom, 1 - left_share
+        return round(left_share, 5), round(top, 5), round(right_share, 5), round(bottom, 5)
 
     return to_shares
 
 
-def _read_graphics(page: pypdfium2.PdfPage) -> tuple[float, list[Box], int]:
+def _read_graphics(pdf_page: pypdfium2.PdfPage) -> tuple[float, list[Box], int]:
     """Return a page's image ratio, its boxes and its number of drawn lines, in one walk over its
     objects.
     """
-    page_frame = Rectangle(*page.get_bbox())
+    page_frame = Rectangle(*pdf_page.get_bbox())
     images: list[Rectangle] = []
     box_finder = BoxFinder(page_frame)
     path_count = drawn_line_count = 0
-    for page_object, object_type, matrix in walk_objects(page):
+    for page_object, object_type, matrix in walk_objects(pdf_page):
         if object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
             images.append(matrix.place_unit_square())
         else:
@@ -199,118 +211,129 @@ def _read_graphics(page: pypdfium2.PdfPage) -> tuple[float, list[Box], int]:
             is_measured = path_count <= _MAX_MEASURED_PATHS
             drawn_line_count += pdfium.FPDFPath_CountSegments(page_object) if is_measured else 1
     # A turned page has its boxes elsewhere than its lines, which are where they are displayed.
-    boxes = box_finder.find_boxes() if page.get_rotation() == 0 else []
+    boxes = box_finder.find_boxes() if pdf_page.get_rotation() == 0 else []
     return compute_image_ratio(images, page_frame), boxes, drawn_line_count
 
 
-def _read_lines(page: pypdfium2.PdfPage) -> list[Line]:
-    width, height = page.get_size()
+def _read_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
+    page_width, height = pdf_page.get_size()
     # Two printed pages side by side: a row does not go on from one to the other.
-    fold = width / 2 if width > height else None
-    added_lines = _read_added_lines(page)
-    pieces = _read_pieces(page, bool(added_lines), fold)
+    fold = page_width / 2 if page_width > height else None
+    added_lines = _read_added_lines(pdf_page)
+    line_pieces = _read_pieces(pdf_page, bool(added_lines), fold)
     for added_line in added_lines:
-        insert_line(pieces, added_line)
-    lines: list[Line] = []
-    for piece in pieces:
-        if lines and _is_same_row(lines[-1], piece, fold):
-            _append_to_row(lines[-1], piece)
+        insert_line(line_pieces, added_line)
+    page_lines: list[Line] = []
+    for line_piece in line_pieces:
+        if page_lines and _is_same_row(page_lines[-1], line_piece, fold):
+            _append_to_row(page_lines[-1], line_piece)
         else:
-            lines.append(piece)
-    return lines
+            page_lines.append(line_piece)
+    return page_lines
 
 
-def _read_added_lines(page: pypdfium2.PdfPage) -> list[Line]:
+def _read_added_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
     """Return answers in a form and notes; most pages have none, but many have links."""
-    if pdfium.FPDFPage_GetAnnotCount(page) <= 0:
+    if pdfium.FPDFPage_GetAnnotCount(pdf_page) <= 0:
         return []
-    to_box = _make_box_transform(page)
+    to_box = _make_box_transform(pdf_page)
 
     def place_box(rectangle: pdfium.FS_RECTF) -> tuple[float, float, float]:
-        box = to_box(rectangle)
-        return box.left, box.bottom, box.size
+        annotation_box = to_box(rectangle)
+        return annotation_box.left, annotation_box.bottom, annotation_box.size
 
-    return read_annotations(page, place_box)
+    return read_annotations(pdf_page, place_box)
 
 
-def _read_pieces(page: pypdfium2.PdfPage, split_at_gaps: bool, fold: float | None) -> list[Line]:
+def _read_pieces(
+    pdf_page: pypdfium2.PdfPage, split_at_gaps: bool, fold: float | None
+) -> list[Line]:
     """Return the text layer in pieces of rows, as PDFium separates them, or at all wide gaps."""
-    with closing(page.get_textpage()) as textpage:
+    with closing(pdf_page.get_textpage()) as textpage:
         character_count = textpage.count_chars()
         if character_count <= 0:
             return []
-        text = textpage.get_text_range(errors="surrogatepass")
+        page_text = textpage.get_text_range(errors="surrogatepass")
         glyphs = _Glyphs(
             textpage,
             character_count,
-            is_exact=len(text) == character_count,
-            to_box=_make_box_transform(page),
+            is_exact=len(page_text) == character_count,
+            to_box=_make_box_transform(pdf_page),
         )
-        pieces: list[Line] = []
-        start = 0
-        for raw_line in text.split("\r\n"):
-            offsets = _find_gaps(raw_line, start, glyphs) if split_at_gaps else []
-            offsets = offsets or _find_fold_offset(raw_line, start, glyphs, fold)
+        line_pieces: list[Line] = []
+        line_start = 0
+        for raw_line in page_text.split("\r\n"):
+            offsets = _find_gaps(raw_line, line_start, glyphs) if split_at_gaps else []
+            offsets = offsets or _find_fold_offset(raw_line, line_start, glyphs, fold)
             for piece_start, piece_end in pairwise([0, *offsets, len(raw_line)]):
-                line = _parse_line(raw_line[piece_start:piece_end], start + piece_start, glyphs)
-                if line is not None:
-                    pieces.append(line)
-            start += len(raw_line) + 2
-        return pieces
+                line_piece = _parse_line(
+                    raw_line[piece_start:piece_end], line_start + piece_start, glyphs
+                )
+                if line_piece is not None:
+                    line_pieces.append(line_piece)
+            line_start += len(raw_line) + 2
+        return line_pieces
 
 
-def _find_gaps(raw_line: str, start: int, glyphs: "_Glyphs") -> list[int]:
+def _find_gaps(raw_line: str, line_start: int, glyphs: "_Glyphs") -> list[int]:
     """Return where words of a line are so far apart that a box of a form may be between them."""
     offsets = []
     for blank in _BLANKS.finditer(raw_line):
-        before = glyphs.get_box(start + blank.start() - 1)
-        after = glyphs.get_box(start + blank.end())
-        if after.left - before.right > before.size:
+        box_before = glyphs.get_box(line_start + blank.start() - 1)
+        box_after = glyphs.get_box(line_start + blank.end())
+        if box_after.left - box_before.right > box_before.size:
             offsets.append(blank.end())
     return offsets
 
 
 def _find_fold_offset(
-    raw_line: str, start: int, glyphs: "_Glyphs", fold: float | None
+    raw_line: str, line_start: int, glyphs: "_Glyphs", fold: float | None
 ) -> list[int]:
     """Return where the second of two lines begins that stand side by side on printed pages."""
     last_index = len(raw_line.rstrip()) - 1
-    if fold is None or last_index < 1 or glyphs.get_box(start + last_index).left < fold:
+    if fold is None or last_index < 1 or glyphs.get_box(line_start + last_index).left < fold:
         return []
     # Letters stand from left to right, so the first one right of the fold is found by halving.
     first_right = bisect_left(
-        range(last_index), fold, key=lambda index: glyphs.get_box(start + index).left
+        range(last_index), fold, key=lambda index: glyphs.get_box(line_start + index).left
     )
     while first_right and raw_line[first_right - 1] != " ":
         first_right -= 1
     return [first_right] if first_right else []
 
 
-def _parse_line(raw_line: str, start: int, glyphs: "_Glyphs") -> Line | None:
+def _parse_line(raw_line: str, line_start: int, glyphs: "_Glyphs") -> Line | None:
     stripped_line = raw_line.strip()
     # PDFium joins words across line ends and leaves one of two characters for the hyphen.
-    text = normalize_text(stripped_line.replace("\ufffe", BROKEN_WORD_MARK)).strip()
-    if not text:
+    line_text = normalize_text(stripped_line.replace("\ufffe", BROKEN_WORD_MARK)).strip()
+    if not line_text:
         return None
-    first_index = start + raw_line.index(stripped_line[0])
-    box = glyphs.get_box(first_index)
+    first_index = line_start + raw_line.index(stripped_line[0])
+    first_box = glyphs.get_box(first_index)
     typical_index = first_index
     if stripped_line[0].isdigit() and (letter_index := _find_first_letter(stripped_line)):
         # A footnote begins with a raised number, whose size is not that of the line.
         typical_index = first_index + letter_index
-        size = glyphs.get_box(typical_index).size
+        letter_size = glyphs.get_box(typical_index).size
     else:
-        size = box.size
+        letter_size = first_box.size
     last_bottom = (
         glyphs.get_box(first_index + len(stripped_line) - 1).bottom
-        if BROKEN_WORD_MARK in text
-        else box.bottom
+        if BROKEN_WORD_MARK in line_text
+        else first_box.bottom
     )
-    return Line(text, box.left, box.bottom, size, glyphs.is_bold(typical_index), last_bottom)
+    return Line(
+        line_text,
+        first_box.left,
+        first_box.bottom,
+        letter_size,
+        glyphs.is_bold(typical_index),
+        last_bottom,
+    )
 
 
-def _find_first_letter(text: str) -> int:
-    return next((index for index, char in enumerate(text[:16]) if char.isalpha()), 0)
+def _find_first_letter(line_text: str) -> int:
+    return next((index for index, char in enumerate(line_text[:16]) if char.isalpha()), 0)
 
 
 def _is_same_row(line: Line, following_line: Line, fold: float | None) -> bool:
@@ -344,10 +367,10 @@ class _Box:
 _BoxTransform = Callable[[pdfium.FS_RECTF], _Box]
 
 
-def _make_box_transform(page: pypdfium2.PdfPage) -> _BoxTransform:
+def _make_box_transform(pdf_page: pypdfium2.PdfPage) -> _BoxTransform:
     """Return a function that rotates boxes as the page is rotated when it is displayed."""
-    x0, y0, x1, y1 = page.get_bbox()
-    match page.get_rotation():
+    x0, y0, x1, y1 = pdf_page.get_bbox()
+    match pdf_page.get_rotation():
         case 90:
             return lambda box: _Box(
                 box.bottom - y0, x1 - box.right, box.right - box.left, box.top - y0

@@ -26,68 +26,70 @@ _DELIMITERS = ",;\t|"
 _SAMPLED_LINES = 20
 
 
-def decode_text(content: bytes) -> str:
+def decode_text(file_bytes: bytes) -> str:
     """Return the characters of a text, by its byte order mark, as UTF-8, or as Windows-1252."""
     for mark, encoding in _BYTE_ORDER_MARKS:
-        if content.startswith(mark):
-            return content.decode(encoding, "replace")
-    if b"\x00" in content:
+        if file_bytes.startswith(mark):
+            return file_bytes.decode(encoding, "replace")
+    if b"\x00" in file_bytes:
         raise Refusal("extraction_failed", "The file is named like a text, but holds other data")
     try:
-        return content.decode("utf-8")
+        return file_bytes.decode("utf-8")
     except UnicodeDecodeError:
         # Every byte means something there, so this cannot fail.
-        return content.decode("cp1252", "replace")
+        return file_bytes.decode("cp1252", "replace")
 
 
-def read_text(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+def read_text(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return a text, page by page where it has form feeds; raise a `Refusal`."""
-    pages = PageBuilder()
-    for page_text in decode_text(content).split("\f"):
-        add_paragraphs(page_text, pages)
-        pages.end_page()
-    return pages.finish()
+    page_builder = PageBuilder()
+    for page_text in decode_text(file_bytes).split("\f"):
+        add_paragraphs(page_text, page_builder)
+        page_builder.end_page()
+    return page_builder.finish()
 
 
-def read_markdown(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+def read_markdown(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return a Markdown text, its headings as headings; raise a `Refusal`."""
-    pages = PageBuilder()
+    page_builder = PageBuilder()
     paragraph_lines: list[str] = []
-    for line in [*decode_text(content).splitlines(), ""]:
+    for line in [*decode_text(file_bytes).splitlines(), ""]:
         text_line = line.strip()
-        heading = _MARKDOWN_HEADING.fullmatch(text_line[:_MAX_MARKED_CHARS])
-        if heading or not text_line:
-            pages.add_paragraph("\n".join(paragraph_lines))
+        heading_match = _MARKDOWN_HEADING.fullmatch(text_line[:_MAX_MARKED_CHARS])
+        if heading_match or not text_line:
+            page_builder.add_paragraph("\n".join(paragraph_lines))
             paragraph_lines.clear()
-        if heading:
-            pages.add_paragraph(_strip_marks(heading["title"]), len(heading["marks"]))
+        if heading_match:
+            page_builder.add_paragraph(
+                _strip_marks(heading_match["title"]), len(heading_match["marks"])
+            )
         elif text_line and not _MARKDOWN_RULE.fullmatch(text_line[:_MAX_MARKED_CHARS]):
             paragraph_lines.append(_strip_marks(text_line))
-    return pages.finish()
+    return page_builder.finish()
 
 
-def read_csv(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+def read_csv(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return a table, a line for each row; raise a `Refusal`."""
-    text = decode_text(content)
-    pages = PageBuilder()
+    csv_text = decode_text(file_bytes)
+    page_builder = PageBuilder()
     csv.field_size_limit(sys.maxsize)  # of the whole process; the text itself is bounded
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=_guess_delimiter(text))
+    csv_rows = csv.reader(io.StringIO(csv_text, newline=""), delimiter=_guess_delimiter(csv_text))
     try:
-        for row_index, cells in enumerate(rows):
-            pages.add_row(cells, is_first_row=row_index == 0)
+        for row_index, cell_texts in enumerate(csv_rows):
+            page_builder.add_row(cell_texts, is_first_row=row_index == 0)
     except csv.Error as error:
         raise Refusal("extraction_failed", f"The table cannot be read: {error}") from error
-    return pages.finish()
+    return page_builder.finish()
 
 
-def add_paragraphs(text: str, pages: PageBuilder) -> None:
+def add_paragraphs(plain_text: str, page_builder: PageBuilder) -> None:
     """Add a text to a page; blank lines separate its paragraphs."""
     paragraph_lines: list[str] = []
-    for line in [*text.splitlines(), ""]:
+    for line in [*plain_text.splitlines(), ""]:
         if line.strip():
             paragraph_lines.append(line)
         elif paragraph_lines:
-            pages.add_paragraph("\n".join(paragraph_lines))
+            page_builder.add_paragraph("\n".join(paragraph_lines))
             paragraph_lines.clear()
 
 
@@ -99,13 +101,15 @@ def _strip_marks(text_line: str) -> str:
     return _MARKDOWN_EMPHASIS.sub("", linkless_line).strip("| ").replace("|", " | ")
 
 
-def _guess_delimiter(text: str) -> str:
+def _guess_delimiter(csv_text: str) -> str:
     """Return the sign that separates the cells: the one of which most lines have as many."""
-    sampled_lines = [line for line in text[:100_000].splitlines() if line.strip()][:_SAMPLED_LINES]
+    sampled_lines = [line for line in csv_text[:100_000].splitlines() if line.strip()][
+        :_SAMPLED_LINES
+    ]
 
     def count_alike_lines(delimiter: str) -> tuple[int, int]:
-        counts = Counter(line.count(delimiter) for line in sampled_lines)
-        del counts[0]
-        return max(counts.values(), default=0), max(counts, default=0)
+        line_counts = Counter(line.count(delimiter) for line in sampled_lines)
+        del line_counts[0]
+        return max(line_counts.values(), default=0), max(line_counts, default=0)
 
     return max(_DELIMITERS, key=count_alike_lines)

@@ -61,65 +61,65 @@ class _GroupState:
     """How many characters follow one in Unicode, for readers that know none."""
 
 
-def read_rtf(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+def read_rtf(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the pages of a document; raise a `Refusal`."""
-    pages = PageBuilder()
-    for page_text in "".join(_iterate_text(content)).split("\f"):
+    page_builder = PageBuilder()
+    for page_text in "".join(_iterate_text(file_bytes)).split("\f"):
         for paragraph in page_text.split("\n\n"):
-            pages.add_paragraph(paragraph.strip().removesuffix(CELL_SEPARATOR.rstrip()))
-        pages.end_page()
-    return pages.finish()
+            page_builder.add_paragraph(paragraph.strip().removesuffix(CELL_SEPARATOR.rstrip()))
+        page_builder.end_page()
+    return page_builder.finish()
 
 
-def _iterate_text(content: bytes) -> Iterator[str]:
+def _iterate_text(file_bytes: bytes) -> Iterator[str]:
     states = [_GroupState()]
     encoding = "cp1252"
     fallback_bytes_left = 0
     raw_bytes = bytearray()
     """Bytes in the document's own encoding; some of its characters take two."""
     is_group_start = False
-    for token in _iterate_tokens(content):
-        word = (token["word"] or b"").decode("ascii")
-        if raw_bytes and not token["hex"]:
+    for rtf_token in _iterate_tokens(file_bytes):
+        control_word = (rtf_token["word"] or b"").decode("ascii")
+        if raw_bytes and not rtf_token["hex"]:
             yield raw_bytes.decode(encoding, "replace")
             raw_bytes.clear()
-        was_group_start, is_group_start = is_group_start, token["brace"] == b"{"
-        state = states[-1]
-        if token["brace"] == b"{":
+        was_group_start, is_group_start = is_group_start, rtf_token["brace"] == b"{"
+        group_state = states[-1]
+        if rtf_token["brace"] == b"{":
             if len(states) > _MAX_DEPTH:
                 raise Refusal("extraction_failed", "The file nests its groups too deeply")
-            states.append(state)
-        elif token["brace"]:
+            states.append(group_state)
+        elif rtf_token["brace"]:
             states = states[:-1] or [_GroupState()]
             fallback_bytes_left = 0
-        elif token["symbol"] == b"*" and was_group_start:
-            states[-1] = replace(state, is_skipped=True)  # a group that readers may ignore
-        elif word in _SKIPPED_GROUPS and was_group_start:
-            states[-1] = replace(state, is_skipped=True)
-        elif word == "ansicpg":
-            encoding = _find_encoding(int(token["number"] or 1252))
-        elif word == "uc":
-            states[-1] = replace(state, fallback_length=int(token["number"] or 1))
-        elif word in ("v", "deleted"):
-            states[-1] = replace(state, is_hidden=token["number"] != b"0")
-        elif state.is_skipped or state.is_hidden:
+        elif rtf_token["symbol"] == b"*" and was_group_start:
+            states[-1] = replace(group_state, is_skipped=True)  # a group that readers may ignore
+        elif control_word in _SKIPPED_GROUPS and was_group_start:
+            states[-1] = replace(group_state, is_skipped=True)
+        elif control_word == "ansicpg":
+            encoding = _find_encoding(int(rtf_token["number"] or 1252))
+        elif control_word == "uc":
+            states[-1] = replace(group_state, fallback_length=int(rtf_token["number"] or 1))
+        elif control_word in ("v", "deleted"):
+            states[-1] = replace(group_state, is_hidden=rtf_token["number"] != b"0")
+        elif group_state.is_skipped or group_state.is_hidden:
             continue
-        elif word == "u" and token["number"]:
-            yield _decode_unicode(int(token["number"]))
-            fallback_bytes_left = state.fallback_length
-        elif token["hex"]:
+        elif control_word == "u" and rtf_token["number"]:
+            yield _decode_unicode(int(rtf_token["number"]))
+            fallback_bytes_left = group_state.fallback_length
+        elif rtf_token["hex"]:
             if fallback_bytes_left:
                 fallback_bytes_left -= 1
             else:
-                raw_bytes.append(int(token["hex"], 16))
-        elif token["text"]:
-            text = token["text"][fallback_bytes_left:]
-            fallback_bytes_left = max(0, fallback_bytes_left - len(token["text"]))
-            yield _decode_raw(text, encoding)
-        elif word:
-            yield _BREAKS.get(word, "")
-        elif token["symbol"]:
-            yield _SYMBOLS.get(token["symbol"].decode("latin-1"), "")
+                raw_bytes.append(int(rtf_token["hex"], 16))
+        elif rtf_token["text"]:
+            token_text = rtf_token["text"][fallback_bytes_left:]
+            fallback_bytes_left = max(0, fallback_bytes_left - len(rtf_token["text"]))
+            yield _decode_raw(token_text, encoding)
+        elif control_word:
+            yield _BREAKS.get(control_word, "")
+        elif rtf_token["symbol"]:
+            yield _SYMBOLS.get(rtf_token["symbol"].decode("latin-1"), "")
     if raw_bytes:
         yield raw_bytes.decode(encoding, "replace")
 
@@ -132,14 +132,14 @@ def _decode_raw(raw_text: bytes, encoding: str) -> str:
         return raw_text.decode(encoding, "replace")
 
 
-def _iterate_tokens(content: bytes) -> Iterator[re.Match[bytes]]:
-    position = 0
-    while token := _TOKEN.match(content, position):
-        yield token
-        position = token.end()
-        if token["word"] == b"bin":
+def _iterate_tokens(file_bytes: bytes) -> Iterator[re.Match[bytes]]:
+    byte_offset = 0
+    while rtf_token := _TOKEN.match(file_bytes, byte_offset):
+        yield rtf_token
+        byte_offset = rtf_token.end()
+        if rtf_token["word"] == b"bin":
             # So many bytes of data follow, which may look like anything.
-            position += max(0, int(token["number"] or 0))
+            byte_offset += max(0, int(rtf_token["number"] or 0))
 
 
 def _decode_unicode(number: int) -> str:

@@ -25,31 +25,34 @@ _READ_ATTRIBUTES = ("hidden", "style")
 _CHARSET_WITHIN_BYTES = 2048
 
 
-def read_html(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+def read_html(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the text of a page; raise a `Refusal`."""
-    pages = PageBuilder()
-    add_html(content, pages)
-    return pages.finish()
+    page_builder = PageBuilder()
+    add_html(file_bytes, page_builder)
+    return page_builder.finish()
 
 
-def add_html(content: bytes | str, pages: PageBuilder) -> None:
+def add_html(html_source: bytes | str, page_builder: PageBuilder) -> None:
     """Add what a reader sees of HTML to a page; raise a `Refusal`."""
-    root = _parse_html(content)
-    if root is not None:
-        _HtmlWriter(pages).write(root)
+    html_root = _parse_html(html_source)
+    if html_root is not None:
+        _HtmlWriter(page_builder).write(html_root)
 
 
-def _parse_html(content: bytes | str) -> Any:
+def _parse_html(html_source: bytes | str) -> Any:
     # A page that names its encoding is decoded by the parser, any other as texts are.
-    if isinstance(content, bytes) and b"charset" not in content[:_CHARSET_WITHIN_BYTES].lower():
-        content = decode_text(content)
-    if isinstance(content, str):
-        content = content.encode("utf-8", "replace")
+    if (
+        isinstance(html_source, bytes)
+        and b"charset" not in html_source[:_CHARSET_WITHIN_BYTES].lower()
+    ):
+        html_source = decode_text(html_source)
+    if isinstance(html_source, str):
+        html_source = html_source.encode("utf-8", "replace")
         parser = etree.HTMLParser(encoding="utf-8", no_network=True, target=_TreeMaker())
     else:
         parser = etree.HTMLParser(no_network=True, target=_TreeMaker())
     try:
-        return etree.fromstring(content, parser) if content.strip() else None
+        return etree.fromstring(html_source, parser) if html_source.strip() else None
     except (etree.XMLSyntaxError, ValueError, LookupError) as error:
         raise Refusal("extraction_failed", "The HTML cannot be parsed") from error
 
@@ -65,8 +68,12 @@ class _TreeMaker:
         self._is_empty = True
 
     def start(self, tag: str, attributes: Any) -> None:
-        kept = {name: attributes[name] for name in _READ_ATTRIBUTES if name in attributes}
-        self._builder.start(tag, kept)
+        kept_attributes = {
+            attribute_name: attributes[attribute_name]
+            for attribute_name in _READ_ATTRIBUTES
+            if attribute_name in attributes
+        }
+        self._builder.start(tag, kept_attributes)
         self._is_empty = False
 
     def end(self, tag: str) -> None:
@@ -82,8 +89,8 @@ class _TreeMaker:
 class _HtmlWriter:
     """Writes the blocks of a page as paragraphs."""
 
-    def __init__(self, pages: PageBuilder) -> None:
-        self._pages = pages
+    def __init__(self, page_builder: PageBuilder) -> None:
+        self._pages = page_builder
         self._text_pieces: list[str] = []
         self._cells: list[str] | None = None
         """Cells of the row that is being read."""
@@ -91,20 +98,20 @@ class _HtmlWriter:
         self._list_numbers: list[int | None] = []
         """The last number of each list around; None for one with bullets."""
 
-    def write(self, root: Any) -> None:
-        walker = etree.iterwalk(root, events=("start", "end"))  # without recursion
-        for event, element in walker:
-            is_hidden = _is_hidden(element)
+    def write(self, html_root: Any) -> None:
+        walker = etree.iterwalk(html_root, events=("start", "end"))  # without recursion
+        for event, walked_element in walker:
+            is_hidden = _is_hidden(walked_element)
             if event == "end":
                 if not is_hidden:
-                    self._end_element(element)
+                    self._end_element(walked_element)
                 # What follows a hidden element is seen.
-                self._text_pieces.append(_collapse(element.getparent(), element.tail))
+                self._text_pieces.append(_collapse(walked_element.getparent(), walked_element.tail))
             elif is_hidden:
                 walker.skip_subtree()
             else:
-                self._start_element(element)
-                self._text_pieces.append(_collapse(element, element.text))
+                self._start_element(walked_element)
+                self._text_pieces.append(_collapse(walked_element, walked_element.text))
         self._end_block()
 
     def _start_element(self, element: Any) -> None:
@@ -149,10 +156,10 @@ def _is_hidden(element: Any) -> bool:
     return element.tag in _SKIPPED_ELEMENTS or "hidden" in element.attrib or "display:none" in style
 
 
-def _collapse(parent: Any, text: str | None) -> str:
+def _collapse(parent_element: Any, raw_text: str | None) -> str:
     """Return text as HTML shows it: line breaks are blanks, but for preformatted text."""
-    if not text:
+    if not raw_text:
         return ""
-    if parent is not None and parent.tag == "pre":
-        return text
-    return text.replace("\r", " ").replace("\n", " ")
+    if parent_element is not None and parent_element.tag == "pre":
+        return raw_text
+    return raw_text.replace("\r", " ").replace("\n", " ")

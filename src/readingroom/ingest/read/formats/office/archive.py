@@ -17,12 +17,12 @@ _READABLE_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 class Archive:
     """A zip archive in memory that unpacks no more than a number of bytes in all."""
 
-    def __init__(self, content: bytes, max_unpacked_bytes: int) -> None:
+    def __init__(self, archive_bytes: bytes, max_unpacked_bytes: int) -> None:
         """Raise a `Refusal` that says what is wrong with the archive."""
         try:
-            self._archive = zipfile.ZipFile(io.BytesIO(content))
+            self._archive = zipfile.ZipFile(io.BytesIO(archive_bytes))
         except (zipfile.BadZipFile, ValueError, OSError, EOFError) as error:
-            raise Refusal("extraction_failed", _explain_damage(content)) from error
+            raise Refusal("extraction_failed", _explain_damage(archive_bytes)) from error
         self._bytes_left = max_unpacked_bytes
         self._max_unpacked_bytes = max_unpacked_bytes
         self.entries = self._archive.infolist()
@@ -38,21 +38,21 @@ class Archive:
     def read(self, entry: str | zipfile.ZipInfo) -> bytes:
         """Return the unpacked bytes of an entry; raise a `Refusal`."""
         try:
-            info = self._archive.getinfo(entry) if isinstance(entry, str) else entry
+            entry_info = self._archive.getinfo(entry) if isinstance(entry, str) else entry
         except KeyError as error:
             raise Refusal(
                 "extraction_failed", f"The file is damaged: it lacks its part {entry}"
             ) from error
-        if info.flag_bits & _ENCRYPTED_FLAG:
+        if entry_info.flag_bits & _ENCRYPTED_FLAG:
             raise Refusal(
                 "extraction_failed", "The archive is encrypted and does not open without a password"
             )
-        if info.compress_type not in _READABLE_COMPRESSIONS:
+        if entry_info.compress_type not in _READABLE_COMPRESSIONS:
             raise Refusal(
                 "extraction_failed", "The archive is compressed in a way that is not supported"
             )
         try:
-            with self._archive.open(info) as stream:
+            with self._archive.open(entry_info) as stream:
                 # One byte more than allowed: what the archive says of its sizes may be a lie.
                 unpacked_bytes = stream.read(self._bytes_left + 1)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
@@ -67,7 +67,7 @@ class Archive:
         return unpacked_bytes
 
 
-def _explain_damage(content: bytes) -> str:
-    if _END_RECORD not in content[-_END_RECORD_WITHIN_BYTES:]:
+def _explain_damage(archive_bytes: bytes) -> str:
+    if _END_RECORD not in archive_bytes[-_END_RECORD_WITHIN_BYTES:]:
         return "The file ends early, so its download was probably cut off: fetch it again"
     return "The file is damaged and cannot be opened"

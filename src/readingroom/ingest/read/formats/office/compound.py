@@ -38,15 +38,17 @@ _CHARACTERS = str.maketrans(
 class CompoundFile:
     """A compound file in memory: streams by their paths."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, file_bytes: bytes) -> None:
         """Raise a `Refusal` for a damaged file."""
         try:
-            self._file = olefile.OleFileIO(io.BytesIO(content))
+            self._file = olefile.OleFileIO(io.BytesIO(file_bytes))
         except (OSError, ValueError, TypeError, IndexError, struct.error) as error:
             raise Refusal(
                 "extraction_failed", "The file is damaged, or ends early: fetch it again"
             ) from error
-        self.paths = {tuple(path) for path in self._file.listdir(streams=True, storages=False)}
+        self.paths = {
+            tuple(stream_path) for stream_path in self._file.listdir(streams=True, storages=False)
+        }
 
     def read(self, *path: str) -> bytes:
         """Return a stream, empty if there is none; raise a `Refusal`."""
@@ -61,27 +63,27 @@ class CompoundFile:
         return stream_bytes
 
 
-def read_doc(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+def read_doc(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the pages of a Word 97 document; raise a `Refusal`."""
-    compound = CompoundFile(content)
+    compound = CompoundFile(file_bytes)
     if ("EncryptedPackage",) in compound.paths:
         raise make_encryption_refusal()
-    document = compound.read("WordDocument")
-    if not document:
+    document_stream = compound.read("WordDocument")
+    if not document_stream:
         raise Refusal(
             "extraction_failed",
             "The file is not a Word document, though it is named like one. Save it as PDF",
         )
     try:
-        text = _read_word_text(compound, document)
+        word_text = _read_word_text(compound, document_stream)
     except (struct.error, IndexError) as error:
         raise Refusal("extraction_failed", "The Word document is damaged") from error
-    pages = PageBuilder()
-    for page_text in _drop_field_codes(text).split("\x0c"):
+    page_builder = PageBuilder()
+    for page_text in _drop_field_codes(word_text).split("\x0c"):
         for paragraph in page_text.translate(_CHARACTERS).split("\n\n"):
-            pages.add_paragraph(paragraph.strip(CELL_SEPARATOR))
-        pages.end_page()
-    return pages.finish()
+            page_builder.add_paragraph(paragraph.strip(CELL_SEPARATOR))
+        page_builder.end_page()
+    return page_builder.finish()
 
 
 def make_encryption_refusal() -> Refusal:
@@ -91,69 +93,69 @@ def make_encryption_refusal() -> Refusal:
     )
 
 
-def _read_word_text(compound: CompoundFile, document: bytes) -> str:
+def _read_word_text(compound: CompoundFile, document_stream: bytes) -> str:
     """Return the main text and the footnotes, put together from the pieces they are stored in."""
-    magic, version = struct.unpack_from("<HH", document)
-    (flags,) = struct.unpack_from("<H", document, 0x0A)
-    if magic != _WORD_MAGIC or version < 0x00C1:
+    magic, format_version = struct.unpack_from("<HH", document_stream)
+    (flags,) = struct.unpack_from("<H", document_stream, 0x0A)
+    if magic != _WORD_MAGIC or format_version < 0x00C1:
         raise Refusal(
             "extraction_failed", "The document is older than Word 97. Save it as PDF or .docx"
         )
     if flags & _ENCRYPTED_FLAG:
         raise make_encryption_refusal()
-    text_length, footnotes_length = struct.unpack_from("<ii", document, _TEXT_LENGTHS_OFFSET)
-    pieces_start, pieces_length = struct.unpack_from("<ii", document, _PIECES_OFFSET)
-    table = compound.read("1Table" if flags & _SECOND_TABLE_FLAG else "0Table")
-    piece_table = _find_piece_table(table[pieces_start : pieces_start + pieces_length])
-    text = "".join(_iterate_pieces(piece_table, document))
-    return text[: max(0, text_length) + max(0, footnotes_length)]
+    text_length, footnotes_length = struct.unpack_from("<ii", document_stream, _TEXT_LENGTHS_OFFSET)
+    pieces_start, pieces_length = struct.unpack_from("<ii", document_stream, _PIECES_OFFSET)
+    table_stream = compound.read("1Table" if flags & _SECOND_TABLE_FLAG else "0Table")
+    piece_table = _find_piece_table(table_stream[pieces_start : pieces_start + pieces_length])
+    word_text = "".join(_iterate_pieces(piece_table, document_stream))
+    return word_text[: max(0, text_length) + max(0, footnotes_length)]
 
 
 def _find_piece_table(clx: bytes) -> bytes:
-    offset = 0
-    while offset < len(clx):
-        if clx[offset] == _PIECES_MARK:
-            (length,) = struct.unpack_from("<I", clx, offset + 1)
-            return clx[offset + 5 : offset + 5 + length]
-        if clx[offset] != _FORMATTING_MARK:
+    clx_offset = 0
+    while clx_offset < len(clx):
+        if clx[clx_offset] == _PIECES_MARK:
+            (length,) = struct.unpack_from("<I", clx, clx_offset + 1)
+            return clx[clx_offset + 5 : clx_offset + 5 + length]
+        if clx[clx_offset] != _FORMATTING_MARK:
             break
-        (length,) = struct.unpack_from("<H", clx, offset + 1)
-        offset += 3 + length
+        (length,) = struct.unpack_from("<H", clx, clx_offset + 1)
+        clx_offset += 3 + length
     raise Refusal("extraction_failed", "The Word document is damaged")
 
 
-def _iterate_pieces(piece_table: bytes, document: bytes) -> Iterator[str]:
+def _iterate_pieces(piece_table: bytes, document_stream: bytes) -> Iterator[str]:
     piece_count = (len(piece_table) - 4) // 12
     positions = struct.unpack_from(f"<{piece_count + 1}I", piece_table)
     # Pieces of a sound file do not overlap, so together they are no longer than the file.
-    bytes_left = len(document)
+    bytes_left = len(document_stream)
     for index in range(piece_count):
         length = positions[index + 1] - positions[index]
         offset_in_table = 4 * (piece_count + 1) + 8 * index
-        _, place, _ = struct.unpack_from("<HIH", piece_table, offset_in_table)
-        is_compressed = bool(place & _COMPRESSED_FLAG)
-        start = (place & ~_COMPRESSED_FLAG) // (2 if is_compressed else 1)
+        _, piece_place, _ = struct.unpack_from("<HIH", piece_table, offset_in_table)
+        is_compressed = bool(piece_place & _COMPRESSED_FLAG)
+        piece_start = (piece_place & ~_COMPRESSED_FLAG) // (2 if is_compressed else 1)
         byte_length = max(0, length) * (1 if is_compressed else 2)
         bytes_left -= byte_length
         if bytes_left < 0:
             raise Refusal("extraction_failed", "The Word document is damaged")
         encoding = "cp1252" if is_compressed else "utf-16-le"
-        yield document[start : start + byte_length].decode(encoding, "replace")
+        yield document_stream[piece_start : piece_start + byte_length].decode(encoding, "replace")
 
 
-def _drop_field_codes(text: str) -> str:
+def _drop_field_codes(marked_text: str) -> str:
     """Return the text with the results of fields, without the instructions that computed them."""
     text_pieces: list[str] = []
     is_result: list[bool] = []
     """For each field around, whether its result is being read."""
-    start = 0
-    for mark in [*_FIELD_MARK.finditer(text), None]:
-        end = mark.start() if mark else len(text)
+    text_start = 0
+    for mark in [*_FIELD_MARK.finditer(marked_text), None]:
+        text_end = mark.start() if mark else len(marked_text)
         if all(is_result):
-            text_pieces.append(text[start:end])
+            text_pieces.append(marked_text[text_start:text_end])
         if mark is None:
             break
-        start = mark.end()
+        text_start = mark.end()
         if mark[0] == "\x13":
             is_result.append(False)
         elif is_result and mark[0] == "\x14":

@@ -15,33 +15,33 @@ _SKIPPED_ELEMENTS = frozenset(("tracked-changes", "annotation", "note-citation",
 _MAX_SPACES = 100
 
 
-def read_odt(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+def read_odt(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the pages of a text; raise a `Refusal`."""
-    archive = Archive(content, MAX_UNPACKED_BYTES)
+    archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
     if "META-INF/manifest.xml" in archive and b"encryption-data" in archive.read(
         "META-INF/manifest.xml"
     ):
         raise Refusal(
             "extraction_failed", "The file is encrypted and does not open without its password"
         )
-    root = parse_xml(archive.read("content.xml"))
-    page_break_styles = _find_page_break_styles(root)
-    pages = PageBuilder()
-    body = root.find("body/text")
-    for block in _iterate_blocks(body) if body is not None else ():
-        if block.get("style-name") in page_break_styles:
-            pages.end_page()
-        if block.tag == "table":
-            _write_table(block, pages)
+    content_root = parse_xml(archive.read("content.xml"))
+    page_break_styles = _find_page_break_styles(content_root)
+    page_builder = PageBuilder()
+    body_element = content_root.find("body/text")
+    for block_element in _iterate_blocks(body_element) if body_element is not None else ():
+        if block_element.get("style-name") in page_break_styles:
+            page_builder.end_page()
+        if block_element.tag == "table":
+            _write_table(block_element, page_builder)
         else:
-            _write_paragraph(block, pages)
-    return pages.finish()
+            _write_paragraph(block_element, page_builder)
+    return page_builder.finish()
 
 
-def _find_page_break_styles(root: Element) -> set[str | None]:
+def _find_page_break_styles(content_root: Element) -> set[str | None]:
     return {
         style.get("name")
-        for style in root.iter("style")
+        for style in content_root.iter("style")
         for properties in style
         if properties.get("break-before") == "page"
     }
@@ -49,61 +49,61 @@ def _find_page_break_styles(root: Element) -> set[str | None]:
 
 def _iterate_blocks(container: Element) -> Iterator[Element]:
     """Yield headings, paragraphs and tables in order, also those in lists, sections and frames."""
-    stack = [iter(container)]
-    while stack:
-        element = next(stack[-1], None)
-        if element is None:
-            stack.pop()
-        elif element.tag in ("h", "p", "table"):
-            yield element
-        elif element.tag not in _SKIPPED_ELEMENTS:
-            stack.append(iter(element))
+    open_iterators = [iter(container)]
+    while open_iterators:
+        next_element = next(open_iterators[-1], None)
+        if next_element is None:
+            open_iterators.pop()
+        elif next_element.tag in ("h", "p", "table"):
+            yield next_element
+        elif next_element.tag not in _SKIPPED_ELEMENTS:
+            open_iterators.append(iter(next_element))
 
 
-def _write_paragraph(paragraph: Element, pages: PageBuilder) -> None:
+def _write_paragraph(paragraph: Element, page_builder: PageBuilder) -> None:
     level = paragraph.get("outline-level", "1") if paragraph.tag == "h" else "0"
     heading_level = int(level) if level.isdecimal() and len(level) < 3 else 1
     first_text, *later_texts = _read_text(paragraph).split(_PAGE_MARK)
-    pages.add_paragraph(first_text, heading_level)
+    page_builder.add_paragraph(first_text, heading_level)
     for page_text in later_texts:
-        pages.end_page()
-        pages.add_paragraph(page_text, heading_level)
+        page_builder.end_page()
+        page_builder.add_paragraph(page_text, heading_level)
 
 
-def _write_table(table: Element, pages: PageBuilder) -> None:
+def _write_table(table_element: Element, page_builder: PageBuilder) -> None:
     is_first_row = True
-    for row in table.iter("table-row"):
-        cells = [
+    for row_element in table_element.iter("table-row"):
+        cell_texts = [
             " ".join(_read_text(paragraph) for paragraph in cell.iter("p")).replace(_PAGE_MARK, " ")
-            for cell in row.findall("table-cell")
+            for cell in row_element.findall("table-cell")
         ]
-        pages.add_row(cells, is_first_row)
+        page_builder.add_row(cell_texts, is_first_row)
         is_first_row = False
 
 
 def _read_text(paragraph: Element) -> str:
     text_pieces = [paragraph.text or ""]
     # Each entry of the stack is an element's children, and the text that follows the element.
-    stack = [(iter(paragraph), "")]
-    while stack:
-        children, tail = stack[-1]
-        child = next(children, None)
-        if child is None:
-            text_pieces.append(tail)
-            stack.pop()
+    open_elements = [(iter(paragraph), "")]
+    while open_elements:
+        children, tail_text = open_elements[-1]
+        child_element = next(children, None)
+        if child_element is None:
+            text_pieces.append(tail_text)
+            open_elements.pop()
             continue
-        text_pieces.append(_read_own_text(child))
-        inner_children = iter(()) if child.tag in _SKIPPED_ELEMENTS else iter(child)
-        closing_mark = "]" if child.tag == "note" else ""
-        stack.append((inner_children, closing_mark + (child.tail or "")))
+        text_pieces.append(_read_own_text(child_element))
+        inner_children = iter(()) if child_element.tag in _SKIPPED_ELEMENTS else iter(child_element)
+        closing_mark = "]" if child_element.tag == "note" else ""
+        open_elements.append((inner_children, closing_mark + (child_element.tail or "")))
     return "".join(text_pieces)
 
 
 def _read_own_text(element: Element) -> str:
     match element.tag:
         case "s":
-            count = element.get("c", "1")
-            return " " * min(int(count) if count.isdecimal() else 1, _MAX_SPACES)
+            space_count = element.get("c", "1")
+            return " " * min(int(space_count) if space_count.isdecimal() else 1, _MAX_SPACES)
         case "tab":
             return " "
         case "line-break":

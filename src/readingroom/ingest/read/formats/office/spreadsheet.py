@@ -20,26 +20,29 @@ _MAX_DAY = 2_958_466
 """The last day that Excel knows, in the year 9999."""
 
 
-def read_xlsx(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+def read_xlsx(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the sheets of a workbook; raise a `Refusal`."""
-    archive = Archive(content, MAX_UNPACKED_BYTES)
+    archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
     workbook = parse_xml(archive.read("xl/workbook.xml"))
     sheet_paths = _list_sheet_paths(archive, workbook)
-    if len(sheet_paths) > options.max_pages:
+    if len(sheet_paths) > read_options.max_pages:
         raise Refusal(
             "extraction_failed",
-            f"The workbook has {len(sheet_paths):,} sheets; at most {options.max_pages:,} are read",
+            f"The workbook has {len(sheet_paths):,} sheets; "
+            f"at most {read_options.max_pages:,} are read",
         )
     shared_texts = _read_shared_texts(archive)
     format_number = _make_number_formatter(archive, workbook)
-    pages = PageBuilder()
+    page_builder = PageBuilder()
     for sheet_name, part_name in sheet_paths:
-        pages.add_paragraph(sheet_name, heading_level=1)
-        for row_index, row in enumerate(parse_xml(archive.read(part_name)).iter("row")):
-            cells = [_read_cell(cell, shared_texts, format_number) for cell in row.iter("c")]
-            pages.add_row(cells, is_first_row=row_index == 0)
-        pages.end_page(sheet_name)
-    return pages.finish()
+        page_builder.add_paragraph(sheet_name, heading_level=1)
+        for row_index, row_element in enumerate(parse_xml(archive.read(part_name)).iter("row")):
+            cell_texts = [
+                _read_cell(cell, shared_texts, format_number) for cell in row_element.iter("c")
+            ]
+            page_builder.add_row(cell_texts, is_first_row=row_index == 0)
+        page_builder.end_page(sheet_name)
+    return page_builder.finish()
 
 
 def _list_sheet_paths(archive: Archive, workbook: Element) -> list[tuple[str, str]]:
@@ -51,8 +54,8 @@ def _list_sheet_paths(archive: Archive, workbook: Element) -> list[tuple[str, st
     }
     sheet_paths = []
     for sheet in workbook.iter("sheet"):
-        target = targets.get(sheet.get("id"), "")
-        part_name = target.lstrip("/") if target.startswith("/") else f"xl/{target}"
+        target_path = targets.get(sheet.get("id"), "")
+        part_name = target_path.lstrip("/") if target_path.startswith("/") else f"xl/{target_path}"
         if "worksheets" in part_name:  # not a chart that has a sheet of its own
             sheet_paths.append((sheet.get("name", ""), part_name))
     return sheet_paths
@@ -61,16 +64,16 @@ def _list_sheet_paths(archive: Archive, workbook: Element) -> list[tuple[str, st
 def _read_shared_texts(archive: Archive) -> list[str]:
     if "xl/sharedStrings.xml" not in archive:
         return []
-    items = parse_xml(archive.read("xl/sharedStrings.xml")).findall("si")
-    return ["".join(_iterate_texts(item)) for item in items]
+    string_items = parse_xml(archive.read("xl/sharedStrings.xml")).findall("si")
+    return ["".join(_iterate_texts(string_item)) for string_item in string_items]
 
 
-def _iterate_texts(item: Element) -> Iterator[str]:
-    for child in item:
-        if child.tag == "t":
-            yield child.text or ""
-        elif child.tag == "r":  # not `rPh`, which says how characters are pronounced
-            yield from (text.text or "" for text in child.findall("t"))
+def _iterate_texts(string_item: Element) -> Iterator[str]:
+    for child_element in string_item:
+        if child_element.tag == "t":
+            yield child_element.text or ""
+        elif child_element.tag == "r":  # not `rPh`, which says how characters are pronounced
+            yield from (text_element.text or "" for text_element in child_element.findall("t"))
 
 
 def _read_cell(
@@ -81,16 +84,20 @@ def _read_cell(
         inline_text = cell.find("is")
         return "".join(_iterate_texts(inline_text)) if inline_text is not None else ""
     value_element = cell.find("v")
-    value = (value_element.text or "") if value_element is not None else ""
+    cell_value = (value_element.text or "") if value_element is not None else ""
     match cell_type:
         case "s":
-            is_known = value.isdecimal() and len(value) < 9 and int(value) < len(shared_texts)
-            return shared_texts[int(value)] if is_known else ""
+            is_known = (
+                cell_value.isdecimal()
+                and len(cell_value) < 9
+                and int(cell_value) < len(shared_texts)
+            )
+            return shared_texts[int(cell_value)] if is_known else ""
         case "b":
-            return "TRUE" if value == "1" else "FALSE" if value else ""
+            return "TRUE" if cell_value == "1" else "FALSE" if cell_value else ""
         case "n":
-            return format_number(value, cell.get("s", "0"))
-    return value
+            return format_number(cell_value, cell.get("s", "0"))
+    return cell_value
 
 
 def _make_number_formatter(archive: Archive, workbook: Element) -> Callable[[str, str], str]:
@@ -100,18 +107,20 @@ def _make_number_formatter(archive: Archive, workbook: Element) -> Callable[[str
     starts_1904 = properties is not None and properties.get("date1904") in ("1", "true")
     epoch = _EPOCHS[starts_1904]
 
-    def format_number(value: str, style: str) -> str:
+    def format_number(cell_value: str, style: str) -> str:
         try:
-            number = float(value)
+            serial_number = float(cell_value)
         except ValueError:
-            return value
-        if style in date_styles and 0 <= number < _MAX_DAY:
-            moment = epoch + timedelta(seconds=round(number * 86_400))
-            if number < 1:
+            return cell_value
+        if style in date_styles and 0 <= serial_number < _MAX_DAY:
+            moment = epoch + timedelta(seconds=round(serial_number * 86_400))
+            if serial_number < 1:
                 return f"{moment:%H:%M}"
-            return f"{moment:%Y-%m-%d}" if number.is_integer() else f"{moment:%Y-%m-%d %H:%M}"
+            return (
+                f"{moment:%Y-%m-%d}" if serial_number.is_integer() else f"{moment:%Y-%m-%d %H:%M}"
+            )
         # As Excel shows it: it stores 0.1 as 0.1 and 0.30000000000000004 for 0.1 + 0.2.
-        return f"{number:.15g}" if "e" not in value.lower() else f"{number:g}"
+        return f"{serial_number:.15g}" if "e" not in cell_value.lower() else f"{serial_number:g}"
 
     return format_number
 
@@ -123,8 +132,8 @@ def _find_date_styles(archive: Archive) -> set[str]:
     styles = parse_xml(archive.read("xl/styles.xml"))
     date_formats = {str(format_id) for format_id in _DATE_FORMAT_IDS}
     for number_format in styles.iter("numFmt"):
-        code = _FORMAT_LITERALS.sub("", number_format.get("formatCode", "")[:500])
-        if _DATE_LETTERS.search(code):
+        format_code = _FORMAT_LITERALS.sub("", number_format.get("formatCode", "")[:500])
+        if _DATE_LETTERS.search(format_code):
             date_formats.add(number_format.get("numFmtId", ""))
     cell_formats = styles.find("cellXfs")
     return {

@@ -25,15 +25,15 @@ _SKIPPED_ELEMENTS = frozenset(
 _WRAPPERS = frozenset(("sdt", "sdtContent", "ins", "moveTo", "customXml", "smartTag"))
 
 
-def read_docx(content: bytes, file_name: str, options: ReadOptions) -> list[RawPage]:
+def read_docx(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the pages of a document; raise a `Refusal`."""
-    archive = Archive(content, MAX_UNPACKED_BYTES)
+    archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
     styles = Styles(_read_part(archive, "word/styles.xml"))
     numbering = Numbering(_read_part(archive, "word/numbering.xml"), styles)
-    body = parse_xml(archive.read("word/document.xml")).find("body")
+    body_element = parse_xml(archive.read("word/document.xml")).find("body")
     writer = _DocumentWriter(styles, numbering)
-    if body is not None:
-        writer.write_blocks(body)
+    if body_element is not None:
+        writer.write_blocks(body_element)
     for part_name, note_tag in (("footnotes", "footnote"), ("endnotes", "endnote")):
         notes = _read_part(archive, f"word/{part_name}.xml")
         if notes is not None:
@@ -54,102 +54,106 @@ class _DocumentWriter:
         self._numbering = numbering
 
     def write_blocks(self, container: Element) -> None:
-        for block in _iterate_children(container, ("p", "tbl")):
-            if block.tag == "p":
-                self._write_paragraph(block)
+        for block_element in _iterate_children(container, ("p", "tbl")):
+            if block_element.tag == "p":
+                self._write_paragraph(block_element)
             else:
-                self._write_table(block)
+                self._write_table(block_element)
 
     def write_notes(self, notes: Element, note_tag: str) -> None:
-        for note in notes.iter(note_tag):
+        for note_element in notes.iter(note_tag):
             # Those with a type are the lines that separate notes from the text.
-            if note.get("type") in (None, "normal"):
-                text = "\n".join(_read_text(paragraph) for paragraph in note.iter("p"))
-                self.pages.add_paragraph(f"{note.get('id', '')} {text.strip()}".strip())
+            if note_element.get("type") in (None, "normal"):
+                note_text = "\n".join(_read_text(paragraph) for paragraph in note_element.iter("p"))
+                self.pages.add_paragraph(
+                    f"{note_element.get('id', '')} {note_text.strip()}".strip()
+                )
 
     def _write_paragraph(self, paragraph: Element) -> None:
         properties = paragraph.find("pPr")
         style_id = _get_value(properties, "pStyle")
-        text = _read_text(paragraph)
+        paragraph_text = _read_text(paragraph)
         # Boxes of text hold paragraphs of their own, which come after the one they are tied to.
-        boxes = [box for box in _iterate_kept(paragraph) if box.tag == "txbxContent"]
-        if text.strip():
+        boxes = [text_box for text_box in _iterate_kept(paragraph) if text_box.tag == "txbxContent"]
+        if paragraph_text.strip():
             list_label = self._numbering.make_label(properties, style_id)
-            text = f"{list_label} {text}" if list_label else text
+            paragraph_text = f"{list_label} {paragraph_text}" if list_label else paragraph_text
         heading_level = self._styles.find_heading_level(properties, style_id)
-        before_break, *after_breaks = text.split(_PAGE_MARK)
+        before_break, *after_breaks = paragraph_text.split(_PAGE_MARK)
         if self._styles.breaks_page_before(properties):
             self.pages.end_page()
         self.pages.add_paragraph(before_break, heading_level)
         for page_text in after_breaks:
             self.pages.end_page()
             self.pages.add_paragraph(page_text, heading_level)
-        for box in boxes:
-            self.write_blocks(box)
+        for text_box in boxes:
+            self.write_blocks(text_box)
 
-    def _write_table(self, table: Element) -> None:
+    def _write_table(self, table_element: Element) -> None:
         is_first_row = True
-        for row in _iterate_children(table, ("tr",)):
-            cells = [_read_text(cell) for cell in _iterate_children(row, ("tc",))]
-            if any(_PAGE_MARK in cell for cell in cells):
+        for row_element in _iterate_children(table_element, ("tr",)):
+            cell_texts = [_read_text(cell) for cell in _iterate_children(row_element, ("tc",))]
+            if any(_PAGE_MARK in cell for cell in cell_texts):
                 self.pages.end_page()
-            self.pages.add_row([cell.replace(_PAGE_MARK, " ") for cell in cells], is_first_row)
+            self.pages.add_row([cell.replace(_PAGE_MARK, " ") for cell in cell_texts], is_first_row)
             is_first_row = False
 
 
 def _iterate_children(container: Element, tags: Collection[str]) -> Iterator[Element]:
     """Yield the children with these tags, also those inside content controls and insertions."""
-    stack = [iter(container)]
-    while stack:
-        element = next(stack[-1], None)
-        if element is None:
-            stack.pop()
-        elif element.tag in tags:
-            yield element
-        elif element.tag in _WRAPPERS:
-            stack.append(iter(element))
+    open_iterators = [iter(container)]
+    while open_iterators:
+        next_element = next(open_iterators[-1], None)
+        if next_element is None:
+            open_iterators.pop()
+        elif next_element.tag in tags:
+            yield next_element
+        elif next_element.tag in _WRAPPERS:
+            open_iterators.append(iter(next_element))
 
 
 def _iterate_kept(element: Element) -> Iterator[Element]:
     """Yield what is inside an element, without what is deleted and what is inside boxes of text."""
-    stack = [iter(element)]
-    while stack:
-        child = next(stack[-1], None)
-        if child is None:
-            stack.pop()
-        elif child.tag not in _SKIPPED_ELEMENTS and not _is_hidden(child):
-            yield child
-            if child.tag != "txbxContent":
-                stack.append(iter(child))
+    open_iterators = [iter(element)]
+    while open_iterators:
+        child_element = next(open_iterators[-1], None)
+        if child_element is None:
+            open_iterators.pop()
+        elif child_element.tag not in _SKIPPED_ELEMENTS and not _is_hidden(child_element):
+            yield child_element
+            if child_element.tag != "txbxContent":
+                open_iterators.append(iter(child_element))
 
 
-def _is_hidden(run: Element) -> bool:
-    return run.tag == "r" and run.find("rPr/vanish") is not None
+def _is_hidden(text_run: Element) -> bool:
+    return text_run.tag == "r" and text_run.find("rPr/vanish") is not None
 
 
 def _read_text(element: Element) -> str:
     text_pieces: list[str] = []
-    for child in _iterate_kept(element):
-        match child.tag:
+    for child_element in _iterate_kept(element):
+        match child_element.tag:
             case "t":
-                text_pieces.append(child.text or "")
-            case "tab" if not child.attrib:  # a tab stop, which is a setting, has attributes
+                text_pieces.append(child_element.text or "")
+            case "tab" if (
+                not child_element.attrib
+            ):  # a tab stop, which is a setting, has attributes
                 text_pieces.append(" ")
             case "noBreakHyphen":
                 text_pieces.append("-")
             case "p" if text_pieces:
                 text_pieces.append("\n")
-            case "br" if child.get("type") == "page":
+            case "br" if child_element.get("type") == "page":
                 text_pieces.append(_PAGE_MARK)
             case "br" | "cr":
                 text_pieces.append("\n")
             case "lastRenderedPageBreak":
                 text_pieces.append(_PAGE_MARK)
             case "footnoteReference" | "endnoteReference":
-                text_pieces.append(f"[{child.get('id', '')}]")
+                text_pieces.append(f"[{child_element.get('id', '')}]")
     return "".join(text_pieces)
 
 
 def _get_value(properties: Element | None, child_tag: str) -> str | None:
-    child = properties.find(child_tag) if properties is not None else None
-    return child.get("val") if child is not None else None
+    child_element = properties.find(child_tag) if properties is not None else None
+    return child_element.get("val") if child_element is not None else None

@@ -23,14 +23,18 @@ class Styles:
 
     def find_heading_level(self, properties: Element | None, style_id: str | None) -> int:
         """Return the level of a heading, from 1 on, or 0 for any other paragraph."""
-        sources = [properties, *self.list_properties(style_id)]
+        properties_chain = [properties, *self.list_properties(style_id)]
         for style in self._list_chain(style_id):
-            name = style.find("name")
-            match = _HEADING_NAME.fullmatch(name.get("val", "") if name is not None else "")
-            if match:
-                return int(match["level"] or 1)
-        for source in sources:
-            outline = source.find("outlineLvl") if source is not None else None
+            name_element = style.find("name")
+            name_match = _HEADING_NAME.fullmatch(
+                name_element.get("val", "") if name_element is not None else ""
+            )
+            if name_match:
+                return int(name_match["level"] or 1)
+        for source_properties in properties_chain:
+            outline = (
+                source_properties.find("outlineLvl") if source_properties is not None else None
+            )
             level = _to_number(outline.get("val") if outline is not None else None)
             if level is not None and level < _MAX_LEVELS:
                 return level + 1
@@ -51,8 +55,8 @@ class Styles:
         while style_id in self._styles and len(chain) < _MAX_STYLE_DEPTH:
             style = self._styles[style_id]
             chain.append(style)
-            base = style.find("basedOn")
-            style_id = base.get("val", "") if base is not None else ""
+            base_element = style.find("basedOn")
+            style_id = base_element.get("val", "") if base_element is not None else ""
         return chain
 
 
@@ -89,24 +93,26 @@ class Numbering:
         counters[level_index] += 1
         for lower_index in range(level_index + 1, _MAX_LEVELS):
             counters[lower_index] = _get_start(levels.get(lower_index)) - 1
-        pattern = _get_level_value(levels[level_index], "lvlText")
+        label_pattern = _get_level_value(levels[level_index], "lvlText")
         if _get_level_value(levels[level_index], "numFmt") in ("bullet", "none"):
             return ""
 
-        def format_level(match: re.Match[str]) -> str:
-            index = int(match[1]) - 1
+        def format_level(level_match: re.Match[str]) -> str:
+            index = int(level_match[1]) - 1
             number_format = _get_level_value(levels.get(index), "numFmt")
             # A level that was never counted stands for its first number.
-            number = max(counters[index], _get_start(levels.get(index)))
-            return _format_number(number, number_format)
+            level_number = max(counters[index], _get_start(levels.get(index)))
+            return _format_number(level_number, number_format)
 
-        return re.sub(r"%([1-9])", format_level, pattern)
+        return re.sub(r"%([1-9])", format_level, label_pattern)
 
     def _find_list(
         self, properties: Element | None, style_id: str | None
     ) -> tuple[str | None, int]:
-        for source in (properties, *self._styles.list_properties(style_id)):
-            number_properties = source.find("numPr") if source is not None else None
+        for source_properties in (properties, *self._styles.list_properties(style_id)):
+            number_properties = (
+                source_properties.find("numPr") if source_properties is not None else None
+            )
             list_id = number_properties.find("numId") if number_properties is not None else None
             if number_properties is not None and list_id is not None:
                 level = number_properties.find("ilvl")
@@ -116,36 +122,38 @@ class Numbering:
 
 
 def _get_level_value(level: Element | None, child_tag: str) -> str:
-    child = level.find(child_tag) if level is not None else None
-    return child.get("val", "") if child is not None else ""
+    child_element = level.find(child_tag) if level is not None else None
+    return child_element.get("val", "") if child_element is not None else ""
 
 
 def _get_start(level: Element | None) -> int:
-    start = _to_number(_get_level_value(level, "start"))
-    return 1 if start is None else start
+    start_number = _to_number(_get_level_value(level, "start"))
+    return 1 if start_number is None else start_number
 
 
-def _format_number(number: int, number_format: str) -> str:
+def _format_number(list_number: int, number_format: str) -> str:
     match number_format:
         case "lowerLetter" | "upperLetter":
             # Word goes on with aa, bb, cc after z.
-            letters = chr(ord("a") + (number - 1) % 26) * min(1 + (number - 1) // 26, 5)
-            return letters.upper() if number_format == "upperLetter" else letters
+            list_letters = chr(ord("a") + (list_number - 1) % 26) * min(
+                1 + (list_number - 1) // 26, 5
+            )
+            return list_letters.upper() if number_format == "upperLetter" else list_letters
         case "lowerRoman" | "upperRoman":
-            numeral = _format_roman(number)
+            numeral = _format_roman(list_number)
             return numeral.upper() if number_format == "upperRoman" else numeral
         case "decimalZero":
-            return f"{number:02d}"
-    return str(number)
+            return f"{list_number:02d}"
+    return str(list_number)
 
 
-def _format_roman(number: int) -> str:
-    if not 0 < number < 4000:
-        return str(number)
+def _format_roman(list_number: int) -> str:
+    if not 0 < list_number < 4000:
+        return str(list_number)
     numeral = ""
-    for value, digits in _ROMAN_DIGITS:
-        numeral += digits * (number // value)
-        number %= value
+    for digit_value, digits in _ROMAN_DIGITS:
+        numeral += digits * (list_number // digit_value)
+        list_number %= digit_value
     return numeral
 
 

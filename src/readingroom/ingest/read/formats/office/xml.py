@@ -9,27 +9,30 @@ _MAX_DEPTH = 1_000
 """Elements inside each other; a word processor writes some dozens."""
 
 
-def parse_xml(content: bytes) -> Element:
+def parse_xml(xml_bytes: bytes) -> Element:
     """Return the root element, all names without their namespaces; raise a `Refusal`."""
     builder = TreeBuilder()
     parser = expat.ParserCreate(namespace_separator="}")
     parser.buffer_text = True
     depth = 0
 
-    def start_element(name: str, attributes: dict[str, str]) -> None:
+    def start_element(tag_name: str, attributes: dict[str, str]) -> None:
         nonlocal depth
         depth += 1
         if depth > _MAX_DEPTH:
             raise Refusal("extraction_failed", "The file nests its elements too deeply")
         builder.start(
-            _strip_namespace(name),
-            {_strip_namespace(key): value for key, value in attributes.items()},
+            _strip_namespace(tag_name),
+            {
+                _strip_namespace(attribute_name): attribute_value
+                for attribute_name, attribute_value in attributes.items()
+            },
         )
 
-    def end_element(name: str) -> None:
+    def end_element(tag_name: str) -> None:
         nonlocal depth
         depth -= 1
-        builder.end(_strip_namespace(name))
+        builder.end(_strip_namespace(tag_name))
 
     parser.StartElementHandler = start_element
     parser.EndElementHandler = end_element
@@ -37,7 +40,7 @@ def parse_xml(content: bytes) -> Element:
     # A few nested entities expand to gigabytes, and an external one reads local files.
     parser.StartDoctypeDeclHandler = _refuse_doctype
     try:
-        parser.Parse(content, True)
+        parser.Parse(xml_bytes, True)
         return builder.close()
     except expat.ExpatError as error:
         raise Refusal(
@@ -45,8 +48,8 @@ def parse_xml(content: bytes) -> Element:
         ) from error
 
 
-def _strip_namespace(name: str) -> str:
-    return name.rpartition("}")[2]
+def _strip_namespace(qualified_name: str) -> str:
+    return qualified_name.rpartition("}")[2]
 
 
 def _refuse_doctype(*_: object) -> None:
