@@ -26,20 +26,22 @@ class Span(NamedTuple):
     def length(self) -> int:
         return self.end - self.start
 
-    def of(self, text: str) -> str:
-        return text[self.start : self.end]
+    def of(self, document_text: str) -> str:
+        return document_text[self.start : self.end]
 
 
-def split(text: str, size: int = SIZE, overlap: int = OVERLAP) -> list[Span]:
-    """Cut a text into spans of at most `size` characters, in order, no white space at their ends.
+def split(document_text: str, max_size: int = SIZE, overlap: int = OVERLAP) -> list[Span]:
+    """Cut a text into spans of at most `max_size` characters, in order, without outer white space.
 
     A cut falls after the coarsest separator that keeps the parts small enough. Neighbours share up
     to `overlap` characters. A text of white space alone has no spans.
     """
-    if not 0 <= overlap < size:
-        raise ValueError(f"the overlap ({overlap}) must be at least 0 and below the size ({size})")
-    splitter = _Splitter(text, size, overlap)
-    splitter.cut_part(0, len(text), level=0)
+    if not 0 <= overlap < max_size:
+        raise ValueError(
+            f"the overlap ({overlap}) must be at least 0 and below the size ({max_size})"
+        )
+    splitter = _Splitter(document_text, max_size, overlap)
+    splitter.cut_part(0, len(document_text), level=0)
     return splitter.spans
 
 
@@ -52,29 +54,29 @@ def find_pages(span: Span, page_starts: Sequence[int]) -> list[int]:
     first_page = max(1, bisect_right(page_starts, span.start))
     last_page = bisect_left(page_starts, span.end)
     return [
-        page
-        for page in range(first_page, last_page + 1)
-        if page == last_page or page_starts[page - 1] < page_starts[page]
+        page_number
+        for page_number in range(first_page, last_page + 1)
+        if page_number == last_page or page_starts[page_number - 1] < page_starts[page_number]
     ]
 
 
 class _Splitter:
     """Collects spans. It works on offsets: adjacent parts are given as the list of their edges."""
 
-    def __init__(self, text: str, size: int, overlap: int) -> None:
+    def __init__(self, document_text: str, max_size: int, overlap: int) -> None:
         self.spans: list[Span] = []
-        self._text = text
-        self._size = size
+        self._text = document_text
+        self._size = max_size
         self._overlap = overlap
 
-    def cut_part(self, start: int, end: int, level: int) -> None:
+    def cut_part(self, start_offset: int, end_offset: int, level: int) -> None:
         """Merge small parts up to the size, and cut parts that are too large more finely."""
-        level = self._find_separator_level(start, end, level)
+        level = self._find_separator_level(start_offset, end_offset, level)
         if level == len(SEPARATORS):
-            self._add_windows(start, end)
+            self._add_windows(start_offset, end_offset)
             return
-        edges = self._find_edges(start, end, SEPARATORS[level])
-        small_edges = [start]
+        edges = self._find_edges(start_offset, end_offset, SEPARATORS[level])
+        small_edges = [start_offset]
         for part_start, part_end in pairwise(edges):
             if part_end - part_start < self._size:
                 small_edges.append(part_end)
@@ -84,53 +86,53 @@ class _Splitter:
             small_edges = [part_end]
         self._add_merged(small_edges)
 
-    def _find_separator_level(self, start: int, end: int, level: int) -> int:
+    def _find_separator_level(self, start_offset: int, end_offset: int, level: int) -> int:
         while level < len(SEPARATORS):
-            if self._text.find(SEPARATORS[level], start, end) >= 0:
+            if self._text.find(SEPARATORS[level], start_offset, end_offset) >= 0:
                 break
             level += 1
         return level
 
-    def _find_edges(self, start: int, end: int, separator: str) -> list[int]:
+    def _find_edges(self, start_offset: int, end_offset: int, separator: str) -> list[int]:
         """Return where the parts begin and end; a separator belongs to the part before it."""
-        width = len(separator)
-        lengths = map(len, self._text[start:end].split(separator))
-        edges = [*accumulate(map(width.__add__, lengths), initial=start)]
+        separator_length = len(separator)
+        lengths = map(len, self._text[start_offset:end_offset].split(separator))
+        edges = [*accumulate(map(separator_length.__add__, lengths), initial=start_offset)]
         # No separator follows the last part, which is empty when the text ends with one.
-        edges[-1] -= width
+        edges[-1] -= separator_length
         return edges if edges[-1] > edges[-2] else edges[:-1]
 
     def _add_merged(self, edges: Sequence[int]) -> None:
         """Join neighbours while they fit; begin the next chunk as early as the overlap allows."""
         if len(edges) < 2:
             return
-        size, overlap = self._size, self._overlap
-        first_edge, limit = 0, edges[0] + size
+        max_size, overlap = self._size, self._overlap
+        first_edge, furthest_end = 0, edges[0] + max_size
         for last_edge in range(1, len(edges)):
-            end = edges[last_edge]
+            part_end = edges[last_edge]
             # A single part is never cut here, whatever its size: `cut_part` has seen to that.
-            if end <= limit or first_edge == last_edge - 1:
+            if part_end <= furthest_end or first_edge == last_edge - 1:
                 continue
-            start = edges[last_edge - 1]
-            self._add_trimmed(edges[first_edge], start)
+            part_start = edges[last_edge - 1]
+            self._add_trimmed(edges[first_edge], part_start)
             # The overlap must leave room for the next part as well.
-            earliest = max(start - overlap, end - size)
+            earliest = max(part_start - overlap, part_end - max_size)
             while first_edge < last_edge - 1 and edges[first_edge] < earliest:
                 first_edge += 1
-            limit = edges[first_edge] + size
+            furthest_end = edges[first_edge] + max_size
         self._add_trimmed(edges[first_edge], edges[-1])
 
-    def _add_windows(self, start: int, end: int) -> None:
+    def _add_windows(self, start_offset: int, end_offset: int) -> None:
         """Cut text without any separator. Merging single characters would give the same spans."""
-        while end - start > self._size:
-            self._add_trimmed(start, start + self._size)
-            start += self._size - self._overlap
-        if start < end:
-            self._add_trimmed(start, end)
+        while end_offset - start_offset > self._size:
+            self._add_trimmed(start_offset, start_offset + self._size)
+            start_offset += self._size - self._overlap
+        if start_offset < end_offset:
+            self._add_trimmed(start_offset, end_offset)
 
-    def _add_trimmed(self, start: int, end: int) -> None:
+    def _add_trimmed(self, start_offset: int, end_offset: int) -> None:
         """Add a span without the white space at its ends; nothing for white space alone."""
-        trimmed = self._text[start:end].rstrip()
+        trimmed = self._text[start_offset:end_offset].rstrip()
         if trimmed:
-            trimmed_start = start + len(trimmed) - len(trimmed.lstrip())
-            self.spans.append(Span(trimmed_start, start + len(trimmed)))
+            trimmed_start = start_offset + len(trimmed) - len(trimmed.lstrip())
+            self.spans.append(Span(trimmed_start, start_offset + len(trimmed)))

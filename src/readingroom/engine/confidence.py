@@ -57,7 +57,7 @@ def score_relevances(
     if not relevances:
         return []
     best = relevances[0]
-    values = measure_strength(relevances)
+    features = measure_strength(relevances)
     weights = (
         calibration.cosine,
         calibration.neighbours,
@@ -66,7 +66,7 @@ def score_relevances(
         calibration.gap,
     )
     strength = calibration.constant + sum(
-        weight * value for weight, value in zip(weights, values, strict=True)
+        weight * feature for weight, feature in zip(weights, features, strict=True)
     )
     return [
         _logistic(strength - calibration.decline * (best.fit - relevance.fit))
@@ -88,8 +88,8 @@ def measure_strength(relevances: Sequence[Relevance]) -> tuple[float, ...]:
     return cosines[0], sum(neighbours) / len(neighbours), 1 - best.found, best.coverage, gap
 
 
-def judge(scores: Sequence[float], nearest: str = "") -> Confidence:
-    """Return the confidence of an answer with these scores; `nearest` names its best passage."""
+def judge(scores: Sequence[float], nearest_citation: str = "") -> Confidence:
+    """Return the confidence of an answer with these scores; the citation is its best passage's."""
     best = max(scores, default=None)
     if best is None:
         return Confidence("none", "There was nothing to search, or nothing matched.")
@@ -99,7 +99,7 @@ def judge(scores: Sequence[float], nearest: str = "") -> Confidence:
         return Confidence("fair", "The first results are about the question; read before relying.")
     if best >= NOTHING_CLOSE:
         return Confidence("weak", "The results only touch the question; they may not answer it.")
-    hint = f"; nearest: {nearest}" if nearest else ""
+    hint = f"; nearest: {nearest_citation}" if nearest_citation else ""
     return Confidence("none", f"Nothing here is close to the question{hint}.")
 
 
@@ -109,5 +109,5 @@ def _estimate_cosine(relevance: Relevance) -> float:
     return _GUESSED_COSINE + _GUESSED_BY_COVERAGE * relevance.coverage
 
 
-def _logistic(x: float) -> float:
-    return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
+def _logistic(strength: float) -> float:
+    return 1 / (1 + math.exp(-strength)) if strength > -700 else 0.0

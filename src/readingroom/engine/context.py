@@ -19,13 +19,15 @@ _MAX_CONTEXT = 160  # characters; the model reads about 1,000, and a chunk has 8
 
 def make_context(headings: Iterable[str]) -> str:
     """Return the title and headings above a passage, outermost first, each of them once."""
-    names = dict.fromkeys(" ".join(heading.split()) for heading in headings)
-    return ". ".join(name for name in names if name)[:_MAX_CONTEXT].strip()
+    unique_headings = dict.fromkeys(" ".join(heading.split()) for heading in headings)
+    return ". ".join(unique_heading for unique_heading in unique_headings if unique_heading)[
+        :_MAX_CONTEXT
+    ].strip()
 
 
-def put_in_context(context: str, text: str) -> str:
+def put_in_context(heading_context: str, passage_text: str) -> str:
     """Return what is embedded of a passage."""
-    return f"{context}\n{text}" if context else text
+    return f"{heading_context}\n{passage_text}" if heading_context else passage_text
 
 
 ListContexts = Callable[[Chunks], Sequence[str]]
@@ -35,40 +37,48 @@ ListContexts = Callable[[Chunks], Sequence[str]]
 def list_bare_chunks(chunks: Chunks, list_contexts: ListContexts) -> list[dict[str, str]]:
     """Return the contexts of chunks that were embedded without one, by id, some at a time."""
     contexts = zip(chunks.ids, chunks.metadatas, list_contexts(chunks), strict=True)
-    bare = [(id, context) for id, metadata, context in contexts if CONTEXT_FIELD not in metadata]
+    bare = [
+        (chunk_id, heading_context)
+        for chunk_id, metadata, heading_context in contexts
+        if CONTEXT_FIELD not in metadata
+    ]
     starts = range(0, len(bare), _CHUNKS_EMBEDDED_ANEW)
-    return [dict(bare[start : start + _CHUNKS_EMBEDDED_ANEW]) for start in starts]
+    return [dict(bare[first_place : first_place + _CHUNKS_EMBEDDED_ANEW]) for first_place in starts]
 
 
 def embed_anew(chunks: Chunks, contexts: Mapping[str, str], embedder: Embedder) -> Chunks:
     """Return chunks with their contexts, and with the vectors that these make."""
     pairs = zip(chunks.ids, chunks.texts, strict=True)
-    texts = [put_in_context(contexts[id], text) for id, text in pairs]
-    metadatas: list[Metadata] = [
-        {**metadata, CONTEXT_FIELD: contexts[id]}
-        for id, metadata in zip(chunks.ids, chunks.metadatas, strict=True)
+    texts_in_context = [
+        put_in_context(contexts[chunk_id], chunk_text) for chunk_id, chunk_text in pairs
     ]
-    return Chunks(chunks.ids, chunks.texts, metadatas, embedder.embed_batch(texts))
+    metadatas: list[Metadata] = [
+        {**metadata, CONTEXT_FIELD: contexts[chunk_id]}
+        for chunk_id, metadata in zip(chunks.ids, chunks.metadatas, strict=True)
+    ]
+    return Chunks(chunks.ids, chunks.texts, metadatas, embedder.embed_batch(texts_in_context))
 
 
-def select_unchanged(renewed: Chunks, current: Chunks) -> Chunks:
+def select_unchanged(renewed: Chunks, current_chunks: Chunks) -> Chunks:
     """Return the renewed chunks whose text is still there, with the metadata of now."""
-    metadatas = dict(zip(current.ids, current.metadatas, strict=True))
-    texts = dict(zip(current.ids, current.texts, strict=True))
-    rows = [
-        row
-        for row, (id, text) in enumerate(zip(renewed.ids, renewed.texts, strict=True))
-        if texts.get(id) == text and CONTEXT_FIELD not in metadatas[id]
+    metadatas = dict(zip(current_chunks.ids, current_chunks.metadatas, strict=True))
+    current_texts = dict(zip(current_chunks.ids, current_chunks.texts, strict=True))
+    unchanged_places = [
+        place_in_renewed
+        for place_in_renewed, (chunk_id, chunk_text) in enumerate(
+            zip(renewed.ids, renewed.texts, strict=True)
+        )
+        if current_texts.get(chunk_id) == chunk_text and CONTEXT_FIELD not in metadatas[chunk_id]
     ]
     return Chunks(
-        [renewed.ids[row] for row in rows],
-        [renewed.texts[row] for row in rows],
+        [renewed.ids[place_in_renewed] for place_in_renewed in unchanged_places],
+        [renewed.texts[place_in_renewed] for place_in_renewed in unchanged_places],
         [
             {
-                **metadatas[renewed.ids[row]],
-                CONTEXT_FIELD: renewed.metadatas[row][CONTEXT_FIELD],
+                **metadatas[renewed.ids[place_in_renewed]],
+                CONTEXT_FIELD: renewed.metadatas[place_in_renewed][CONTEXT_FIELD],
             }
-            for row in rows
+            for place_in_renewed in unchanged_places
         ],
-        renewed.vectors[rows],
+        renewed.vectors[unchanged_places],
     )

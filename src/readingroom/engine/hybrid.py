@@ -28,29 +28,29 @@ def rank_proposals(
     by_words: Sequence[str],
     compare: Callable[[Sequence[str]], Sequence[Relevance]],
     mode: Mode,
-    limit: int,
+    wanted_count: int,
 ) -> list[ScoredPassage]:
     """Return passages that either search proposes, in the order that the mode asks for.
 
-    At least as many as `limit` says are returned, where so many are proposed.
+    At least as many as `wanted_count` says are returned, where so many are proposed.
 
     By meaning and by words that is the order of the search; by both, `compare` decides, which reads
     passages side by side and returns them best first. A phrase in quotation marks comes before all
     that has it not. Scores never rise from one passage to the next.
     """
     if mode == "semantic":
-        nearest = by_meaning[:limit]
-        return _reorder(_score_in_pages(nearest, (), compare, limit), nearest)
+        nearest_ids = by_meaning[:wanted_count]
+        return _reorder(_score_in_pages(nearest_ids, (), compare, wanted_count), nearest_ids)
     if mode == "lexical":
-        matching = by_words[:limit]
-        return _reorder(_score_in_pages((), matching, compare, limit), matching)
-    scored = _score_in_pages(by_meaning, by_words, compare, limit)
+        matching = by_words[:wanted_count]
+        return _reorder(_score_in_pages((), matching, compare, wanted_count), matching)
+    scored = _score_in_pages(by_meaning, by_words, compare, wanted_count)
     if parse_query(query).phrases:
         with_phrase = set(by_words)
-        ids = sorted(
+        phrase_first_ids = sorted(
             (passage.passage_id for passage in scored), key=lambda id: id not in with_phrase
         )
-        return _reorder(scored, ids)
+        return _reorder(scored, phrase_first_ids)
     return scored
 
 
@@ -58,28 +58,32 @@ def _score_in_pages(
     by_meaning: Sequence[str],
     by_words: Sequence[str],
     compare: Callable[[Sequence[str]], Sequence[Relevance]],
-    limit: int,
+    wanted_count: int,
 ) -> list[ScoredPassage]:
-    """Return passages of both searches, best first, and at least `limit` if there are so many.
+    """Return passages of both searches, best first: `wanted_count` or more, if there are so many.
 
     Page by page, so that asking for more hits never changes the order of the first ones.
     """
-    places_by_meaning = {id: place for place, id in enumerate(by_meaning, 1)}
-    places_by_words = {id: place for place, id in enumerate(by_words, 1)}
+    places_by_meaning = {passage_id: rank for rank, passage_id in enumerate(by_meaning, 1)}
+    places_by_words = {passage_id: rank for rank, passage_id in enumerate(by_words, 1)}
     scored: list[ScoredPassage] = []
-    seen: set[str] = set()
-    for start in range(0, max(len(by_meaning), len(by_words)), PROPOSALS):
-        if len(scored) >= limit:
+    compared_ids: set[str] = set()
+    for page_start in range(0, max(len(by_meaning), len(by_words)), PROPOSALS):
+        if len(scored) >= wanted_count:
             break
-        page = slice(start, start + PROPOSALS)
-        ids = list(dict.fromkeys((*by_meaning[page], *by_words[page])))
-        relevances = compare([id for id in ids if id not in seen])
-        seen.update(ids)
+        page_slice = slice(page_start, page_start + PROPOSALS)
+        page_ids = list(dict.fromkeys((*by_meaning[page_slice], *by_words[page_slice])))
+        relevances = compare(
+            [passage_id for passage_id in page_ids if passage_id not in compared_ids]
+        )
+        compared_ids.update(page_ids)
         highest = scored[-1].score if scored else 1.0
         for relevance, score in zip(relevances, score_relevances(relevances), strict=True):
-            id = relevance.passage_id
-            parts = _make_parts(relevance, places_by_meaning.get(id), places_by_words.get(id))
-            scored.append(ScoredPassage(id, round(min(score, highest), 6), parts))
+            passage_id = relevance.passage_id
+            score_parts = _make_parts(
+                relevance, places_by_meaning.get(passage_id), places_by_words.get(passage_id)
+            )
+            scored.append(ScoredPassage(passage_id, round(min(score, highest), 6), score_parts))
     return scored
 
 
@@ -95,12 +99,12 @@ def _make_parts(
     )
 
 
-def _reorder(scored: Sequence[ScoredPassage], ids: Sequence[str]) -> list[ScoredPassage]:
+def _reorder(scored: Sequence[ScoredPassage], ordered_ids: Sequence[str]) -> list[ScoredPassage]:
     """Return the passages in the order of the ids; their scores never rise on the way."""
     by_id = {passage.passage_id: passage for passage in scored}
     ordered: list[ScoredPassage] = []
-    for id in ids:
-        if passage := by_id.get(id):
+    for passage_id in ordered_ids:
+        if passage := by_id.get(passage_id):
             highest = ordered[-1].score if ordered else 1.0
             ordered.append(replace(passage, score=min(passage.score, highest)))
     return ordered

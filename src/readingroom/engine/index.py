@@ -89,11 +89,11 @@ class ChunkIndex(Protocol):
         """
         ...
 
-    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+    def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
         ...
 
-    def delete(self, ids: Sequence[str]) -> None:
+    def delete(self, chunk_ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
         ...
 
@@ -108,7 +108,7 @@ class ChunkIndex(Protocol):
         """Return the k chunks that match the words of the query best."""
         ...
 
-    def fetch(self, ids: Sequence[str]) -> Chunks:
+    def fetch(self, chunk_ids: Sequence[str]) -> Chunks:
         """Return the chunks with these ids, without vectors; unknown ids are left out."""
         ...
 
@@ -171,7 +171,7 @@ class VectorSearch(Protocol):
         """Return the k nearest chunks that pass the filter, nearest first, equal ones by id."""
         ...
 
-    def get_vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+    def get_vectors(self, chunk_ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of these chunks, without those that do not exist."""
         ...
 
@@ -251,8 +251,8 @@ class CollectionIndex(ChunkIndex):
             return {}
         chunks = self.collection.get(where=where, vectors=True)
         embedded_texts = (
-            put_in_context(str(metadata.get(CONTEXT_FIELD, "")), text)
-            for text, metadata in zip(chunks.texts, chunks.metadatas, strict=True)
+            put_in_context(str(metadata.get(CONTEXT_FIELD, "")), chunk_text)
+            for chunk_text, metadata in zip(chunks.texts, chunks.metadatas, strict=True)
         )
         return dict(zip(embedded_texts, chunks.vectors, strict=True))
 
@@ -277,19 +277,21 @@ class CollectionIndex(ChunkIndex):
         try:
             return self._embed(query), None
         except ModelUnavailable as error:
-            reason = error.message
+            failure_reason = error.message
         except EmbeddingMismatch as error:
             if mode == "semantic":
                 raise
-            reason = error.message
-        return None, None if mode == "lexical" else reason
+            failure_reason = error.message
+        return None, None if mode == "lexical" else failure_reason
 
-    def _compare(self, query: str, vector: Vector | None, ids: Sequence[str]) -> list[Relevance]:
-        chunks = self.fetch(ids)
+    def _compare(
+        self, query: str, vector: Vector | None, chunk_ids: Sequence[str]
+    ) -> list[Relevance]:
+        chunks = self.fetch(chunk_ids)
         vectors = {} if vector is None else self.vectors().get_vectors(chunks.ids)
         passages = [
-            ProposedPassage(id, text, vectors.get(id))
-            for id, text in zip(chunks.ids, chunks.texts, strict=True)
+            ProposedPassage(chunk_id, chunk_text, vectors.get(chunk_id))
+            for chunk_id, chunk_text in zip(chunks.ids, chunks.texts, strict=True)
         ]
         return rank_passages(query, vector, passages, self.words().statistics())
 
@@ -311,16 +313,16 @@ class EmbeddedIndex(CollectionIndex):
     def __init__(
         self,
         collection: ChunkCollection,
-        fields: FilterFields,
+        filter_fields: FilterFields,
         embedder: Embedder,
-        words: Path,
+        words_path: Path,
         list_contexts: ListContexts | None = None,
     ) -> None:
         self.collection = collection
         self._list_contexts = list_contexts
         self.embedder = embedder
-        self._fields = fields
-        self._words_path = words
+        self._fields = filter_fields
+        self._words_path = words_path
         self._words = self._open_words()
         self._vectors: VectorIndex | None = None
         self._recent = _new_cache()
@@ -341,35 +343,35 @@ class EmbeddedIndex(CollectionIndex):
             return
         with self._writing:
             self.collection.claim_embedding(self.embedder.identity)
-            with self._change() as words:
+            with self._change() as lexical_index:
                 self.collection.upsert(chunks)
                 if self._vectors is not None and not len(self._vectors):
                     # Nothing said yet how long vectors are; the next search fills it anew.
                     self._vectors = None
                 if self._vectors is not None:
                     self._vectors.upsert(chunks.ids, chunks.vectors, chunks.metadatas)
-                if words is not None:
-                    words.upsert(_documents(chunks), self.collection.generation)
+                if lexical_index is not None:
+                    lexical_index.upsert(_documents(chunks), self.collection.generation)
 
-    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+    def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
-        with self._change() as words:
-            self.collection.update_metadata(ids, metadatas)
+        with self._change() as lexical_index:
+            self.collection.update_metadata(chunk_ids, metadatas)
             if self._vectors is not None:
-                self._vectors.update_metadata(ids, metadatas)
-            if words is not None:
-                words.update_metadata(ids, metadatas, self.collection.generation)
+                self._vectors.update_metadata(chunk_ids, metadatas)
+            if lexical_index is not None:
+                lexical_index.update_metadata(chunk_ids, metadatas, self.collection.generation)
 
-    def delete(self, ids: Sequence[str]) -> None:
+    def delete(self, chunk_ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
-        if not ids:
+        if not chunk_ids:
             return
-        with self._change() as words:
-            self.collection.delete(ids)
+        with self._change() as lexical_index:
+            self.collection.delete(chunk_ids)
             if self._vectors is not None:
-                self._vectors.delete(ids)
-            if words is not None:
-                words.delete(ids, self.collection.generation)
+                self._vectors.delete(chunk_ids)
+            if lexical_index is not None:
+                lexical_index.delete(chunk_ids, self.collection.generation)
 
     def rebuild(self) -> None:
         """Build both indexes anew from the collection, when they are next needed."""
@@ -383,7 +385,7 @@ class EmbeddedIndex(CollectionIndex):
 
     # --- reading ---
 
-    def fetch(self, ids: Sequence[str]) -> Chunks:
+    def fetch(self, chunk_ids: Sequence[str]) -> Chunks:
         """Return the chunks with these ids, without vectors; unknown ids are left out.
 
         The same passages answer again and again, and reading ten of them from the collection takes
@@ -392,22 +394,32 @@ class EmbeddedIndex(CollectionIndex):
         # The cache as it is before reading: a write that ends meanwhile puts another one in its
         # place, so what was read too early is never served.
         recent = self._recent
-        rows = {id: row for id in ids if (row := recent.get(id)) is not None}
-        missing = [id for id in ids if id not in rows]
+        chunks_by_id = {
+            chunk_id: cached_chunk
+            for chunk_id in chunk_ids
+            if (cached_chunk := recent.get(chunk_id)) is not None
+        }
+        missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in chunks_by_id]
         if missing:
-            read = self.collection.get(missing)
-            for id, text, metadata in zip(read.ids, read.texts, read.metadatas, strict=True):
-                rows[id] = (text, metadata)
-                recent.put(id, rows[id])
-        present = [id for id in ids if id in rows]
-        return Chunks(present, [rows[id][0] for id in present], [rows[id][1] for id in present])
+            read_chunks = self.collection.get(missing)
+            for chunk_id, chunk_text, metadata in zip(
+                read_chunks.ids, read_chunks.texts, read_chunks.metadatas, strict=True
+            ):
+                chunks_by_id[chunk_id] = (chunk_text, metadata)
+                recent.put(chunk_id, chunks_by_id[chunk_id])
+        present = [chunk_id for chunk_id in chunk_ids if chunk_id in chunks_by_id]
+        return Chunks(
+            present,
+            [chunks_by_id[chunk_id][0] for chunk_id in present],
+            [chunks_by_id[chunk_id][1] for chunk_id in present],
+        )
 
     def fill(self, path: Path, validate: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are."""
         # Into the collection directly: both indexes are then built once, at the next search.
-        count = fill_chunks(path, self.collection, validate, DIMENSIONS)
+        chunk_count = fill_chunks(path, self.collection, validate, DIMENSIONS)
         self.rebuild()
-        return count
+        return chunk_count
 
     def vectors(self) -> VectorIndex:
         """Return the vector index, filled from the collection when it is first needed."""
@@ -422,20 +434,24 @@ class EmbeddedIndex(CollectionIndex):
         if not self._words_are_current():
             with self._writing:
                 if not self._words_are_current():
-                    pages = self._read_pages(vectors=False)
-                    documents = (document for page in pages for document in _documents(page))
+                    chunk_pages = self._read_pages(vectors=False)
+                    documents = (
+                        lexical_document
+                        for chunk_page in chunk_pages
+                        for lexical_document in _documents(chunk_page)
+                    )
                     self._words.fill(documents, self.collection.generation)
         return self._words
 
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
         """Return what fills both indexes, loads the model, and embeds anew what has no context."""
-        steps = super().list_warm_up_steps()
-        if not steps or self._list_contexts is None:
-            return steps
+        warm_up_steps = super().list_warm_up_steps()
+        if not warm_up_steps or self._list_contexts is None:
+            return warm_up_steps
         if self.collection.embedding != self.embedder.identity:
-            return steps
+            return warm_up_steps
         batches = list_bare_chunks(self.collection.get(), self._list_contexts)
-        return (*steps, *(partial(self._embed_anew, contexts) for contexts in batches))
+        return (*warm_up_steps, *(partial(self._embed_anew, contexts) for contexts in batches))
 
     # --- internals ---
 
@@ -461,9 +477,9 @@ class EmbeddedIndex(CollectionIndex):
         half-way the vector index is in doubt, so it is dropped and filled again.
         """
         with self._writing:
-            words = self._words if self._words_are_current() else None
+            lexical_index = self._words if self._words_are_current() else None
             try:
-                yield words
+                yield lexical_index
             except BaseException:
                 self._vectors = None
                 raise
@@ -472,16 +488,18 @@ class EmbeddedIndex(CollectionIndex):
 
     def _fill_vectors(self) -> VectorIndex:
         index: VectorIndex | None = None
-        for page in self._read_pages(vectors=True):
+        for chunk_page in self._read_pages(vectors=True):
             if index is None:
-                index = VectorIndex(self._fields, page.vectors.shape[1], self.collection.count())
-            index.upsert(page.ids, page.vectors, page.metadatas)
+                index = VectorIndex(
+                    self._fields, chunk_page.vectors.shape[1], self.collection.count()
+                )
+            index.upsert(chunk_page.ids, chunk_page.vectors, chunk_page.metadatas)
         return_memory()
         return index or VectorIndex(self._fields)
 
     def _read_pages(self, vectors: bool) -> Iterator[Chunks]:
-        for offset in range(0, self.collection.count(), _PAGE_SIZE):
-            yield self.collection.get(vectors=vectors, limit=_PAGE_SIZE, offset=offset)
+        for page_offset in range(0, self.collection.count(), _PAGE_SIZE):
+            yield self.collection.get(vectors=vectors, limit=_PAGE_SIZE, offset=page_offset)
 
 
 def _new_cache() -> LRUCache[str, tuple[str, Metadata]]:
@@ -489,5 +507,7 @@ def _new_cache() -> LRUCache[str, tuple[str, Metadata]]:
 
 
 def _documents(chunks: Chunks) -> Iterator[LexicalDocument]:
-    for id, text, metadata in zip(chunks.ids, chunks.texts, chunks.metadatas, strict=True):
-        yield LexicalDocument(id, {_TEXT: text}, metadata)
+    for chunk_id, chunk_text, metadata in zip(
+        chunks.ids, chunks.texts, chunks.metadatas, strict=True
+    ):
+        yield LexicalDocument(chunk_id, {_TEXT: chunk_text}, metadata)

@@ -78,21 +78,23 @@ class LexicalIndex:
 
     def __init__(
         self,
-        path: Path,
-        columns: Mapping[str, float],
-        fields: FilterFields,
+        index_path: Path,
+        column_weights: Mapping[str, float],
+        filter_fields: FilterFields,
         budget: int = BUDGET,
         seconds: float = SECONDS,
     ) -> None:
-        self.columns = dict(columns)
-        self.fields = fields
-        self._path = path
+        self.columns = dict(column_weights)
+        self.fields = filter_fields
+        self._path = index_path
         self._budget = budget
         self._seconds = seconds
-        self._field_names = list(dict.fromkeys((*fields.exact_match, *fields.numeric_ranges)))
+        self._field_names = list(
+            dict.fromkeys((*filter_fields.exact_match, *filter_fields.numeric_ranges))
+        )
         self._writing = threading.Lock()
         self._connections = ConnectionPool(self._open_connection)
-        _prepare_file(path, self._list_schema_statements())
+        _prepare_file(index_path, self._list_schema_statements())
 
     def close(self) -> None:
         """Close its connections; nothing may be searching."""
@@ -105,43 +107,46 @@ class LexicalIndex:
         batch = {document.id: document for document in documents}
         with self._begin_write(generation) as db:
             self._remove_documents(db, list(batch))
-            rows = [self._insert_document(db, document) for document in batch.values()]
-            self._add_to_counts(db, rows, 1)
+            row_numbers = [self._insert_document(db, document) for document in batch.values()]
+            self._add_to_counts(db, row_numbers, 1)
 
-    def delete(self, ids: Sequence[str], generation: int | None = None) -> None:
+    def delete(self, document_ids: Sequence[str], generation: int | None = None) -> None:
         """Remove documents; ids that are not there are ignored."""
         with self._begin_write(generation) as db:
-            self._remove_documents(db, ids)
+            self._remove_documents(db, document_ids)
 
     def update_metadata(
-        self, ids: Sequence[str], metadatas: Sequence[Metadata], generation: int | None = None
+        self,
+        document_ids: Sequence[str],
+        metadatas: Sequence[Metadata],
+        generation: int | None = None,
     ) -> None:
         """Merge new values into the metadata that filters use; unknown ids are ignored."""
         with self._begin_write(generation) as db:
-            for id, metadata in zip(ids, metadatas, strict=True):
-                for name, value in self.fields.select(metadata).items():
+            for document_id, metadata in zip(document_ids, metadatas, strict=True):
+                for field_name, field_value in self.fields.select(metadata).items():
                     db.execute(
-                        f"UPDATE documents SET {_quote_identifier(name)} = ? WHERE id = ?",
-                        (_encode_value(value), id),
+                        f"UPDATE documents SET {_quote_identifier(field_name)} = ? WHERE id = ?",
+                        (_encode_value(field_value), document_id),
                     )
 
     def fill(self, documents: Iterable[LexicalDocument], generation: int) -> None:
         """Replace everything, for example after the store has changed without this index."""
         with self._begin_write(generation) as db:
-            for table in ("documents", "words", "terms"):
-                db.execute(f"DELETE FROM {table}")
+            for table_name in ("documents", "words", "terms"):
+                db.execute(f"DELETE FROM {table_name}")
             db.execute("UPDATE facts SET tokens = 0, documents = 0")
-            rows = 0
+            document_count = 0
             for document in documents:
                 self._insert_document(db, document)
-                rows += 1
+                document_count += 1
             # In one statement at the end, instead of row by row as for single writes.
             db.execute("INSERT INTO terms SELECT term, doc FROM vocabulary")
             tokens = sum(
                 _count_tokens(size_record)
                 for (size_record,) in db.execute("SELECT sz FROM words_docsize")
             )
-            db.execute("UPDATE facts SET tokens = ?, documents = ?", (tokens, rows))
+            db.execute("UPDATE facts SET tokens = ?, documents = ?", (tokens, document_count))
 
     @property
     def generation(self) -> int | None:
@@ -152,8 +157,8 @@ class LexicalIndex:
 
     def __len__(self) -> int:
         with self._connections.connection() as db:
-            (count,) = db.execute("SELECT documents FROM facts").fetchone()
-        return int(count)
+            (document_count,) = db.execute("SELECT documents FROM facts").fetchone()
+        return int(document_count)
 
     # --- searching ---
 
@@ -167,10 +172,10 @@ class LexicalIndex:
         """Return in how many documents each stem occurs, without those that occur in none."""
         with self._connections.connection() as db:
             placeholders = _make_placeholders(len(stems))
-            rows = db.execute(
+            frequency_rows = db.execute(
                 f"SELECT term, documents FROM terms WHERE term IN ({placeholders})", list(stems)
             )
-            return dict(rows.fetchall())
+            return dict(frequency_rows.fetchall())
 
     def search(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
         """Return the k best documents that pass the filter, best first, equal ones by id.
@@ -191,33 +196,38 @@ class LexicalIndex:
         # A phrase is rare enough to be ranked within the budget, and the words only rank its hits.
         if query.phrases and query.match_expression:
             return self._rank_matches(db, query.match_expression, k + _MARGIN, conditions)
-        terms = self._find_terms(db, query.words)
-        if not terms:
+        query_terms = self._find_terms(db, query.words)
+        if not query_terms:
             return {}
-        if sum(term.documents for term in terms) <= self._budget:
-            return self._rank_matches(db, _build_match_expression(terms), k + _MARGIN, conditions)
-        return self._rank_candidates(db, terms, max(CANDIDATES, 3 * k), conditions)
+        if sum(term.documents for term in query_terms) <= self._budget:
+            return self._rank_matches(
+                db, _build_match_expression(query_terms), k + _MARGIN, conditions
+            )
+        return self._rank_candidates(db, query_terms, max(CANDIDATES, 3 * k), conditions)
 
-    def _find_terms(self, db: Database, words: Sequence[str]) -> list[_Term]:
+    def _find_terms(self, db: Database, query_words: Sequence[str]) -> list[_Term]:
         """Return the words that are in the index with stem and frequency, rarest first."""
         # FTS5 does not expose its tokenizer to SQL, so the words pass through a table of its own.
         db.execute(_CLEAR_SCRATCH)
         first_column = next(iter(self.columns))
         db.executemany(
             f"INSERT INTO temp.scratch(rowid, {_quote_identifier(first_column)}) VALUES (?, ?)",
-            list(enumerate(words)),
+            list(enumerate(query_words)),
         )
         # A word that the tokenizer splits further is as rare as its rarest part.
-        rows = db.execute(
+        frequency_rows = db.execute(
             """SELECT seen.doc, seen.term, MIN(terms.documents) FROM temp.seen
                JOIN terms USING (term) WHERE terms.documents > 0
                GROUP BY seen.doc ORDER BY 3, 2"""
         )
-        terms = [_Term(words[row], stem, documents) for row, stem, documents in rows]
-        return list({term.stem: term for term in terms}.values())
+        found_terms = [
+            _Term(query_words[word_number], stem, documents)
+            for word_number, stem, documents in frequency_rows
+        ]
+        return list({term.stem: term for term in found_terms}.values())
 
     def _rank_matches(
-        self, db: Database, match: str, limit: int, conditions: Sequence[Condition]
+        self, db: Database, match_expression: str, max_rows: int, conditions: Sequence[Condition]
     ) -> dict[int, float]:
         """Return the scores of the best rows that match, by FTS5's own ranking."""
         weights = ", ".join(str(float(weight)) for weight in self.columns.values())
@@ -226,77 +236,85 @@ class LexicalIndex:
             scores = db.execute(
                 "SELECT rowid, -rank FROM words WHERE words MATCH ? AND rank MATCH ? "
                 "ORDER BY rank LIMIT ?",
-                (match, f"bm25({weights})", limit),
+                (match_expression, f"bm25({weights})", max_rows),
             )
             return dict(scores.fetchall())
-        clauses, values = _build_clauses(conditions)
+        clauses, bound_values = _build_clauses(conditions)
         scores = db.execute(
             f"""SELECT words.rowid, -bm25(words, {weights}) AS score
                 FROM words JOIN documents ON documents.row = words.rowid
                 WHERE words MATCH ? AND {clauses} ORDER BY score DESC LIMIT ?""",
-            (match, *values, limit),
+            (match_expression, *bound_values, max_rows),
         )
         return dict(scores.fetchall())
 
     def _rank_candidates(
         self,
         db: Database,
-        terms: Sequence[_Term],
-        limit: int,
+        query_terms: Sequence[_Term],
+        max_rows: int,
         conditions: Sequence[Condition],
     ) -> dict[int, float]:
         """Choose candidates by the rarest terms that fit the budget; rank them by all terms.
 
         Where a filter leaves too few of them, the next terms are searched too.
         """
-        candidates: dict[int, float] = {}
-        for group in self._group_by_budget(terms):
-            candidates |= self._rank_matches(db, _build_match_expression(group), limit, conditions)
-            if len(candidates) >= limit // 3:
+        candidate_scores: dict[int, float] = {}
+        for term_group in self._group_by_budget(query_terms):
+            candidate_scores |= self._rank_matches(
+                db, _build_match_expression(term_group), max_rows, conditions
+            )
+            if len(candidate_scores) >= max_rows // 3:
                 break
-        return self._compute_bm25(db, terms, list(candidates))
+        return self._compute_bm25(db, query_terms, list(candidate_scores))
 
-    def _group_by_budget(self, terms: Sequence[_Term]) -> Iterator[list[_Term]]:
+    def _group_by_budget(self, query_terms: Sequence[_Term]) -> Iterator[list[_Term]]:
         """Yield the terms, rarest first, in groups within the budget; a term above it is alone."""
-        group: list[_Term] = []
-        for term in terms:
-            if group and sum(member.documents for member in (*group, term)) > self._budget:
-                yield group
-                group = []
-            group.append(term)
-        if group:
-            yield group
+        term_group: list[_Term] = []
+        for term in query_terms:
+            if (
+                term_group
+                and sum(grouped_term.documents for grouped_term in (*term_group, term))
+                > self._budget
+            ):
+                yield term_group
+                term_group = []
+            term_group.append(term)
+        if term_group:
+            yield term_group
 
     def _compute_bm25(
-        self, db: Database, terms: Sequence[_Term], rows: list[int]
+        self, db: Database, query_terms: Sequence[_Term], row_numbers: list[int]
     ) -> dict[int, float]:
         """Return the scores that FTS5's bm25() would give, computed for these rows alone."""
         documents, tokens = db.execute("SELECT documents, tokens FROM facts").fetchone()
         average = tokens / documents
-        row_list = ",".join(map(str, rows))
+        row_list = ",".join(map(str, row_numbers))
         size_records = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({row_list})")
         relative_lengths = {
-            row: _count_tokens(size_record) / average for row, size_record in size_records
+            row_number: _count_tokens(size_record) / average
+            for row_number, size_record in size_records
         }
-        names = ", ".join(map(_quote_identifier, self.columns))
+        quoted_columns = ", ".join(map(_quote_identifier, self.columns))
         db.execute(_CLEAR_SCRATCH)
         db.execute(
-            f"INSERT INTO temp.scratch(rowid, {names}) "
-            f"SELECT rowid, {names} FROM words WHERE rowid IN ({row_list})"
+            f"INSERT INTO temp.scratch(rowid, {quoted_columns}) "
+            f"SELECT rowid, {quoted_columns} FROM words WHERE rowid IN ({row_list})"
         )
-        scores = dict.fromkeys(rows, 0.0)
-        for term in terms:
+        scores = dict.fromkeys(row_numbers, 0.0)
+        for term in query_terms:
             rarity = math.log((documents - term.documents + 0.5) / (term.documents + 0.5))
-            for row, frequency in self._count_occurrences(db, term):
-                saturation = frequency + _K1 * (1 - _B + _B * relative_lengths[row])
+            for row_number, frequency in self._count_occurrences(db, term):
+                saturation = frequency + _K1 * (1 - _B + _B * relative_lengths[row_number])
                 # FTS5 does the same: a word of most documents would count against a match.
-                scores[row] += max(rarity, 1e-6) * frequency * (_K1 + 1) / saturation
+                scores[row_number] += max(rarity, 1e-6) * frequency * (_K1 + 1) / saturation
         return scores
 
     def _count_occurrences(self, db: Database, term: _Term) -> Iterable[tuple[int, float]]:
         """Return how often a term occurs in each candidate, by the weights of the columns."""
         weight_cases = " ".join(
-            f"WHEN '{name}' THEN {float(weight)}" for name, weight in self.columns.items()
+            f"WHEN '{column_name}' THEN {float(weight)}"
+            for column_name, weight in self.columns.items()
         )
         return db.execute(
             f"SELECT doc, SUM(CASE col {weight_cases} END) FROM temp.seen "
@@ -306,19 +324,23 @@ class LexicalIndex:
 
     def _make_hits(self, db: Database, scores: Mapping[int, float], k: int) -> list[LexicalHit]:
         """Return the k best rows as hits, equal scores in the order of their ids."""
-        rows = ",".join(map(str, scores))
-        ids = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({rows})"))
-        best = sorted(scores, key=lambda row: (-scores[row], ids[row]))[:k]
-        return [LexicalHit(ids[row], scores[row]) for row in best]
+        row_list = ",".join(map(str, scores))
+        ids_by_row = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({row_list})"))
+        best = sorted(scores, key=lambda row_number: (-scores[row_number], ids_by_row[row_number]))[
+            :k
+        ]
+        return [LexicalHit(ids_by_row[row_number], scores[row_number]) for row_number in best]
 
     # --- the file ---
 
     def _list_schema_statements(self) -> list[str]:
-        fields = "".join(f", {_quote_identifier(name)}" for name in self._field_names)
-        columns = ", ".join(map(_quote_identifier, self.columns))
+        fields_sql = "".join(
+            f", {_quote_identifier(field_name)}" for field_name in self._field_names
+        )
+        texts_sql = ", ".join(map(_quote_identifier, self.columns))
         return [
-            f"CREATE TABLE documents(row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE{fields})",
-            f'CREATE VIRTUAL TABLE words USING fts5({columns}, tokenize = "{tokenizer_spec()}")',
+            f"CREATE TABLE documents(row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE{fields_sql})",
+            f'CREATE VIRTUAL TABLE words USING fts5({texts_sql}, tokenize = "{tokenizer_spec()}")',
             "CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)",
             # The document frequency of each stem, which `vocabulary` would count anew each time.
             "CREATE TABLE terms(term TEXT PRIMARY KEY, documents INTEGER) WITHOUT ROWID",
@@ -329,9 +351,9 @@ class LexicalIndex:
     def _open_connection(self) -> Database:
         """Open a connection, with a temporary table that splits texts into stems."""
         db = _connect(self._path)
-        columns = ", ".join(map(_quote_identifier, self.columns))
+        texts_sql = ", ".join(map(_quote_identifier, self.columns))
         db.execute(
-            f"CREATE VIRTUAL TABLE temp.scratch USING fts5({columns}, content = '', "
+            f"CREATE VIRTUAL TABLE temp.scratch USING fts5({texts_sql}, content = '', "
             f'tokenize = "{tokenizer_spec()}")'
         )
         db.execute("CREATE VIRTUAL TABLE temp.seen USING fts5vocab(temp, scratch, instance)")
@@ -346,45 +368,54 @@ class LexicalIndex:
                 db.execute("UPDATE facts SET generation = ?", (generation,))
 
     def _insert_document(self, db: Database, document: LexicalDocument) -> int:
-        values = self.fields.select(document.metadata)
-        names = "".join(f", {_quote_identifier(name)}" for name in values)
-        row = db.execute(
-            f"INSERT INTO documents(id{names}) VALUES ({_make_placeholders(1 + len(values))})",
-            (document.id, *map(_encode_value, values.values())),
-        ).lastrowid
-        assert row is not None
-        texts = [document.texts.get(name, "") for name in self.columns]
-        columns = ", ".join(map(_quote_identifier, self.columns))
-        db.execute(
-            f"INSERT INTO words(rowid, {columns}) VALUES ({_make_placeholders(1 + len(texts))})",
-            (row, *texts),
+        filter_values = self.fields.select(document.metadata)
+        quoted_fields = "".join(
+            f", {_quote_identifier(field_name)}" for field_name in filter_values
         )
-        return row
+        row_number = db.execute(
+            f"INSERT INTO documents(id{quoted_fields}) "
+            f"VALUES ({_make_placeholders(1 + len(filter_values))})",
+            (document.id, *map(_encode_value, filter_values.values())),
+        ).lastrowid
+        assert row_number is not None
+        column_texts = [document.texts.get(column_name, "") for column_name in self.columns]
+        quoted_columns = ", ".join(map(_quote_identifier, self.columns))
+        db.execute(
+            f"INSERT INTO words(rowid, {quoted_columns}) "
+            f"VALUES ({_make_placeholders(1 + len(column_texts))})",
+            (row_number, *column_texts),
+        )
+        return row_number
 
-    def _remove_documents(self, db: Database, ids: Sequence[str]) -> None:
-        rows = [
-            row
-            for id in set(ids)
-            for (row,) in db.execute("SELECT row FROM documents WHERE id = ?", (id,))
+    def _remove_documents(self, db: Database, document_ids: Sequence[str]) -> None:
+        row_numbers = [
+            row_number
+            for document_id in set(document_ids)
+            for (row_number,) in db.execute(
+                "SELECT row FROM documents WHERE id = ?", (document_id,)
+            )
         ]
         # Before they go: their words are counted from the rows themselves.
-        self._add_to_counts(db, rows, -1)
-        for table, key in (("words", "rowid"), ("documents", "row")):
-            db.executemany(f"DELETE FROM {table} WHERE {key} = ?", [(row,) for row in rows])
+        self._add_to_counts(db, row_numbers, -1)
+        for table_name, key_column in (("words", "rowid"), ("documents", "row")):
+            db.executemany(
+                f"DELETE FROM {table_name} WHERE {key_column} = ?",
+                [(row_number,) for row_number in row_numbers],
+            )
 
-    def _add_to_counts(self, db: Database, rows: Sequence[int], sign: int) -> None:
+    def _add_to_counts(self, db: Database, row_numbers: Sequence[int], sign: int) -> None:
         """Add these rows to the frequencies of stems (`sign` 1), or subtract them (-1)."""
-        columns = ", ".join(map(_quote_identifier, self.columns))
+        quoted_columns = ", ".join(map(_quote_identifier, self.columns))
         db.execute(_CLEAR_SCRATCH)
         tokens = 0
-        for row in rows:
+        for row_number in row_numbers:
             db.execute(
-                f"INSERT INTO temp.scratch(rowid, {columns}) "
-                f"SELECT rowid, {columns} FROM words WHERE rowid = ?",
-                (row,),
+                f"INSERT INTO temp.scratch(rowid, {quoted_columns}) "
+                f"SELECT rowid, {quoted_columns} FROM words WHERE rowid = ?",
+                (row_number,),
             )
             (size_record,) = db.execute(
-                "SELECT sz FROM words_docsize WHERE id = ?", (row,)
+                "SELECT sz FROM words_docsize WHERE id = ?", (row_number,)
             ).fetchone()
             tokens += _count_tokens(size_record)
         db.execute(
@@ -394,20 +425,20 @@ class LexicalIndex:
         )
         db.execute(
             "UPDATE facts SET tokens = tokens + ?, documents = documents + ?",
-            (sign * tokens, sign * len(rows)),
+            (sign * tokens, sign * len(row_numbers)),
         )
 
 
-def _prepare_file(path: Path, schema: list[str]) -> None:
+def _prepare_file(index_path: Path, schema: list[str]) -> None:
     """Create the tables, after deleting a file that is damaged or has another schema."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    index_path.parent.mkdir(parents=True, exist_ok=True)
     schema_text = "\n".join(schema)
-    with contextlib.suppress(sqlite3.DatabaseError), contextlib.closing(_connect(path)) as db:
+    with contextlib.suppress(sqlite3.DatabaseError), contextlib.closing(_connect(index_path)) as db:
         if db.execute("SELECT made FROM made_by").fetchone() == (schema_text,):
             return
     for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-    with contextlib.closing(_connect(path)) as db:
+        index_path.with_name(index_path.name + suffix).unlink(missing_ok=True)
+    with contextlib.closing(_connect(index_path)) as db:
         db.execute("BEGIN")
         for statement in schema:
             db.execute(statement)
@@ -416,11 +447,11 @@ def _prepare_file(path: Path, schema: list[str]) -> None:
         db.execute("COMMIT")
 
 
-def _connect(path: Path) -> Database:
+def _connect(index_path: Path) -> Database:
     # WAL, so that searches go on during a write. NORMAL may lose the last writes in a power cut;
     # the generation shows that, and the index is filled again.
     pragmas = {"journal_mode": "WAL", "synchronous": "NORMAL", "temp_store": "MEMORY"}
-    return connect(path, any_thread=True, pragmas=pragmas)
+    return connect(index_path, any_thread=True, pragmas=pragmas)
 
 
 @contextlib.contextmanager
@@ -444,42 +475,42 @@ def _build_match_expression(terms: Iterable[_Term]) -> str:
 
 def _build_clauses(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
     clauses: list[str] = []
-    values: list[Any] = []
+    bound_values: list[Any] = []
     for condition in conditions:
-        column = f"documents.{_quote_identifier(condition.field)}"
+        field_column = f"documents.{_quote_identifier(condition.field)}"
         match condition:
             case In(values=allowed):
-                clauses.append(f"{column} IN ({_make_placeholders(len(allowed))})")
-                values.extend(map(_encode_value, allowed))
+                clauses.append(f"{field_column} IN ({_make_placeholders(len(allowed))})")
+                bound_values.extend(map(_encode_value, allowed))
             case Range(low=low, high=high):
                 # To SQLite any text is greater than any number.
-                clauses.append(f"typeof({column}) IN ('integer', 'real')")
+                clauses.append(f"typeof({field_column}) IN ('integer', 'real')")
                 for operator, bound in ((">=", low), ("<=", high)):
                     if bound is not None:
-                        clauses.append(f"{column} {operator} ?")
-                        values.append(bound)
-    return " AND ".join(clauses), values
+                        clauses.append(f"{field_column} {operator} ?")
+                        bound_values.append(bound)
+    return " AND ".join(clauses), bound_values
 
 
-def _encode_value(value: Value) -> Value | bytes:
+def _encode_value(filter_value: Value) -> Value | bytes:
     """Return a value as the table stores it."""
     # SQLite has no booleans, and True must not be equal to 1: a blob is equal to no number.
-    return bytes([value]) if isinstance(value, bool) else value
+    return bytes([filter_value]) if isinstance(filter_value, bool) else filter_value
 
 
 def _count_tokens(size_record: bytes) -> int:
     """Return the tokens of a document; FTS5 stores a variable-length integer for each column."""
-    total = column_tokens = 0
+    token_count = column_tokens = 0
     for byte in size_record:
         column_tokens = column_tokens << 7 | byte & 0x7F
         if byte < 0x80:
-            total, column_tokens = total + column_tokens, 0
-    return total
+            token_count, column_tokens = token_count + column_tokens, 0
+    return token_count
 
 
 def _quote_identifier(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
 
 
-def _make_placeholders(count: int) -> str:
-    return ", ".join("?" * count)
+def _make_placeholders(value_count: int) -> str:
+    return ", ".join("?" * value_count)

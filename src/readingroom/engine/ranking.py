@@ -104,48 +104,50 @@ def rank_passages(
     """Return how well each passage answers the question, best first, equal ones by id."""
     if not passages:
         return []
-    terms = find_terms(question)
-    texts = _Texts(passages, statistics)
-    words = texts.score_words(dict.fromkeys(terms, 1.0))
+    question_terms = find_terms(question)
+    counted_texts = _Texts(passages, statistics)
+    word_scores = counted_texts.score_words(dict.fromkeys(question_terms, 1.0))
     meaning = _Meaning(vector, passages, weights)
-    coverage = texts.measure_coverage(terms)
+    coverage = counted_texts.measure_coverage(question_terms)
     from_coverage = weights.coverage * coverage
-    first_fit = meaning.estimate(words) + weights.words * words + from_coverage
+    first_fit = meaning.estimate(word_scores) + weights.words * word_scores + from_coverage
     best = np.argsort(-first_fit, kind="stable")
-    expanded_terms = texts.expand(terms, best[: weights.expansion_passages], weights)
+    expanded_terms = counted_texts.expand(
+        question_terms, best[: weights.expansion_passages], weights
+    )
     moved = meaning.move_towards(best[: weights.feedback_passages])
-    expanded_words = texts.score_words(expanded_terms)
-    fit = moved.estimate(words) + weights.words * expanded_words + from_coverage
-    found = texts.measure_found(terms)
+    expanded_words = counted_texts.score_words(expanded_terms)
+    fit = moved.estimate(word_scores) + weights.words * expanded_words + from_coverage
+    found_share = counted_texts.measure_found(question_terms)
     relevances = [
         Relevance(
             passage.id,
             # Rounded: what is equal but for the order of additions is ordered by its id.
-            round(float(fit[i]), 6),
-            meaning.cosines.get(i),
-            float(words[i]),
-            float(coverage[i]),
-            found,
-            tuple(word for stem, word in terms.items() if texts.has(i, stem)),
+            round(float(fit[place]), 6),
+            meaning.cosines.get(place),
+            float(word_scores[place]),
+            float(coverage[place]),
+            found_share,
+            tuple(word for stem, word in question_terms.items() if counted_texts.has(place, stem)),
         )
-        for i, passage in enumerate(passages)
+        for place, passage in enumerate(passages)
     ]
     return sorted(relevances, key=lambda relevance: (-relevance.fit, relevance.passage_id))
 
 
 def find_terms(question: str) -> dict[str, str]:
     """Return the stems of a question, each with the word as it was written."""
-    terms: dict[str, str] = {}
+    words_by_stem: dict[str, str] = {}
     for word, stem in shared_stemmer().split_with_words(question)[:MAX_WORDS]:
-        terms.setdefault(stem, word)
-    return terms
+        words_by_stem.setdefault(stem, word)
+    return words_by_stem
 
 
 # A question looks at a few hundred passages, and the next ones largely at the same: 20 MB.
 @lru_cache(maxsize=4000)
-def count_stems(text: str) -> Mapping[str, int]:
+def count_stems(passage_text: str) -> Mapping[str, int]:
     """Return the stems of a text, each with how often it has it; not to be changed."""
-    return Counter(shared_stemmer().split(text))
+    return Counter(shared_stemmer().split(passage_text))
 
 
 class _Texts:
@@ -166,51 +168,67 @@ class _Texts:
         best = scores.max(initial=0.0)
         return scores / best if best > 0 else scores
 
-    def measure_coverage(self, terms: Mapping[str, str]) -> Any:
+    def measure_coverage(self, question_terms: Mapping[str, str]) -> Any:
         """Return the share of the terms that each passage has, rare ones counting more."""
-        rarities = self._measure_rarities(list(terms))
-        present = np.array([[stem in counts for stem in terms] for counts in self._counts])
-        total = rarities.sum()
-        return present @ rarities / total if total else np.zeros(len(self._counts), np.float32)
+        rarities = self._measure_rarities(list(question_terms))
+        present = np.array(
+            [[stem in stem_counts for stem in question_terms] for stem_counts in self._counts]
+        )
+        total_rarity = rarities.sum()
+        return (
+            present @ rarities / total_rarity
+            if total_rarity
+            else np.zeros(len(self._counts), np.float32)
+        )
 
-    def measure_found(self, terms: Mapping[str, str]) -> float:
+    def measure_found(self, question_terms: Mapping[str, str]) -> float:
         """Return the share of the terms that any passage has, those of few passages counting more.
 
         What is few is counted among these passages alone, so that large and small collections give
         comparable shares.
         """
-        counts = np.array(
-            [sum(stem in text for text in self._counts) for stem in terms], np.float32
+        passage_counts = np.array(
+            [sum(stem in stem_counts for stem_counts in self._counts) for stem in question_terms],
+            np.float32,
         )
-        rarities = np.log1p((len(self._counts) - counts + 0.5) / (counts + 0.5))
-        return float(rarities[counts > 0].sum() / rarities.sum()) if len(counts) else 0.0
+        rarities = np.log1p((len(self._counts) - passage_counts + 0.5) / (passage_counts + 0.5))
+        return (
+            float(rarities[passage_counts > 0].sum() / rarities.sum())
+            if len(passage_counts)
+            else 0.0
+        )
 
     def expand(
-        self, terms: Mapping[str, str], best: Any, weights: RankingWeights
+        self, question_terms: Mapping[str, str], best: Any, weights: RankingWeights
     ) -> dict[str, float]:
         """Return the terms and the most telling stems of the best passages, with their weights."""
-        if not terms or not weights.expansion:
-            return dict.fromkeys(terms, 1.0)
+        if not question_terms or not weights.expansion:
+            return dict.fromkeys(question_terms, 1.0)
         share = weights.expansion * weights.expansion_length
-        share /= weights.expansion_length + len(terms)
+        share /= weights.expansion_length + len(question_terms)
         stems = list(dict.fromkeys(stem for i in best for stem in self._counts[i]))
         telling = np.zeros(len(stems), np.float32)
-        for rank, row in enumerate(self._weigh(stems, best)):
-            telling += row / max(row.sum(), 1e-9) / (1 + 0.3 * rank)
-        chosen = np.argsort(-telling, kind="stable")[: weights.expansion_stems]
-        total = max(float(telling[chosen].sum()), 1e-9)
-        expanded = dict.fromkeys(terms, (1 - share) / len(terms))
-        for i in chosen:
-            weight = share * float(telling[i]) / total
+        for rank, stem_weights in enumerate(self._weigh(stems, best)):
+            telling += stem_weights / max(stem_weights.sum(), 1e-9) / (1 + 0.3 * rank)
+        chosen_places = np.argsort(-telling, kind="stable")[: weights.expansion_stems]
+        chosen_weight = max(float(telling[chosen_places].sum()), 1e-9)
+        expanded = dict.fromkeys(question_terms, (1 - share) / len(question_terms))
+        for i in chosen_places:
+            weight = share * float(telling[i]) / chosen_weight
             expanded[stems[i]] = expanded.get(stems[i], 0.0) + weight
         return expanded
 
-    def _weigh(self, stems: Sequence[str], rows: Any = None) -> Any:
+    def _weigh(self, stems: Sequence[str], passage_places: Any = None) -> Any:
         """Return what each stem adds to the BM25 score of each passage."""
-        counts = self._counts if rows is None else [self._counts[i] for i in rows]
-        norms = self._norms if rows is None else self._norms[rows]
-        frequencies = np.array([[row.get(stem, 0) for stem in stems] for row in counts], np.float32)
-        frequencies = frequencies.reshape(len(counts), len(stems))
+        stem_counts = (
+            self._counts if passage_places is None else [self._counts[i] for i in passage_places]
+        )
+        norms = self._norms if passage_places is None else self._norms[passage_places]
+        frequencies = np.array(
+            [[passage_counts.get(stem, 0) for stem in stems] for passage_counts in stem_counts],
+            np.float32,
+        )
+        frequencies = frequencies.reshape(len(stem_counts), len(stems))
         saturated = frequencies * (_K1 + 1) / (frequencies + norms[:, np.newaxis])
         return saturated * self._measure_rarities(stems)
 
@@ -218,8 +236,10 @@ class _Texts:
         """Return the inverse document frequencies; that of an unknown stem is the highest."""
         documents = self._statistics.documents
         frequencies = self._statistics.frequencies(stems)
-        known = np.array([frequencies.get(stem, 0) for stem in stems], np.float32)
-        return np.log1p((documents - np.minimum(known, documents) + 0.5) / (known + 0.5))
+        known_frequencies = np.array([frequencies.get(stem, 0) for stem in stems], np.float32)
+        return np.log1p(
+            (documents - np.minimum(known_frequencies, documents) + 0.5) / (known_frequencies + 0.5)
+        )
 
 
 class _Meaning:
@@ -232,30 +252,34 @@ class _Meaning:
         self._count = len(passages)
         self._vector = vector
         self._vectors = {
-            i: passage.vector
-            for i, passage in enumerate(passages)
+            place: passage.vector
+            for place, passage in enumerate(passages)
             if vector is not None and passage.vector is not None
         }
-        known = {i: p.cosine for i, p in enumerate(passages) if p.cosine is not None}
-        self.cosines = known | self._compare(vector)
+        known_cosines = {
+            place: passage.cosine
+            for place, passage in enumerate(passages)
+            if passage.cosine is not None
+        }
+        self.cosines = known_cosines | self._compare(vector)
 
-    def estimate(self, words: Any) -> Any:
+    def estimate(self, word_scores: Any) -> Any:
         """Return the cosine of every passage, guessed from its words where it is not known."""
         if not self.cosines:
             return np.zeros(self._count, np.float32)
-        cosines = self._weights.unembedded + self._weights.unembedded_words * words
+        cosines = self._weights.unembedded + self._weights.unembedded_words * word_scores
         cosines[list(self.cosines)] = list(self.cosines.values())
         return cosines
 
     def move_towards(self, best: Any) -> "_Meaning":
         """Return the same for the question's vector moved towards these passages."""
-        near = [self._vectors[i] for i in best if i in self._vectors]
+        near = [self._vectors[place] for place in best if place in self._vectors]
         if not near or self._vector is None:
             return self
         moved = self._vector + self._weights.feedback * np.mean(near, axis=0)
-        other = copy(self)
-        other.cosines = self.cosines | self._compare(moved / np.linalg.norm(moved))
-        return other
+        moved_meaning = copy(self)
+        moved_meaning.cosines = self.cosines | self._compare(moved / np.linalg.norm(moved))
+        return moved_meaning
 
     def _compare(self, vector: Vector | None) -> dict[int, float]:
         if vector is None or not self._vectors:

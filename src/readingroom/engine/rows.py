@@ -17,8 +17,8 @@ Mask = NDArray[np.bool_]
 class Rows:
     """The arrays of one writer. Rows before `count` are never changed, so views need no copy."""
 
-    def __init__(self, fields: FilterFields, dimensions: int, reserve: int) -> None:
-        self.fields = fields
+    def __init__(self, filter_fields: FilterFields, dimensions: int, reserve: int) -> None:
+        self.fields = filter_fields
         self.count = 0
         self.deleted = 0
         # Signs approximate distances only between vectors of unit length.
@@ -29,18 +29,22 @@ class Rows:
         self.squares = np.empty(reserve, np.float32)
         # By plane of 64 dimensions and not by row: a scan then reads memory in order.
         self.signs = np.empty((-(-dimensions // 64), reserve), np.uint64)
-        self.columns = {field: _Column(np.empty(reserve, np.int32)) for field in fields.exact_match}
-        self.numbers = {field: np.empty(reserve, np.float64) for field in fields.numeric_ranges}
+        self.columns = {
+            field: _Column(np.empty(reserve, np.int32)) for field in filter_fields.exact_match
+        }
+        self.numbers = {
+            field: np.empty(reserve, np.float64) for field in filter_fields.numeric_ranges
+        }
 
     def append(
-        self, ids: Sequence[str], vectors: Floats, metadatas: Sequence[Mapping[str, Any]]
+        self, row_ids: Sequence[str], vectors: Floats, metadatas: Sequence[Mapping[str, Any]]
     ) -> int:
         """Append rows and return the number of the first; no view shows them yet."""
-        first_row, end_row = self.count, self.count + len(ids)
+        first_row, end_row = self.count, self.count + len(row_ids)
         self._reserve(end_row)
         squares = np.einsum("ij,ij->i", vectors, vectors)
         self.are_units = self.are_units and bool(np.all(np.abs(squares - 1) < 1e-3))
-        self.ids.extend(ids)
+        self.ids.extend(row_ids)
         self.vectors[first_row:end_row] = vectors
         self.squares[first_row:end_row] = squares
         self.signs[:, first_row:end_row] = pack_signs(vectors)
@@ -54,20 +58,28 @@ class Rows:
         self.count = end_row
         return first_row
 
-    def delete(self, rows: list[int]) -> None:
+    def delete(self, row_numbers: list[int]) -> None:
         """Mark rows as deleted."""
         # A copy, because the views of readers share the old array.
         self.alive = self.alive.copy()
-        self.alive[rows] = False
-        self.deleted += len(rows)
+        self.alive[row_numbers] = False
+        self.deleted += len(row_numbers)
 
-    def metadata(self, row: int) -> dict[str, Any]:
+    def metadata(self, row_number: int) -> dict[str, Any]:
         """Return the filter values of a row."""
-        numbers = {field: float(column[row]) for field, column in self.numbers.items()}
-        values = {field: column.get_value(row) for field, column in self.columns.items()}
+        numbers_by_field = {
+            field: float(column[row_number]) for field, column in self.numbers.items()
+        }
+        values_by_field = {
+            field: column.get_value(row_number) for field, column in self.columns.items()
+        }
         # The values of columns last: they have the original type where a field is in both.
-        return {field: number for field, number in numbers.items() if not np.isnan(number)} | {
-            field: value for field, value in values.items() if value is not None
+        return {
+            field: number for field, number in numbers_by_field.items() if not np.isnan(number)
+        } | {
+            field: field_value
+            for field, field_value in values_by_field.items()
+            if field_value is not None
         }
 
     def view(self) -> "RowView":
@@ -127,34 +139,36 @@ class RowView:
             key=self._count_postings,
             default=None,
         )
-        candidates = None if rarest is None else self._read_postings(rarest)
-        if candidates is None or len(candidates) > self.count // 8:
+        candidate_rows = None if rarest is None else self._read_postings(rarest)
+        if candidate_rows is None or len(candidate_rows) > self.count // 8:
             mask = self.alive[: self.count].copy()
             for condition in conditions:
                 mask &= self._match_condition(condition, slice(0, self.count))
             return np.flatnonzero(mask)
-        rows = candidates[self.alive[candidates]]
+        matching_rows = candidate_rows[self.alive[candidate_rows]]
         for condition in conditions:
-            rows = rows[self._match_condition(condition, rows)]
-        return rows
+            matching_rows = matching_rows[self._match_condition(condition, matching_rows)]
+        return matching_rows
 
     def _count_postings(self, condition: In) -> int:
         """Return how many rows have one of the values, including deleted rows."""
         column = self.columns[condition.field]
-        return sum(len(column.postings[code]) for code in column.find_codes(condition.values))
+        return sum(
+            len(column.postings[value_code]) for value_code in column.find_codes(condition.values)
+        )
 
     def _read_postings(self, condition: In) -> RowNumbers:
         column = self.columns[condition.field]
         codes = column.find_codes(condition.values)
-        postings = [column.postings[code].read_before(self.count) for code in codes]
+        postings = [column.postings[value_code].read_before(self.count) for value_code in codes]
         return np.concatenate(postings) if postings else np.empty(0, np.int64)
 
-    def _match_condition(self, condition: Condition, rows: RowNumbers | slice) -> Mask:
+    def _match_condition(self, condition: Condition, row_numbers: RowNumbers | slice) -> Mask:
         match condition:
             case In(field, values):
-                return self.columns[field].has_any(values, rows)
+                return self.columns[field].has_any(values, row_numbers)
             case Range(field, low, high):
-                numbers = self.numbers[field][rows]
+                numbers = self.numbers[field][row_numbers]
                 mask = ~np.isnan(numbers)
                 if low is not None:
                     mask &= numbers >= low
@@ -172,32 +186,36 @@ class _Column:
         self.code_of: dict[tuple[str, Value], int] = {}
         self.postings: list[_Posting] = []
 
-    def append(self, first_row: int, values: Sequence[Value | None]) -> None:
+    def append(self, first_row: int, field_values: Sequence[Value | None]) -> None:
         codes = np.array(
-            [-1 if value is None else self._get_or_add_code(value) for value in values], np.int32
+            [
+                -1 if field_value is None else self._get_or_add_code(field_value)
+                for field_value in field_values
+            ],
+            np.int32,
         )
         self.codes[first_row : first_row + len(codes)] = codes
         order = np.argsort(codes, kind="stable")
         present, starts = np.unique(codes[order], return_index=True)
-        for code, rows in zip(present, np.split(order, starts[1:]), strict=True):
-            if code >= 0:
-                self.postings[code].append(rows + first_row)
+        for value_code, row_numbers in zip(present, np.split(order, starts[1:]), strict=True):
+            if value_code >= 0:
+                self.postings[value_code].append(row_numbers + first_row)
 
-    def get_value(self, row: int) -> Value | None:
-        code = self.codes[row]
-        return self.values[code] if code >= 0 else None
+    def get_value(self, row_number: int) -> Value | None:
+        value_code = self.codes[row_number]
+        return self.values[value_code] if value_code >= 0 else None
 
-    def find_codes(self, values: Sequence[Value]) -> set[int]:
-        codes = (self.code_of.get(comparison_key(value)) for value in values)
-        return {code for code in codes if code is not None}
+    def find_codes(self, wanted_values: Sequence[Value]) -> set[int]:
+        codes = (self.code_of.get(comparison_key(wanted_value)) for wanted_value in wanted_values)
+        return {value_code for value_code in codes if value_code is not None}
 
-    def has_any(self, values: Sequence[Value], rows: RowNumbers | slice) -> Mask:
-        codes = list(self.find_codes(values))
+    def has_any(self, wanted_values: Sequence[Value], row_numbers: RowNumbers | slice) -> Mask:
+        codes = list(self.find_codes(wanted_values))
         # One longer than there are codes: the code -1, no value, selects the last, which is False.
         # Created after the codes were looked up, because a writer may be adding a value.
         is_selected = np.zeros(len(self.values) + 1, bool)
         is_selected[codes] = True
-        return is_selected[self.codes[rows]]
+        return is_selected[self.codes[row_numbers]]
 
     def enlarge(self, capacity: int) -> "_Column":
         """Return the same column with room for more; views keep the old one."""
@@ -205,16 +223,16 @@ class _Column:
         larger.values, larger.code_of, larger.postings = self.values, self.code_of, self.postings
         return larger
 
-    def _get_or_add_code(self, value: Value) -> int:
-        key = comparison_key(value)
-        code = self.code_of.get(key)
-        if code is None:
-            code = len(self.values)
-            self.values.append(value)
+    def _get_or_add_code(self, field_value: Value) -> int:
+        value_key = comparison_key(field_value)
+        value_code = self.code_of.get(value_key)
+        if value_code is None:
+            value_code = len(self.values)
+            self.values.append(field_value)
             self.postings.append(_Posting())
             # Last: a reader that finds the code must find its posting list too.
-            self.code_of[key] = code
-        return code
+            self.code_of[value_key] = value_code
+        return value_code
 
 
 class _Posting:
@@ -227,31 +245,35 @@ class _Posting:
     def __len__(self) -> int:
         return self._row_count
 
-    def append(self, rows: RowNumbers) -> None:
-        new_count = self._row_count + len(rows)
+    def append(self, row_numbers: RowNumbers) -> None:
+        new_count = self._row_count + len(row_numbers)
         if new_count > len(self._rows):
             self._rows = _enlarge(self._rows, max(new_count, 2 * len(self._rows)))
-        self._rows[self._row_count : new_count] = rows
+        self._rows[self._row_count : new_count] = row_numbers
         self._row_count = new_count
 
-    def read_before(self, count: int) -> RowNumbers:
-        """Return those among the first `count` rows; a writer may be adding others."""
+    def read_before(self, row_limit: int) -> RowNumbers:
+        """Return those among the first `row_limit` rows; a writer may be adding others."""
         # The count is read first: `append` raises it after the rows are in place.
         row_count = self._row_count
-        rows = self._rows[:row_count]
-        return rows[: np.searchsorted(rows, count)]
+        row_numbers = self._rows[:row_count]
+        return row_numbers[: np.searchsorted(row_numbers, row_limit)]
 
 
 def pack_signs(vectors: Floats) -> NDArray[np.uint64]:
     """Return the sign of every dimension as a bit, 64 in a plane, with a column for each vector."""
-    count, dimensions = vectors.shape
-    bits = np.zeros((count, -(-dimensions // 64) * 64), np.uint8)
+    vector_count, dimensions = vectors.shape
+    bits = np.zeros((vector_count, -(-dimensions // 64) * 64), np.uint8)
     bits[:, :dimensions] = vectors > 0
     return np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64).T)
 
 
-def _to_number(value: Value | None) -> float:
-    return np.nan if value is None or isinstance(value, bool | str) else float(value)
+def _to_number(filter_value: Value | None) -> float:
+    return (
+        np.nan
+        if filter_value is None or isinstance(filter_value, bool | str)
+        else float(filter_value)
+    )
 
 
 def _enlarge(array: NDArray[Any], capacity: int) -> NDArray[Any]:

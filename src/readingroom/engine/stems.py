@@ -34,9 +34,9 @@ class Stemmer:
 
     def split_with_words(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text with their stems, without stop words."""
-        words = split_significant_words(text)
-        stems = self._find_stems(words)
-        return [(word, stems.get(word, word)) for word in words]
+        significant_words = split_significant_words(text)
+        stems = self._find_stems(significant_words)
+        return [(word, stems.get(word, word)) for word in significant_words]
 
     def split_all(self, text: str) -> list[str]:
         """Return the stems of all words of a text in reading order, as FTS5 indexes them."""
@@ -46,9 +46,9 @@ class Stemmer:
 
     def _find_stems(self, words: Sequence[str]) -> Mapping[str, str]:
         """Return the stems of these words, and of others that were seen before."""
-        known = self._stems
-        if all(word in known for word in words):
-            return known
+        remembered_stems = self._stems
+        if all(word in remembered_stems for word in words):
+            return remembered_stems
         with self._splitting:
             # A full memory is replaced, not emptied: others may be reading it.
             if len(self._stems) > _MAX_REMEMBERED:
@@ -57,8 +57,8 @@ class Stemmer:
             self._db.execute("INSERT INTO words(words) VALUES ('delete-all')")
             self._db.executemany("INSERT INTO words(rowid, word) VALUES (?, ?)", enumerate(unknown))
             # A word that FTS5 splits further is known by its first part.
-            rows = self._db.execute("SELECT doc, term FROM stems ORDER BY doc, offset DESC")
-            self._stems.update({unknown[row]: stem for row, stem in rows})
+            stem_rows = self._db.execute("SELECT doc, term FROM stems ORDER BY doc, offset DESC")
+            self._stems.update({unknown[word_number]: stem for word_number, stem in stem_rows})
             return self._stems
 
 

@@ -50,48 +50,50 @@ class VectorIndex:
     """Vectors by id with the metadata that filters use; one writer at a time, any readers."""
 
     def __init__(
-        self, fields: FilterFields, dimensions: int = DIMENSIONS, reserve: int = 0
+        self, filter_fields: FilterFields, dimensions: int = DIMENSIONS, reserve: int = 0
     ) -> None:
-        self.fields = fields
+        self.fields = filter_fields
         self.dimensions = dimensions
         self._writing = threading.Lock()
-        self._rows = Rows(fields, dimensions, reserve)
+        self._rows = Rows(filter_fields, dimensions, reserve)
         self._row_of: dict[str, int] = {}
         self._view = self._rows.view()
 
     def __len__(self) -> int:
         return self._view.living
 
-    def __contains__(self, id: str) -> bool:
-        return id in self._row_of
+    def __contains__(self, row_id: str) -> bool:
+        return row_id in self._row_of
 
-    def upsert(self, ids: Sequence[str], vectors: Floats, metadatas: Sequence[Metadata]) -> None:
+    def upsert(
+        self, row_ids: Sequence[str], vectors: Floats, metadatas: Sequence[Metadata]
+    ) -> None:
         """Add rows, replacing those with the same ids; raise `ValueError` before any change."""
-        matrix = _check_vectors(vectors, len(ids), self.dimensions)
-        _check_pairs(ids, metadatas)
+        matrix = _check_vectors(vectors, len(row_ids), self.dimensions)
+        _check_pairs(row_ids, metadatas)
         with self._writing:
-            self._replace(ids, matrix, [self.fields.select(metadata) for metadata in metadatas])
+            self._replace(row_ids, matrix, [self.fields.select(metadata) for metadata in metadatas])
 
-    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+    def update_metadata(self, row_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of rows; unknown ids are ignored."""
-        _check_pairs(ids, metadatas)
+        _check_pairs(row_ids, metadatas)
         with self._writing:
             updates = {
-                id: metadata
-                for id, metadata in zip(ids, metadatas, strict=True)
-                if id in self._row_of
+                row_id: metadata
+                for row_id, metadata in zip(row_ids, metadatas, strict=True)
+                if row_id in self._row_of
             }
-            rows = [self._row_of[id] for id in updates]
+            row_numbers = [self._row_of[row_id] for row_id in updates]
             merged = [
-                {**self._rows.metadata(row), **self.fields.select(metadata)}
-                for row, metadata in zip(rows, updates.values(), strict=True)
+                {**self._rows.metadata(row_number), **self.fields.select(metadata)}
+                for row_number, metadata in zip(row_numbers, updates.values(), strict=True)
             ]
-            self._replace(list(updates), self._rows.vectors[rows], merged)
+            self._replace(list(updates), self._rows.vectors[row_numbers], merged)
 
-    def delete(self, ids: Sequence[str]) -> None:
+    def delete(self, row_ids: Sequence[str]) -> None:
         """Remove rows; unknown ids are ignored."""
         with self._writing:
-            self._replace(ids, np.empty((0, self.dimensions), np.float32), [])
+            self._replace(row_ids, np.empty((0, self.dimensions), np.float32), [])
 
     def search(self, vector: Floats, k: int, where: Filter | None = None) -> list[VectorHit]:
         """Return the k nearest rows that pass the filter, nearest first, equal ones by id."""
@@ -104,46 +106,52 @@ class VectorIndex:
         return _find_nearest(view, query, k, view.find(conditions)) if k else []
 
     def search_groups(
-        self, vector: Floats, k: int, field: str, where: Filter | None = None
+        self, vector: Floats, k: int, group_field: str, where: Filter | None = None
     ) -> list[VectorHit]:
         """Return the nearest row of each of the k nearest groups.
 
-        A group is the rows that have the same value of `field`. It takes one scan, however many
-        rows the nearest groups have.
+        A group is the rows that have the same value of `group_field`. It takes one scan, however
+        many rows the nearest groups have.
         """
         query = _check_vectors(vector, 1, self.dimensions)[0]
         view = self._view
-        codes = view.columns[field].codes
-        rows = view.find(self.fields.parse(where))
+        codes = view.columns[group_field].codes
+        row_numbers = view.find(self.fields.parse(where))
         # A negative code means that the row has no value of the field, so it is in no group.
-        rows, distances = _choose_candidates(view, query, k, rows[codes[rows] >= 0])
+        row_numbers, distances = _choose_candidates(
+            view, query, k, row_numbers[codes[row_numbers] >= 0]
+        )
         best_first = np.argsort(distances, kind="stable")
-        _, firsts = np.unique(codes[rows[best_first]], return_index=True)
-        return _measure(view, query, rows[best_first[np.sort(firsts)[:k]]])
+        _, firsts = np.unique(codes[row_numbers[best_first]], return_index=True)
+        return _measure(view, query, row_numbers[best_first[np.sort(firsts)[:k]]])
 
-    def get_vectors(self, ids: Sequence[str]) -> dict[str, Floats]:
+    def get_vectors(self, row_ids: Sequence[str]) -> dict[str, Floats]:
         """Return the vectors of rows by id; unknown ids are left out."""
         with self._writing:
-            rows = {id: self._row_of[id] for id in ids if id in self._row_of}
-            vectors = self._rows.vectors[list(rows.values())]
-        return dict(zip(rows, vectors, strict=True))
+            rows_by_id = {
+                row_id: self._row_of[row_id] for row_id in row_ids if row_id in self._row_of
+            }
+            vectors = self._rows.vectors[list(rows_by_id.values())]
+        return dict(zip(rows_by_id, vectors, strict=True))
 
     def find_ids(self, where: Filter | None = None) -> list[str]:
         """Return the ids of all rows that pass the filter, sorted."""
         view = self._view
-        return sorted(view.ids[row] for row in view.find(self.fields.parse(where)))
+        return sorted(view.ids[row_number] for row_number in view.find(self.fields.parse(where)))
 
     def _replace(
-        self, ids: Sequence[str], vectors: Floats, metadatas: Sequence[Mapping[str, Any]]
+        self, row_ids: Sequence[str], vectors: Floats, metadatas: Sequence[Mapping[str, Any]]
     ) -> None:
         """Delete the rows of these ids, append the new ones, and only then publish both."""
-        replaced = list({self._row_of[id] for id in ids if id in self._row_of})
+        replaced = list({self._row_of[row_id] for row_id in row_ids if row_id in self._row_of})
         if metadatas:
-            first = self._rows.append(ids, vectors, metadatas)
-            self._row_of.update(zip(ids, range(first, first + len(ids)), strict=True))
+            first_row = self._rows.append(row_ids, vectors, metadatas)
+            self._row_of.update(
+                zip(row_ids, range(first_row, first_row + len(row_ids)), strict=True)
+            )
         else:
-            for id in ids:
-                self._row_of.pop(id, None)
+            for row_id in row_ids:
+                self._row_of.pop(row_id, None)
         self._rows.delete(replaced)
         if self._rows.deleted > max(_MIN_DELETED, self._rows.count // 4):
             self._compact()
@@ -151,90 +159,98 @@ class VectorIndex:
 
     def _compact(self) -> None:
         """Copy the rows that are not deleted into new arrays; views keep the old ones."""
-        old, living = self._rows, np.flatnonzero(self._rows.alive[: self._rows.count])
-        new = Rows(self.fields, self.dimensions, len(living))
-        for start in range(0, len(living), _BLOCK):
-            rows = living[start : start + _BLOCK]
-            metadatas = [old.metadata(int(row)) for row in rows]
-            new.append([old.ids[row] for row in rows], old.vectors[rows], metadatas)
-        self._rows = new
-        self._row_of = {id: row for row, id in enumerate(new.ids)}
+        old_rows, living = self._rows, np.flatnonzero(self._rows.alive[: self._rows.count])
+        new_rows = Rows(self.fields, self.dimensions, len(living))
+        for block_start in range(0, len(living), _BLOCK):
+            row_numbers = living[block_start : block_start + _BLOCK]
+            metadatas = [old_rows.metadata(int(row_number)) for row_number in row_numbers]
+            new_rows.append(
+                [old_rows.ids[row_number] for row_number in row_numbers],
+                old_rows.vectors[row_numbers],
+                metadatas,
+            )
+        self._rows = new_rows
+        self._row_of = {row_id: row_number for row_number, row_id in enumerate(new_rows.ids)}
 
 
-def _check_pairs(ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
-    if len(set(ids)) != len(ids):
+def _check_pairs(row_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+    if len(set(row_ids)) != len(row_ids):
         raise ValueError("an id comes twice in one batch")
-    if len(metadatas) != len(ids):
-        raise ValueError(f"{len(ids)} ids came with {len(metadatas)} metadatas")
+    if len(metadatas) != len(row_ids):
+        raise ValueError(f"{len(row_ids)} ids came with {len(metadatas)} metadatas")
 
 
-def _check_vectors(vectors: Floats, count: int, dimensions: int) -> Floats:
+def _check_vectors(vectors: Floats, expected_count: int, dimensions: int) -> Floats:
     array = np.atleast_2d(np.ascontiguousarray(vectors, np.float32))
-    if array.shape != (count, dimensions):
-        raise ValueError(f"expected {count} vectors of {dimensions} numbers, not {array.shape}")
+    if array.shape != (expected_count, dimensions):
+        raise ValueError(
+            f"expected {expected_count} vectors of {dimensions} numbers, not {array.shape}"
+        )
     if not np.isfinite(array).all():
         raise ValueError("a vector contains a number that is not finite")
     return array
 
 
-def _find_nearest(view: RowView, query: Floats, k: int, rows: RowNumbers) -> list[VectorHit]:
-    rows, distances = _choose_candidates(view, query, k, rows)
-    if k < len(rows):
+def _find_nearest(view: RowView, query: Floats, k: int, row_numbers: RowNumbers) -> list[VectorHit]:
+    row_numbers, distances = _choose_candidates(view, query, k, row_numbers)
+    if k < len(row_numbers):
         furthest = np.partition(distances, k - 1)[k - 1]
         # With those that rounding may have put behind the k-th: the exact distance decides.
-        rows = rows[distances <= furthest + _ROUNDING]
-    return _measure(view, query, rows)[:k]
+        row_numbers = row_numbers[distances <= furthest + _ROUNDING]
+    return _measure(view, query, row_numbers)[:k]
 
 
 def _choose_candidates(
-    view: RowView, query: Floats, k: int, rows: RowNumbers
+    view: RowView, query: Floats, k: int, row_numbers: RowNumbers
 ) -> tuple[RowNumbers, Floats]:
     """Return the rows that may be nearest, and the approximate distance of each."""
-    if len(rows) > _EXACT_ROWS and view.count > _EXACT_INDEX and view.are_units:
-        depth = max(_MIN_CANDIDATES, len(rows) // _CANDIDATE_SHARE, 100 * k)
-        rows = _nearest_by_signs(view, query, depth, rows)
+    if len(row_numbers) > _EXACT_ROWS and view.count > _EXACT_INDEX and view.are_units:
+        depth = max(_MIN_CANDIDATES, len(row_numbers) // _CANDIDATE_SHARE, 100 * k)
+        row_numbers = _nearest_by_signs(view, query, depth, row_numbers)
     # The squared distance less the square of the query, which is the same for every row.
-    return rows, view.squares[rows] - 2 * _products(view, query, rows)
+    return row_numbers, view.squares[row_numbers] - 2 * _products(view, query, row_numbers)
 
 
-def _measure(view: RowView, query: Floats, rows: RowNumbers) -> list[VectorHit]:
+def _measure(view: RowView, query: Floats, row_numbers: RowNumbers) -> list[VectorHit]:
     """Return these rows with their exact distances, nearest first."""
     # Subtracted row by row in float64, so that equal vectors have equal distances.
-    differences = view.vectors[rows].astype(np.float64) - query
+    differences = view.vectors[row_numbers].astype(np.float64) - query
     distances = np.einsum("ij,ij->i", differences, differences)
     hits = [
-        VectorHit(view.ids[row], float(distance))
-        for row, distance in zip(rows, distances, strict=True)
+        VectorHit(view.ids[row_number], float(distance))
+        for row_number, distance in zip(row_numbers, distances, strict=True)
     ]
     return sorted(hits, key=lambda hit: (hit.distance, hit.id))
 
 
-def _products(view: RowView, query: Floats, rows: RowNumbers) -> Floats:
+def _products(view: RowView, query: Floats, row_numbers: RowNumbers) -> Floats:
     """Return the product of each row with the query."""
     # Through a buffer that stays in the processor's cache: on 50,000 rows this is twice as fast as
     # one product of all rows, which waits for memory.
-    products = np.empty(len(rows), np.float32)
-    buffer = np.empty((min(_GATHERED, len(rows)), len(query)), np.float32)
-    for start in range(0, len(rows), _GATHERED):
-        block = rows[start : start + _GATHERED]
+    products = np.empty(len(row_numbers), np.float32)
+    buffer = np.empty((min(_GATHERED, len(row_numbers)), len(query)), np.float32)
+    for block_start in range(0, len(row_numbers), _GATHERED):
+        block_rows = row_numbers[block_start : block_start + _GATHERED]
         # Clipping is not needed, but the other modes write through a copy.
-        gathered = view.vectors.take(block, axis=0, out=buffer[: len(block)], mode="clip")
-        np.dot(gathered, query, out=products[start : start + len(block)])
+        gathered = view.vectors.take(block_rows, axis=0, out=buffer[: len(block_rows)], mode="clip")
+        np.dot(gathered, query, out=products[block_start : block_start + len(block_rows)])
     return products
 
 
-def _nearest_by_signs(view: RowView, query: Floats, depth: int, rows: RowNumbers) -> RowNumbers:
+def _nearest_by_signs(
+    view: RowView, query: Floats, depth: int, row_numbers: RowNumbers
+) -> RowNumbers:
     """Return about `depth` rows whose signs agree with the query's in the most dimensions."""
     signs = pack_signs(query[np.newaxis])[:, 0]
     # Of more than half of all rows, every row is compared: slices are faster than gathering.
-    every = len(rows) > view.count // 2
-    differing = np.zeros(view.count if every else len(rows), np.uint16)
-    for start in range(0, len(differing), _BLOCK):
-        block = slice(start, min(start + _BLOCK, len(differing)))
-        chosen = block if every else rows[block]
+    every = len(row_numbers) > view.count // 2
+    differing = np.zeros(view.count if every else len(row_numbers), np.uint16)
+    for block_start in range(0, len(differing), _BLOCK):
+        block_slice = slice(block_start, min(block_start + _BLOCK, len(differing)))
+        compared_rows = block_slice if every else row_numbers[block_slice]
         for plane, sign in zip(view.signs, signs, strict=True):
-            differing[block] += np.bitwise_count(plane[chosen] ^ sign)
+            differing[block_slice] += np.bitwise_count(plane[compared_rows] ^ sign)
     if every:
-        differing = differing[rows]
+        differing = differing[row_numbers]
     furthest = np.searchsorted(np.cumsum(np.bincount(differing)), depth)
-    return rows[differing <= furthest]
+    return row_numbers[differing <= furthest]

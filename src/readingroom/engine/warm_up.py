@@ -11,5 +11,5 @@ async def warm_up(index: ChunkIndex) -> None:
     Raise `ModelUnavailable` without a model; searches by words are prepared by then.
     """
     # Step by step: each ends before the store is closed, so a shutdown waits for one at most.
-    for step in await anyio.to_thread.run_sync(index.list_warm_up_steps):
-        await anyio.to_thread.run_sync(step)
+    for warm_up_step in await anyio.to_thread.run_sync(index.list_warm_up_steps):
+        await anyio.to_thread.run_sync(warm_up_step)

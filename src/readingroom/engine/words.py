@@ -64,22 +64,24 @@ class LexicalQuery:
         return either or None
 
 
-def parse_query(text: str) -> LexicalQuery:
+def parse_query(query_text: str) -> LexicalQuery:
     """Return the phrases and words of a query; an unpaired quotation mark is ignored."""
-    text = text[:_MAX_CHARACTERS]
+    query_text = query_text[:_MAX_CHARACTERS]
     phrases: list[str] = []
-    remaining = MAX_WORDS
-    for quoted in _QUOTED_PHRASE.finditer(text):
-        phrase = list(split_words(quoted[1] or quoted[2]))[:remaining]
-        remaining -= len(phrase)
+    remaining_words = MAX_WORDS
+    for quoted in _QUOTED_PHRASE.finditer(query_text):
+        phrase = list(split_words(quoted[1] or quoted[2]))[:remaining_words]
+        remaining_words -= len(phrase)
         phrases += [" ".join(phrase)] if phrase else []
-    words = _remove_stop_words(split_words(_QUOTED_PHRASE.sub(" ", text)), or_all=not phrases)
-    return LexicalQuery(tuple(dict.fromkeys(phrases)), tuple(words[:remaining]))
+    single_words = _remove_stop_words(
+        split_words(_QUOTED_PHRASE.sub(" ", query_text)), or_all=not phrases
+    )
+    return LexicalQuery(tuple(dict.fromkeys(phrases)), tuple(single_words[:remaining_words]))
 
 
-def extract_words(text: str) -> list[str]:
+def extract_words(query_text: str) -> list[str]:
     """Return the words of a query, each once, including those in quotation marks."""
-    return _remove_stop_words(split_words(text[:_MAX_CHARACTERS]), or_all=True)[:MAX_WORDS]
+    return _remove_stop_words(split_words(query_text[:_MAX_CHARACTERS]), or_all=True)[:MAX_WORDS]
 
 
 def split_significant_words(text: str) -> list[str]:
@@ -87,9 +89,9 @@ def split_significant_words(text: str) -> list[str]:
     return [word for word in split_words(text) if word not in _STOP_WORDS]
 
 
-def _join_alternatives(texts: Iterable[str]) -> str:
+def _join_alternatives(alternatives: Iterable[str]) -> str:
     # Quoted, so that no text of a user is ever taken for FTS5's syntax.
-    return " OR ".join(f'"{text}"' for text in texts)
+    return " OR ".join(f'"{alternative}"' for alternative in alternatives)
 
 
 def _remove_stop_words(words: Iterable[str], or_all: bool) -> list[str]:

@@ -22,42 +22,50 @@ def describe_application_side(
     application: KnownApplication | None, hits: Sequence[DeskHit]
 ) -> AssessedSide:
     """Return which documents were searched, and why none of them has a passage."""
-    names = application.document_names if application else ()
+    document_names = application.document_names if application else ()
     if hits:
-        reason = None
+        empty_reason = None
     elif application is None:
-        reason = "Nothing is known of this application; check its reference"
-    elif not names:
-        reason = "The application has a record and no documents: ingest_document adds them"
+        empty_reason = "Nothing is known of this application; check its reference"
+    elif not document_names:
+        empty_reason = "The application has a record and no documents: ingest_document adds them"
     else:
-        reason = f"None of its {len(names)} documents says anything on the topic"
-    return _make_side(names, (), reason)
+        empty_reason = f"None of its {len(document_names)} documents says anything on the topic"
+    return _make_side(document_names, (), empty_reason)
 
 
-def describe_policy_side(scope: SearchScope, day: str, hits: Sequence[DeskHit]) -> AssessedSide:
+def describe_policy_side(
+    search_scope: SearchScope, policy_day: str, hits: Sequence[DeskHit]
+) -> AssessedSide:
     """Return which revisions were searched, and why none of them has a passage."""
-    reason = None if hits else _explain_no_policy(scope, day)
-    return _make_side(scope.searched, scope.excluded, reason)
+    empty_reason = None if hits else _explain_no_policy(search_scope, policy_day)
+    return _make_side(search_scope.searched, search_scope.excluded, empty_reason)
 
 
-def _explain_no_policy(scope: SearchScope, day: str) -> str:
-    if scope.searched:
-        return f"None of the {len(scope.searched)} revisions searched says anything on the topic"
-    if not scope.excluded:
+def _explain_no_policy(search_scope: SearchScope, policy_day: str) -> str:
+    if search_scope.searched:
+        searched_count = len(search_scope.searched)
+        return f"None of the {searched_count} revisions searched says anything on the topic"
+    if not search_scope.excluded:
         return "There are no policies here"
-    counts = Counter(reason for _, reason in scope.excluded)
-    causes = [f"{count} {_REASON_WORDS.get(reason, reason)}" for reason, count in counts.items()]
-    return f"No policy here applies on {day}: of {len(scope.excluded)}, {', '.join(causes)}"
+    policies_by_reason = Counter(reason for _, reason in search_scope.excluded)
+    causes = [
+        f"{policy_count} {_REASON_WORDS.get(reason, reason)}"
+        for reason, policy_count in policies_by_reason.items()
+    ]
+    excluded_count = len(search_scope.excluded)
+    return f"No policy here applies on {policy_day}: of {excluded_count}, {', '.join(causes)}"
 
 
 def _make_side(
-    names: Sequence[str], excluded: Sequence[tuple[str, str]], empty_reason: str | None
+    searched_names: Sequence[str], excluded: Sequence[tuple[str, str]], empty_reason: str | None
 ) -> AssessedSide:
     return AssessedSide(
-        searched=list(names[:_MAX_NAMED]),
-        searched_count=len(names),
+        searched=list(searched_names[:_MAX_NAMED]),
+        searched_count=len(searched_names),
         excluded=[
-            ExcludedPolicy(source=source, reason=reason) for source, reason in excluded[:_MAX_NAMED]
+            ExcludedPolicy(source=policy_source, reason=excluded_reason)
+            for policy_source, excluded_reason in excluded[:_MAX_NAMED]
         ],
         empty_reason=empty_reason,
     )

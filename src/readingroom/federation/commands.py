@@ -22,8 +22,10 @@ class Ask(Command):
     base: ClassVar[str] = NAME
     search: DeskSearch
 
-    async def run(self, service: "DeskService", report: ReportProgress) -> DeskAnswer:
-        return await service.search(self.search, ToolCall(make_request_id(), "operator", report))
+    async def run(self, service: "DeskService", report_progress: ReportProgress) -> DeskAnswer:
+        return await service.search(
+            self.search, ToolCall(make_request_id(), "operator", report_progress)
+        )
 
 
 class Evaluate(Command):
@@ -35,8 +37,8 @@ class Evaluate(Command):
     questions: list[EvaluationQuestion]
     source: list[str] | None = None
 
-    async def run(self, service: "DeskService", report: ReportProgress) -> Evaluation:
-        call = ToolCall(make_request_id(), "operator", report)
+    async def run(self, service: "DeskService", report_progress: ReportProgress) -> Evaluation:
+        call = ToolCall(make_request_id(), "operator", report_progress)
         return await evaluate(service, self.questions, self.source, call)
 
 

@@ -63,21 +63,25 @@ class Evaluation(Answer):
 async def evaluate(
     service: "DeskService",
     questions: Sequence[EvaluationQuestion],
-    source: list[str] | None,
+    source_names: list[str] | None,
     call: ToolCall,
 ) -> Evaluation:
     """Ask every question and measure the answers."""
     answers: list[DeskAnswer] = []
     seconds: list[float] = []
-    for done, question in enumerate(questions, 1):
-        search = DeskSearch(query=question.question, source=source, limit=_DEPTH)
-        started = time.perf_counter()
+    for asked_count, question in enumerate(questions, 1):
+        search = DeskSearch(query=question.question, source=source_names, limit=_DEPTH)
+        started_at = time.perf_counter()
         answers.append(await service.search(search, call))
-        seconds.append(time.perf_counter() - started)
-        await call.report(done, len(questions), None)
-    asked = [*zip(questions, answers, strict=True)]
-    answerable = [(question, answer) for question, answer in asked if question.right_ids]
-    ranks = [_find_rank(question, answer) for question, answer in answerable]
+        seconds.append(time.perf_counter() - started_at)
+        await call.report(asked_count, len(questions), None)
+    answered_questions = [*zip(questions, answers, strict=True)]
+    answerable = [
+        (question, desk_answer)
+        for question, desk_answer in answered_questions
+        if question.right_ids
+    ]
+    ranks = [_find_rank(question, desk_answer) for question, desk_answer in answerable]
     return Evaluation(
         questions=len(questions),
         unanswerable=len(questions) - len(answerable),
@@ -87,36 +91,37 @@ async def evaluate(
         ndcg_at_10=_mean([1 / math.log2(rank + 1) if rank else 0.0 for rank in ranks]),
         mrr=_mean([1 / rank if rank else 0.0 for rank in ranks]),
         confidence_auroc=measure_auroc(
-            [max((hit.score for hit in answer.results), default=0.0) for answer in answers],
+            [
+                max((hit.score for hit in desk_answer.results), default=0.0)
+                for desk_answer in answers
+            ],
             [bool(question.right_ids) for question in questions],
         ),
-        called_none=_mean([answer.confidence == "none" for _, answer in answerable]),
+        called_none=_mean([desk_answer.confidence == "none" for _, desk_answer in answerable]),
         latency_p50_ms=_percentile(seconds, 50),
         latency_p95_ms=_percentile(seconds, 95),
         misses=[
-            _make_miss(question, rank, answer)
-            for (question, answer), rank in zip(answerable, ranks, strict=True)
+            _make_miss(question, rank, desk_answer)
+            for (question, desk_answer), rank in zip(answerable, ranks, strict=True)
             if rank != 1
         ],
     )
 
 
-def _find_rank(question: EvaluationQuestion, answer: DeskAnswer) -> int | None:
+def _find_rank(question: EvaluationQuestion, desk_answer: DeskAnswer) -> int | None:
     """Return the place of the first right result, from 1."""
     right_ids = tuple(question.right_ids)
-    places = enumerate(answer.results, 1)
-    return next(
-        (place for place, hit in places if right_ids and hit.id.startswith(right_ids)), None
-    )
+    places = enumerate(desk_answer.results, 1)
+    return next((rank for rank, hit in places if right_ids and hit.id.startswith(right_ids)), None)
 
 
-def _make_miss(question: EvaluationQuestion, rank: int | None, answer: DeskAnswer) -> Miss:
+def _make_miss(question: EvaluationQuestion, rank: int | None, desk_answer: DeskAnswer) -> Miss:
     return Miss(
         question=question.question,
         right_ids=question.right_ids,
         rank=rank,
-        first_id=answer.results[0].id if answer.results else None,
-        confidence=answer.confidence,
+        first_id=desk_answer.results[0].id if desk_answer.results else None,
+        confidence=desk_answer.confidence,
     )
 
 
@@ -133,10 +138,10 @@ def measure_auroc(scores: Sequence[float], positives: Sequence[bool]) -> float |
     return round(wins / (len(above) * len(below)), 4)
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return round(mean(values), 4) if values else None
+def _mean(measurements: Sequence[float]) -> float | None:
+    return round(mean(measurements), 4) if measurements else None
 
 
 def _percentile(seconds: Sequence[float], percent: int) -> float:
-    milliseconds = sorted(1000 * value for value in seconds)
+    milliseconds = sorted(1000 * duration for duration in seconds)
     return round(milliseconds[min(len(milliseconds) - 1, len(milliseconds) * percent // 100)], 1)

@@ -60,43 +60,49 @@ class FanOut:
 
     async def call_all(self, functions: FunctionsByBase[T]) -> GatheredAnswers[T]:
         """Call every function at once and return what came in time."""
-        calls = [_BaseCall[T](base) for base in functions]
-        for call in calls:
-            if self._late_counts[call.base] < _MAX_LATE:
-                self._task_group.start_soon(self._run_call, call, functions[call.base])
+        base_calls = [_BaseCall[T](base_name) for base_name in functions]
+        for base_call in base_calls:
+            if self._late_counts[base_call.base] < _MAX_LATE:
+                self._task_group.start_soon(self._run_call, base_call, functions[base_call.base])
             else:
-                call.error = BaseSilent(f"{call.base} has not answered its last calls")
-                call.finished_event.set()
+                base_call.error = BaseSilent(f"{base_call.base} has not answered its last calls")
+                base_call.finished_event.set()
         with anyio.move_on_after(self._deadline_seconds):
-            for call in calls:
-                await call.finished_event.wait()
-        return self._gather(calls)
+            for base_call in base_calls:
+                await base_call.finished_event.wait()
+        return self._gather(base_calls)
 
-    async def _run_call(self, call: _BaseCall[T], function: Callable[[], Awaitable[T]]) -> None:
+    async def _run_call(
+        self, base_call: _BaseCall[T], function: Callable[[], Awaitable[T]]
+    ) -> None:
         try:
-            call.answer = await function()
+            base_call.answer = await function()
         except KnowledgeError as error:
-            call.error = error
+            base_call.error = error
         # One base with a bug must not take the answers of the others with it.
         except Exception:
-            logger.exception("unexpected failure of the base %s", call.base)
-            call.error = InternalError(f"{call.base} failed; the server's log has the reason")
+            logger.exception("unexpected failure of the base %s", base_call.base)
+            base_call.error = InternalError(
+                f"{base_call.base} failed; the server's log has the reason"
+            )
         finally:
-            call.finished_event.set()
+            base_call.finished_event.set()
             # A late call that ends frees its place, so a base that recovers is called again.
-            self._late_counts[call.base] -= call.is_late
+            self._late_counts[base_call.base] -= base_call.is_late
 
-    def _gather(self, calls: list[_BaseCall[T]]) -> GatheredAnswers[T]:
+    def _gather(self, base_calls: list[_BaseCall[T]]) -> GatheredAnswers[T]:
         gathered = GatheredAnswers[T]()
-        for call in calls:
-            if not call.finished_event.is_set():
-                call.is_late = True
-                self._late_counts[call.base] += 1
+        for base_call in base_calls:
+            if not base_call.finished_event.is_set():
+                base_call.is_late = True
+                self._late_counts[base_call.base] += 1
                 seconds = f"{self._deadline_seconds:g} seconds"
-                call.error = BaseSilent(f"{call.base} did not answer within {seconds}")
-            if call.error is not None:
-                note = Note(base=call.base, code=call.error.code, message=call.error.message)
-                gathered.notes.append(note)
-            elif call.answer is not None:
-                gathered.answers[call.base] = call.answer
+                base_call.error = BaseSilent(f"{base_call.base} did not answer within {seconds}")
+            if base_call.error is not None:
+                failure_note = Note(
+                    base=base_call.base, code=base_call.error.code, message=base_call.error.message
+                )
+                gathered.notes.append(failure_note)
+            elif base_call.answer is not None:
+                gathered.answers[base_call.base] = base_call.answer
         return gathered

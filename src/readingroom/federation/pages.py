@@ -48,18 +48,18 @@ _LABELS = {
 
 def make_pages(service: DeskService, base_pages: Mapping[str, BasePages]) -> BasePages:
     """Return the pages over every base; `base_pages` has what each base adds to them."""
-    pages = DeskPages(service, base_pages)
+    desk = DeskPages(service, base_pages)
     desk_pages = [
         BasePage(
             "/search",
-            pages.search,
+            desk.search,
             menu_label="Search",
             summary="One question to every collection, with the day it is asked for.",
         ),
-        BasePage("/read", pages.read),
+        BasePage("/read", desk.read),
     ]
     if {"application", "policy"} <= {adapter.role for adapter in service.adapters}:
-        desk_pages.append(BasePage("/applications/beside", pages.show_beside))
+        desk_pages.append(BasePage("/applications/beside", desk.show_beside))
     return BasePages(tuple(desk_pages))
 
 
@@ -72,30 +72,30 @@ class DeskPages:
 
     async def search(self, request: PageRequest) -> RenderedPage:
         """Return the search form, with what was found where something is asked."""
-        asked = _SearchForm.read(request)
-        answer: DeskAnswer | None = None
+        search_form = _SearchForm.read(request)
+        desk_answer: DeskAnswer | None = None
         unasked: Sequence[Unasked] = ()
         question = None
-        if asked.query:
-            question = validate_model(DeskSearch, asked.to_arguments())
-            answer = await self._service.search(question, request.call)
-            unasked = await self._list_unasked(question, answer, request)
-        body = _render(
+        if search_form.query:
+            question = validate_model(DeskSearch, search_form.to_arguments())
+            desk_answer = await self._service.search(question, request.call)
+            unasked = await self._list_unasked(question, desk_answer, request)
+        page_body = _render(
             "search.html",
-            asked=asked,
+            asked=search_form,
             bases=[adapter.base for adapter in self._service.adapters],
-            answer=answer,
-            hits=[_Hit.make(hit) for hit in answer.results] if answer else [],
+            answer=desk_answer,
+            hits=[_Hit.make(hit) for hit in desk_answer.results] if desk_answer else [],
             unasked=unasked,
-            next_address=asked.make_address(answer.next_offset) if answer else None,
+            next_address=search_form.make_address(desk_answer.next_offset) if desk_answer else None,
             mark=SAMPLE_PREFIX if request.is_sample else "",
         )
-        title = f"Search: {asked.query}" if asked.query else "Search"
-        example = ToolExample("search", asked.to_arguments()) if asked.query else None
-        return RenderedPage(title, body, data=answer, tool_example=example)
+        page_title = f"Search: {search_form.query}" if search_form.query else "Search"
+        example = ToolExample("search", search_form.to_arguments()) if search_form.query else None
+        return RenderedPage(page_title, page_body, data=desk_answer, tool_example=example)
 
     async def _list_unasked(
-        self, question: DeskSearch, answer: DeskAnswer, request: PageRequest
+        self, question: DeskSearch, desk_answer: DeskAnswer, request: PageRequest
     ) -> list[Unasked]:
         """Return what each base left out; a base that did not answer is told by the notes."""
         search = SearchRequest(
@@ -106,9 +106,9 @@ class DeskPages:
         )
         return [
             unasked
-            for base in answer.searched
-            if base in self._base_pages
-            for unasked in await self._base_pages[base].list_unasked(search, request.call)
+            for base_name in desk_answer.searched
+            if base_name in self._base_pages
+            for unasked in await self._base_pages[base_name].list_unasked(search, request.call)
         ]
 
     async def read(self, request: PageRequest) -> RenderedPage:
@@ -117,29 +117,29 @@ class DeskPages:
         Raise InvalidArguments, or what the desk's `fetch` raises for an id that names nothing.
         """
         question = _read_fetch_question(request)
-        record = await self._service.fetch(question, request.call)
+        desk_record = await self._service.fetch(question, request.call)
         aid = ReadingAid()
-        if record.base in self._base_pages:
-            aid = await self._base_pages[record.base].aid_reading(request, record)
+        if desk_record.base in self._base_pages:
+            aid = await self._base_pages[desk_record.base].aid_reading(request, desk_record)
         mark = SAMPLE_PREFIX if request.is_sample else ""
-        citation = mark + (aid.citation or record.citation.citation_string)
-        body = _render(
+        citation = mark + (aid.citation or desk_record.citation.citation_string)
+        page_body = _render(
             "record.html",
-            title=record.title,
+            title=desk_record.title,
             citation=citation,
-            validity=_describe_validity(record.record),
-            facts=list(_list_facts(record)),
-            text=_mark_quotation(reflow(record.text), reflow(request.get("quote"))),
-            next_part=_make_read_address(record.id, record.next_offset),
+            validity=_describe_validity(desk_record.record),
+            facts=list(_list_facts(desk_record)),
+            text=_mark_quotation(reflow(desk_record.text), reflow(request.get("quote"))),
+            next_part=_make_read_address(desk_record.id, desk_record.next_offset),
             aid=aid,
-            record_id=record.id,
+            record_id=desk_record.id,
         )
         return RenderedPage(
             citation,
-            body,
-            data=record,
-            tool_example=ToolExample("fetch", {"id": record.id}),
-            print_note=_describe_validity(record.record),
+            page_body,
+            data=desk_record,
+            tool_example=ToolExample("fetch", {"id": desk_record.id}),
+            print_note=_describe_validity(desk_record.record),
         )
 
     async def show_beside(self, request: PageRequest) -> RenderedPage:
@@ -151,15 +151,15 @@ class DeskPages:
         }
         question = validate_model(AssessAgainstPolicy, arguments)
         assessment = await self._service.assess(question, request.call)
-        body = _render(
+        page_body = _render(
             "beside.html",
             assessment=assessment,
             application_hits=[_Hit.make(hit) for hit in assessment.application],
             policy_hits=[_Hit.make(hit) for hit in assessment.policy],
         )
-        title = f"{assessment.application_ref}: {assessment.topic}, beside policy"
+        page_title = f"{assessment.application_ref}: {assessment.topic}, beside policy"
         example = ToolExample("assess_against_policy", _drop_empty(arguments))
-        return RenderedPage(title, body, data=assessment, tool_example=example)
+        return RenderedPage(page_title, page_body, data=assessment, tool_example=example)
 
 
 # --- search ---
@@ -192,22 +192,24 @@ class _SearchForm:
             "application_ref": self.application_ref,
             "source": self.base,
         }
-        offset = {"offset": _parse_number("offset", self.offset)} if self.offset else {}
-        return {**_drop_empty(arguments), **offset}
+        offset_argument = {"offset": _parse_number("offset", self.offset)} if self.offset else {}
+        return {**_drop_empty(arguments), **offset_argument}
 
-    def make_address(self, offset: int | None) -> str | None:
+    def make_address(self, result_offset: int | None) -> str | None:
         """Return the address of another page of the same search."""
-        if offset is None:
+        if result_offset is None:
             return None
-        values = {
+        form_values = {
             "q": self.query,
             "date": self.day,
             "application": self.application_ref,
             "base": self.base,
-            "offset": str(offset),
+            "offset": str(result_offset),
         }
         return "/search?" + "&".join(
-            f"{name}={quote(value, safe='')}" for name, value in values.items() if value
+            f"{field_name}={quote(field_value, safe='')}"
+            for field_name, field_value in form_values.items()
+            if field_value
         )
 
 
@@ -222,35 +224,40 @@ class _Hit:
 
     @classmethod
     def make(cls, hit: DeskHit) -> "_Hit":
-        terms = hit.parts.matched_terms if hit.parts else ()
+        matched_terms = hit.parts.matched_terms if hit.parts else ()
         validity = _describe_validity(hit.in_force.model_dump()) if hit.in_force else ""
-        return cls(hit, _link_hit(hit), _mark_terms(reflow(hit.snippet), terms), validity)
+        return cls(hit, _link_hit(hit), _mark_terms(reflow(hit.snippet), matched_terms), validity)
 
 
 def _link_hit(hit: DeskHit) -> str:
     """Return the address of a hit; of a whole page, with the passage to be marked on it."""
-    address = _make_read_address(hit.id) or ""
+    read_address = _make_read_address(hit.id) or ""
     is_page = "#page=" in hit.id
     passage = quote(hit.snippet[:_MAX_MARKED_CHARS], safe="")
-    return f"{address}&quote={passage}" if is_page else address
+    return f"{read_address}&quote={passage}" if is_page else read_address
 
 
-def _mark_terms(passage: str, terms: Sequence[str]) -> Markup:
+def _mark_terms(passage: str, matched_terms: Sequence[str]) -> Markup:
     """Return a passage with the words of the question marked; everything else is escaped."""
-    wanted = {term.casefold() for term in terms}
-    pieces = []
-    word = ""
+    folded_terms = {term.casefold() for term in matched_terms}
+    marked_pieces = []
+    current_word = ""
     for character in [*passage, ""]:
         if character and character.isalnum():
-            word += character
+            current_word += character
             continue
-        is_marked = bool(word) and any(
-            word.casefold().startswith(term[: max(4, len(term) - 2)]) for term in wanted
+        is_marked = bool(current_word) and any(
+            current_word.casefold().startswith(term[: max(4, len(term) - 2)])
+            for term in folded_terms
         )
-        pieces.append(Markup("<mark>{}</mark>").format(word) if is_marked else Markup.escape(word))
-        pieces.append(Markup.escape(character))
-        word = ""
-    return Markup("").join(pieces)
+        marked_pieces.append(
+            Markup("<mark>{}</mark>").format(current_word)
+            if is_marked
+            else Markup.escape(current_word)
+        )
+        marked_pieces.append(Markup.escape(character))
+        current_word = ""
+    return Markup("").join(marked_pieces)
 
 
 # --- one record ---
@@ -266,76 +273,82 @@ class _Fact:
     is_code: bool = False
 
 
-def _list_facts(answer: DeskRecord) -> Iterator[_Fact]:
-    record = answer.record
+def _list_facts(desk_record: DeskRecord) -> Iterator[_Fact]:
+    base_record = desk_record.record
     # Any other scheme, such as `javascript:`, must not become a link.
-    if answer.url.startswith("https://"):
-        yield _Fact("Official page", answer.url, answer.url)
-    if record.get("withdrawn"):
+    if desk_record.url.startswith("https://"):
+        yield _Fact("Official page", desk_record.url, desk_record.url)
+    if base_record.get("withdrawn"):
         yield _Fact("Withdrawn", "kept for reference; it is no longer current")
-    for field, label in _LABELS.items():
-        value = record.get(field)
-        if value is not None and value != "":
-            yield _Fact(label, _format_fact(field, value))
-    if answer.links:
-        total = sum(answer.links.values())
-        href = f"/records/links?id={quote(answer.id, safe='')}"
-        yield _Fact("Linked to", f"{total} record{'s' if total != 1 else ''}", href)
-    yield _Fact("Id", answer.id, is_code=True)
+    for field_name, fact_label in _LABELS.items():
+        field_value = base_record.get(field_name)
+        if field_value is not None and field_value != "":
+            yield _Fact(fact_label, _format_fact(field_name, field_value))
+    if desk_record.links:
+        link_count = sum(desk_record.links.values())
+        href = f"/records/links?id={quote(desk_record.id, safe='')}"
+        yield _Fact("Linked to", f"{link_count} record{'s' if link_count != 1 else ''}", href)
+    yield _Fact("Id", desk_record.id, is_code=True)
 
 
-def _format_fact(field: str, value: Any) -> str:
-    if field == "document_type":
-        return format_words(str(value))
-    if field in ("published_at", "public_updated_at"):
-        return format_day(str(value))
-    return str(value)
+def _format_fact(field_name: str, field_value: Any) -> str:
+    if field_name == "document_type":
+        return format_words(str(field_value))
+    if field_name in ("published_at", "public_updated_at"):
+        return format_day(str(field_value))
+    return str(field_value)
 
 
-def _describe_validity(record: Mapping[str, Any]) -> str:
+def _describe_validity(base_record: Mapping[str, Any]) -> str:
     """Return a sentence that says when a policy was in force; empty for other records."""
-    start, end = record.get("effective_from"), record.get("effective_to")
-    if not start:
+    first_day, last_day = base_record.get("effective_from"), base_record.get("effective_to")
+    if not first_day:
         return ""
     today = clock.now().date().isoformat()
-    if str(start) > today:
-        return f"Not in force yet: it will be from {format_day(start)}."
-    if not end:
-        return f"In force since {format_day(start)}."
-    if str(end) >= today:
-        return f"In force from {format_day(start)}; its last day is {format_day(end)}."
-    return f"No longer in force: it was from {format_day(start)} to {format_day(end)}."
+    if str(first_day) > today:
+        return f"Not in force yet: it will be from {format_day(first_day)}."
+    if not last_day:
+        return f"In force since {format_day(first_day)}."
+    if str(last_day) >= today:
+        return f"In force from {format_day(first_day)}; its last day is {format_day(last_day)}."
+    return f"No longer in force: it was from {format_day(first_day)} to {format_day(last_day)}."
 
 
 def _mark_quotation(passage: str, quotation: str) -> Markup:
     """Return a text with a quotation marked where it stands in it, letter for letter."""
-    before, found, after = passage.partition(quotation) if quotation else (passage, "", "")
-    if not found:
+    text_before, marked_text, text_after = (
+        passage.partition(quotation) if quotation else (passage, "", "")
+    )
+    if not marked_text:
         return Markup.escape(passage)
-    return Markup("{}<mark>{}</mark>{}").format(before, found, after)
+    return Markup("{}<mark>{}</mark>{}").format(text_before, marked_text, text_after)
 
 
-def _make_read_address(record_id: str, offset: int | None = 0) -> str | None:
-    if offset is None:
+def _make_read_address(record_id: str, text_offset: int | None = 0) -> str | None:
+    if text_offset is None:
         return None
-    address = make_read_path(record_id)
-    return f"{address}&offset={offset}" if offset else address
+    read_address = make_read_path(record_id)
+    return f"{read_address}&offset={text_offset}" if text_offset else read_address
 
 
 def _read_fetch_question(request: PageRequest) -> DeskFetch:
-    offset = _parse_number("offset", request.get("offset") or "0")
-    return validate_model(DeskFetch, {"id": request.get("id"), "offset": offset})
+    text_offset = _parse_number("offset", request.get("offset") or "0")
+    return validate_model(DeskFetch, {"id": request.get("id"), "offset": text_offset})
 
 
 # --- questions from forms ---
 
 
-def _parse_number(field: str, written: str) -> int:
+def _parse_number(field_name: str, written_number: str) -> int:
     try:
-        return int(written)
+        return int(written_number)
     except ValueError as error:
-        raise InvalidArguments([{"field": field, "message": "must be a number"}]) from error
+        raise InvalidArguments([{"field": field_name, "message": "must be a number"}]) from error
 
 
 def _drop_empty(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if value}
+    return {
+        argument_name: argument_value
+        for argument_name, argument_value in arguments.items()
+        if argument_value
+    }

@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from readingroom.protocol.resources import Prompt, PromptArgument
 
 
-def _render_review(values: Mapping[str, str]) -> str:
-    topic = values.get("topic") or "each topic the policies raise (transport, design, heritage, …)"
+def _render_review(prompt_arguments: Mapping[str, str]) -> str:
+    topic = (
+        prompt_arguments.get("topic")
+        or "each topic the policies raise (transport, design, heritage, …)"
+    )
     return (
-        f"Review planning application {values['application_ref']} against the policy that applied "
-        f"to it, on {topic}.\n\n"
+        f"Review planning application {prompt_arguments['application_ref']} against the policy "
+        f"that applied to it, on {topic}.\n\n"
         "1. application_overview tells what documents there are, what was skipped, and the day the "
         "application was validated.\n"
         "2. For each topic call assess_against_policy: it puts the application's own words beside "
@@ -21,19 +24,19 @@ def _render_review(values: Mapping[str, str]) -> str:
     )
 
 
-def _render_changes(values: Mapping[str, str]) -> str:
+def _render_changes(prompt_arguments: Mapping[str, str]) -> str:
     return (
-        f"What changed in {values['source']} between {values['from_date']} and "
-        f"{values['to_date']}?\n\n"
+        f"What changed in {prompt_arguments['source']} between {prompt_arguments['from_date']} and "
+        f"{prompt_arguments['to_date']}?\n\n"
         "Call compare_policy_revisions with these days. Group the changes by what they mean for "
         "an applicant; quote the words that came and went, each with its section and page. Say "
         "which revision was in force on each day, and from when the change applies."
     )
 
 
-def _render_brief(values: Mapping[str, str]) -> str:
+def _render_brief(prompt_arguments: Mapping[str, str]) -> str:
     return (
-        f"Write a one-page brief on {values['bill_id']}.\n\n"
+        f"Write a one-page brief on {prompt_arguments['bill_id']}.\n\n"
         "Begin with get_bill_dossier. Tell what the bill does (from its summary and text, not from "
         "its title), who sponsors it, where it stands, its cost estimate, the administration's "
         "position, the votes and the amendments that mattered. Follow a `more_url` or fetch an id "
@@ -42,9 +45,9 @@ def _render_brief(values: Mapping[str, str]) -> str:
     )
 
 
-def _render_duty(values: Mapping[str, str]) -> str:
+def _render_duty(prompt_arguments: Mapping[str, str]) -> str:
     return (
-        f"A charity asks: {values['question']}\n\n"
+        f"A charity asks: {prompt_arguments['question']}\n\n"
         "Find the Charity Commission's guidance with search_guidance and read the pages with "
         "get_content_by_path before you answer. Separate what the law requires (must) from what "
         "the Commission recommends (should), as the guidance does. Quote the words you rely on "

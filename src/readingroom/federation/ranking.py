@@ -80,10 +80,10 @@ def rank_hits(
     ]
     is_named = partial(_is_named, count_stems(query).keys())
     named = [hit for hit in ranked if is_named(hit)]
-    others = [hit for hit in ranked if not is_named(hit)]
+    unnamed = [hit for hit in ranked if not is_named(hit)]
     if reranker is not None:
-        others = _read_again(query, others, reranker)
-    ordered = _fold_same_texts([*map(_raise_score, named), *others])
+        unnamed = _read_again(query, unnamed, reranker)
+    ordered = _fold_same_texts([*map(_raise_score, named), *unnamed])
     return _raise_first_hits(_spread_documents(ordered))
 
 
@@ -94,8 +94,8 @@ def _compare(
     hits = [hit for ranking in rankings_by_base for hit in ranking]
     cosines = _measure_cosines(query, rankings_by_base, embedder)
     passages = [
-        ProposedPassage(str(number), _get_text(hit), None, cosine)
-        for number, (hit, cosine) in enumerate(zip(hits, cosines, strict=True))
+        ProposedPassage(str(hit_number), _get_text(hit), None, cosine)
+        for hit_number, (hit, cosine) in enumerate(zip(hits, cosines, strict=True))
     ]
     statistics = _PoolStatistics([passage.text for passage in passages])
     return rank_passages(query, None, passages, statistics, _WEIGHTS)
@@ -113,8 +113,10 @@ def _measure_cosines(
         [hit for hit in ranking if _get_cosine(hit) is None][:_MAX_EMBEDDED]
         for ranking in rankings_by_base
     ]
-    texts = [_get_text(hit)[:_EMBEDDED_CHARS] for ranking in unembedded for hit in ranking]
-    embedded = iter(_embed_and_compare(query, texts, embedder))
+    unembedded_texts = [
+        _get_text(hit)[:_EMBEDDED_CHARS] for ranking in unembedded for hit in ranking
+    ]
+    embedded = iter(_embed_and_compare(query, unembedded_texts, embedder))
     cosines: list[float | None] = []
     for ranking, compared in zip(rankings_by_base, unembedded, strict=True):
         measured = list(islice(embedded, len(compared)))
@@ -145,15 +147,15 @@ def _embed_and_compare(query: str, texts: Sequence[str], embedder: Embedder) -> 
     return [float(text_vector @ vector) for text_vector in vectors]
 
 
-def _set_score(hit: DeskHit, relevance: Relevance, score: float) -> DeskHit:
-    parts = hit.parts or ScoreParts(
+def _set_score(hit: DeskHit, relevance: Relevance, relevance_score: float) -> DeskHit:
+    score_parts = hit.parts or ScoreParts(
         semantic=None if relevance.cosine is None else round(max(0.0, relevance.cosine), 6),
         lexical=round(relevance.coverage, 4),
         matched_terms=relevance.matched_terms,
     )
     # A base gives so high a score only to what is called by its name.
-    score = hit.score if hit.parts and hit.score >= _NAMED_SCORE else score
-    return hit.model_copy(update={"score": round(score, 6), "parts": parts})
+    relevance_score = hit.score if hit.parts and hit.score >= _NAMED_SCORE else relevance_score
+    return hit.model_copy(update={"score": round(relevance_score, 6), "parts": score_parts})
 
 
 def _read_again(query: str, ranked: Sequence[DeskHit], reranker: Reranker) -> list[DeskHit]:
@@ -161,21 +163,21 @@ def _read_again(query: str, ranked: Sequence[DeskHit], reranker: Reranker) -> li
 
     Without its model they stay as they are.
     """
-    first, rest = ranked[:MAX_TEXTS], ranked[MAX_TEXTS:]
+    first_hits, later_hits = ranked[:MAX_TEXTS], ranked[MAX_TEXTS:]
     try:
-        scores = reranker.score_texts(query, [_get_text(hit) for hit in first])
+        scores = reranker.score_texts(query, [_get_text(hit) for hit in first_hits])
     except ModelUnavailable as error:
         logger.warning("the first results are not read again: %s", error.message)
         return list(ranked)
     again = [
-        hit.model_copy(update={"score": round(score, 6)})
-        for hit, score in zip(first, scores, strict=True)
+        hit.model_copy(update={"score": round(reranked_score, 6)})
+        for hit, reranked_score in zip(first_hits, scores, strict=True)
     ]
     again.sort(key=lambda hit: (-hit.score, hit.id))
     lowest = again[-1].score if again else 1.0
     return [
         *again,
-        *(hit.model_copy(update={"score": min(hit.score, lowest)}) for hit in rest),
+        *(hit.model_copy(update={"score": min(hit.score, lowest)}) for hit in later_hits),
     ]
 
 
@@ -189,45 +191,52 @@ def _is_named(query_words: Set[str], hit: DeskHit) -> bool:
         return True
     if len(query_words) < 2:
         return False
-    names = (hit.title, hit.citation.citation_string)
-    return any(query_words <= count_stems(name).keys() for name in names)
+    title_and_citation = (hit.title, hit.citation.citation_string)
+    return any(query_words <= count_stems(phrase).keys() for phrase in title_and_citation)
 
 
 def _fold_same_texts(ordered: Sequence[DeskHit]) -> list[DeskHit]:
     """Return the hits without those whose id or text a better one has."""
-    kept: list[DeskHit] = []
-    ids: set[str] = set()
-    texts: list[Set[str]] = []
+    kept_hits: list[DeskHit] = []
+    kept_ids: set[str] = set()
+    kept_stems: list[Set[str]] = []
     for hit in ordered:
-        text = count_stems(hit.snippet).keys()
-        if hit.id in ids or any(_is_same_text(text, other) for other in texts):
+        hit_stems = count_stems(hit.snippet).keys()
+        if hit.id in kept_ids or any(
+            _is_same_text(hit_stems, other_stems) for other_stems in kept_stems
+        ):
             continue
-        ids.add(hit.id)
-        texts.append(text)
-        kept.append(hit)
-    return kept
+        kept_ids.add(hit.id)
+        kept_stems.append(hit_stems)
+        kept_hits.append(hit)
+    return kept_hits
 
 
-def _is_same_text(text: Set[str], other: Set[str]) -> bool:
+def _is_same_text(text_stems: Set[str], other_stems: Set[str]) -> bool:
     """Return whether two texts have the same words but for a few, none of them a number."""
     # Most pairs differ in length already, which is seen without comparing words.
-    if not text or not _SAME_TEXT <= len(text) / max(len(other), 1) <= 1 / _SAME_TEXT:
+    if (
+        not text_stems
+        or not _SAME_TEXT <= len(text_stems) / max(len(other_stems), 1) <= 1 / _SAME_TEXT
+    ):
         return False
-    differing = text ^ other
-    return len(differing) <= (1 - _SAME_TEXT) * len(text | other) and not any(
-        word[0].isdigit() or word in _NUMBER_WORDS for word in differing
+    differing = text_stems ^ other_stems
+    return len(differing) <= (1 - _SAME_TEXT) * len(text_stems | other_stems) and not any(
+        stem[0].isdigit() or stem in _NUMBER_WORDS for stem in differing
     )
 
 
 def _spread_documents(ordered: Sequence[DeskHit]) -> list[DeskHit]:
     """Return the hits with at most a few of one document before those of others."""
-    counts: Counter[tuple[str, str]] = Counter()
-    first: list[DeskHit] = []
-    later: list[DeskHit] = []
+    hits_per_document: Counter[tuple[str, str]] = Counter()
+    first_hits: list[DeskHit] = []
+    later_hits: list[DeskHit] = []
     for hit in ordered:
-        counts[_get_document(hit)] += 1
-        (first if counts[_get_document(hit)] <= _MAX_OF_DOCUMENT else later).append(hit)
-    return [*first, *later]
+        hits_per_document[_get_document(hit)] += 1
+        (
+            first_hits if hits_per_document[_get_document(hit)] <= _MAX_OF_DOCUMENT else later_hits
+        ).append(hit)
+    return [*first_hits, *later_hits]
 
 
 def _get_document(hit: DeskHit) -> tuple[str, str]:
@@ -242,22 +251,24 @@ def _raise_first_hits(ordered: Sequence[DeskHit]) -> list[DeskHit]:
     for hit in ordered:
         if hit.score >= NOTHING_CLOSE:
             bests.setdefault(hit.base, hit.id)
-    head = set(bests.values())
+    raised_ids = set(bests.values())
     for hit in ordered:
-        if len(head) >= _FIRST_RESULTS:
+        if len(raised_ids) >= _FIRST_RESULTS:
             break
-        head.add(hit.id)
-    return sorted(ordered, key=lambda hit: hit.id not in head)
+        raised_ids.add(hit.id)
+    return sorted(ordered, key=lambda hit: hit.id not in raised_ids)
 
 
 class _PoolStatistics:
     """How common words are among a handful of passages, where no collection is at hand."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        stems = [count_stems(text).keys() for text in texts]
-        self._frequencies = Counter(stem for text in stems for stem in text)
-        self.documents = len(stems)
-        self.average_length = sum(len(text.split()) for text in texts) / max(len(stems), 1)
+    def __init__(self, passage_texts: Sequence[str]) -> None:
+        stems_by_text = [count_stems(passage_text).keys() for passage_text in passage_texts]
+        self._frequencies = Counter(stem for text_stems in stems_by_text for stem in text_stems)
+        self.documents = len(stems_by_text)
+        self.average_length = sum(
+            len(passage_text.split()) for passage_text in passage_texts
+        ) / max(len(stems_by_text), 1)
 
     def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
         return {stem: self._frequencies[stem] for stem in stems}

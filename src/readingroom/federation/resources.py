@@ -29,55 +29,63 @@ class RoomResources:
 
     async def resources(self, cursor: str | None) -> tuple[Sequence[ListedResource], str | None]:
         """Return one page of the resources, and the cursor of the next. Raise InvalidCursor."""
-        start = 0 if cursor is None else _parse_cursor(cursor)
+        page_start = 0 if cursor is None else _parse_cursor(cursor)
         resources = [
             replace(resource, uri=SCHEME + resource.uri)
             for adapter in self._desk.adapters
             for resource in await adapter.list_resources()
         ]
-        end = start + _PAGE_SIZE
-        return resources[start:end], str(end) if end < len(resources) else None
+        page_end = page_start + _PAGE_SIZE
+        return resources[page_start:page_end], str(page_end) if page_end < len(resources) else None
 
     async def read(self, uri: str, call: ToolCall) -> str:
         """Return the text at a URI. Raise `RecordNotFound` when there is none."""
-        path = uri.removeprefix(SCHEME)
+        resource_path = uri.removeprefix(SCHEME)
         if uri.startswith(SCHEME):
             for adapter in self._desk.adapters:
                 # Lists and overviews first: they are not records, and `fetch` has no id for them.
-                if (text := await adapter.read_resource(path)) is not None:
-                    return text
-                if (id := adapter.parse_resource_path(path)) is not None:
-                    return await self._read_record(id, call)
+                if (resource_text := await adapter.read_resource(resource_path)) is not None:
+                    return resource_text
+                if (record_id := adapter.parse_resource_path(resource_path)) is not None:
+                    return await self._read_record(record_id, call)
         raise RecordNotFound(f"{uri[:200]!r} is not the address of a resource here")
 
-    async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> list[str]:
+    async def complete(
+        self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
+    ) -> list[str]:
         """Return what an argument may be, given how it begins and the arguments before it."""
         try:
-            candidates = [
-                value
+            completions = [
+                completion
                 for adapter in self._desk.adapters
-                for value in await adapter.complete(name, prefix, values)
+                for completion in await adapter.complete(argument_name, prefix, earlier_arguments)
             ]
         except KnowledgeError:  # an argument before it names nothing
             return []
-        return [value for value in candidates if value.lower().startswith(prefix.lower())]
+        return [
+            completion
+            for completion in completions
+            if completion.lower().startswith(prefix.lower())
+        ]
 
-    async def _read_record(self, id: str, call: ToolCall) -> str:
-        record = await self._desk.fetch(DeskFetch(id=id), call)
-        texts, offset = [record.text], record.next_offset
-        while offset is not None and offset < _MAX_CHARS:
-            page = await self._desk.fetch(DeskFetch(id=id, offset=offset), call)
-            texts, offset = [*texts, page.text], page.next_offset
+    async def _read_record(self, record_id: str, call: ToolCall) -> str:
+        record = await self._desk.fetch(DeskFetch(id=record_id), call)
+        text_pages, next_offset = [record.text], record.next_offset
+        while next_offset is not None and next_offset < _MAX_CHARS:
+            next_page = await self._desk.fetch(DeskFetch(id=record_id, offset=next_offset), call)
+            text_pages, next_offset = [*text_pages, next_page.text], next_page.next_offset
         cut_notice = (
-            "" if offset is None else f"\n\n[cut: fetch {id} with offset {offset} for the rest]"
+            ""
+            if next_offset is None
+            else f"\n\n[cut: fetch {record_id} with offset {next_offset} for the rest]"
         )
         citation = record.citation
         # What its base demands to be repeated with the text, where it does.
-        legal = [record.record.get(name) for name in ("attribution", "disclaimer")]
-        head = "\n".join(
+        legal = [record.record.get(legal_field) for legal_field in ("attribution", "disclaimer")]
+        citation_lines = "\n".join(
             filter(None, [citation.citation_string, citation.url, *legal, QUOTED_MATTER])
         )
-        return f"{head}\n\n{''.join(texts)}{cut_notice}"
+        return f"{citation_lines}\n\n{''.join(text_pages)}{cut_notice}"
 
 
 def _parse_cursor(cursor: str) -> int:

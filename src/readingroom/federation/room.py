@@ -32,12 +32,12 @@ ROOM = BaseSpec(
 def make_desk(
     bases: tuple[KnowledgeBase, ...],
     settings: RoomSettings,
-    address: str = "",
+    server_address: str = "",
     absent: Mapping[str, str] = {},
 ) -> KnowledgeBase:
-    """Return the desk over bases; `address` is where this process answers, if it does."""
+    """Return the desk over bases; `server_address` is where this process answers, if it does."""
     return open_desk(
-        bases, embedder_for(settings), address, absent, reranker=reranker_for(settings)
+        bases, embedder_for(settings), server_address, absent, reranker=reranker_for(settings)
     )
 
 
@@ -55,14 +55,14 @@ def open_room(settings: RoomSettings) -> KnowledgeBase:
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
-        async with AsyncExitStack() as stack:
-            stack.callback(scratch.cleanup)
+        async with AsyncExitStack() as exit_stack:
+            exit_stack.callback(scratch.cleanup)
             for lock in locks.values():
                 if lock:
-                    stack.callback(lock.release)
+                    exit_stack.callback(lock.release)
             # The desk last, so that it is closed first: its late calls are still in the bases.
-            for base in (*bases, desk):
-                await stack.enter_async_context(base.lifespan())
+            for opened_base in (*bases, desk):
+                await exit_stack.enter_async_context(opened_base.lifespan())
             yield
 
     return replace(desk, lifespan=lifespan)
@@ -74,7 +74,9 @@ def list_empty_bases(settings: RoomSettings) -> list[str]:
         return []
     # What is kept in a folder is in a backup too.
     return [
-        name for name, spec in BASES.items() if spec.backup and not (settings.data / name).is_dir()
+        base_name
+        for base_name, spec in BASES.items()
+        if spec.backup and not (settings.data / base_name).is_dir()
     ]
 
 
@@ -84,15 +86,15 @@ def _lock_folders(
     """Return the bases that this process can open, each with its lock, and why not the others."""
     locks: dict[str, FolderLock | None] = {}
     absence_reasons: dict[str, str] = {}
-    for name, spec in BASES.items():
-        if name in empty_names:
+    for base_name, spec in BASES.items():
+        if base_name in empty_names:
             continue
-        lock = FolderLock(settings.data / name) if spec.needs_folder_lock(settings) else None
+        lock = FolderLock(settings.data / base_name) if spec.needs_folder_lock(settings) else None
         try:
             if lock:
                 lock.acquire()
             spec.check_database(settings)
-            locks[name] = lock
+            locks[base_name] = lock
         except (FolderInUse, InvalidSetting) as error:
-            absence_reasons[name] = error.message
+            absence_reasons[base_name] = error.message
     return locks, absence_reasons

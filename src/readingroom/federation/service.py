@@ -64,14 +64,14 @@ class DeskService:
         self._reranker = reranker
         self._fan_out = fan_out
         self._absence_notes = [
-            Note(base=base, code=FolderInUse.code, message=reason)
-            for base, reason in absent.items()
+            Note(base=base_name, code=FolderInUse.code, message=absence_reason)
+            for base_name, absence_reason in absent.items()
         ]
         self.running = fan_out.running
 
     async def search(self, question: DeskSearch, call: ToolCall) -> DeskAnswer:
         """Return the best passages of every base that is searched, in one order."""
-        started = time.perf_counter()
+        started_at = time.perf_counter()
         bases, sources_by_base = await self._select_bases(question.source)
         request = SearchRequest(
             query=question.query,
@@ -91,23 +91,23 @@ class DeskService:
             self._embedder,
             self._reranker,
         )
-        nearest = hits[0].citation.citation_string if hits else ""
-        confidence = judge([hit.score for hit in hits], nearest)
-        end = question.offset + question.limit
+        nearest_citation = hits[0].citation.citation_string if hits else ""
+        confidence = judge([hit.score for hit in hits], nearest_citation)
+        page_end = question.offset + question.limit
         return DeskAnswer(
-            results=hits[question.offset : end],
+            results=hits[question.offset : page_end],
             total=len(hits),
-            took_ms=round((time.perf_counter() - started) * 1000, 1),
+            took_ms=round((time.perf_counter() - started_at) * 1000, 1),
             searched=list(gathered.answers),
             excluded=[
-                ExcludedBase(base=base, reason="`source` names others")
-                for base in self._adapters
-                if base not in bases
+                ExcludedBase(base=base_name, reason="`source` names others")
+                for base_name in self._adapters
+                if base_name not in bases
             ],
             notes=[*gathered.notes, *self._absence_notes],
             confidence=confidence.level,
             confidence_reason=confidence.reason,
-            next_offset=end if end < len(hits) else None,
+            next_offset=page_end if page_end < len(hits) else None,
         )
 
     async def fetch(self, question: DeskFetch, call: ToolCall) -> DeskRecord:
@@ -116,10 +116,10 @@ class DeskService:
         Raise `RecordNotFound` when it is not there or its base is not served here, and
         `UnrecognizedId` when no base knows ids of that form.
         """
-        base = self.find_base(question.id)
-        adapter = self._adapters.get(base)
+        base_name = self.find_base(question.id)
+        adapter = self._adapters.get(base_name)
         if adapter is None:
-            raise RecordNotFound(f"{question.id} belongs to the base {base}, not served here")
+            raise RecordNotFound(f"{question.id} belongs to the base {base_name}, not served here")
         try:
             return await adapter.fetch(question.id.strip(), question.offset, call)
         except (UnrecognizedId, ValidationError) as error:
@@ -128,16 +128,16 @@ class DeskService:
                 valid_prefixes=self._list_id_forms(),
             ) from error
 
-    def find_base(self, id: str) -> str:
+    def find_base(self, record_id: str) -> str:
         """Return the name of the base that an id belongs to."""
-        for base, adapter in self._adapters.items():
-            if adapter.recognizes_id(id):
-                return base
-        prefix, colon, _ = id.strip().partition(":")
+        for base_name, adapter in self._adapters.items():
+            if adapter.recognizes_id(record_id):
+                return base_name
+        id_prefix, colon, _ = record_id.strip().partition(":")
         # Federal ids have many first words (`hr:`, `pl:`), so their base takes what no other
         # claims.
-        rest = self._id_prefixes.get("", "")
-        return self._id_prefixes.get(prefix.lower(), rest) if colon else rest
+        fallback_base = self._id_prefixes.get("", "")
+        return self._id_prefixes.get(id_prefix.lower(), fallback_base) if colon else fallback_base
 
     async def assess(self, question: AssessAgainstPolicy, call: ToolCall) -> Assessment:
         """Return what an application says on a topic, beside the policy of its day and authority.
@@ -146,16 +146,18 @@ class DeskService:
         """
         documents, policies = self._find_adapter("application"), self._find_adapter("policy")
         application = await documents.find_application(question.application_ref)
-        day, origin = _choose_day(question, application)
+        policy_day, day_origin = _choose_day(question, application)
         authority, authority_origin = _choose_authority(question, application)
         request = SearchRequest(
             query=question.topic,
             limit=question.limit,
-            day=day,
+            day=policy_day,
             application_ref=question.application_ref,
             local_authority=authority,
         )
-        sources_by_base = {policies.base: [source.upper() for source in question.sources or ()]}
+        sources_by_base = {
+            policies.base: [policy_source.upper() for policy_source in question.sources or ()]
+        }
         gathered = await self._search_bases(
             (documents.base, policies.base), request, call, sources_by_base
         )
@@ -167,8 +169,8 @@ class DeskService:
         return Assessment(
             application_ref=question.application_ref,
             topic=question.topic,
-            date=day,
-            date_from=origin,
+            date=policy_day,
+            date_from=day_origin,
             application=application_hits,
             policy=policy_hits,
             notes=gathered.notes,
@@ -176,13 +178,13 @@ class DeskService:
             local_authority=authority,
             authority_from=authority_origin,
             application_side=describe_application_side(application, application_hits),
-            policy_side=describe_policy_side(policy_scope, day, policy_hits),
+            policy_side=describe_policy_side(policy_scope, policy_day, policy_hits),
         )
 
     def _list_id_forms(self) -> list[str]:
         # A base with many forms last, so that a short list still shows the others.
         by_count = sorted(self._adapters.values(), key=lambda adapter: len(adapter.id_forms))
-        return [form for adapter in by_count for form in adapter.id_forms]
+        return [id_form for adapter in by_count for id_form in adapter.id_forms]
 
     @property
     def adapters(self) -> Iterable[SearchAdapter]:
@@ -203,12 +205,13 @@ class DeskService:
     ) -> GatheredAnswers[list[DeskHit]]:
         """Ask each base, limited to the sources inside it that are named."""
         requests = {
-            base: replace(request, sources=tuple(sources_by_base.get(base, ()))) for base in bases
+            base_name: replace(request, sources=tuple(sources_by_base.get(base_name, ())))
+            for base_name in bases
         }
         return await self._fan_out.call_all(
             {
-                base: partial(self._adapters[base].search, base_request, call)
-                for base, base_request in requests.items()
+                base_name: partial(self._adapters[base_name].search, base_request, call)
+                for base_name, base_request in requests.items()
             }
         )
 
@@ -216,36 +219,42 @@ class DeskService:
         return next(adapter for adapter in self._adapters.values() if adapter.role == role)
 
     async def _select_bases(
-        self, source: Sequence[str] | str | None
+        self, asked_sources: Sequence[str] | str | None
     ) -> tuple[list[str], dict[str, list[str]]]:
         """Return the bases to search, and by base the sources inside it that limit the search.
 
         Raise `UnknownSource` for a name that is neither.
         """
-        written = source.split(",") if isinstance(source, str) else source or ()
-        names = [name.strip().lower() for name in written if name.strip()]
-        if not names:
+        written_names = (
+            asked_sources.split(",") if isinstance(asked_sources, str) else asked_sources or ()
+        )
+        folded_names = [
+            folded_name.strip().lower() for folded_name in written_names if folded_name.strip()
+        ]
+        if not folded_names:
             unasked_bases = [
-                base for base, adapter in self._adapters.items() if adapter.is_searched_unasked
+                base_name
+                for base_name, adapter in self._adapters.items()
+                if adapter.is_searched_unasked
             ]
             return unasked_bases, {}
-        bases = [name for name in names if name in self._adapters]
+        bases = [folded_name for folded_name in folded_names if folded_name in self._adapters]
         sources_by_base: dict[str, list[str]] = {}
-        for name in names:
-            if name not in self._adapters:
-                base, source_name = await self._find_source(name)
+        for folded_name in folded_names:
+            if folded_name not in self._adapters:
+                base_name, source_name = await self._find_source(folded_name)
                 # A base that is named itself is searched whole.
-                if base not in bases:
-                    sources_by_base.setdefault(base, []).append(source_name)
+                if base_name not in bases:
+                    sources_by_base.setdefault(base_name, []).append(source_name)
         return [*bases, *sources_by_base], sources_by_base
 
-    async def _find_source(self, name: str) -> tuple[str, str]:
+    async def _find_source(self, folded_name: str) -> tuple[str, str]:
         for adapter in self._adapters.values():
-            if (source := await adapter.find_source(name)) is not None:
-                return adapter.base, source
+            if (found_source := await adapter.find_source(folded_name)) is not None:
+                return adapter.base, found_source
         source_names = [await adapter.list_sources() for adapter in self._adapters.values()]
         raise UnknownSource(
-            f"There is no base or source {name[:100]!r}",
+            f"There is no base or source {folded_name[:100]!r}",
             valid_sources=[*self._adapters, *chain.from_iterable(source_names)],
         )
 
@@ -258,13 +267,13 @@ def _choose_day(
         return question.date, "asked"
     if application is not None and application.validation_date is not None:
         return application.validation_date, "validation_date"
-    problem = (
+    missing_day = (
         f"The day {question.application_ref} was validated is not known"
         if application
         else f"Nothing is known of an application {question.application_ref}"
     )
     raise ValidationDateUnknown(
-        f"{problem}: give `date`, or set it",
+        f"{missing_day}: give `date`, or set it",
         use_tool="set_application",
         application_known=application is not None,
     )

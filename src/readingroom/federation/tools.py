@@ -32,18 +32,18 @@ _MAKE_PAGES = LazyImport("readingroom.federation.pages:make_pages")
 def open_desk(
     bases: Sequence[KnowledgeBase],
     embedder: Embedder,
-    address: str,
+    server_address: str,
     absent: Mapping[str, str] = {},
     specs: Mapping[str, BaseSpec] = BASES,
     reranker: Reranker | None = None,
 ) -> KnowledgeBase:
     """Return the desk over open bases.
 
-    `address` is where a person can read what they hold; empty when this process serves no pages.
-    `absent` maps bases that could not be opened to the reason.
+    `server_address` is where a person can read what they hold; empty when this process serves no
+    pages. `absent` maps bases that could not be opened to the reason.
     """
     service = DeskService(
-        _make_adapters(bases, PageLinks(address), specs),
+        _make_adapters(bases, PageLinks(server_address), specs),
         {spec.id_prefix or "": spec.name for spec in specs.values() if spec.adapter},
         embedder,
         FanOut(),
@@ -69,19 +69,19 @@ def open_desk(
 
 
 def _make_pages(service: DeskService, bases: Sequence[KnowledgeBase], jobs: JobStore) -> BasePages:
-    base_pages = {base.name: base.pages(jobs) for base in bases}
-    pages: BasePages = _MAKE_PAGES(service, base_pages)
-    return pages
+    base_pages = {open_base.name: open_base.pages(jobs) for open_base in bases}
+    desk_pages: BasePages = _MAKE_PAGES(service, base_pages)
+    return desk_pages
 
 
 def _make_adapters(
-    bases: Sequence[KnowledgeBase], links: PageLinks, specs: Mapping[str, BaseSpec]
+    bases: Sequence[KnowledgeBase], page_links: PageLinks, specs: Mapping[str, BaseSpec]
 ) -> dict[str, SearchAdapter]:
     adapters = {}
-    for base in bases:
-        spec = specs.get(base.name)
+    for open_base in bases:
+        spec = specs.get(open_base.name)
         if spec and spec.adapter:
-            adapters[base.name] = spec.adapter(base.service, links)
+            adapters[open_base.name] = spec.adapter(open_base.service, page_links)
     return adapters
 
 
