@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -284,10 +285,8 @@ class CollectionIndex(ChunkIndex):
             failure_reason = error.message
         return None, None if mode == "lexical" else failure_reason
 
-    def _compare(
-        self, query: str, vector: Vector | None, chunk_ids: Sequence[str]
-    ) -> list[Relevance]:
-        chunks = self.fetch(chunk_ids)
+    def _compare(self, query: str, vector: Vector | None, ids: Sequence[str]) -> list[Relevance]:
+        chunks = self.fetch(ids)
         vectors = {} if vector is None else self.vectors().get_vectors(chunks.ids)
         passages = [
             ProposedPassage(chunk_id, chunk_text, vectors.get(chunk_id))
@@ -351,7 +350,7 @@ class EmbeddedIndex(CollectionIndex):
                 if self._vectors is not None:
                     self._vectors.upsert(chunks.ids, chunks.vectors, chunks.metadatas)
                 if lexical_index is not None:
-                    lexical_index.upsert(_documents(chunks), self.collection.generation)
+                    lexical_index.upsert(_list_documents(chunks), self.collection.generation)
 
     def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
@@ -394,24 +393,18 @@ class EmbeddedIndex(CollectionIndex):
         # The cache as it is before reading: a write that ends meanwhile puts another one in its
         # place, so what was read too early is never served.
         recent = self._recent
-        chunks_by_id = {
-            chunk_id: cached_chunk
-            for chunk_id in chunk_ids
-            if (cached_chunk := recent.get(chunk_id)) is not None
-        }
+        chunks_by_id = {id: chunk for id in chunk_ids if (chunk := recent.get(id)) is not None}
         missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in chunks_by_id]
         if missing:
             read_chunks = self.collection.get(missing)
-            for chunk_id, chunk_text, metadata in zip(
-                read_chunks.ids, read_chunks.texts, read_chunks.metadatas, strict=True
-            ):
-                chunks_by_id[chunk_id] = (chunk_text, metadata)
-                recent.put(chunk_id, chunks_by_id[chunk_id])
+            texts_with_metadata = zip(read_chunks.texts, read_chunks.metadatas, strict=True)
+            for chunk_id, chunk in zip(read_chunks.ids, texts_with_metadata, strict=True):
+                chunks_by_id[chunk_id] = chunk
+                recent.put(chunk_id, chunk)
         present = [chunk_id for chunk_id in chunk_ids if chunk_id in chunks_by_id]
+        found_chunks = [chunks_by_id[chunk_id] for chunk_id in present]
         return Chunks(
-            present,
-            [chunks_by_id[chunk_id][0] for chunk_id in present],
-            [chunks_by_id[chunk_id][1] for chunk_id in present],
+            present, [text for text, _ in found_chunks], [data for _, data in found_chunks]
         )
 
     def fill(self, path: Path, validate: Callable[[Chunks], object]) -> int:
@@ -435,11 +428,7 @@ class EmbeddedIndex(CollectionIndex):
             with self._writing:
                 if not self._words_are_current():
                     chunk_pages = self._read_pages(vectors=False)
-                    documents = (
-                        lexical_document
-                        for chunk_page in chunk_pages
-                        for lexical_document in _documents(chunk_page)
-                    )
+                    documents = chain.from_iterable(map(_list_documents, chunk_pages))
                     self._words.fill(documents, self.collection.generation)
         return self._words
 
@@ -490,9 +479,8 @@ class EmbeddedIndex(CollectionIndex):
         index: VectorIndex | None = None
         for chunk_page in self._read_pages(vectors=True):
             if index is None:
-                index = VectorIndex(
-                    self._fields, chunk_page.vectors.shape[1], self.collection.count()
-                )
+                dimensions = chunk_page.vectors.shape[1]
+                index = VectorIndex(self._fields, dimensions, self.collection.count())
             index.upsert(chunk_page.ids, chunk_page.vectors, chunk_page.metadatas)
         return_memory()
         return index or VectorIndex(self._fields)
@@ -506,8 +494,6 @@ def _new_cache() -> LRUCache[str, tuple[str, Metadata]]:
     return LRUCache(_RECENT_CHUNKS)
 
 
-def _documents(chunks: Chunks) -> Iterator[LexicalDocument]:
-    for chunk_id, chunk_text, metadata in zip(
-        chunks.ids, chunks.texts, chunks.metadatas, strict=True
-    ):
-        yield LexicalDocument(chunk_id, {_TEXT: chunk_text}, metadata)
+def _list_documents(chunks: Chunks) -> Iterator[LexicalDocument]:
+    texts = ({_TEXT: chunk_text} for chunk_text in chunks.texts)
+    return map(LexicalDocument, chunks.ids, texts, chunks.metadatas)

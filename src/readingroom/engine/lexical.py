@@ -85,6 +85,7 @@ class LexicalIndex:
         seconds: float = SECONDS,
     ) -> None:
         self.columns = dict(column_weights)
+        self._quoted_columns = ", ".join(map(_quote_identifier, self.columns))
         self.fields = filter_fields
         self._path = index_path
         self._budget = budget
@@ -200,9 +201,8 @@ class LexicalIndex:
         if not query_terms:
             return {}
         if sum(term.documents for term in query_terms) <= self._budget:
-            return self._rank_matches(
-                db, _build_match_expression(query_terms), k + _MARGIN, conditions
-            )
+            any_term = _build_match_expression(query_terms)
+            return self._rank_matches(db, any_term, k + _MARGIN, conditions)
         return self._rank_candidates(db, query_terms, max(CANDIDATES, 3 * k), conditions)
 
     def _find_terms(self, db: Database, query_words: Sequence[str]) -> list[_Term]:
@@ -220,11 +220,11 @@ class LexicalIndex:
                JOIN terms USING (term) WHERE terms.documents > 0
                GROUP BY seen.doc ORDER BY 3, 2"""
         )
-        found_terms = [
-            _Term(query_words[word_number], stem, documents)
+        terms_by_stem = {
+            stem: _Term(query_words[word_number], stem, documents)
             for word_number, stem, documents in frequency_rows
-        ]
-        return list({term.stem: term for term in found_terms}.values())
+        }
+        return list(terms_by_stem.values())
 
     def _rank_matches(
         self, db: Database, match_expression: str, max_rows: int, conditions: Sequence[Condition]
@@ -261,9 +261,8 @@ class LexicalIndex:
         """
         candidate_scores: dict[int, float] = {}
         for term_group in self._group_by_budget(query_terms):
-            candidate_scores |= self._rank_matches(
-                db, _build_match_expression(term_group), max_rows, conditions
-            )
+            any_term = _build_match_expression(term_group)
+            candidate_scores |= self._rank_matches(db, any_term, max_rows, conditions)
             if len(candidate_scores) >= max_rows // 3:
                 break
         return self._compute_bm25(db, query_terms, list(candidate_scores))
@@ -272,11 +271,8 @@ class LexicalIndex:
         """Yield the terms, rarest first, in groups within the budget; a term above it is alone."""
         term_group: list[_Term] = []
         for term in query_terms:
-            if (
-                term_group
-                and sum(grouped_term.documents for grouped_term in (*term_group, term))
-                > self._budget
-            ):
+            postings = sum(grouped_term.documents for grouped_term in (*term_group, term))
+            if term_group and postings > self._budget:
                 yield term_group
                 term_group = []
             term_group.append(term)
@@ -295,11 +291,10 @@ class LexicalIndex:
             row_number: _count_tokens(size_record) / average
             for row_number, size_record in size_records
         }
-        quoted_columns = ", ".join(map(_quote_identifier, self.columns))
         db.execute(_CLEAR_SCRATCH)
         db.execute(
-            f"INSERT INTO temp.scratch(rowid, {quoted_columns}) "
-            f"SELECT rowid, {quoted_columns} FROM words WHERE rowid IN ({row_list})"
+            f"INSERT INTO temp.scratch(rowid, {self._quoted_columns}) "
+            f"SELECT rowid, {self._quoted_columns} FROM words WHERE rowid IN ({row_list})"
         )
         scores = dict.fromkeys(row_numbers, 0.0)
         for term in query_terms:
@@ -326,21 +321,17 @@ class LexicalIndex:
         """Return the k best rows as hits, equal scores in the order of their ids."""
         row_list = ",".join(map(str, scores))
         ids_by_row = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({row_list})"))
-        best = sorted(scores, key=lambda row_number: (-scores[row_number], ids_by_row[row_number]))[
-            :k
-        ]
-        return [LexicalHit(ids_by_row[row_number], scores[row_number]) for row_number in best]
+        hits = [LexicalHit(ids_by_row[row], score) for row, score in scores.items()]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:k]
 
     # --- the file ---
 
     def _list_schema_statements(self) -> list[str]:
-        fields_sql = "".join(
-            f", {_quote_identifier(field_name)}" for field_name in self._field_names
-        )
-        texts_sql = ", ".join(map(_quote_identifier, self.columns))
+        fields_sql = "".join(f", {_quote_identifier(field)}" for field in self._field_names)
         return [
             f"CREATE TABLE documents(row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE{fields_sql})",
-            f'CREATE VIRTUAL TABLE words USING fts5({texts_sql}, tokenize = "{tokenizer_spec()}")',
+            f"CREATE VIRTUAL TABLE words USING fts5({self._quoted_columns}, "
+            f'tokenize = "{tokenizer_spec()}")',
             "CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)",
             # The document frequency of each stem, which `vocabulary` would count anew each time.
             "CREATE TABLE terms(term TEXT PRIMARY KEY, documents INTEGER) WITHOUT ROWID",
@@ -351,9 +342,8 @@ class LexicalIndex:
     def _open_connection(self) -> Database:
         """Open a connection, with a temporary table that splits texts into stems."""
         db = _connect(self._path)
-        texts_sql = ", ".join(map(_quote_identifier, self.columns))
         db.execute(
-            f"CREATE VIRTUAL TABLE temp.scratch USING fts5({texts_sql}, content = '', "
+            f"CREATE VIRTUAL TABLE temp.scratch USING fts5({self._quoted_columns}, content = '', "
             f'tokenize = "{tokenizer_spec()}")'
         )
         db.execute("CREATE VIRTUAL TABLE temp.seen USING fts5vocab(temp, scratch, instance)")
@@ -369,9 +359,7 @@ class LexicalIndex:
 
     def _insert_document(self, db: Database, document: LexicalDocument) -> int:
         filter_values = self.fields.select(document.metadata)
-        quoted_fields = "".join(
-            f", {_quote_identifier(field_name)}" for field_name in filter_values
-        )
+        quoted_fields = "".join(f", {_quote_identifier(field)}" for field in filter_values)
         row_number = db.execute(
             f"INSERT INTO documents(id{quoted_fields}) "
             f"VALUES ({_make_placeholders(1 + len(filter_values))})",
@@ -379,9 +367,8 @@ class LexicalIndex:
         ).lastrowid
         assert row_number is not None
         column_texts = [document.texts.get(column_name, "") for column_name in self.columns]
-        quoted_columns = ", ".join(map(_quote_identifier, self.columns))
         db.execute(
-            f"INSERT INTO words(rowid, {quoted_columns}) "
+            f"INSERT INTO words(rowid, {self._quoted_columns}) "
             f"VALUES ({_make_placeholders(1 + len(column_texts))})",
             (row_number, *column_texts),
         )
@@ -391,27 +378,22 @@ class LexicalIndex:
         row_numbers = [
             row_number
             for document_id in set(document_ids)
-            for (row_number,) in db.execute(
-                "SELECT row FROM documents WHERE id = ?", (document_id,)
-            )
+            for (row_number,) in db.execute("SELECT row FROM documents WHERE id = ?", [document_id])
         ]
         # Before they go: their words are counted from the rows themselves.
         self._add_to_counts(db, row_numbers, -1)
         for table_name, key_column in (("words", "rowid"), ("documents", "row")):
-            db.executemany(
-                f"DELETE FROM {table_name} WHERE {key_column} = ?",
-                [(row_number,) for row_number in row_numbers],
-            )
+            keys = [(row_number,) for row_number in row_numbers]
+            db.executemany(f"DELETE FROM {table_name} WHERE {key_column} = ?", keys)
 
     def _add_to_counts(self, db: Database, row_numbers: Sequence[int], sign: int) -> None:
         """Add these rows to the frequencies of stems (`sign` 1), or subtract them (-1)."""
-        quoted_columns = ", ".join(map(_quote_identifier, self.columns))
         db.execute(_CLEAR_SCRATCH)
         tokens = 0
         for row_number in row_numbers:
             db.execute(
-                f"INSERT INTO temp.scratch(rowid, {quoted_columns}) "
-                f"SELECT rowid, {quoted_columns} FROM words WHERE rowid = ?",
+                f"INSERT INTO temp.scratch(rowid, {self._quoted_columns}) "
+                f"SELECT rowid, {self._quoted_columns} FROM words WHERE rowid = ?",
                 (row_number,),
             )
             (size_record,) = db.execute(
