@@ -36,9 +36,9 @@ from readingroom.server.pages.landing import LandingPages, format_client_configu
 from readingroom.server.run import Certificate, bind, format_local_address
 from readingroom.server.run import run as run_server
 from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
-from readingroom.storage.grants import GrantStore
 from readingroom.storage.lock import FolderLock, Owner
 from readingroom.storage.postgres.keys import open_keys
+from readingroom.storage.postgres.state import open_grants
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ def _serve(only_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) 
     key_auth = KeyAuth(
         reveal_secret(settings.api_key),
         open_keys(settings),
-        GrantStore(settings.data) if settings.connectors else None,
+        open_grants(settings) if settings.connectors else None,
     )
     needs_token = only_spec is not None and only_spec.josh_auth and settings.josh_auth == "oauth"
     _check_bind(settings, key_auth.is_required or needs_token)

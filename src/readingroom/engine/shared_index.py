@@ -272,9 +272,15 @@ class _SharedVectors(_SharedSearch):
 
     def forget(self) -> None:
         """Drop the copy; it is read again when it is needed."""
+        self._collection.database.notices.unsubscribe(self._collection.name, self.follow_changes)
         with self._copying:
             self._copy = None
             self._copy_generation = -1
+
+    def follow_changes(self) -> None:
+        """Apply what other processes have written to the copy, so that no search has to."""
+        if self._copy is not None:
+            self._open_copy()
 
     def _open_copy(self) -> VectorIndex:
         """Return the copy with everything that was committed before this call."""
@@ -291,7 +297,8 @@ class _SharedVectors(_SharedSearch):
             # Read first: what is written while the copy is made is then applied afterwards.
             self._copy_generation = self._collection.generation
             self._copy = self._make_copy()
-            return self._copy
+        self._collection.database.notices.subscribe(self._collection.name, self.follow_changes)
+        return self._copy
 
     def _make_copy(self) -> VectorIndex:
         vector_copy: VectorIndex | None = None

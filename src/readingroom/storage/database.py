@@ -4,9 +4,9 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from readingroom.storage.dialect import SQLITE, SqlDialect
 from readingroom.storage.errors import StorageFailed, describe_cause
@@ -222,3 +222,62 @@ class ConnectionPool:
         """Close the idle connections; nothing may be lent. They are opened again when needed."""
         while self._idle_connections:
             self._idle_connections.pop().close()
+
+
+class StateTables(Protocol):
+    """A few small tables that the server itself keeps: its sessions, jobs or connected apps.
+
+    Both contexts yield a connection with `execute`, whose rows are read by name or position, and
+    raise `StorageFailed`.
+    """
+
+    def has_data(self) -> bool:
+        """Return whether anything can have been written: nothing is made by looking."""
+        ...
+
+    def read(self) -> AbstractContextManager[Any]:
+        """Lend a connection for reading."""
+        ...
+
+    def write(self) -> AbstractContextManager[Any]:
+        """Lend a connection for one transaction; one at a time has it."""
+        ...
+
+
+class StateFile(StateTables):
+    """Tables in a file of their own, which is made when it is first written to."""
+
+    def __init__(
+        self, path: Path, subject: str, create_tables: Callable[[Database], object]
+    ) -> None:
+        """`subject` is what the tables hold, for errors: "The jobs"."""
+        self._path = path
+        self._subject = subject
+        self._create_tables = create_tables
+        self._pool = ConnectionPool(self._connect)
+
+    def has_data(self) -> bool:
+        return self._path.exists()
+
+    @contextmanager
+    def read(self) -> Iterator[Database]:
+        try:
+            with self._pool.connection() as db:
+                yield db
+        except (OSError, DatabaseError) as error:
+            raise StorageFailed(
+                f"{self._subject} in {self._path.name} cannot be used: {describe_cause(error)}"
+            ) from error
+
+    @contextmanager
+    def write(self) -> Iterator[Database]:
+        with self.read() as db, db.transaction():
+            yield db
+
+    def _connect(self) -> Database:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # Before SQLite creates it, readable for everybody.
+        self._path.touch(mode=0o600)
+        db = connect(self._path, any_thread=True, named_rows=True, pragmas={"foreign_keys": "ON"})
+        self._create_tables(db)
+        return db

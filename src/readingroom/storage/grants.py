@@ -6,15 +6,13 @@ a client, so its secret alone opens nothing.
 
 import hashlib
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from readingroom.core import clock
-from readingroom.storage.database import ConnectionPool, Database, DatabaseError, connect
-from readingroom.storage.errors import StorageFailed, describe_cause
+from readingroom.storage.database import StateFile, StateTables
 
 GRANTS_FILE = "grants.db"
 ACCESS_TOKEN_PREFIX = "rra_"
@@ -110,20 +108,29 @@ class ConsentRequest:
 
 
 class GrantStore:
-    """The clients and grants of one data directory; the file is created with the first client."""
+    """The clients and grants of one data directory, or of all processes on one database."""
 
-    def __init__(self, data_directory: Path, now: Callable[[], float] = clock.unix_seconds) -> None:
-        self._path = data_directory / GRANTS_FILE
+    def __init__(
+        self,
+        data_directory: Path,
+        now: Callable[[], float] = clock.unix_seconds,
+        tables: StateTables | None = None,
+    ) -> None:
+        """Without `tables` they are in a file, which is created with the first client."""
+        self._tables = tables or StateFile(
+            data_directory / GRANTS_FILE,
+            "The connected apps",
+            lambda db: db.executescript(_SCHEMA),
+        )
         self._now = now
-        self._pool = ConnectionPool(self._connect)
 
     def add_client(self, client_id: str, metadata: str) -> None:
         """Keep a client. Beyond MAX_CLIENTS the oldest without a grant makes room."""
-        with self._write() as db:
+        with self._tables.write() as db:
             db.execute(
                 "DELETE FROM clients WHERE client_id IN (SELECT client_id FROM clients "
                 "WHERE client_id NOT IN (SELECT client_id FROM grants) "
-                "ORDER BY created_at DESC LIMIT -1 OFFSET ?)",
+                "ORDER BY created_at DESC LIMIT 1000000 OFFSET ?)",
                 (MAX_CLIENTS - 1,),
             )
             db.execute(
@@ -133,9 +140,9 @@ class GrantStore:
 
     def get_client(self, client_id: str) -> str | None:
         """Return the metadata of a client as JSON; None for one that is not known."""
-        if not self._path.exists():
+        if not self._tables.has_data():
             return None
-        with self._read() as db:
+        with self._tables.read() as db:
             client_row = db.execute(
                 "SELECT metadata FROM clients WHERE client_id = ?", (client_id,)
             ).fetchone()
@@ -144,10 +151,11 @@ class GrantStore:
     def add_request(self, client_id: str, parameters: str) -> str:
         """Keep what a client asks for until somebody answers, and return its id."""
         request_id = secrets.token_urlsafe(32)
-        with self._write() as db:
+        with self._tables.write() as db:
             db.execute(
                 "DELETE FROM consent_requests WHERE created_at < ? OR digest IN ("
-                "SELECT digest FROM consent_requests ORDER BY created_at DESC LIMIT -1 OFFSET ?)",
+                "SELECT digest FROM consent_requests "
+                "ORDER BY created_at DESC LIMIT 1000000 OFFSET ?)",
                 (self._now() - REQUEST_SECONDS, MAX_REQUESTS - 1),
             )
             db.execute(
@@ -159,9 +167,9 @@ class GrantStore:
 
     def find_request(self, request_id: str) -> ConsentRequest | None:
         """Return a request that waits for an answer; None for one that was answered or is old."""
-        if not self._path.exists():
+        if not self._tables.has_data():
             return None
-        with self._read() as db:
+        with self._tables.read() as db:
             request_row = db.execute(
                 "SELECT client_id, parameters FROM consent_requests "
                 "WHERE digest = ? AND created_at >= ?",
@@ -171,11 +179,11 @@ class GrantStore:
 
     def remove_request(self, request_id: str) -> bool:
         """Take a request away; return whether it was still there, so that one answer counts."""
-        with self._write() as db:
+        with self._tables.write() as db:
             deleted = db.execute(
                 "DELETE FROM consent_requests WHERE digest = ?", (_hash(request_id),)
             )
-            return deleted.rowcount == 1
+            return bool(deleted.rowcount == 1)
 
     def add_grant(
         self,
@@ -186,7 +194,7 @@ class GrantStore:
     ) -> str:
         """Keep what the holder of a key allows, and return the code that the client is sent."""
         grant_id, now = secrets.token_hex(16), self._now()
-        with self._write() as db:
+        with self._tables.write() as db:
             db.execute(
                 "DELETE FROM grants WHERE grant_id NOT IN "
                 "(SELECT grant_id FROM tokens WHERE expires_at >= ?)",
@@ -199,7 +207,7 @@ class GrantStore:
                     grant_id,
                     request.client_id,
                     key_digest,
-                    may_write,
+                    int(may_write),
                     face_path,
                     request.parameters,
                     now,
@@ -209,9 +217,9 @@ class GrantStore:
 
     def find(self, token_kind: TokenKind, secret_token: str) -> IssuedToken | None:
         """Return a code or a token that has not expired; one that is spent says so."""
-        if not self._path.exists():
+        if not self._tables.has_data():
             return None
-        with self._read() as db:
+        with self._tables.read() as db:
             token_row = db.execute(
                 f"SELECT {_GRANT_COLUMNS}, expires_at, is_spent FROM tokens "
                 "JOIN grants USING (grant_id) WHERE digest = ? AND kind = ? AND expires_at >= ?",
@@ -228,7 +236,7 @@ class GrantStore:
 
         Return None for one that was spent before: somebody else has it, so its grant ends.
         """
-        with self._write() as db:
+        with self._tables.write() as db:
             token_digest = _hash(secret_token)
             token_row = db.execute(
                 "SELECT grant_id, is_spent FROM tokens WHERE digest = ? AND kind = ?",
@@ -249,14 +257,14 @@ class GrantStore:
 
     def end_grant(self, grant_id: str) -> None:
         """End a grant with its tokens; it does not matter whether there was one."""
-        with self._write() as db:
+        with self._tables.write() as db:
             db.execute("DELETE FROM grants WHERE grant_id = ?", (grant_id,))
 
     def list_grants(self) -> list[tuple[Grant, str]]:
         """Return the grants that can still be used, each with its client's metadata."""
-        if not self._path.exists():
+        if not self._tables.has_data():
             return []
-        with self._read() as db:
+        with self._tables.read() as db:
             grant_rows = db.execute(
                 f"SELECT {_GRANT_COLUMNS}, metadata "
                 "FROM grants JOIN clients USING (client_id) WHERE grant_id IN "
@@ -266,39 +274,13 @@ class GrantStore:
             ).fetchall()
         return [(_make_grant(grant_row), grant_row[-1]) for grant_row in grant_rows]
 
-    def _issue(self, db: Database, token_kind: TokenKind, grant_id: str) -> str:
+    def _issue(self, db: Any, token_kind: TokenKind, grant_id: str) -> str:
         secret_token = _TOKEN_PREFIXES[token_kind] + secrets.token_urlsafe(32)
         db.execute(
             "INSERT INTO tokens (digest, kind, grant_id, expires_at) VALUES (?, ?, ?, ?)",
             (_hash(secret_token), token_kind, grant_id, self._now() + _TOKEN_SECONDS[token_kind]),
         )
         return secret_token
-
-    @contextmanager
-    def _read(self) -> Iterator[Database]:
-        try:
-            with self._pool.connection() as db:
-                yield db
-        except (OSError, DatabaseError) as error:
-            raise self._make_error(error) from error
-
-    @contextmanager
-    def _write(self) -> Iterator[Database]:
-        with self._read() as db, db.transaction():
-            yield db
-
-    def _connect(self) -> Database:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        # Before SQLite creates it, readable for everybody.
-        self._path.touch(mode=0o600)
-        db = connect(self._path, any_thread=True, pragmas={"foreign_keys": "ON"})
-        db.executescript(_SCHEMA)
-        return db
-
-    def _make_error(self, error: Exception) -> StorageFailed:
-        return StorageFailed(
-            f"The connected apps in {self._path.name} cannot be used: {describe_cause(error)}"
-        )
 
 
 def _make_grant(grant_row: tuple[Any, ...]) -> Grant:

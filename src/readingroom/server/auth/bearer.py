@@ -4,6 +4,7 @@ import hmac
 import logging
 from typing import Literal, Protocol
 
+import anyio.to_thread
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.types import Scope
@@ -111,20 +112,22 @@ class KeyAuth:
             return None
         bearer_token = read_bearer_token(scope)
         if self.grants and bearer_token.startswith(ACCESS_TOKEN_PREFIX.encode()):
-            return self._find_app_user(self.grants, bearer_token.decode("latin-1"), scope["path"])
+            app_token = bearer_token.decode("latin-1")
+            return await self._find_app_user(self.grants, app_token, scope["path"])
         holder = self._find_holder(bearer_token)
         if holder is None:
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
         return self._users[holder]
 
-    def _find_app_user(
+    async def _find_app_user(
         self, grants: GrantStore, app_token: str, request_path: str
     ) -> AuthenticatedUser:
         """Return the user whom a connected app calls for. Raise Unauthorized.
 
         The token is worth nothing outside the tools it was given for, nor without its key.
         """
-        issued = grants.find("access", app_token)
+        # In a thread: the grants may be in a database on another machine.
+        issued = await anyio.to_thread.run_sync(grants.find, "access", app_token)
         if issued is None or not _is_in_face(request_path, issued.grant.face_path):
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
         user = self.find_user_by_digest(issued.grant.key_digest)

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Mapping
 from hashlib import sha256
 
+import anyio.to_thread
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.requests import Request, cookie_parser
 from starlette.responses import Response
@@ -16,11 +17,8 @@ from readingroom.server.auth.this_machine import is_direct_and_local
 from readingroom.server.errors import ForbiddenOrigin, FormExpired, Unauthorized
 from readingroom.server.http.addresses import is_loopback, resolve_address
 from readingroom.server.settings import ServerSettings
-from readingroom.storage.browser_sessions import (
-    MAX_AGE_SECONDS,
-    BrowserSession,
-    BrowserSessions,
-)
+from readingroom.storage.browser_sessions import MAX_AGE_SECONDS, BrowserSession
+from readingroom.storage.postgres.state import open_sessions
 
 TOKEN_FIELD = "form_token"
 """The hidden field of every form that changes something."""
@@ -38,14 +36,17 @@ class Browsers:
     def __init__(self, key_auth: KeyAuth, settings: ServerSettings) -> None:
         self._key_auth = key_auth
         self._settings = settings
-        self._sessions = BrowserSessions(settings.data)
+        self._sessions = open_sessions(settings)
         # Stands for the session where nobody has to sign in.
         self._open_secret = secrets.token_hex(32)
 
-    def find_user(self, scope: Scope) -> AuthenticatedUser | None:
+    async def find_user(self, scope: Scope) -> AuthenticatedUser | None:
         """Return the holder of the key that this browser signed in with, if it is still valid."""
         session_id = self._read_cookie(scope)
-        session = self._sessions.find(session_id) if session_id else None
+        if not session_id:
+            return None
+        # In a thread: the sessions may be in a database on another machine.
+        session = await anyio.to_thread.run_sync(self._sessions.find, session_id)
         if session is None:
             return None
         scope["state"][_SESSION_STATE] = session

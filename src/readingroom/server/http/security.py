@@ -163,7 +163,7 @@ class SecurityMiddleware:
         except Unauthorized:
             if _sends_key(scope) or not self._is_page(scope):
                 raise
-            user = self._browsers.find_user(scope)
+            user = await self._browsers.find_user(scope)
             if user is None and not _is_open_page(scope["path"]):
                 raise
             return user

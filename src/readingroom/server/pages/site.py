@@ -22,7 +22,7 @@ from readingroom.server.pages.operations import OperationsPages
 from readingroom.server.pages.sign_in import SignInPages
 from readingroom.server.settings import ServerSettings
 from readingroom.storage.jobs.runner import JobRunner
-from readingroom.storage.jobs.store import JobStore
+from readingroom.storage.postgres.state import open_jobs
 from readingroom.web.assets import ASSET_PREFIX, load_assets
 
 _MENU_ORDER = ("Search", "Policies", "Applications", "Records", "Guidance", "Operations")
@@ -46,7 +46,7 @@ def build_site(
     history: CallHistory,
 ) -> Site:
     """Return the pages of all bases, those to sign in, and the runner of the jobs they begin."""
-    jobs = JobStore(settings.data)
+    jobs = open_jobs(settings)
     base_pages = [base.pages(jobs) for base in bases]
     doctor = DoctorPages(settings, jobs)
     operations = OperationsPages(

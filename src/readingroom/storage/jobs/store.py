@@ -2,7 +2,7 @@
 
 A worker claims a job, says from time to time that it is alive and how far it has come, and writes
 the outcome. A job whose worker has fallen silent is claimed again by the next one. All times come
-from one clock, that of the machine, which processes on it share.
+from one clock: that of the machine, or of the database that processes share.
 
 A job may have a folder of files, which is deleted when it has ended. Callers take turns, and what
 may wait is bounded for each of them and for all together.
@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from readingroom.core import clock
-from readingroom.storage.database import ConnectionPool, Database, DatabaseError, Row, connect
-from readingroom.storage.errors import JobNotFound, StorageFailed, TooManyJobs, describe_cause
+from readingroom.storage.database import Database, Row, StateFile, StateTables
+from readingroom.storage.errors import JobNotFound, TooManyJobs
+from readingroom.storage.files import translate_os_errors
 
 JOBS_FILE = "jobs.db"
 SILENT_SECONDS = 60.0
@@ -104,13 +105,19 @@ class BackgroundJob:
 
 
 class JobStore:
-    """The jobs of one data directory; the file is created with the first."""
+    """The jobs of one data directory."""
 
-    def __init__(self, data_directory: Path, now: Callable[[], float] = clock.unix_seconds) -> None:
-        self._path = data_directory / JOBS_FILE
+    def __init__(
+        self,
+        data_directory: Path,
+        now: Callable[[], float] = clock.unix_seconds,
+        tables: StateTables | None = None,
+    ) -> None:
+        """Without `tables` they are in a file, which is created with the first job."""
+        self._tables = tables or StateFile(data_directory / JOBS_FILE, "The jobs", _create_tables)
+        self._data_directory = data_directory
         self._files_folder = data_directory / _FILES_FOLDER
         self._now = now
-        self._pool = ConnectionPool(self._connect)
 
     def make_folder(self, job_kind: str) -> Path:
         """Return a new folder for the files of one job, which `add` is then given."""
@@ -130,22 +137,21 @@ class JobStore:
 
         Raise `TooManyJobs`, and delete the folder, when too much waits already.
         """
-        job_id, now = folder.name if folder else secrets.token_hex(8), self._now()
+        job_id = folder.name if folder else secrets.token_hex(8)
         try:
-            file_bytes = (
-                sum(file_path.stat().st_size for file_path in folder.iterdir()) if folder else 0
-            )
-            with self._pool.connection() as db, db.transaction():
+            with translate_os_errors("The files of the job cannot be read"):
+                file_bytes = sum(path.stat().st_size for path in folder.iterdir()) if folder else 0
+            now = self._now()
+            with self._tables.write() as db:
                 self._refuse_excess(db, caller, file_bytes)
                 db.execute(
                     f"INSERT INTO jobs ({_COLUMNS}) "
                     "VALUES (?, ?, ?, ?, 'queued', 0, 'waiting', '{}', '', '', 0, ?, ?, 0, ?, ?)",
                     (job_id, kind, title, json.dumps(question), now, now, caller, file_bytes),
                 )
-        except (OSError, DatabaseError) as error:
-            self._delete_folder(job_id)
-            raise self._make_error(error) from error
-        except TooManyJobs:
+                if folder:
+                    self._keep_files(db, job_id, folder)
+        except BaseException:
             self._delete_folder(job_id)
             raise
         return self.get(job_id)
@@ -156,33 +162,35 @@ class JobStore:
         It belongs to `worker` from then on. None when there is nothing to do. A caller has one job
         done at a time, and whoever's last one is longest ago comes first.
         """
-        if not job_kinds or not self._path.exists():
+        if not job_kinds or not self._tables.has_data():
             return None
         now = self._now()
         marks = ", ".join("?" * len(job_kinds))
         silent_since = now - SILENT_SECONDS
-        try:
-            with self._pool.connection() as db, db.transaction():
-                self._give_up_hopeless(db, now)
-                job_row = db.execute(
-                    f"SELECT {_COLUMNS} FROM jobs WHERE kind IN ({marks}) AND "
-                    "(state = 'queued' OR (state = 'running' AND heard_at < ?)) AND caller NOT IN "
-                    "(SELECT caller FROM jobs WHERE state = 'running' AND heard_at >= ?) "
-                    "ORDER BY (SELECT MAX(MAX(other.heard_at, other.ended_at)) FROM jobs AS other "
-                    "WHERE other.caller = jobs.caller AND other.state != 'queued'), "
-                    "created_at, id LIMIT 1",
-                    (*job_kinds, silent_since, silent_since),
-                ).fetchone()
-                if job_row is None:
-                    return None
-                db.execute(
-                    "UPDATE jobs SET state = 'running', worker = ?, heard_at = ?, "
-                    "attempts = attempts + 1, phase = 'starting' WHERE id = ?",
-                    (worker, now, job_row["id"]),
-                )
-                return _read_job(self._select(db, job_row["id"]))
-        except (OSError, DatabaseError) as error:
-            raise self._make_error(error) from error
+        with self._tables.write() as db:
+            self._give_up_hopeless(db, now)
+            job_row = db.execute(
+                f"SELECT {_COLUMNS} FROM jobs WHERE kind IN ({marks}) AND "
+                "(state = 'queued' OR (state = 'running' AND heard_at < ?)) AND caller NOT IN "
+                "(SELECT caller FROM jobs WHERE state = 'running' AND heard_at >= ?) "
+                "ORDER BY COALESCE((SELECT MAX(CASE WHEN other.heard_at > other.ended_at "
+                "THEN other.heard_at ELSE other.ended_at END) FROM jobs AS other "
+                "WHERE other.caller = jobs.caller AND other.state != 'queued'), 0), "
+                "created_at, id LIMIT 1",
+                (*job_kinds, silent_since, silent_since),
+            ).fetchone()
+            if job_row is None:
+                return None
+            db.execute(
+                "UPDATE jobs SET state = 'running', worker = ?, heard_at = ?, "
+                "attempts = attempts + 1, phase = 'starting' WHERE id = ?",
+                (worker, now, job_row["id"]),
+            )
+            claimed_row = db.execute(
+                f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_row["id"],)
+            ).fetchone()
+        job = _read_job(claimed_row)
+        return self._fetch_files(job, worker) if claimed_row["file_bytes"] else job
 
     def take_over(self, job_kinds: Sequence[str]) -> None:
         """Queue the running jobs of these kinds again, and delete the files of no job.
@@ -190,7 +198,7 @@ class JobStore:
         For a process that has just become the owner of what they work on, so that nobody else can
         be running them.
         """
-        if not self._path.exists():
+        if not self._tables.has_data():
             return
         for job_kind in job_kinds:
             self._write(
@@ -263,7 +271,7 @@ class JobStore:
         )
         return [_read_job(job_row) for job_row in job_rows]
 
-    def _refuse_excess(self, db: Database, caller: str, file_bytes: int) -> None:
+    def _refuse_excess(self, db: Any, caller: str, file_bytes: int) -> None:
         """Raise TooManyJobs unless one more job, with so many bytes of files, may wait."""
         total_count = db.execute("SELECT COUNT(*) FROM jobs WHERE ended_at = 0").fetchone()[0]
         own_count, own_bytes = db.execute(
@@ -278,10 +286,10 @@ class JobStore:
         if total_count >= MAX_WAITING_JOBS_OF_ALL:
             raise TooManyJobs("Too many jobs wait already; send this again later")
         # Only files can fill the disk.
-        if file_bytes and shutil.disk_usage(self._path.parent).free < MIN_FREE_BYTES:
+        if file_bytes and shutil.disk_usage(self._data_directory).free < MIN_FREE_BYTES:
             raise TooManyJobs("The disk is nearly full; tell the operator, and send this later")
 
-    def _give_up_hopeless(self, db: Database, now: float) -> None:
+    def _give_up_hopeless(self, db: Any, now: float) -> None:
         """Fail the jobs whose workers have ended too often without an outcome."""
         failed_rows = db.execute(
             "UPDATE jobs SET state = 'failed', phase = 'failed', ended_at = ?, "
@@ -307,45 +315,34 @@ class JobStore:
         for job_folder in self._files_folder.glob(f"*/{job_id}"):
             shutil.rmtree(job_folder, ignore_errors=True)
 
+    def _keep_files(self, db: Any, job_id: str, folder: Path) -> None:
+        """Keep the files of a job until it has ended: here they stay where they are."""
+
+    def _fetch_files(self, job: BackgroundJob, worker: str) -> BackgroundJob:
+        """Return a job whose question names the folder that its files can be read in."""
+        return job
+
     def _write(self, sql: str, values: Sequence[Any]) -> bool:
         """Run one statement in a transaction; return whether it changed a row."""
-        try:
-            with self._pool.connection() as db, db.transaction():
-                return db.execute(sql, values).rowcount > 0
-        except (OSError, DatabaseError) as error:
-            raise self._make_error(error) from error
+        with self._tables.write() as db:
+            return bool(db.execute(sql, values).rowcount > 0)
 
     def _read(self, sql: str, values: Sequence[Any]) -> list[Row]:
-        if not self._path.exists():
+        if not self._tables.has_data():
             return []
-        try:
-            with self._pool.connection() as db:
-                return db.execute(sql, values).fetchall()
-        except (OSError, DatabaseError) as error:
-            raise self._make_error(error) from error
+        with self._tables.read() as db:
+            job_rows: list[Row] = db.execute(sql, values).fetchall()
+        return job_rows
 
-    def _select(self, db: Database, job_id: str) -> Row:
-        job_row: Row = db.execute(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_id,)).fetchone()
-        return job_row
 
-    def _connect(self) -> Database:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        # Before SQLite creates it, readable for everybody.
-        self._path.touch(mode=0o600)
-        db = connect(self._path, any_thread=True, named_rows=True)
-        db.execute(_SCHEMA)
-        db.execute(_INDEX)
-        with db.transaction():  # so that two connections do not add the same column
-            column_names = {row["name"] for row in db.execute("PRAGMA table_info(jobs)")}
-            for column_name, definition in _LATER_COLUMNS.items():
-                if column_name not in column_names:
-                    db.execute(f"ALTER TABLE jobs ADD COLUMN {column_name} {definition}")
-        return db
-
-    def _make_error(self, error: Exception) -> StorageFailed:
-        return StorageFailed(
-            f"The jobs in {self._path.name} cannot be used: {describe_cause(error)}"
-        )
+def _create_tables(db: Database) -> None:
+    db.execute(_SCHEMA)
+    db.execute(_INDEX)
+    with db.transaction():  # so that two connections do not add the same column
+        column_names = {row["name"] for row in db.execute("PRAGMA table_info(jobs)")}
+        for column_name, definition in _LATER_COLUMNS.items():
+            if column_name not in column_names:
+                db.execute(f"ALTER TABLE jobs ADD COLUMN {column_name} {definition}")
 
 
 def _read_job(job_row: Row) -> BackgroundJob:

@@ -22,11 +22,15 @@ from readingroom.storage.errors import (
     InvalidDatabaseValue,
     StoreUnusable,
 )
-from readingroom.storage.postgres.database import Connection, PostgresDatabase, SharedTransaction
+from readingroom.storage.postgres.database import (
+    Connection,
+    PostgresDatabase,
+    SharedTransaction,
+    clean_text,
+)
 from readingroom.storage.postgres.encoding import (
     Stems,
     build_clauses,
-    clean_text,
     cut_stem,
     decode_vectors,
     encode_chunks,

@@ -21,6 +21,7 @@ from readingroom.core.imports import import_reference
 from readingroom.core.settings import RoomSettings, reveal_secret
 from readingroom.storage.errors import DatabaseFailed
 from readingroom.storage.postgres import schema
+from readingroom.storage.postgres.notices import NoticeListener
 
 Connection = Any
 """A `driver.PostgresConnection`; the driver is imported only where it is used."""
@@ -28,6 +29,8 @@ Connection = Any
 _MAX_CONNECTIONS = 16
 """Connections of one process: a server has about a hundred for all of its clients."""
 _WAIT_SECONDS = 60.0
+# PostgreSQL refuses U+0000 in texts; one character for one, so that offsets still hold.
+_REPLACEMENTS = {0: "\N{REPLACEMENT CHARACTER}"}
 
 
 class SharedTransaction:
@@ -56,6 +59,7 @@ class PostgresDatabase:
         self._idle_connections: list[Connection] = []
         self._free_places = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         self._current: ContextVar[SharedTransaction | None] = ContextVar("current", default=None)
+        self.notices = NoticeListener(self.open_own_connection)
         self._preparing = threading.Lock()
         self._is_prepared = False
 
@@ -63,7 +67,7 @@ class PostgresDatabase:
         """Create the tables that are missing. Raise `SchemaTooNew`, or `DatabaseFailed`."""
         with self._preparing:
             if not self._is_prepared:
-                with self._lend() as connection:
+                with self.lend_connection() as connection:
                     schema.migrate(connection)
                 self._is_prepared = True
 
@@ -74,7 +78,7 @@ class PostgresDatabase:
         if transaction is not None:
             yield transaction.connection
             return
-        with self._lend() as connection:
+        with self.lend_connection() as connection:
             yield connection
 
     @contextmanager
@@ -84,7 +88,7 @@ class PostgresDatabase:
         if transaction is not None:
             yield transaction
             return
-        with self._lend() as connection:
+        with self.lend_connection() as connection:
             transaction = self._begin(connection, "BEGIN")
             context_token = self._current.set(transaction)
             try:
@@ -113,7 +117,7 @@ class PostgresDatabase:
         if self._current.get() is not None:
             yield  # a part of a larger change
             return
-        lending = self._lend()
+        lending = self.lend_connection()
         connection = await anyio.to_thread.run_sync(lending.__enter__)
         try:
             transaction = await anyio.to_thread.run_sync(self._begin, connection, begin, lock)
@@ -174,7 +178,8 @@ class PostgresDatabase:
         return self._connect(self.url)
 
     @contextmanager
-    def _lend(self) -> Iterator[Connection]:
+    def lend_connection(self) -> Iterator[Connection]:
+        """Lend a connection that belongs to no transaction of a base, also inside of one."""
         self._free_places.acquire(timeout=_WAIT_SECONDS)
         try:
             connection = self._take_idle() or self._connect(self.url)
@@ -199,7 +204,8 @@ class PostgresDatabase:
             connection.close()
 
     def close(self) -> None:
-        """Close the idle connections; they are opened again when needed."""
+        """Close the idle connections, which are opened again when needed, and stop listening."""
+        self.notices.close()
         while self._idle_connections:
             self._idle_connections.pop().close()
 
@@ -217,6 +223,11 @@ def find_database(settings: RoomSettings) -> PostgresDatabase | None:
 def open_database(url: str) -> PostgresDatabase:
     """Return the database at a URL, the same for all stores of this process."""
     return PostgresDatabase(url)
+
+
+def clean_text(any_text: str) -> str:
+    """Return a text that PostgreSQL takes, of the same length."""
+    return any_text.translate(_REPLACEMENTS)
 
 
 def _load_driver() -> Callable[[str], Connection]:

@@ -135,6 +135,12 @@ class PostgresConnection:
             return False
         return True
 
+    def wait_for_notices(self, seconds: float) -> list[str]:
+        """Return what was notified on the channels that this listens to; nothing comes late."""
+        with _translate_errors():
+            notices = self._connection.notifies(timeout=seconds, stop_after=1)
+            return [notice.payload for notice in notices]
+
     def close(self) -> None:
         self._connection.close()
 

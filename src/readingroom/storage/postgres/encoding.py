@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from readingroom.core.filters import Condition, In
 from readingroom.storage.chunks import Chunks
+from readingroom.storage.postgres.database import clean_text
 
 Stems = Sequence[str]
 """The stems of a text, in reading order."""
 
-# PostgreSQL refuses U+0000 in texts; one character for one, so that offsets still hold.
-_REPLACEMENTS = {0: "\N{REPLACEMENT CHARACTER}"}
 _COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
 _COPY_END = struct.pack(">h", -1)
 _MAX_POSITION = 16_383
@@ -139,11 +138,6 @@ def encode_json(json_value: object) -> str:
             dict(json_value) if isinstance(json_value, Mapping) else json_value, ensure_ascii=False
         ).replace("\\u0000", "\N{REPLACEMENT CHARACTER}")
     )
-
-
-def clean_text(any_text: str) -> str:
-    """Return a text that PostgreSQL takes, of the same length."""
-    return any_text.translate(_REPLACEMENTS)
 
 
 def encode_vectors(chunks: Chunks, field_names: Sequence[str]) -> Iterator[bytes]:

@@ -1,7 +1,8 @@
 """Named API keys in the shared database: the methods of `KeyRing`, for several processes.
 
-Requests are answered from a copy in memory, so no request waits for the database. A thread looks
-for changes twice a second: a key that is revoked anywhere is refused everywhere within a second.
+Requests are answered from a copy in memory, so no request waits for the database. A thread reads
+them again when it is told of a change, and looks for itself twice a second: a key that is revoked
+anywhere is refused everywhere within a second.
 """
 
 import logging
@@ -22,6 +23,7 @@ from readingroom.storage.errors import (
 )
 from readingroom.storage.keys import Holder, Key, KeyRing, KeyRow, make_unknown_error
 from readingroom.storage.postgres.database import Connection, PostgresDatabase, find_database
+from readingroom.storage.postgres.notices import CHANNEL
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +52,8 @@ class SharedKeyRing(KeyRing):
         self._copy: _KeyCopy | None = None
         self._read_at = 0.0
         self._starting = threading.Lock()
-        self._is_closed = threading.Event()
+        self._is_closed = False
+        self._may_have_changed = threading.Event()
 
     def list_keys(self) -> list[Key]:
         """Return every key, sorted by name."""
@@ -115,6 +118,7 @@ class SharedKeyRing(KeyRing):
             with self._starting:
                 if self._copy is None:
                     self._copy = self._read_copy()
+                    self._database.notices.subscribe(_STORE_NAME, self._may_have_changed.set)
                     threading.Thread(target=self._follow, name="keys", daemon=True).start()
         if time.monotonic() - self._read_at > _MAX_STALE_SECONDS:
             raise StorageFailed("The keys cannot be used: the shared database does not answer")
@@ -123,7 +127,9 @@ class SharedKeyRing(KeyRing):
     def _follow(self) -> None:
         """Read the keys again whenever somebody has changed them."""
         is_failing = False
-        while not self._is_closed.wait(_LOOK_SECONDS):
+        while not self._is_closed:
+            self._may_have_changed.wait(_LOOK_SECONDS)
+            self._may_have_changed.clear()
             try:
                 self._copy = self._read_copy(self._copy)
                 is_failing = False
@@ -134,7 +140,9 @@ class SharedKeyRing(KeyRing):
 
     def close(self) -> None:
         """Stop looking for changes."""
-        self._is_closed.set()
+        self._is_closed = True
+        self._database.notices.unsubscribe(_STORE_NAME, self._may_have_changed.set)
+        self._may_have_changed.set()
 
     def _read_copy(self, previous_copy: _KeyCopy | None = None) -> _KeyCopy:
         begun_at = time.monotonic()
@@ -183,3 +191,4 @@ def _raise_generation(connection: Any) -> None:
         "DO UPDATE SET generation = generations.generation + 1",
         (_STORE_NAME,),
     )
+    connection.execute("SELECT pg_notify(?, ?)", (CHANNEL, _STORE_NAME))

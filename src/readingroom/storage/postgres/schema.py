@@ -5,7 +5,7 @@ from typing import Any
 
 from readingroom.storage.errors import DatabaseFailed, SchemaTooNew
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raised with every migration; a process refuses a database with a higher one."""
 
 _MIGRATION_LOCK = 7_323_108_117_105_110  # any number that no other lock has
@@ -133,6 +133,84 @@ _MIGRATIONS: dict[int, tuple[str, ...]] = {
             operator boolean NOT NULL
         )
         """,
+    ),
+    4: (
+        """
+        CREATE TABLE browser_sessions (
+            digest text COLLATE "C" PRIMARY KEY,
+            key_digest text NOT NULL,
+            created_at float8 NOT NULL,
+            seen_at float8 NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE clients (
+            client_id text COLLATE "C" PRIMARY KEY,
+            metadata text NOT NULL,
+            created_at float8 NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE consent_requests (
+            digest text COLLATE "C" PRIMARY KEY,
+            client_id text NOT NULL,
+            parameters text NOT NULL,
+            created_at float8 NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE grants (
+            grant_id text COLLATE "C" PRIMARY KEY,
+            client_id text COLLATE "C" NOT NULL,
+            key_digest text NOT NULL,
+            may_write integer NOT NULL,
+            face_path text,
+            parameters text NOT NULL,
+            created_at float8 NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE tokens (
+            digest text COLLATE "C" PRIMARY KEY,
+            kind text NOT NULL,
+            grant_id text COLLATE "C" NOT NULL REFERENCES grants ON DELETE CASCADE,
+            expires_at float8 NOT NULL,
+            is_spent integer NOT NULL DEFAULT 0
+        )
+        """,
+        "CREATE INDEX tokens_by_grant ON tokens (grant_id)",
+        """
+        CREATE TABLE jobs (
+            id text COLLATE "C" PRIMARY KEY,
+            kind text COLLATE "C" NOT NULL,
+            title text NOT NULL,
+            question text NOT NULL,
+            state text NOT NULL,
+            percent float8 NOT NULL,
+            phase text NOT NULL,
+            outcome text NOT NULL,
+            error text NOT NULL,
+            worker text NOT NULL,
+            attempts integer NOT NULL,
+            created_at float8 NOT NULL,
+            heard_at float8 NOT NULL,
+            ended_at float8 NOT NULL,
+            caller text COLLATE "C" NOT NULL,
+            file_bytes bigint NOT NULL
+        )
+        """,
+        "CREATE INDEX jobs_by_state ON jobs (state, created_at)",
+        # With the job: there is never a file of none.
+        """
+        CREATE TABLE job_files (
+            job_id text COLLATE "C" NOT NULL REFERENCES jobs ON DELETE CASCADE,
+            file_name text COLLATE "C" NOT NULL,
+            piece_number integer NOT NULL,
+            content bytea NOT NULL,
+            PRIMARY KEY (job_id, file_name, piece_number)
+        )
+        """,
+        "ALTER TABLE job_files ALTER COLUMN content SET STORAGE EXTERNAL",
     ),
 }
 

@@ -1,0 +1,98 @@
+"""Notices of what other processes have written: one connection that listens, for all who wait.
+
+A notice only wakes. Whoever is woken reads a generation, which decides whether anything changed;
+so a notice that is lost costs a moment, never an answer.
+"""
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from readingroom.storage.errors import DatabaseFailed
+
+logger = logging.getLogger(__name__)
+
+CHANNEL = "readingroom"
+_LOOK_SECONDS = 1.0
+"""How often the thread looks whether anybody still waits."""
+_RETRY_SECONDS = 1.0
+
+Wake = Callable[[], None]
+
+
+class NoticeListener:
+    """Calls those who wait for a store whenever any process has written to it."""
+
+    def __init__(self, connect: Callable[[], Any]) -> None:
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._wakes_by_store: dict[str, list[Wake]] = defaultdict(list)
+        self._thread: threading.Thread | None = None
+        self._has_ended = threading.Event()
+
+    def subscribe(self, store_name: str, wake: Wake) -> None:
+        """Call `wake`, from another thread, after each write to a store, and whenever some may have
+        been missed. The first subscriber starts the thread.
+        """
+        with self._lock:
+            if wake not in self._wakes_by_store[store_name]:
+                self._wakes_by_store[store_name].append(wake)
+            if self._thread is None:
+                self._has_ended = threading.Event()
+                self._thread = threading.Thread(
+                    target=self._listen, args=(self._has_ended,), name="notices", daemon=True
+                )
+                self._thread.start()
+
+    def unsubscribe(self, store_name: str, wake: Wake) -> None:
+        """Call `wake` no more; with the last subscriber the thread ends."""
+        with self._lock:
+            if wake in self._wakes_by_store[store_name]:
+                self._wakes_by_store[store_name].remove(wake)
+            if any(self._wakes_by_store.values()):
+                return
+        self.close()
+
+    def close(self) -> None:
+        """Forget all subscribers, who then look for themselves, and end the thread."""
+        with self._lock:
+            self._wakes_by_store.clear()
+            self._has_ended.set()
+            self._thread = None
+
+    def _listen(self, has_ended: threading.Event) -> None:
+        is_failing = False
+        while not has_ended.is_set():
+            try:
+                self._follow(has_ended)
+                is_failing = False
+            except DatabaseFailed as error:
+                if not is_failing:  # once, not at every attempt
+                    logger.warning("Nothing is heard of other processes: %s", error.message)
+                is_failing = True
+                has_ended.wait(_RETRY_SECONDS)
+
+    def _follow(self, has_ended: threading.Event) -> None:
+        connection = self._connect()
+        try:
+            connection.execute(f"LISTEN {CHANNEL}")
+            # Whatever was written before this connection heard of it.
+            with self._lock:
+                store_names = list(self._wakes_by_store)
+            self._wake_all(store_names)
+            while not has_ended.is_set():
+                self._wake_all(connection.wait_for_notices(_LOOK_SECONDS))
+        finally:
+            connection.close()
+
+    def _wake_all(self, store_names: Sequence[str]) -> None:
+        for store_name in dict.fromkeys(store_names):
+            with self._lock:
+                wakes = list(self._wakes_by_store.get(store_name, ()))
+            for wake in wakes:
+                try:
+                    wake()
+                except Exception as error:  # one subscriber must not make the others deaf
+                    logger.warning("A change of %s was not followed: %s", store_name, error)

@@ -1,0 +1,179 @@
+"""The server's own tables in the shared database: sessions of browsers, connected apps, jobs."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from readingroom.core.settings import RoomSettings
+from readingroom.storage.browser_sessions import BrowserSessions
+from readingroom.storage.database import StateTables
+from readingroom.storage.errors import DatabaseFailed, StorageFailed
+from readingroom.storage.files import is_plain_name, translate_os_errors
+from readingroom.storage.grants import GrantStore
+from readingroom.storage.jobs.store import BackgroundJob, JobStore
+from readingroom.storage.postgres.database import (
+    Connection,
+    PostgresDatabase,
+    clean_text,
+    find_database,
+)
+
+_PIECE_BYTES = 1024 * 1024
+
+
+class SharedTables(StateTables):
+    """Some tables of the shared database; who writes to them waits for whoever does already."""
+
+    def __init__(self, database: PostgresDatabase, store_name: str, subject: str) -> None:
+        """`subject` is what the tables hold, for errors: "The jobs"."""
+        self._database = database
+        self._store_name = store_name
+        self._subject = subject
+
+    def has_data(self) -> bool:
+        return True
+
+    @contextmanager
+    def read(self) -> Iterator["_CleaningConnection"]:
+        # Never a part of a base's change: a heartbeat is seen at once, whatever else is going on.
+        try:
+            self._database.prepare()
+            with self._database.lend_connection() as connection:
+                yield _CleaningConnection(connection)
+        except DatabaseFailed as error:
+            raise StorageFailed(f"{self._subject} cannot be used: {error.message}") from error
+
+    @contextmanager
+    def write(self) -> Iterator["_CleaningConnection"]:
+        with self.read() as connection, connection.begin_alone(self._store_name):
+            yield connection
+
+    def read_clock(self) -> float:
+        """Return the seconds since 1970 by the clock of the database, which is the same for all."""
+        with self.read() as connection:
+            row = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
+            return float(row.fetchone()[0])
+
+
+class _CleaningConnection:
+    """A connection whose values may be any text: PostgreSQL takes no U+0000."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        cleaned_values = [
+            clean_text(value) if isinstance(value, str) else value for value in values
+        ]
+        return self._connection.execute(sql, cleaned_values)
+
+    @contextmanager
+    def begin_alone(self, store_name: str) -> Iterator[None]:
+        """Enclose a transaction in which nobody else writes to this store."""
+        with self._connection.transaction():
+            self._connection.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))",
+                (f"readingroom:state:{store_name}",),
+            )
+            yield
+
+
+class SharedJobStore(JobStore):
+    """The jobs of all processes on one database, with their files."""
+
+    def __init__(
+        self,
+        data_directory: Path,
+        database: PostgresDatabase,
+        now: Callable[[], float] | None = None,
+    ) -> None:
+        """Files are written into the data directory while this process does their job.
+
+        Without `now` it is the time of the database, whose clock all processes share.
+        """
+        tables = SharedTables(database, "jobs", "The jobs")
+        super().__init__(data_directory, now or tables.read_clock, tables)
+
+    def take_over(self, job_kinds: Sequence[str]) -> None:
+        """Do nothing: what another process has begun is its own until it falls silent."""
+
+    def put_back(self, job_id: str, worker: str) -> None:
+        super().put_back(job_id, worker)
+        self._delete_folder(job_id)
+
+    def _keep_files(self, db: Any, job_id: str, folder: Path) -> None:
+        for file_path in sorted(folder.iterdir()):
+            with file_path.open("rb") as open_file:
+                # A piece even of an empty file.
+                piece_number, file_piece = 0, open_file.read(_PIECE_BYTES)
+                while file_piece or not piece_number:
+                    db.execute(
+                        "INSERT INTO job_files VALUES (?, ?, ?, ?)",
+                        (job_id, file_path.name, piece_number, file_piece),
+                    )
+                    piece_number, file_piece = piece_number + 1, open_file.read(_PIECE_BYTES)
+        self._delete_folder(job_id)
+
+    def _fetch_files(self, job: BackgroundJob, worker: str) -> BackgroundJob:
+        folder = self._files_folder / job.kind / f"{job.id}-{worker}"
+        with translate_os_errors("The files of the job cannot be kept"), self._tables.read() as db:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700, parents=True)
+            pieces = db.execute(
+                "SELECT file_name, piece_number FROM job_files WHERE job_id = ? "
+                "ORDER BY file_name, piece_number",
+                (job.id,),
+            ).fetchall()
+            for file_name, piece_number in pieces:
+                if not is_plain_name(file_name):
+                    raise StorageFailed(f"{file_name[:100]!r} cannot be the name of a job's file")
+                content_row = db.execute(
+                    "SELECT content FROM job_files WHERE job_id = ? AND file_name = ? "
+                    "AND piece_number = ?",
+                    (job.id, file_name, piece_number),
+                ).fetchone()
+                if content_row is None:
+                    break  # the job has ended meanwhile
+                with (folder / file_name).open("ab") as job_file:
+                    job_file.write(content_row[0])
+        return replace(job, question={**job.question, "folder": str(folder)})
+
+    def _clean_up(self, job_id: str, has_ended: bool) -> None:
+        super()._clean_up(job_id, has_ended)
+        # Also those of a job that another process has taken: they are copies.
+        self._delete_folder(job_id)
+        if has_ended:
+            self._write("DELETE FROM job_files WHERE job_id = ?", (job_id,))
+
+    def _give_up_hopeless(self, db: Any, now: float) -> None:
+        super()._give_up_hopeless(db, now)
+        db.execute(
+            "DELETE FROM job_files WHERE job_id IN (SELECT id FROM jobs WHERE state = 'failed')"
+        )
+
+    def _delete_folder(self, job_id: str) -> None:
+        for folder in self._files_folder.glob(f"*/{job_id}*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def open_jobs(settings: RoomSettings) -> JobStore:
+    """Return the jobs of the data directory, or of the database that the settings name."""
+    database = find_database(settings)
+    return JobStore(settings.data) if database is None else SharedJobStore(settings.data, database)
+
+
+def open_sessions(settings: RoomSettings) -> BrowserSessions:
+    """Return the signed-in browsers of the data directory, or of the database in the settings."""
+    database = find_database(settings)
+    tables = SharedTables(database, "browser_sessions", "The sessions") if database else None
+    return BrowserSessions(settings.data, tables=tables)
+
+
+def open_grants(settings: RoomSettings) -> GrantStore:
+    """Return the connected apps of the data directory, or of the database in the settings."""
+    database = find_database(settings)
+    tables = SharedTables(database, "grants", "The connected apps") if database else None
+    return GrantStore(settings.data, tables=tables)
