@@ -9,8 +9,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from readingroom.server.errors import RateLimited
+from readingroom.server.http.limits import RateLimiter
 from readingroom.storage.browser_sessions import MAX_IDLE_SECONDS, BrowserSessions
 from readingroom.storage.grants import MAX_CLIENTS, GrantStore
+from readingroom.storage.postgres.buckets import SharedBuckets
 from readingroom.storage.postgres.database import PostgresDatabase
 from readingroom.storage.postgres.state import SharedJobStore, SharedTables
 from tests.support.postgres import PostgresServer, new_database
@@ -167,6 +170,31 @@ def test_a_heartbeat_is_seen_while_the_change_of_a_base_is_open(
     with databases[0].transaction():
         assert here.report(job.id, "ann", 40, "half \0 way")
         assert (there.get(job.id).percent, there.get(job.id).question) == (40, {"text": "\0"})
+
+
+@pytest.mark.anyio
+async def test_a_caller_has_one_limit_at_all_processes(databases: list[PostgresDatabase]) -> None:
+    here, there = (RateLimiter(60, clock=lambda: 0.0) for _ in databases)
+    buckets = [SharedBuckets(database) for database in databases]
+    for limiter, bucket in zip((here, there), buckets, strict=True):
+        await limiter.exchange_spending(bucket)
+    for _ in range(50):
+        here.spend("key:ann")
+    here.spend("key:ben")
+    await here.exchange_spending(buckets[0])
+    for _ in range(40):  # it has not heard of the others yet
+        there.spend("key:ann")
+    await there.exchange_spending(buckets[1])
+    with pytest.raises(RateLimited):
+        there.spend("key:ann")
+    there.spend("key:ben")
+    for _ in range(2):
+        here.spend("key:ann")
+    await here.exchange_spending(buckets[0])
+    with pytest.raises(RateLimited):
+        here.spend("key:ann")
+    allowance = here.get_allowance("key:ann")
+    assert allowance is not None and allowance.remaining == 0
 
 
 def test_who_listens_is_woken_by_a_write_anywhere_and_again_after_a_lost_connection(

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -49,6 +49,8 @@ from readingroom.server.pages.site import build_site, make_page_test
 from readingroom.server.settings import ServerSettings
 from readingroom.server.startup import HEALTH_PATH, READY_PATH, show_health, warm_up
 from readingroom.storage.jobs.runner import JobRunner
+from readingroom.storage.postgres.buckets import SharedBuckets
+from readingroom.storage.postgres.database import find_database
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ def build_app(
     allowed_names = list_allowed_names(settings)
     admin_key = AdminKey(admin_access.key) if admin_access else None
     held_bytes = HeldBytes(settings.max_body_bytes)
+    limiter = RateLimiter(settings.rate_limit)
     session_limits = SessionLimits(
         max_sessions=settings.max_sessions,
         max_sessions_per_caller=settings.max_sessions_per_caller,
@@ -120,7 +123,7 @@ def build_app(
                 SecurityMiddleware,
                 allowed_names=allowed_names,
                 policies=policies,
-                limiter=RateLimiter(settings.rate_limit),
+                limiter=limiter,
                 open_requests=OpenRequests(count_requests_per_caller()),
                 admin_key=admin_key,
                 browsers=browsers,
@@ -134,7 +137,9 @@ def build_app(
             ),
         ],
         exception_handlers={HTTPException: handle_http_exception},
-        lifespan=partial(_lifespan, bases, endpoints, site.job_runner),
+        lifespan=partial(
+            _lifespan, bases, endpoints, site.job_runner, _share_limits(limiter, settings)
+        ),
     )
     app.router.redirect_slashes = False  # policies are chosen by the exact path
     if routers := [router for base in bases for router in base.routers()]:
@@ -205,11 +210,20 @@ class _OriginOnlyCors(CORSMiddleware):
         await (super().__call__ if has_origin else self.app)(scope, receive, send)
 
 
+def _share_limits(
+    limiter: RateLimiter, settings: ServerSettings
+) -> Callable[[], Coroutine[Any, Any, None]] | None:
+    """Return what counts requests together with other processes; None for one that is alone."""
+    database = find_database(settings)
+    return partial(limiter.share, SharedBuckets(database)) if database else None
+
+
 @contextlib.asynccontextmanager
 async def _lifespan(
     bases: Sequence[KnowledgeBase],
     endpoints: Sequence[_McpEndpoint],
     job_runner: JobRunner,
+    share_limits: Callable[[], Coroutine[Any, Any, None]] | None,
     app: Starlette,
 ) -> AsyncIterator[None]:
     async with contextlib.AsyncExitStack() as exit_stack:
@@ -222,6 +236,8 @@ async def _lifespan(
         background_tasks = await exit_stack.enter_async_context(anyio.create_task_group())
         background_tasks.start_soon(warm_up, bases)
         background_tasks.start_soon(job_runner.run)
+        if share_limits:
+            background_tasks.start_soon(share_limits)
         yield
         background_tasks.cancel_scope.cancel()
 

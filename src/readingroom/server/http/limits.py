@@ -1,5 +1,6 @@
 """Limits of requests: how many a caller may send in a minute, and have open at once."""
 
+import logging
 import math
 import time
 from collections import Counter
@@ -7,9 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import anyio
+import anyio.to_thread
+
 from readingroom.server.errors import RateLimited, TooManyOpenRequests
+from readingroom.storage.errors import StorageFailed
+from readingroom.storage.postgres.buckets import SharedBuckets
+
+logger = logging.getLogger(__name__)
 
 _MAX_CALLERS = 10_000
+_SHARING_SECONDS = 0.25
+_CLEARING_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +48,9 @@ class RateLimiter:
         self._clock = clock
         self._remaining_by_caller: dict[str, tuple[float, float]] = {}
         """By caller, the requests that remain, and when that was computed."""
+        self._unshared_by_caller: Counter[str] = Counter()
+        """By caller, the requests that other processes have not heard of; empty with one alone."""
+        self._is_shared = False
 
     def spend(self, caller: str) -> None:
         """Count one request. Raise RateLimited, with the seconds to wait, when none remains."""
@@ -57,6 +70,53 @@ class RateLimiter:
         ):
             self._forget_fullest(now)
         self._remaining_by_caller[caller] = (remaining_requests - 1, now)
+        if self._is_shared:
+            self._unshared_by_caller[caller] += 1
+
+    async def share(self, buckets: SharedBuckets) -> None:
+        """Count with the other processes on a database, until this is cancelled.
+
+        A caller can exceed its limit by what it sends to each process within a moment. While the
+        database does not answer, each process counts for itself.
+        """
+        self._is_shared = bool(self._capacity)
+        is_failing, next_clearing = False, self._clock()
+        while self._is_shared:
+            try:
+                await self.exchange_spending(buckets)
+                if self._clock() >= next_clearing:
+                    next_clearing = self._clock() + _CLEARING_SECONDS
+                    await anyio.to_thread.run_sync(buckets.forget_full)
+                is_failing = False
+            except StorageFailed as error:
+                if not is_failing:  # once, not at every attempt
+                    logger.warning("%s; each process counts for itself", error.message)
+                is_failing = True
+            await anyio.sleep(_SHARING_SECONDS)
+
+    async def exchange_spending(self, buckets: SharedBuckets) -> None:
+        """Take what was spent here out of the shared buckets, and keep what is left in them.
+
+        Raise `StorageFailed`; what was spent is then told the next time.
+        """
+        self._is_shared = True
+        spent_by_caller, self._unshared_by_caller = self._unshared_by_caller, Counter()
+        if not spent_by_caller:
+            return
+        try:
+            remaining_by_caller = await anyio.to_thread.run_sync(
+                buckets.spend, spent_by_caller, int(self._capacity)
+            )
+        except StorageFailed:
+            self._unshared_by_caller.update(spent_by_caller)
+            raise
+        now = self._clock()
+        for caller, remaining_requests in remaining_by_caller.items():
+            # Those that came meanwhile are told the next time.
+            self._remaining_by_caller[caller] = (
+                remaining_requests - self._unshared_by_caller[caller],
+                now,
+            )
 
     def get_allowance(self, caller: str) -> Allowance | None:
         """Return what remains to a caller whose request was counted; None without a limit."""
@@ -64,7 +124,7 @@ class RateLimiter:
             return None
         remaining_requests = self._refill(caller, self._clock())
         reset = math.ceil((self._capacity - remaining_requests) / self._requests_per_second)
-        return Allowance(int(self._capacity), int(remaining_requests), reset)
+        return Allowance(int(self._capacity), max(0, int(remaining_requests)), reset)
 
     def _refill(self, caller: str, now: float) -> float:
         """Return how many requests a caller has by now."""

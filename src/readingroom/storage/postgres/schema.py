@@ -211,6 +211,14 @@ _MIGRATIONS: dict[int, tuple[str, ...]] = {
         )
         """,
         "ALTER TABLE job_files ALTER COLUMN content SET STORAGE EXTERNAL",
+        # Empty after a crash of the server: nobody has sent much since then.
+        """
+        CREATE UNLOGGED TABLE rate_buckets (
+            caller text COLLATE "C" PRIMARY KEY,
+            remaining float8 NOT NULL,
+            updated_at float8 NOT NULL
+        )
+        """,
     ),
 }
 

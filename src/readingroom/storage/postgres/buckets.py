@@ -1,0 +1,67 @@
+"""What remains of the limits of callers, over all processes on one database."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+from readingroom.storage.errors import DatabaseFailed, StorageFailed
+from readingroom.storage.postgres.database import Connection, PostgresDatabase, clean_text
+
+_SPEND = """
+INSERT INTO rate_buckets AS stored (caller, remaining, updated_at)
+SELECT caller, ? - spent, extract(epoch FROM clock_timestamp())
+FROM unnest(?::text[], ?::float8[]) AS sent (caller, spent)
+ON CONFLICT (caller) DO UPDATE SET
+    remaining = greatest(
+        least(?, stored.remaining + (excluded.updated_at - stored.updated_at) * ?)
+        - (? - excluded.remaining), -?),
+    updated_at = greatest(stored.updated_at, excluded.updated_at)
+RETURNING caller, remaining
+"""
+# Whoever sent nothing for so long has all of its requests again.
+_FORGET = "DELETE FROM rate_buckets WHERE updated_at < extract(epoch FROM clock_timestamp()) - 120"
+
+
+class SharedBuckets:
+    """One bucket for each caller, which every process takes its requests out of."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    def spend(self, spent_by_caller: Mapping[str, int], per_minute: int) -> dict[str, float]:
+        """Take requests that were made out of the buckets; return what each caller has left.
+
+        Less than 0 when several processes let too many through at once. Raise `StorageFailed`.
+        """
+        capacity, per_second = float(per_minute), per_minute / 60
+        # In one order for everybody, so that nobody waits crosswise.
+        callers = sorted(spent_by_caller)
+        spent = [float(spent_by_caller[caller]) for caller in callers]
+        try:
+            self._database.prepare()
+            with self._lend() as connection:
+                bucket_rows = connection.execute(
+                    _SPEND,
+                    (
+                        capacity,
+                        [clean_text(caller) for caller in callers],
+                        spent,
+                        capacity,
+                        per_second,
+                        capacity,
+                        capacity,
+                    ),
+                ).fetchall()
+        except DatabaseFailed as error:
+            raise StorageFailed(f"The limits cannot be shared: {error.message}") from error
+        return {caller: float(remaining) for caller, remaining in bucket_rows}
+
+    def forget_full(self) -> None:
+        """Delete the buckets that are full again. Raise `StorageFailed`."""
+        try:
+            with self._lend() as connection:
+                connection.execute(_FORGET)
+        except DatabaseFailed as error:
+            raise StorageFailed(f"The limits cannot be shared: {error.message}") from error
+
+    def _lend(self) -> AbstractContextManager[Connection]:
+        return self._database.lend_connection()
