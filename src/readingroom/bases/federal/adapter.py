@@ -40,11 +40,11 @@ class FederalAdapter(SearchAdapter):
         ),
     )
 
-    def __init__(self, service: FederalService, links: PageLinks) -> None:
+    def __init__(self, service: FederalService, page_links: PageLinks) -> None:
         self._service = service
 
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
-        answer = await self._service.search(
+        search_answer = await self._service.search(
             Search(
                 query=request.query,
                 source=list(request.sources) or None,
@@ -54,10 +54,10 @@ class FederalAdapter(SearchAdapter):
                 offset=0,
             )
         )
-        hits = list(answer.results)
+        hits = list(search_answer.results)
         if not (request.sources or request.since or request.until):
             hits += await self._service.store.read(
-                partial(find_registry_records, query=request.query, limit=_MAX_REGISTRY_HITS)
+                partial(find_registry_records, query=request.query, max_results=_MAX_REGISTRY_HITS)
             )
         return [DeskHit(**dict(hit), base=self.base) for hit in hits]
 
@@ -74,8 +74,8 @@ class FederalAdapter(SearchAdapter):
             return None
 
     def parse_resource_path(self, path: str) -> str | None:
-        match = re.fullmatch(r"federal/([^/]+)", path)
-        return unquote(match[1]) if match else None
+        path_match = re.fullmatch(r"federal/([^/]+)", path)
+        return unquote(path_match[1]) if path_match else None
 
     async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
         if name in ("id", "bill_id"):

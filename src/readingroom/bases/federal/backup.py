@@ -33,11 +33,11 @@ class FederalBackup(BaseBackup):
         copied_file = get_database_path(copies_folder)
         copy_database(get_database_path(settings.data), copied_file, report)
         with closing(connect(copied_file)) as db:
-            (version,) = db.execute("PRAGMA user_version").fetchone()
-        return {"schema": int(version)}
+            (schema_version,) = db.execute("PRAGMA user_version").fetchone()
+        return {"schema": int(schema_version)}
 
-    def can_read(self, counts: Mapping[str, Any]) -> bool:
-        return bool(counts.get("schema", 0) <= SCHEMA_VERSION)
+    def can_read(self, manifest_counts: Mapping[str, Any]) -> bool:
+        return bool(manifest_counts.get("schema", 0) <= SCHEMA_VERSION)
 
     def is_backup_file(self, file_name: str) -> bool:
         return file_name == get_database_path(Path()).as_posix()

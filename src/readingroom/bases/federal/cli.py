@@ -35,8 +35,8 @@ _MAX_NAMED = 20  # files that are named when they could not be loaded
 _FORMATS = "Which formats are read: `readingroom federal load --help`, docs/federal.md"
 
 
-def _list_sources(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
-    return [source.name for source in SOURCES]
+def _list_sources(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
+    return [record_source.name for record_source in SOURCES]
 
 
 @click.group()
@@ -72,10 +72,12 @@ def load_files(paths: tuple[str, ...], settings: FederalSettings, as_json: bool)
       Regulations.gov JSON: dockets; SAP YAML with its PDFs
     """
 
-    only, files = _sources_and_files(paths)
-    with progress_bar("Loading", as_json) as report:
-        summary = loading.load(store.get_database_path(settings.data), files, only, report)
-    _print_summary(summary, only, as_json)
+    only, file_paths = _sources_and_files(paths)
+    with progress_bar("Loading", as_json) as report_progress:
+        load_summary = loading.load(
+            store.get_database_path(settings.data), file_paths, only, report_progress
+        )
+    _print_summary(load_summary, only, as_json)
 
 
 @federal.command()
@@ -95,12 +97,16 @@ def update(
     issue, a file of a zip. Its id then answers 410, with its successor where one is known.
     """
 
-    only, files = _sources_and_files(paths)
-    with progress_bar("Updating", as_json) as report:
-        summary = loading.update(
-            store.get_database_path(settings.data), files, only, report, even_most=even_most
+    only, file_paths = _sources_and_files(paths)
+    with progress_bar("Updating", as_json) as report_progress:
+        update_summary = loading.update(
+            store.get_database_path(settings.data),
+            file_paths,
+            only,
+            report_progress,
+            even_most=even_most,
         )
-    _print_summary(summary, only, as_json)
+    _print_summary(update_summary, only, as_json)
 
 
 @federal.command()
@@ -113,23 +119,32 @@ def changes(
 ) -> None:
     """List what came, changed or was withdrawn since a day, each record once, oldest first."""
 
-    day = parse_day(since).isoformat()
+    since_day = parse_day(since).isoformat()
     only = find_source(source) if source else None
     with _open_reader(settings) as reader:
-        rows, _, more = reader.read_now(lambda db: list_changes(db, day, only, None, limit, 0))
-    cells = [
-        (
-            row["changed_at"],
-            row["kind"],
-            row["id"],
-            row["title"][:80] + (f" → {row['successor_id']}" if row["successor_id"] else ""),
+        change_rows, _, more = reader.read_now(
+            lambda db: list_changes(db, since_day, only, None, limit, 0)
         )
-        for row in rows
+    table_cells = [
+        (
+            change_row["changed_at"],
+            change_row["kind"],
+            change_row["id"],
+            change_row["title"][:80]
+            + (f" → {change_row['successor_id']}" if change_row["successor_id"] else ""),
+        )
+        for change_row in change_rows
     ]
-    lines = [format_table(cells) or f"Nothing came, changed or was withdrawn since {day}."]
+    output_lines = [
+        format_table(table_cells) or f"Nothing came, changed or was withdrawn since {since_day}."
+    ]
     if more:
-        lines.append(f"… and more: the first {limit} are shown (--limit)")
-    print_result(as_json, {"since": day, "results": rows, "has_more": more}, "\n".join(lines))
+        output_lines.append(f"… and more: the first {limit} are shown (--limit)")
+    print_result(
+        as_json,
+        {"since": since_day, "results": change_rows, "has_more": more},
+        "\n".join(output_lines),
+    )
 
 
 @federal.command()
@@ -154,33 +169,36 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
         house_clerk=settings.house_clerk_url,
         senate=settings.senate_url,
     )
-    day = parse_day(since) if since else None
+    since_day = parse_day(since) if since else None
     with (
-        progress_bar("Fetching", as_json) as report,
+        progress_bar("Fetching", as_json) as report_progress,
         progress_bar("Updating", as_json) as report_update,
     ):
         synced = sync_source(
             store.get_database_path(settings.data),
             find_source(source),
-            day,
+            since_day,
             hosts,
             settings.sync_pause_seconds,
-            report,
+            report_progress,
             report_update,
         )
-    body = vars(synced) | {"update": _summary_body(synced.update)}
-    lines = [
+    json_body = vars(synced) | {"update": _summary_body(synced.update)}
+    output_lines = [
         f"{synced.downloaded} files fetched ({synced.bytes:,} bytes), "
         f"{synced.unchanged} unchanged, {synced.missing} not there, {synced.failed} failed.",
-        *(f"  {error['file']}: {error['error']}" for error in synced.errors[:_MAX_NAMED]),
+        *(
+            f"  {sync_error['file']}: {sync_error['error']}"
+            for sync_error in synced.errors[:_MAX_NAMED]
+        ),
         *_summary_lines(synced.update),
     ]
     nowhere = synced.files > 0 and synced.missing == synced.files
     if nowhere:
-        lines.append(
+        output_lines.append(
             "No file is where its host should have it: docs/settings.md has the addresses."
         )
-    print_result(as_json, body, "\n".join(lines))
+    print_result(as_json, json_body, "\n".join(output_lines))
     if synced.failed or nowhere:
         sys.exit(1)
 
@@ -190,15 +208,15 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
 def embed(settings: FederalSettings, as_json: bool) -> None:
     """Embed what has no vector yet, for search by meaning. Stop and go on at any time."""
 
-    path = store.get_database_path(settings.data)
-    store.prepare(path)
+    database_path = store.get_database_path(settings.data)
+    store.prepare(database_path)
     with (
-        store.translate_errors(path),
-        closing(store.connect(path, writing=True)) as db,
-        progress_bar("Embedding", as_json) as report,
+        store.translate_errors(database_path),
+        closing(store.connect(database_path, writing=True)) as db,
+        progress_bar("Embedding", as_json) as report_progress,
     ):
-        done = vectors.embed(db, embedder_for(settings), report)
-    print_result(as_json, {"embedded": done}, f"{done} chunks embedded.")
+        embedded_count = vectors.embed(db, embedder_for(settings), report_progress)
+    print_result(as_json, {"embedded": embedded_count}, f"{embedded_count} chunks embedded.")
 
 
 @federal.command()
@@ -211,53 +229,74 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     """
 
     with _open_reader(settings) as reader:
-        rows = reader.read_now(store.read_status)
-        failed = [dict(row) for row in reader.read_now(lambda db: list(loading.list_failures(db)))]
-        incomplete = [
-            dict(row) for row in reader.read_now(lambda db: list(loading.list_incomplete(db)))
+        status_rows = reader.read_now(store.read_status)
+        failed = [
+            dict(status_row)
+            for status_row in reader.read_now(lambda db: list(loading.list_failures(db)))
         ]
-        ignored = [dict(row) for row in reader.read_now(lambda db: list(loading.list_ignored(db)))]
+        incomplete = [
+            dict(status_row)
+            for status_row in reader.read_now(lambda db: list(loading.list_incomplete(db)))
+        ]
+        ignored = [
+            dict(status_row)
+            for status_row in reader.read_now(lambda db: list(loading.list_ignored(db)))
+        ]
     headings = ("source", "records", "chunks", "embedded", "%", "complete to", "newest")
-    cells = [
+    table_cells = [
         (
-            row["source"],
-            f"{row['records']:,}",
-            f"{row['chunks']:,}",
-            f"{row['embedded']:,}",
-            _format_percent(row["embedded_percent"]),
-            row["loaded_up_to"] or "unknown",
-            row["newest_record_at"] or "-",
+            status_row["source"],
+            f"{status_row['records']:,}",
+            f"{status_row['chunks']:,}",
+            f"{status_row['embedded']:,}",
+            _format_percent(status_row["embedded_percent"]),
+            status_row["loaded_up_to"] or "unknown",
+            status_row["newest_record_at"] or "-",
         )
-        for row in rows
+        for status_row in status_rows
     ]
-    lines = [format_table(cells, headings, right_aligned=[1, 2, 3, 4])]
-    if not any(row["records"] for row in rows):
-        lines.append(
+    output_lines = [format_table(table_cells, headings, right_aligned=[1, 2, 3, 4])]
+    if not any(status_row["records"] for status_row in status_rows):
+        output_lines.append(
             "Nothing is loaded yet: `readingroom federal load PATH…` loads official files."
         )
-    partly = [row["source"] for row in rows if row["embedded"] < row["chunks"]]
+    partly = [
+        status_row["source"]
+        for status_row in status_rows
+        if status_row["embedded"] < status_row["chunks"]
+    ]
     if partly:
-        lines.append(
+        output_lines.append(
             f"Not embedded whole: {', '.join(partly)}. What has no vector is found by its words "
             "alone; `readingroom federal embed` goes on where it stopped."
         )
-    lines += [f"failed: {failure['file']}: {failure['error']}" for failure in failed]
-    lines += [f"incomplete: {row['file']}: {row['error']}" for row in incomplete]
-    lines += [f"ignored: {row['file']}: {row['error']}" for row in ignored[:_MAX_NAMED]]
-    lines += _count_unnamed(len(ignored), "files that were ignored (all of them: --json)")
-    body = {"sources": rows, "failed": failed, "incomplete": incomplete, "ignored": ignored}
-    print_result(as_json, body, "\n".join(lines))
+    output_lines += [f"failed: {failure['file']}: {failure['error']}" for failure in failed]
+    output_lines += [
+        f"incomplete: {status_row['file']}: {status_row['error']}" for status_row in incomplete
+    ]
+    output_lines += [
+        f"ignored: {status_row['file']}: {status_row['error']}"
+        for status_row in ignored[:_MAX_NAMED]
+    ]
+    output_lines += _count_unnamed(len(ignored), "files that were ignored (all of them: --json)")
+    json_body = {
+        "sources": status_rows,
+        "failed": failed,
+        "incomplete": incomplete,
+        "ignored": ignored,
+    }
+    print_result(as_json, json_body, "\n".join(output_lines))
 
 
 @contextmanager
 def _open_reader(settings: FederalSettings) -> Iterator[store.FederalStore]:
     """Yield a reader of the database; where there is none, of an empty one that goes afterwards."""
     with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch:
-        path = store.get_database_path(settings.data)
-        if not path.exists():
-            path = store.get_database_path(Path(scratch))
-        store.prepare(path)
-        with closing(store.FederalStore(path)) as reader:
+        database_path = store.get_database_path(settings.data)
+        if not database_path.exists():
+            database_path = store.get_database_path(Path(scratch))
+        store.prepare(database_path)
+        with closing(store.FederalStore(database_path)) as reader:
             yield reader
 
 
@@ -265,60 +304,82 @@ def _format_percent(percent: int | None) -> str:
     return "-" if percent is None else str(percent)
 
 
-def _print_summary(summary: Summary, only: Source | None, as_json: bool) -> None:
-    print_result(as_json, _summary_body(summary), "\n".join(_summary_lines(summary, only)))
-    if not summary.loaded and not summary.unchanged:
+def _print_summary(load_summary: Summary, only: Source | None, as_json: bool) -> None:
+    print_result(
+        as_json, _summary_body(load_summary), "\n".join(_summary_lines(load_summary, only))
+    )
+    if not load_summary.loaded and not load_summary.unchanged:
         sys.exit(1)
 
 
-def _summary_body(summary: Summary) -> dict[str, Any]:
-    tallies = {source: vars(tally) for source, tally in summary.changes.items()}
-    hint = {"hint": _FORMATS} if _needs_hint(summary) else {}
-    return {**vars(summary), "by_loader": dict(summary.by_loader), "changes": tallies, **hint}
+def _summary_body(load_summary: Summary) -> dict[str, Any]:
+    tallies = {source_name: vars(tally) for source_name, tally in load_summary.changes.items()}
+    hint = {"hint": _FORMATS} if _needs_hint(load_summary) else {}
+    return {
+        **vars(load_summary),
+        "by_loader": dict(load_summary.by_loader),
+        "changes": tallies,
+        **hint,
+    }
 
 
-def _summary_lines(summary: Summary, only: Source | None = None) -> list[str]:
-    reason = f"it is not a file of {only.name}" if only else "its format is not recognised"
+def _summary_lines(load_summary: Summary, only: Source | None = None) -> list[str]:
+    ignored_reason = f"it is not a file of {only.name}" if only else "its format is not recognised"
     return [
-        f"{summary.loaded} files loaded, {summary.unchanged} unchanged, {summary.ignored} ignored, "
-        f"{summary.failed} failed; {summary.records} records read.",
+        f"{load_summary.loaded} files loaded, {load_summary.unchanged} unchanged, "
+        f"{load_summary.ignored} ignored, "
+        f"{load_summary.failed} failed; {load_summary.records} records read.",
         *(
-            f"  {source}: {tally.new} new, {tally.changed} changed, {tally.withdrawn} withdrawn"
-            for source, tally in summary.changes.items()
+            f"  {source_name}: {tally.new} new, {tally.changed} changed, "
+            f"{tally.withdrawn} withdrawn"
+            for source_name, tally in load_summary.changes.items()
         ),
-        *(f"  {error['file']}: {error['error']}" for error in summary.errors[:_MAX_NAMED]),
-        *(f"  {each['file']}: {each['problem']}" for each in summary.incomplete[:_MAX_NAMED]),
-        *_count_unnamed(len(summary.incomplete), "things that are missing (`federal status`)"),
-        *(f"  {name}: ignored, {reason}" for name in summary.unrecognised[:_MAX_NAMED]),
-        *_count_unnamed(len(summary.unrecognised), "were ignored"),
-        *(f"  {name}: {loading.UNUSED_PDF}" for name in summary.unused_pdfs[:1]),
-        *(f"  {name}: not read either" for name in summary.unused_pdfs[1:_MAX_NAMED]),
-        *_count_unnamed(len(summary.unused_pdfs), "PDFs were not read"),
-        *(["No file to load was found."] if not summary.files else []),
-        *([_FORMATS] if _needs_hint(summary) else []),
+        *(
+            f"  {file_error['file']}: {file_error['error']}"
+            for file_error in load_summary.errors[:_MAX_NAMED]
+        ),
+        *(f"  {each['file']}: {each['problem']}" for each in load_summary.incomplete[:_MAX_NAMED]),
+        *_count_unnamed(len(load_summary.incomplete), "things that are missing (`federal status`)"),
+        *(
+            f"  {file_name}: ignored, {ignored_reason}"
+            for file_name in load_summary.unrecognised[:_MAX_NAMED]
+        ),
+        *_count_unnamed(len(load_summary.unrecognised), "were ignored"),
+        *(f"  {file_name}: {loading.UNUSED_PDF}" for file_name in load_summary.unused_pdfs[:1]),
+        *(
+            f"  {file_name}: not read either"
+            for file_name in load_summary.unused_pdfs[1:_MAX_NAMED]
+        ),
+        *_count_unnamed(len(load_summary.unused_pdfs), "PDFs were not read"),
+        *(["No file to load was found."] if not load_summary.files else []),
+        *([_FORMATS] if _needs_hint(load_summary) else []),
     ]
 
 
-def _count_unnamed(total: int, what: str) -> list[str]:
+def _count_unnamed(total_count: int, what: str) -> list[str]:
     """Return the line that ends a list of which only the first are named, if any are left out."""
-    return [f"  … and {total - _MAX_NAMED} more {what}"] if total > _MAX_NAMED else []
+    return [f"  … and {total_count - _MAX_NAMED} more {what}"] if total_count > _MAX_NAMED else []
 
 
-def _needs_hint(summary: Summary) -> bool:
+def _needs_hint(load_summary: Summary) -> bool:
     """Return whether somebody may wonder why a file was not loaded."""
-    return bool(summary.unrecognised) or not summary.files
+    return bool(load_summary.unrecognised) or not load_summary.files
 
 
-def _sources_and_files(paths: tuple[str, ...]) -> tuple[Source | None, list[Path]]:
+def _sources_and_files(arguments: tuple[str, ...]) -> tuple[Source | None, list[Path]]:
     """Return the source and the files: a first word that is a source's name is no file.
 
     Raise `LoadFailed` when a file is missing.
     """
 
-    only, rest = None, list(paths)
-    if len(rest) > 1 and (is_source_name(rest[0]) or not Path(rest[0]).exists()):
-        only, rest = find_source(rest[0]), rest[1:]
-    missing = [path for path in rest if not Path(path).exists()]
+    only, remaining_arguments = None, list(arguments)
+    if len(remaining_arguments) > 1 and (
+        is_source_name(remaining_arguments[0]) or not Path(remaining_arguments[0]).exists()
+    ):
+        only, remaining_arguments = find_source(remaining_arguments[0]), remaining_arguments[1:]
+    missing = [
+        argument_path for argument_path in remaining_arguments if not Path(argument_path).exists()
+    ]
     if missing:
         raise LoadFailed(f"There is no file or folder {missing[0]}")
-    return only, [Path(path) for path in rest]
+    return only, [Path(argument_path) for argument_path in remaining_arguments]

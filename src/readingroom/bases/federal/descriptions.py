@@ -9,41 +9,45 @@ FieldsOf = Callable[[RecordTable], Iterable[str]]
 _REGISTRIES = "Registries (people, offices, committees, topics) hold names: use `resolve_entity`."
 
 
-def describe_search(sources: tuple[Source, ...]) -> str:
+def describe_search(record_sources: tuple[Source, ...]) -> str:
     return (
         "Search federal records when you have a topic and no id: what the government, Congress and "
         "its agencies are doing or have done, said or published about a subject, bills, rules, "
         "hearings and reports on it, recently or since a year, by words and meaning at once. Each "
         "result has an id, a title, a url, a passage and a citation. To open one use `fetch`. With "
         "the number of a bill use `get_bill`, with a bioguide id `get_legislator`. Sources: "
-        f"{_list_names(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
+        f"{_list_names(record_sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
     )
 
 
-def describe_lexical_search(sources: tuple[Source, ...]) -> str:
+def describe_lexical_search(record_sources: tuple[Source, ...]) -> str:
     return (
         "Search federal documents for exact words: which bills, statutes, notices, reports, "
         "statements or speeches contain, cite, mention or use this very word, term or phrase in "
         "quotes, literally? Matches words as they are written and nothing that only means the "
         "same, best match first (BM25). Pick it when the wording matters: names of acts, rare "
         "terms. For the same thing in other words use `semantic_search`. Sources: "
-        f"{_list_names(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
+        f"{_list_names(record_sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
     )
 
 
-def describe_semantic_search(sources: tuple[Source, ...]) -> str:
+def describe_semantic_search(record_sources: tuple[Source, ...]) -> str:
     return (
         "Search federal documents for a meaning, however it is worded: which bills, proposals, "
         "rules, reports or speeches are about this idea, theme or concern, similar in spirit or "
         "conceptually close to another, getting at the same thing in different words, even if it "
         "is not called that? Pick it when authors phrase it in many ways and no particular "
         "terminology can be relied on. Filters apply before scoring. For exact words use "
-        f"`lexical_search`. Sources: {_list_names(sources, Shape.BODY)}. {_REGISTRIES}"
+        f"`lexical_search`. Sources: {_list_names(record_sources, Shape.BODY)}. {_REGISTRIES}"
     )
 
 
-def _list_names(sources: tuple[Source, ...], *shapes: Shape) -> str:
-    return ", ".join(list_source_names(source for source in sources if source.shape in shapes))
+def _list_names(record_sources: tuple[Source, ...], *shapes: Shape) -> str:
+    return ", ".join(
+        list_source_names(
+            record_source for record_source in record_sources if record_source.shape in shapes
+        )
+    )
 
 
 def describe_count(tables: tuple[RecordTable, ...]) -> str:
@@ -92,41 +96,49 @@ def list_aggregate_choices(
     if "sum_field" in arguments and "time_field" not in arguments:
         tables = _select_summable(tables)
     choices = {
-        "resource": [table.path for table in tables],
+        "resource": [record_table.path for record_table in tables],
         "group_by": _list_distinct(tables, _list_groups),
         "sum_field": _list_distinct(tables, _list_sums),
         "time_field": _list_distinct(tables, _list_times),
     }
-    return {name: choices[name] for name in arguments}
+    return {argument_name: choices[argument_name] for argument_name in arguments}
 
 
-def _list_distinct(tables: Iterable[RecordTable], fields: FieldsOf) -> list[str]:
-    return sorted({name for table in tables for name in fields(table)})
+def _list_distinct(tables: Iterable[RecordTable], list_fields: FieldsOf) -> list[str]:
+    return sorted(
+        {field_name for record_table in tables for field_name in list_fields(record_table)}
+    )
 
 
 def _select_summable(tables: tuple[RecordTable, ...]) -> tuple[RecordTable, ...]:
-    return tuple(table for table in tables if table.plan.sums)
+    return tuple(record_table for record_table in tables if record_table.plan.sums)
 
 
-def _list_groups(table: RecordTable) -> Iterable[str]:
-    return table.plan.groups
+def _list_groups(record_table: RecordTable) -> Iterable[str]:
+    return record_table.plan.groups
 
 
-def _list_sums(table: RecordTable) -> Iterable[str]:
-    return (measure.name for measure in table.plan.sums)
+def _list_sums(record_table: RecordTable) -> Iterable[str]:
+    return (measure.name for measure in record_table.plan.sums)
 
 
-def _list_times(table: RecordTable) -> Iterable[str]:
-    return dict(table.plan.times)
+def _list_times(record_table: RecordTable) -> Iterable[str]:
+    return dict(record_table.plan.times)
 
 
 def _describe_times(tables: tuple[RecordTable, ...]) -> str:
     """List the dates of each table; most have `published_at` alone, which is said once."""
-    special = tuple(table for table in tables if list(_list_times(table)) != ["published_at"])
+    special = tuple(
+        record_table
+        for record_table in tables
+        if list(_list_times(record_table)) != ["published_at"]
+    )
     return f"published_at, but of {_describe_fields(special, _list_times)}"
 
 
-def _describe_fields(tables: tuple[RecordTable, ...], fields: FieldsOf) -> str:
+def _describe_fields(tables: tuple[RecordTable, ...], list_fields: FieldsOf) -> str:
     """List the fields of each table that has any."""
-    by_path = ((table.path, ", ".join(fields(table))) for table in tables)
-    return "; ".join(f"{path}: {names}" for path, names in by_path if names)
+    by_path = ((record_table.path, ", ".join(list_fields(record_table))) for record_table in tables)
+    return "; ".join(
+        f"{table_path}: {field_names}" for table_path, field_names in by_path if field_names
+    )

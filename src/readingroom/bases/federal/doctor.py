@@ -17,35 +17,37 @@ _QUICKLY_CHECKED = 1024**3  # bytes of a database that are read through in a few
 
 def check(settings: RoomSettings, repair: bool, run: RunCommand) -> Iterator[Complaint]:
     """Yield what is wrong with the federal database; nothing of it can be repaired here."""
-    path = get_database_path(settings.data)
-    if not path.exists():
+    database_path = get_database_path(settings.data)
+    if not database_path.exists():
         return
     try:
-        with closing(connect(path, timeout=10)) as db:
-            (version,) = db.execute("PRAGMA user_version").fetchone()
-            if version > SCHEMA_VERSION:
+        with closing(connect(database_path, timeout=10)) as db:
+            (schema_version,) = db.execute("PRAGMA user_version").fetchone()
+            if schema_version > SCHEMA_VERSION:
                 fix = "install the newer Reading Room that wrote it, or restore an older backup"
-                yield _complain(f"{path} has tables of a newer version", fix)
+                yield _complain(f"{database_path} has tables of a newer version", fix)
                 return
-            if path.stat().st_size < _QUICKLY_CHECKED:
-                yield from _check_pages(db, path)
+            if database_path.stat().st_size < _QUICKLY_CHECKED:
+                yield from _check_pages(db, database_path)
             yield from _check_vectors(db)
     except DatabaseError as error:
-        yield _complain(f"{path} cannot be read: {error}", "restore it from a backup")
+        yield _complain(f"{database_path} cannot be read: {error}", "restore it from a backup")
 
 
-def _check_pages(db: Database, path: Path) -> Iterator[Complaint]:
-    (result,) = db.execute("PRAGMA quick_check(1)").fetchone()
-    if result != "ok":
-        yield _complain(f"{path} is damaged: {result}", "restore it from a backup")
+def _check_pages(db: Database, database_path: Path) -> Iterator[Complaint]:
+    (check_result,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if check_result != "ok":
+        yield _complain(f"{database_path} is damaged: {check_result}", "restore it from a backup")
 
 
 def _check_vectors(db: Database) -> Iterator[Complaint]:
-    if count := count_unembedded(db):
+    if unembedded_count := count_unembedded(db):
         yield _complain(
-            f"{count} chunks are found by words only", "readingroom federal embed", is_note=True
+            f"{unembedded_count} chunks are found by words only",
+            "readingroom federal embed",
+            is_note=True,
         )
 
 
-def _complain(problem: str, fix: str, is_note: bool = False) -> Complaint:
-    return Complaint(subject="federal", problem=problem, fix=fix, is_note=is_note)
+def _complain(problem_text: str, fix: str, is_note: bool = False) -> Complaint:
+    return Complaint(subject="federal", problem=problem_text, fix=fix, is_note=is_note)

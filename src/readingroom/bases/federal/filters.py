@@ -20,11 +20,11 @@ from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.tool import Day, ShortText
 
 
-def _reject_bool(value: Any) -> Any:
+def _reject_bool(filter_value: Any) -> Any:
     """Reject bool, which is an int in Python."""
-    if isinstance(value, bool):
+    if isinstance(filter_value, bool):
         raise ValueError("must be a number")
-    return value
+    return filter_value
 
 
 _TYPES: dict[str, Any] = {
@@ -52,66 +52,72 @@ class RowFilter:
 
 
 @cache
-def make_filters_model(table: RecordTable) -> type[SourceFilters]:
+def make_filters_model(record_table: RecordTable) -> type[SourceFilters]:
     """Return the model of a table's filters, which reports those that do not fit."""
-    facets = {facet.name: VALUE_TYPES.get(facet.name, ShortText) for facet in table.plan.facets}
-    types = facets | {column.name: _choose_type(column) for column in table.filters}
-    fields: dict[str, Any] = {name: (type | None, None) for name, type in types.items()}
-    title = table.name.title().replace("_", "")
-    return create_model(f"{title}Filters", __base__=SourceFilters, **fields)
+    facets = {
+        facet.name: VALUE_TYPES.get(facet.name, ShortText) for facet in record_table.plan.facets
+    }
+    types = facets | {
+        table_column.name: _choose_type(table_column) for table_column in record_table.filters
+    }
+    model_fields: dict[str, Any] = {
+        filter_name: (type | None, None) for filter_name, type in types.items()
+    }
+    table_title = record_table.name.title().replace("_", "")
+    return create_model(f"{table_title}Filters", __base__=SourceFilters, **model_fields)
 
 
-def _choose_type(column: Column) -> Any:
-    if column.kind != "TEXT":
-        return _TYPES[column.kind]
-    if column.choices:
-        return make_choice_type(column.choices)
-    return VALUE_TYPES.get(column.name, ShortText)
+def _choose_type(table_column: Column) -> Any:
+    if table_column.kind != "TEXT":
+        return _TYPES[table_column.kind]
+    if table_column.choices:
+        return make_choice_type(table_column.choices)
+    return VALUE_TYPES.get(table_column.name, ShortText)
 
 
-def parse_filters(table: RecordTable, filters: Mapping[str, Any] | None) -> RowFilter:
+def parse_filters(record_table: RecordTable, filters: Mapping[str, Any] | None) -> RowFilter:
     """Check the filters that a tool was called with, and return them as SQL.
 
     Raise InvalidArguments for those that the table does not have, or whose value does not fit.
     """
-    model = make_filters_model(table)
+    filters_model = make_filters_model(record_table)
     try:
-        parsed = model.model_validate(dict(filters or {}))
+        parsed = filters_model.model_validate(dict(filters or {}))
     except ValidationError as error:
-        valid = ", ".join(model.model_fields)
+        valid = ", ".join(filters_model.model_fields)
         raise InvalidArguments(
             [
                 {
-                    "field": f"filters.{problem['field']}",
-                    "message": f"{problem['message']} ({table.path} takes {valid})",
+                    "field": f"filters.{field_problem['field']}",
+                    "message": f"{field_problem['message']} ({record_table.path} takes {valid})",
                 }
-                for problem in InvalidArguments.from_validation_error(error).errors
+                for field_problem in InvalidArguments.from_validation_error(error).errors
             ]
         ) from error
-    return build_row_filter(table, parsed.model_dump(exclude_none=True))
+    return build_row_filter(record_table, parsed.model_dump(exclude_none=True))
 
 
-def build_row_filter(table: RecordTable, filters: Mapping[str, Any]) -> RowFilter:
+def build_row_filter(record_table: RecordTable, filters: Mapping[str, Any]) -> RowFilter:
     """Return checked filters as SQL; a tuple allows any of its values.
 
     Withdrawn records never pass.
     """
-    conditions = [table.where]
-    values: list[Any] = []
-    for name, value in filters.items():
-        allowed = value if isinstance(value, tuple) else (value,)
-        conditions.append(_build_condition(table, name, len(allowed)))
-        values += allowed
-    return RowFilter(" AND ".join(conditions), tuple(values), dict(filters))
+    conditions = [record_table.where]
+    sql_values: list[Any] = []
+    for filter_name, filter_value in filters.items():
+        allowed = filter_value if isinstance(filter_value, tuple) else (filter_value,)
+        conditions.append(_build_condition(record_table, filter_name, len(allowed)))
+        sql_values += allowed
+    return RowFilter(" AND ".join(conditions), tuple(sql_values), dict(filters))
 
 
-def _build_condition(table: RecordTable, name: str, allowed: int) -> str:
-    if name == "since":
-        return f"{table.date_sql} >= ?"
-    if name == "until":
-        return f"{table.date_sql} <= ?"
+def _build_condition(record_table: RecordTable, filter_name: str, allowed: int) -> str:
+    if filter_name == "since":
+        return f"{record_table.date_sql} >= ?"
+    if filter_name == "until":
+        return f"{record_table.date_sql} <= ?"
     is_allowed = "= ?" if allowed == 1 else f"IN ({', '.join('?' * allowed)})"
-    facet = next((facet for facet in table.plan.facets if facet.name == name), None)
+    facet = next((facet for facet in record_table.plan.facets if facet.name == filter_name), None)
     if facet:
         return f"id IN (SELECT id FROM ({facet.rows}) WHERE value {is_allowed})"
-    return f"{name} {is_allowed}"
+    return f"{filter_name} {is_allowed}"

@@ -5,90 +5,118 @@ Each function asks the service, whose lists it makes short.
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.models import ChangesQuestion, ListRecords, RecordList, Search
-from readingroom.bases.federal.query import cards, record_lists
+from readingroom.bases.federal.query import cards, record_lists, texts
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import Source
-from readingroom.core.errors import InvalidArguments
+from readingroom.core.errors import InvalidArguments, UnrecognizedId
+from readingroom.protocol.search import Fetched
 
 
-async def list_source_cards(service: Any, source: Source, question: ListRecords) -> RecordList:
-    row_filter = parse_filters(source.table, question.filters)
-    page = await service.list_records(source, row_filter, question.limit, question.cursor)
-    records = (await service.list_progress_of(source)).records
+async def list_source_cards(
+    service: Any, record_source: Source, question: ListRecords
+) -> RecordList:
+    row_filter = parse_filters(record_source.table, question.filters)
+    record_page = await service.list_records(
+        record_source, row_filter, question.limit, question.cursor
+    )
+    stored_count = (await service.list_progress_of(record_source)).records
     return RecordList(
-        source=source.name,
-        results=[cards.make_card(record) for record in page.results],
-        next_cursor=page.next_cursor,
-        has_more=page.has_more,
-        loaded_up_to=page.loaded_up_to,
-        filters_read=page.filters_read,
-        note=page.note if records else f"No record of {source.name} is loaded here.",
+        source=record_source.name,
+        results=[cards.make_card(record) for record in record_page.results],
+        next_cursor=record_page.next_cursor,
+        has_more=record_page.has_more,
+        loaded_up_to=record_page.loaded_up_to,
+        filters_read=record_page.filters_read,
+        note=record_page.note
+        if stored_count
+        else f"No record of {record_source.name} is loaded here.",
     )
 
 
 async def list_part_cards(
-    service: Any, source: Source, id: str, part: str, question: ListRecords
+    service: Any, record_source: Source, record_id: str, part_name: str, question: ListRecords
 ) -> RecordList:
-    limit, cursor, filters = question.limit, question.cursor, dict(question.filters or {})
+    page_size, cursor, filters = question.limit, question.cursor, dict(question.filters or {})
     congress = filters.pop("congress", None)
     congress = congress if isinstance(congress, int) else None
-    if part == "members" and source.name == "roll_call_votes":
+    if part_name == "members" and record_source.name == "roll_call_votes":
         voters: RecordList = await service.store.read(
-            lambda db: record_lists.list_voters(db, id, question.filters, limit, cursor)
+            lambda db: record_lists.list_voters(db, record_id, question.filters, page_size, cursor)
         )
         return voters
-    if part == "voted_alike":
+    if part_name == "voted_alike":
         alike: RecordList = await service.store.read(
-            lambda db: record_lists.list_voting_alike(db, id, congress, limit, cursor)
+            lambda db: record_lists.list_voting_alike(db, record_id, congress, page_size, cursor)
         )
         return alike
-    if part == "similar":
-        return await list_similar(service, source, id, limit)
-    kind = filters.pop("kind", None)
-    _refuse_filters(part, filters)
-    pages: dict[str, Callable[[], Awaitable[Any]]] = {
-        "actions": lambda: service.list_actions(id, limit, cursor),
-        "amendments": lambda: service.list_amendments(id, limit, cursor),
-        "cosponsors": lambda: service.list_cosponsors(id, limit, cursor),
-        "links": lambda: service.list_links(source, id, parse_link_kind(kind), limit, cursor),
-        "members": lambda: service.list_committee_members(id, congress, limit, cursor),
-        "votes": lambda: service.list_member_votes(id, congress, limit, cursor),
-        "witnesses": lambda: service.list_witnesses(id, limit, cursor),
+    if part_name == "similar":
+        return await list_similar(service, record_source, record_id, page_size)
+    link_kind = filters.pop("kind", None)
+    _refuse_filters(part_name, filters)
+    list_by_part: dict[str, Callable[[], Awaitable[Any]]] = {
+        "actions": lambda: service.list_actions(record_id, page_size, cursor),
+        "amendments": lambda: service.list_amendments(record_id, page_size, cursor),
+        "cosponsors": lambda: service.list_cosponsors(record_id, page_size, cursor),
+        "links": lambda: service.list_links(
+            record_source, record_id, parse_link_kind(link_kind), page_size, cursor
+        ),
+        "members": lambda: service.list_committee_members(record_id, congress, page_size, cursor),
+        "votes": lambda: service.list_member_votes(record_id, congress, page_size, cursor),
+        "witnesses": lambda: service.list_witnesses(record_id, page_size, cursor),
     }
-    return record_lists.convert_page(await pages[part](), source, id, part)
+    return record_lists.convert_page(
+        await list_by_part[part_name](), record_source, record_id, part_name
+    )
 
 
 async def list_change_cards(service: Any, question: ListRecords) -> RecordList:
     filters = dict(question.filters or {})
-    since, source, kind = (filters.pop(name, None) for name in ("since", "source", "kind"))
+    since_day, source_name, change_kind = (
+        filters.pop(filter_name, None) for filter_name in ("since", "source", "kind")
+    )
     _refuse_filters("changes", filters)
-    asked = ChangesQuestion.model_validate({"since": since, "source": source, "kind": kind})
-    page = await service.list_changes(
-        asked.since, asked.source, asked.kind, question.limit, question.cursor
+    changes_question = ChangesQuestion.model_validate(
+        {"since": since_day, "source": source_name, "kind": change_kind}
+    )
+    change_page = await service.list_changes(
+        changes_question.since,
+        changes_question.source,
+        changes_question.kind,
+        question.limit,
+        question.cursor,
     )
     return RecordList(
         source=record_lists.CHANGES,
-        results=[change.model_dump(exclude_none=True) for change in page.results],
-        next_cursor=page.next_cursor,
-        has_more=page.has_more,
+        results=[change.model_dump(exclude_none=True) for change in change_page.results],
+        next_cursor=change_page.next_cursor,
+        has_more=change_page.has_more,
     )
 
 
-async def list_similar(service: Any, source: Source, id: str, limit: int) -> RecordList:
+async def list_similar(
+    service: Any, record_source: Source, record_id: str, max_results: int
+) -> RecordList:
     """List records of the same source that are about the same, nearest first."""
-    record = await service.store.read(lambda db: store.read_record(db, source, id))
-    summary = (record.get("summary") or {}).get("text") or record.get("abstract") or ""
-    query = f"{record['title']} {summary}"[:600]
-    found = await service.search(
-        Search.model_validate({"query": query, "source": source.name, "limit": limit + 1})
+    record_fields = await service.store.read(
+        lambda db: store.read_record(db, record_source, record_id)
     )
-    hits = [hit for hit in found.results if hit.id != id][:limit]
+    summary_text = (
+        (record_fields.get("summary") or {}).get("text") or record_fields.get("abstract") or ""
+    )
+    query = f"{record_fields['title']} {summary_text}"[:600]
+    search_answer = await service.search(
+        Search.model_validate(
+            {"query": query, "source": record_source.name, "limit": max_results + 1}
+        )
+    )
+    hits = [hit for hit in search_answer.results if hit.id != record_id][:max_results]
     return RecordList(
-        source=source.name,
+        source=record_source.name,
         results=[
             {"id": hit.id, "title": hit.title, "published_at": hit.published_at, "url": hit.url}
             for hit in hits
@@ -96,25 +124,57 @@ async def list_similar(service: Any, source: Source, id: str, limit: int) -> Rec
         total=len(hits),
         next_cursor=None,
         has_more=False,
-        id=id,
+        id=record_id,
         part="similar",
-        loaded_up_to=record["loaded_up_to"],
-        note=found.degraded.reason if found.degraded else None,
+        loaded_up_to=record_fields["loaded_up_to"],
+        note=search_answer.degraded.reason if search_answer.degraded else None,
     )
 
 
-def _refuse_filters(part: str, filters: Mapping[str, Any]) -> None:
+def _refuse_filters(part_name: str, filters: Mapping[str, Any]) -> None:
     if filters:
-        problem = f"{part} take no such filter"
+        problem_text = f"{part_name} take no such filter"
         raise InvalidArguments(
-            [{"field": f"filters.{name}", "message": problem} for name in filters]
+            [
+                {"field": f"filters.{filter_name}", "message": problem_text}
+                for filter_name in filters
+            ]
         )
 
 
-def parse_link_kind(kind: Any) -> LinkKind | None:
+def parse_link_kind(written_kind: Any) -> LinkKind | None:
     """Return the kind of links that a filter names; raise InvalidArguments if there is none."""
     try:
-        return LinkKind(kind) if kind is not None else None
+        return LinkKind(written_kind) if written_kind is not None else None
     except ValueError as error:
-        problem = f"there is no {str(kind)[:50]!r}; one of {', '.join(LinkKind)}"
-        raise InvalidArguments([{"field": "filters.kind", "message": problem}]) from error
+        problem_text = f"there is no {str(written_kind)[:50]!r}; one of {', '.join(LinkKind)}"
+        raise InvalidArguments([{"field": "filters.kind", "message": problem_text}]) from error
+
+
+async def fetch_address(service: Any, list_address: str) -> Fetched:
+    """Return what an address of this server has: a record, or a page of a list as lines."""
+    split = urlsplit(list_address.strip())
+    params = dict(parse_qsl(split.query))
+    path_names = split.path.removeprefix("/v1/").strip("/").split("/")
+    offset = int(params.get("offset", "0")) if params.get("offset", "0").isdecimal() else 0
+    if path_names == ["fetch"] and "id" in params:
+        record: Fetched = await service.fetch(params["id"], offset, params.get("section"))
+        return record
+    if len(path_names) == 3 and path_names[2] == "body":
+        bill_text = await service.read_bill_text(
+            unquote(path_names[1]),
+            params.get("version"),
+            offset,
+            params.get("section"),
+            params.get("compare_with"),
+        )
+        return texts.render_bill_text(bill_text)
+    question = record_lists.parse_list_address(list_address)
+    if question is None:
+        if len(path_names) == 2:
+            named: Fetched = await service.fetch(unquote(path_names[1]))
+            return named
+        raise UnrecognizedId(f"{list_address[:200]!r} is no address of this server")
+    record_list = await service.list_cards(question)
+    more_url = record_lists.format_list_address(question, record_list.next_cursor)
+    return texts.render_list(split.path, record_list, more_url)

@@ -117,12 +117,16 @@ def parse_conditions(conditions: object) -> object:
         return conditions
     filters: dict[str, str | int | bool] = {}
     for condition in conditions:
-        name, sign, value = str(condition).partition("=")
+        filter_name, sign, filter_value = str(condition).partition("=")
         if not sign:
             raise ValueError(f"{str(condition)[:50]!r} is no condition; write it as name=value")
-        is_flag = value in ("true", "false")
-        filters[name.strip()] = (
-            value == "true" if is_flag else int(value) if value.isdecimal() else value.strip()
+        is_flag = filter_value in ("true", "false")
+        filters[filter_name.strip()] = (
+            filter_value == "true"
+            if is_flag
+            else int(filter_value)
+            if filter_value.isdecimal()
+            else filter_value.strip()
         )
     return filters
 

@@ -79,16 +79,16 @@ _PROBLEMS = describe_problems(
 _GONE = describe_problems({410: "Withdrawn; the hint names its successor"})
 
 
-def _invalid(field: str, message: str) -> InvalidRequest:
+def _invalid(field_name: str, problem_text: str) -> InvalidRequest:
     """Return the error for parameters that do not go together, at the one to change."""
-    return InvalidRequest([{"field": field, "message": message}])
+    return InvalidRequest([{"field": field_name, "message": problem_text}])
 
 
-def _name_parameter(problem: dict[str, str]) -> dict[str, str]:
+def _name_parameter(field_problem: dict[str, str]) -> dict[str, str]:
     """Return a problem with a tool's argument under the name of the REST parameter."""
-    names = {"time_field": "bucket_by_time", "interval": "time_interval"}
-    field = problem["field"].removeprefix("filters.")
-    return problem | {"field": names.get(field, field)}
+    parameter_names = {"time_field": "bucket_by_time", "interval": "time_interval"}
+    field_name = field_problem["field"].removeprefix("filters.")
+    return field_problem | {"field": parameter_names.get(field_name, field_name)}
 
 
 @contextmanager
@@ -128,17 +128,19 @@ class AggregateQuestion(BaseModel):
     def wants_numbers(self) -> bool:
         return self.aggregate is not None or self.bucket_by_time is not None
 
-    def row_filter(self, table: RecordTable) -> RowFilter:
-        names = make_filters_model(table).model_fields.keys()
-        return build_row_filter(table, self.model_dump(include=set(names), exclude_none=True))
+    def row_filter(self, record_table: RecordTable) -> RowFilter:
+        filter_names = make_filters_model(record_table).model_fields.keys()
+        return build_row_filter(
+            record_table, self.model_dump(include=set(filter_names), exclude_none=True)
+        )
 
     async def numbers(
-        self, service: FederalService, table: RecordTable
+        self, service: FederalService, record_table: RecordTable
     ) -> Total | Buckets | Series:
         """Return what the tools answer to the same question."""
         request = Aggregation(
-            table,
-            self.row_filter(table),
+            record_table,
+            self.row_filter(record_table),
             self.sum_field,
             self.group_by,
             self.top or 20,
@@ -167,12 +169,12 @@ class ListQuestion(AggregateQuestion):
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
 
     async def answer(
-        self, service: FederalService, source: Source
+        self, service: FederalService, record_source: Source
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         if self.wants_numbers:
-            return await self.numbers(service, source.table)
+            return await self.numbers(service, record_source.table)
         return await service.list_records(
-            source, self.row_filter(source.table), self.limit, self.cursor
+            record_source, self.row_filter(record_source.table), self.limit, self.cursor
         )
 
 
@@ -188,20 +190,20 @@ class RegistryQuestion(ListQuestion):
     )
 
     async def answer(
-        self, service: FederalService, source: Source
+        self, service: FederalService, record_source: Source
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         if self.q is None:
-            return await super().answer(service, source)
+            return await super().answer(service, record_source)
         if self.wants_numbers:
             raise _invalid("q", "names are looked up, not counted: leave it out")
-        row_filter = self.row_filter(source.table)
+        row_filter = self.row_filter(record_source.table)
         limit = self.limit if "limit" in self.model_fields_set else MOST_LIKELY
-        return await service.resolve(source, self.q, row_filter, limit, self.cursor)
+        return await service.resolve(record_source, self.q, row_filter, limit, self.cursor)
 
 
-def _split_names(values: list[str]) -> list[str]:
+def _split_names(list_values: list[str]) -> list[str]:
     """Split a parameter that may be repeated, and may have several names each time."""
-    return [name for value in values for name in value.split(",") if name.strip()]
+    return [name for names in list_values for name in names.split(",") if name.strip()]
 
 
 class SearchQuestion(BaseModel):
@@ -234,8 +236,8 @@ class SearchQuestion(BaseModel):
         """Return the question of the tool `search` with these arguments."""
         # Fields that were not given stay so: without `limit`, as many results as can be read.
         arguments = self.model_dump(exclude_none=True, exclude_unset=True, exclude={"mode"})
-        names = [name for name in Filters.model_fields if name in arguments]
-        filters = {name: arguments.pop(name) for name in names}
+        filter_names = [field for field in Filters.model_fields if field in arguments]
+        filters = {filter_name: arguments.pop(filter_name) for filter_name in filter_names}
         return Search(
             query=arguments.pop("q"),
             source=arguments.pop("source", None) or None,
@@ -253,20 +255,20 @@ def router(service: FederalService) -> APIRouter:
     """Return every endpoint of the base; each is a thin call into the service."""
     routes = APIRouter(prefix="/v1", responses=_PROBLEMS, route_class=StrictQueryRoute)
     # Routes are tried in order: those requested most, and quickest to answer, come first.
-    for source in SOURCES:
-        _add_record(routes, service, source)
+    for record_source in SOURCES:
+        _add_record(routes, service, record_source)
     _add_fetch(routes, service)
     _add_changes(routes, service)
     _add_bill_lists(routes, service)
     _add_people_lists(routes, service)
     _add_dossiers(routes, service)
-    for source in SOURCES:
-        _add_links(routes, service, source)
+    for record_source in SOURCES:
+        _add_links(routes, service, record_source)
     _add_search(routes, service)
     _add_member_votes(routes, service)
     _add_agencies(routes, service)
-    for source in SOURCES:
-        _add_list(routes, service, source)
+    for record_source in SOURCES:
+        _add_list(routes, service, record_source)
     return routes
 
 
@@ -305,13 +307,13 @@ def _add_changes(routes: APIRouter, service: FederalService) -> None:
         return await service.list_changes(since, source, kind, limit, cursor)
 
 
-def _add_list(routes: APIRouter, service: FederalService, source: Source) -> None:
-    registry = source.has_names
+def _add_list(routes: APIRouter, service: FederalService, record_source: Source) -> None:
+    registry = record_source.has_names
     question_model = create_model(
-        f"List{source.record.__name__}",
+        f"List{record_source.record.__name__}",
         __base__=(
             RegistryQuestion if registry else ListQuestion,
-            make_filters_model(source.table),
+            make_filters_model(record_source.table),
         ),
     )
 
@@ -319,17 +321,17 @@ def _add_list(routes: APIRouter, service: FederalService, source: Source) -> Non
     async def list_records(
         question: Annotated[question_model, Query()],  # type: ignore[valid-type]
     ) -> RecordPage | Resolved | Total | Buckets | Series:
-        typed: ListQuestion = question
+        typed_question: ListQuestion = question
         with _report_parameters():
-            return await typed.answer(service, source)
+            return await typed_question.answer(service, record_source)
 
     routes.add_api_route(
-        f"/{source.path}",
+        f"/{record_source.path}",
         list_records,
         methods=["GET"],
-        tags=[source.path],
-        operation_id=f"list_{source.name}",
-        summary=f"List {source.path}, newest first",
+        tags=[record_source.path],
+        operation_id=f"list_{record_source.name}",
+        summary=f"List {record_source.path}, newest first",
     )
 
 
@@ -354,9 +356,9 @@ def _add_member_votes(routes: APIRouter, service: FederalService) -> None:
         question: Annotated[question_model, Query()],  # type: ignore[valid-type]
     ) -> Total | Buckets | Series:
         """How members voted, counted; listed they are by member or by roll call."""
-        typed: CountQuestion = question
+        typed_question: CountQuestion = question
         with _report_parameters():
-            return await typed.numbers(service, MEMBER_VOTES)
+            return await typed_question.numbers(service, MEMBER_VOTES)
 
 
 def _add_dossiers(routes: APIRouter, service: FederalService) -> None:
@@ -400,36 +402,38 @@ class _Lookup(StrictQueryRoute):
         return answer
 
 
-def _add_record(routes: APIRouter, service: FederalService, source: Source) -> None:
+def _add_record(routes: APIRouter, service: FederalService, record_source: Source) -> None:
     async def read(id: RecordId) -> Response:
         # The stored JSON is the answer; parsing it into a model would only cost time.
-        return Response(await service.read_record_json(source, id), media_type="application/json")
+        return Response(
+            await service.read_record_json(record_source, id), media_type="application/json"
+        )
 
     routes.add_api_route(
-        f"/{source.path}/{{id}}",
+        f"/{record_source.path}/{{id}}",
         read,
         methods=["GET"],
-        tags=[source.path],
-        operation_id=f"get_{source.name}",
-        summary=f"One record of {source.path}, whole",
+        tags=[record_source.path],
+        operation_id=f"get_{record_source.name}",
+        summary=f"One record of {record_source.path}, whole",
         response_model=None,
         route_class_override=_Lookup,
-        responses={200: {"model": source.record}, **_GONE},
+        responses={200: {"model": record_source.record}, **_GONE},
     )
 
 
-def _add_links(routes: APIRouter, service: FederalService, source: Source) -> None:
+def _add_links(routes: APIRouter, service: FederalService, record_source: Source) -> None:
     async def read(
         id: RecordId, kind: LinkKind | None = None, limit: Limit = 50, cursor: Cursor = None
     ) -> LinkPage:
-        return await service.list_links(source, id, kind, limit, cursor)
+        return await service.list_links(record_source, id, kind, limit, cursor)
 
     routes.add_api_route(
-        f"/{source.path}/{{id}}/links",
+        f"/{record_source.path}/{{id}}/links",
         read,
         methods=["GET"],
-        tags=[source.path],
-        operation_id=f"links_of_{source.name}",
+        tags=[record_source.path],
+        operation_id=f"links_of_{record_source.name}",
         summary="What a record is linked to, in either direction, and why",
         responses=_GONE,
     )

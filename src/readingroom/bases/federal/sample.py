@@ -23,14 +23,14 @@ class FederalSample(BaseSample):
         yield SampleStep("federal records by meaning", partial(_embed, settings), turn=2)
 
 
-def _load(settings: RoomSettings, folder: Path, report: ReportProgressSync) -> None:
-    files = write_more_records(folder)
-    loading.load(store.get_database_path(settings.data), [files], None)
+def _load(settings: RoomSettings, data_folder: Path, report_progress: ReportProgressSync) -> None:
+    file_paths = write_more_records(data_folder)
+    loading.load(store.get_database_path(settings.data), [file_paths], None)
 
 
-def _embed(settings: RoomSettings, report: ReportProgressSync) -> None:
+def _embed(settings: RoomSettings, report_progress: ReportProgressSync) -> None:
     with closing(store.connect(store.get_database_path(settings.data), writing=True)) as db:
-        vectors.embed(db, embedder_for(settings), report)
+        vectors.embed(db, embedder_for(settings), report_progress)
 
 
 SAMPLE = FederalSample()

@@ -1,10 +1,9 @@
 """What the federal base can do, independent of MCP and HTTP."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 import anyio.to_thread
 
@@ -17,7 +16,6 @@ from readingroom.bases.federal.models import (
     ChangeKind,
     ChangePage,
     CosponsorPage,
-    Degraded,
     LinkPage,
     ListRecords,
     MembershipPage,
@@ -55,7 +53,7 @@ from readingroom.bases.federal.query.dossier_models import (
 from readingroom.bases.federal.schema.ids import FederalId, parse_federal_id
 from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator, LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, Source, find_source
-from readingroom.bases.federal.search.coverage import EmbeddingCoverage
+from readingroom.bases.federal.search.coverage import EmbeddingCoverage, describe_coverage
 from readingroom.bases.federal.search.passages import Passages
 from readingroom.bases.federal.search.search import Plan, SearchResult, plan_search, run_search
 from readingroom.bases.federal.search.vectors import FederalVectors
@@ -85,50 +83,54 @@ class FederalService:
         if len(self.vectors):
             await anyio.to_thread.run_sync(self.vectors.embedder.load)
 
-    async def _find_id(self, source: Source, text: str) -> str:
+    async def _find_id(self, record_source: Source, written_id: str) -> str:
         """Return the canonical id of a record of a source, from any spelling or citation."""
-        return _check_source(source, await self._find_cited(text))
+        return _check_source(record_source, await self._find_cited(written_id))
 
-    async def _find_cited(self, text: str) -> FederalId:
+    async def _find_cited(self, written_citation: str) -> FederalId:
         try:
-            return parse_federal_id(text)
+            return parse_federal_id(written_citation)
         except UnrecognizedId:
-            return await self.store.read(lambda db: find_cited_id(db, text))
+            return await self.store.read(lambda db: find_cited_id(db, written_citation))
 
     # --- records ---
 
-    async def read_record_json(self, source: Source, id: str) -> str:
+    async def read_record_json(self, record_source: Source, record_id: str) -> str:
         """Return a record as JSON; raise RecordNotFound for an id of another source."""
-        canonical = await self._find_id(source, id)
-        return await self.store.read(lambda db: texts.read_record_json(db, source, canonical))
+        canonical = await self._find_id(record_source, record_id)
+        return await self.store.read(
+            lambda db: texts.read_record_json(db, record_source, canonical)
+        )
 
     async def list_records(
         self,
-        source: Source,
+        record_source: Source,
         row_filter: RowFilter,
-        limit: int = 50,
+        max_results: int = 50,
         cursor: str | None = None,
     ) -> RecordPage:
         """List the records of a source, newest first."""
-        after = cursors.decode(source.name, cursor, (str, type(None)), str)
+        after_key = cursors.decode(record_source.name, cursor, (str, type(None)), str)
         return await self.store.read(
-            lambda db: lists.list_records(db, source, row_filter, limit, after)
+            lambda db: lists.list_records(db, record_source, row_filter, max_results, after_key)
         )
 
-    async def get_bill(self, id: str) -> Bill:
-        return Bill.model_validate_json(await self.read_record_json(BY_NAME["bills"], id))
+    async def get_bill(self, record_id: str) -> Bill:
+        return Bill.model_validate_json(await self.read_record_json(BY_NAME["bills"], record_id))
 
-    async def get_legislator(self, id: str) -> Legislator:
+    async def get_legislator(self, record_id: str) -> Legislator:
         return Legislator.model_validate_json(
-            await self.read_record_json(BY_NAME["legislators"], id)
+            await self.read_record_json(BY_NAME["legislators"], record_id)
         )
 
-    async def get_committee(self, id: str) -> Committee:
-        return Committee.model_validate_json(await self.read_record_json(BY_NAME["committees"], id))
+    async def get_committee(self, record_id: str) -> Committee:
+        return Committee.model_validate_json(
+            await self.read_record_json(BY_NAME["committees"], record_id)
+        )
 
-    async def list_ids(self, prefix: str, limit: int) -> list[str]:
+    async def list_ids(self, prefix: str, max_results: int) -> list[str]:
         """List ids of searchable records that begin with a prefix."""
-        return await self.store.read(lambda db: store.list_ids(db, prefix.lower(), limit))
+        return await self.store.read(lambda db: store.list_ids(db, prefix.lower(), max_results))
 
     async def list_progress(self) -> list[SourceProgress]:
         """Return how much of each source is loaded, and up to which date."""
@@ -138,98 +140,123 @@ class FederalService:
         """List records of a source, or what belongs to one, newest first, each cut short."""
         if question.source.strip().lower() == record_lists.CHANGES:
             return await listing.list_change_cards(self, question)
-        source = find_source(question.source)
+        record_source = find_source(question.source)
         if question.id is None:
             if question.part is not None:
-                problem = "say the id of the record whose parts are wanted"
-                raise InvalidArguments([{"field": "id", "message": problem}])
-            return await listing.list_source_cards(self, source, question)
-        part = record_lists.check_part(source, question.part)
-        id = await self._find_id(source, question.id)
-        return await listing.list_part_cards(self, source, id, part, question)
+                problem_text = "say the id of the record whose parts are wanted"
+                raise InvalidArguments([{"field": "id", "message": problem_text}])
+            return await listing.list_source_cards(self, record_source, question)
+        part_name = record_lists.check_part(record_source, question.part)
+        record_id = await self._find_id(record_source, question.id)
+        return await listing.list_part_cards(self, record_source, record_id, part_name, question)
 
-    async def list_progress_of(self, source: Source) -> SourceProgress:
-        return await self.store.read(lambda db: store.read_progress(db, source))
+    async def list_progress_of(self, record_source: Source) -> SourceProgress:
+        return await self.store.read(lambda db: store.read_progress(db, record_source))
 
     # --- what belongs to a record ---
 
-    async def list_cosponsors(self, bill_id: str, limit: int, cursor: str | None) -> CosponsorPage:
-        return await self._list_children(CosponsorPage, bill_id, limit, cursor)
+    async def list_cosponsors(
+        self, bill_id: str, max_results: int, cursor: str | None
+    ) -> CosponsorPage:
+        return await self._list_children(CosponsorPage, bill_id, max_results, cursor)
 
-    async def list_actions(self, bill_id: str, limit: int, cursor: str | None) -> ActionPage:
-        return await self._list_children(ActionPage, bill_id, limit, cursor)
+    async def list_actions(self, bill_id: str, max_results: int, cursor: str | None) -> ActionPage:
+        return await self._list_children(ActionPage, bill_id, max_results, cursor)
 
-    async def list_witnesses(self, hearing_id: str, limit: int, cursor: str | None) -> WitnessPage:
-        return await self._list_children(WitnessPage, hearing_id, limit, cursor)
+    async def list_witnesses(
+        self, hearing_id: str, max_results: int, cursor: str | None
+    ) -> WitnessPage:
+        return await self._list_children(WitnessPage, hearing_id, max_results, cursor)
 
     async def _list_children(
-        self, model: type[lists.ChildPage], record_id: str, limit: int, cursor: str | None
+        self,
+        page_model: type[lists.ChildPage],
+        record_id: str,
+        max_results: int,
+        cursor: str | None,
     ) -> lists.ChildPage:
-        source, table = lists.CHILD_TABLES[model]
-        id = await self._find_id(BY_NAME[source], record_id)
-        (after,) = cursors.decode(table, cursor, int) or (0,)
-        return await self.store.read(lambda db: lists.list_children(db, model, id, limit, after))
+        source_name, table_name = lists.CHILD_TABLES[page_model]
+        canonical = await self._find_id(BY_NAME[source_name], record_id)
+        (after_key,) = cursors.decode(table_name, cursor, int) or (0,)
+        return await self.store.read(
+            lambda db: lists.list_children(db, page_model, canonical, max_results, after_key)
+        )
 
-    async def list_amendments(self, bill_id: str, limit: int, cursor: str | None) -> RecordPage:
+    async def list_amendments(
+        self, bill_id: str, max_results: int, cursor: str | None
+    ) -> RecordPage:
         """List the amendments to a bill; raise RecordNotFound if the bill is not loaded."""
         bills, amendments = BY_NAME["bills"], BY_NAME["amendments"]
-        id = await self._find_id(bills, bill_id)
-        await self.store.read(lambda db: store.read_record(db, bills, id))
-        row_filter = build_row_filter(amendments.table, {"bill_id": id})
-        return await self.list_records(amendments, row_filter, limit, cursor)
+        record_id = await self._find_id(bills, bill_id)
+        await self.store.read(lambda db: store.read_record(db, bills, record_id))
+        row_filter = build_row_filter(amendments.table, {"bill_id": record_id})
+        return await self.list_records(amendments, row_filter, max_results, cursor)
 
     async def list_committee_members(
-        self, committee_id: str, congress: int | None, limit: int, cursor: str | None
+        self, committee_id: str, congress: int | None, max_results: int, cursor: str | None
     ) -> MembershipPage:
         """List who sits on a committee, in one Congress or the newest loaded."""
-        id = await self._find_id(BY_NAME["committees"], committee_id)
-        after = cursors.decode("committee_members", cursor, str, int, str) or store.FIRST_MEMBER
-        return await self.store.read(lambda db: lists.list_members(db, id, congress, limit, after))
+        record_id = await self._find_id(BY_NAME["committees"], committee_id)
+        after_key = cursors.decode("committee_members", cursor, str, int, str) or store.FIRST_MEMBER
+        return await self.store.read(
+            lambda db: lists.list_members(db, record_id, congress, max_results, after_key)
+        )
 
     async def list_member_votes(
-        self, bioguide_id: str, congress: int | None, limit: int, cursor: str | None
+        self, bioguide_id: str, congress: int | None, max_results: int, cursor: str | None
     ) -> MemberVotePage:
         """List how a member voted, newest first."""
-        id = await self._find_id(BY_NAME["legislators"], bioguide_id)
-        after = cursors.decode("member_votes", cursor, str, str)
+        record_id = await self._find_id(BY_NAME["legislators"], bioguide_id)
+        after_key = cursors.decode("member_votes", cursor, str, str)
         return await self.store.read(
-            lambda db: lists.list_member_votes(db, id, congress, limit, after)
+            lambda db: lists.list_member_votes(db, record_id, congress, max_results, after_key)
         )
 
     async def list_roll_call_votes(
-        self, vote_id: str, limit: int, cursor: str | None
+        self, vote_id: str, max_results: int, cursor: str | None
     ) -> MemberVotePage:
         """List how each member voted in a roll call."""
-        id = await self._find_id(BY_NAME["roll_call_votes"], vote_id)
-        (after,) = cursors.decode("roll_call_members", cursor, int) or (0,)
-        return await self.store.read(lambda db: lists.list_roll_call_votes(db, id, limit, after))
+        record_id = await self._find_id(BY_NAME["roll_call_votes"], vote_id)
+        (after_key,) = cursors.decode("roll_call_members", cursor, int) or (0,)
+        return await self.store.read(
+            lambda db: lists.list_roll_call_votes(db, record_id, max_results, after_key)
+        )
 
     async def list_links(
-        self, source: Source, id: str, kind: LinkKind | None, limit: int, cursor: str | None
+        self,
+        record_source: Source,
+        record_id: str,
+        link_kind: LinkKind | None,
+        max_results: int,
+        cursor: str | None,
     ) -> LinkPage:
         """List what a record is linked to, in either direction, with the evidence."""
-        canonical = await self._find_id(source, id)
-        after = cursors.decode("links", cursor, str, str)
+        canonical = await self._find_id(record_source, record_id)
+        after_key = cursors.decode("links", cursor, str, str)
         return await self.store.read(
-            lambda db: lists.list_links(db, source, canonical, kind, limit, after)
+            lambda db: lists.list_links(
+                db, record_source, canonical, link_kind, max_results, after_key
+            )
         )
 
     async def list_changes(
         self,
-        since: str | None,
-        source: str | None,
-        kind: ChangeKind | None,
-        limit: int,
+        since_day: str | None,
+        source_name: str | None,
+        change_kind: ChangeKind | None,
+        max_results: int,
         cursor: str | None,
     ) -> ChangePage:
         """List what was added, changed or withdrawn since a day, or since an earlier cursor."""
-        if since is None and cursor is None:
-            problem = "say a day, or go on with the `resume_cursor` of an earlier answer"
-            raise InvalidArguments([{"field": "since", "message": problem}])
-        (after,) = cursors.decode("changes", cursor, int) or (0,)
-        only = find_source(source) if source else None
+        if since_day is None and cursor is None:
+            problem_text = "say a day, or go on with the `resume_cursor` of an earlier answer"
+            raise InvalidArguments([{"field": "since", "message": problem_text}])
+        (after_number,) = cursors.decode("changes", cursor, int) or (0,)
+        only = find_source(source_name) if source_name else None
         return await self.store.read(
-            lambda db: lists.list_changes(db, since, only, kind, limit, after)
+            lambda db: lists.list_changes(
+                db, since_day, only, change_kind, max_results, after_number
+            )
         )
 
     # --- texts ---
@@ -237,18 +264,20 @@ class FederalService:
     async def read_bill_text(
         self,
         bill_id: str,
-        version: str | None,
+        version_code: str | None,
         offset: int,
-        section: str | None = None,
+        section_label: str | None = None,
         compare_with: str | None = None,
     ) -> BillText:
         """Return a version of the text of a bill or a compiled law, or the newest, from an offset.
 
-        With `section` one section of it or its outline, with `compare_with` what differs.
+        With `section_label` one section of it or its outline, with `compare_with` what differs.
         """
         parsed = await self._find_cited(bill_id)
         return await self.store.read(
-            lambda db: texts.read_bill_text(db, parsed, version, offset, section, compare_with)
+            lambda db: texts.read_bill_text(
+                db, parsed, version_code, offset, section_label, compare_with
+            )
         )
 
     async def fetch(self, id: str, offset: int = 0, section: str | None = None) -> Fetched:
@@ -257,145 +286,122 @@ class FederalService:
         An address that an answer printed (`more_url`) is taken too: its `text` is that page.
         """
         if id.strip().startswith(("/v1/", "http")) and "/v1/" in id:
-            return await self._fetch_address(id)
+            return await listing.fetch_address(self, id)
         parsed = await self._find_cited(id)
-        source = BY_NAME.get(parsed.source)
-        if source is None:
+        record_source = BY_NAME.get(parsed.source)
+        if record_source is None:
             raise RecordNotFound(f"No record {parsed.id} has been loaded", source=parsed.source)
         return await self.store.read(
-            lambda db: texts.fetch_record(db, source, parsed.id, offset, section)
+            lambda db: texts.fetch_record(db, record_source, parsed.id, offset, section)
         )
-
-    async def _fetch_address(self, address: str) -> Fetched:
-        """Return what an address of this server has: a record, or a page of a list as lines."""
-        split = urlsplit(address.strip())
-        params = dict(parse_qsl(split.query))
-        names = split.path.removeprefix("/v1/").strip("/").split("/")
-        offset = int(params.get("offset", "0")) if params.get("offset", "0").isdecimal() else 0
-        if names == ["fetch"] and "id" in params:
-            return await self.fetch(params["id"], offset, params.get("section"))
-        if len(names) == 3 and names[2] == "body":
-            text = await self.read_bill_text(
-                unquote(names[1]),
-                params.get("version"),
-                offset,
-                params.get("section"),
-                params.get("compare_with"),
-            )
-            return texts.render_bill_text(text)
-        question = record_lists.parse_list_address(address)
-        if question is None:
-            if len(names) == 2:
-                return await self.fetch(unquote(names[1]))
-            raise UnrecognizedId(f"{address[:200]!r} is no address of this server")
-        page = await self.list_cards(question)
-        more_url = record_lists.format_list_address(question, page.next_cursor)
-        return texts.render_list(split.path, page, more_url)
 
     # --- names ---
 
     async def resolve(
         self,
-        source: Source,
+        record_source: Source,
         query: str,
         row_filter: RowFilter,
-        limit: int = MOST_LIKELY,
+        max_results: int = MOST_LIKELY,
         cursor: str | None = None,
     ) -> Resolved:
         """Return the records of a registry that a name may mean, the likeliest first."""
-        (start,) = cursors.decode("names", cursor, int) or (0,)
-        end = start + limit
+        (start_index,) = cursors.decode("names", cursor, int) or (0,)
+        page = slice(start_index, start_index + max_results)
 
         def read(db: Database) -> Resolved:
             with db.snapshot():
-                stored_filter = resolve_filters(db, source.table, row_filter)
-                matches = resolver.resolve(db, source, query, stored_filter)
-                loaded_up_to = store.read_progress(db, source).loaded_up_to
+                stored_filter = resolve_filters(db, record_source.table, row_filter)
+                name_matches = resolver.resolve(db, record_source, query, stored_filter)
+                loaded_up_to = store.read_progress(db, record_source).loaded_up_to
+            records = [
+                match.record
+                | {"loaded_up_to": loaded_up_to, "score": match.score, "why": match.reasons}
+                for match in name_matches[page]
+            ]
             return Resolved(
-                results=[
-                    match.record
-                    | {"loaded_up_to": loaded_up_to, "score": match.score, "why": match.reasons}
-                    for match in matches[start:end]
-                ],
-                total=len(matches),
+                results=records,
+                total=len(name_matches),
                 query=query,
-                source=source.name,
+                source=record_source.name,
                 loaded_up_to=loaded_up_to,
                 filters_read=describe_reading(row_filter.filters, stored_filter.filters),
-                **lists.build_next_page_fields("names", (end,) if end < len(matches) else None),
+                **_build_next_names("names", page, len(name_matches)),
             )
 
         return await self.store.read(read)
 
-    async def resolve_agency(self, query: str, limit: int, cursor: str | None) -> Resolved:
+    async def resolve_agency(self, query: str, max_results: int, cursor: str | None) -> Resolved:
         """Return the agencies that a name may mean, as loaded documents name them."""
-        (start,) = cursors.decode(agencies.AGENCIES, cursor, int) or (0,)
-        end = start + limit
+        (start_index,) = cursors.decode(agencies.AGENCIES, cursor, int) or (0,)
+        page = slice(start_index, start_index + max_results)
 
         def read(db: Database) -> Resolved:
             with db.snapshot():
-                matches = agencies.resolve_agency(db, query)
+                agency_matches = agencies.resolve_agency(db, query)
                 progress = store.read_progress(db, BY_NAME["federal_register"])
             return Resolved(
-                results=[match.to_record() for match in matches[start:end]],
-                total=len(matches),
+                results=[match.to_record() for match in agency_matches[page]],
+                total=len(agency_matches),
                 query=query,
                 source=agencies.AGENCIES,
                 loaded_up_to=progress.loaded_up_to,
-                **lists.build_next_page_fields(
-                    agencies.AGENCIES, (end,) if end < len(matches) else None
-                ),
+                **_build_next_names(agencies.AGENCIES, page, len(agency_matches)),
             )
 
         return await self.store.read(read)
 
     # --- dossiers ---
 
-    async def build_bill_dossier(self, id: str) -> BillDossier:
-        record, sections = await self._read_dossier(
-            BY_NAME["bills"], id, None, dossiers.BILL_SECTIONS
+    async def build_bill_dossier(self, record_id: str) -> BillDossier:
+        bill_fields, sections = await self._read_dossier(
+            BY_NAME["bills"], record_id, None, dossiers.BILL_SECTIONS
         )
-        return BillDossier(bill=Bill.model_validate(record), **sections)
+        return BillDossier(bill=Bill.model_validate(bill_fields), **sections)
 
-    async def build_legislator_dossier(self, id: str, congress: int | None) -> LegislatorDossier:
-        record, sections = await self._read_dossier(
-            BY_NAME["legislators"], id, congress, dossiers.LEGISLATOR_SECTIONS
+    async def build_legislator_dossier(
+        self, record_id: str, congress: int | None
+    ) -> LegislatorDossier:
+        member_fields, sections = await self._read_dossier(
+            BY_NAME["legislators"], record_id, congress, dossiers.LEGISLATOR_SECTIONS
         )
         return LegislatorDossier(
-            legislator=Legislator.model_validate(record), congress=congress, **sections
+            legislator=Legislator.model_validate(member_fields), congress=congress, **sections
         )
 
-    async def build_committee_dossier(self, id: str, congress: int | None) -> CommitteeDossier:
-        record, sections = await self._read_dossier(
-            BY_NAME["committees"], id, congress, dossiers.COMMITTEE_SECTIONS
+    async def build_committee_dossier(
+        self, record_id: str, congress: int | None
+    ) -> CommitteeDossier:
+        committee_fields, sections = await self._read_dossier(
+            BY_NAME["committees"], record_id, congress, dossiers.COMMITTEE_SECTIONS
         )
         return CommitteeDossier(
-            committee=Committee.model_validate(record), congress=congress, **sections
+            committee=Committee.model_validate(committee_fields), congress=congress, **sections
         )
 
-    async def build_public_law_dossier(self, id: str) -> PublicLawDossier:
-        record, sections = await self._read_dossier(
-            BY_NAME["public_laws"], id, None, dossiers.PUBLIC_LAW_SECTIONS
+    async def build_public_law_dossier(self, record_id: str) -> PublicLawDossier:
+        law_fields, sections = await self._read_dossier(
+            BY_NAME["public_laws"], record_id, None, dossiers.PUBLIC_LAW_SECTIONS
         )
-        return PublicLawDossier(public_law=Law.model_validate(record), **sections)
+        return PublicLawDossier(public_law=Law.model_validate(law_fields), **sections)
 
     async def _read_dossier(
         self,
-        source: Source,
-        id: str,
+        record_source: Source,
+        record_id: str,
         congress: int | None,
         readers: Mapping[str, dossiers.SectionReader],
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return a record and its sections, all from one snapshot."""
-        canonical = await self._find_id(source, id)
+        canonical = await self._find_id(record_source, record_id)
 
         def read(db: Database) -> tuple[dict[str, Any], dict[str, Any]]:
             with db.snapshot():
-                record = lists.read_or_tell_links(db, source, canonical)
-                subject = dossiers.Subject(db, source, record, congress)
-                sections: dict[str, Any] = dict(dossiers.read_sections(subject, readers))
-                shown, cut = cards.shorten_fields(record)
-                return shown, sections | {"shortened": cut or None}
+                record_fields = lists.read_or_tell_links(db, record_source, canonical)
+                dossier_subject = dossiers.Subject(db, record_source, record_fields, congress)
+                sections: dict[str, Any] = dict(dossiers.read_sections(dossier_subject, readers))
+                shown_fields, cut_fields = cards.shorten_fields(record_fields)
+                return shown_fields, sections | {"shortened": cut_fields or None}
 
         return await self.store.read(read)
 
@@ -423,7 +429,7 @@ class FederalService:
 
     async def search(self, question: Search, mode: Mode = "hybrid") -> SearchAnswer:
         """Search records by words, by meaning, or both, best first."""
-        started = time.perf_counter()
+        started_at = time.perf_counter()
         question, filters_read = await self._resolve_search_filters(question)
         plan = plan_search(question, mode)
 
@@ -432,48 +438,27 @@ class FederalService:
             with db.snapshot():
                 return run_search(db, plan, self.vectors, self.passages)
 
-        final_plan, result = await self.store.read(read)
+        final_plan, search_result = await self.store.read(read)
         degraded = final_plan.degraded
         if mode != "lexical":
-            names = [searched.source for searched in result.searched]
-            degraded = await self._tell_coverage(mode, degraded, names)
+            source_names = [searched.source for searched in search_result.searched]
+            percents = await self.store.read(self.coverage.read)
+            degraded = describe_coverage(mode, degraded, source_names, percents)
         # Who does not say how many wants an answer that can be read; the rest is a page away.
         wants_all = "limit" in question.model_fields_set
-        hits = result.hits if wants_all else list(cards.fit_answer(result.hits))
-        end = question.offset + len(hits)
+        hits = search_result.hits if wants_all else list(cards.fit_answer(search_result.hits))
+        end_offset = question.offset + len(hits)
         return SearchAnswer(
             results=hits,
-            total=result.total,
-            took_ms=round((time.perf_counter() - started) * 1000, 1),
+            total=search_result.total,
+            took_ms=round((time.perf_counter() - started_at) * 1000, 1),
             mode=mode,
-            searched=result.searched,
-            confidence=result.confidence.level,
-            confidence_reason=result.confidence.reason,
+            searched=search_result.searched,
+            confidence=search_result.confidence.level,
+            confidence_reason=search_result.confidence.reason,
             degraded=degraded,
-            next_offset=end if hits and end < result.total else None,
+            next_offset=end_offset if hits and end_offset < search_result.total else None,
             filters_read=filters_read,
-        )
-
-    async def _tell_coverage(
-        self, mode: Mode, degraded: Degraded | None, sources: Sequence[str]
-    ) -> Degraded | None:
-        """Return why a search is not what was asked for, with how much of each source is embedded.
-
-        What is partly embedded is searched by both, but by meaning only in part.
-        """
-        percents = await self.store.read(self.coverage.read)
-        partly = {name: percents[name] for name in sources if percents.get(name, 100) < 100}
-        if not partly:
-            return degraded
-        if degraded is not None:
-            return degraded.model_copy(update={"embedded_percent": partly})
-        percent_list = ", ".join(f"{name} {percent} %" for name, percent in partly.items())
-        return Degraded(
-            requested_mode=mode,
-            used_mode=mode,
-            sources=list(partly),
-            reason=f"embedded so far: {percent_list}; what is not is found by its words alone",
-            embedded_percent=partly,
         )
 
     async def _resolve_search_filters(
@@ -482,18 +467,27 @@ class FederalService:
         """Return the question with filter values as they are stored, and which were changed."""
         if question.filters is None:
             return question, None
-        written = question.filters.model_dump(exclude_none=True)
-        resolved = await self.store.read(lambda db: resolve_search_filters(db, written))
-        stored = question.filters.model_copy(update=resolved)
-        return question.model_copy(update={"filters": stored}), describe_reading(written, resolved)
+        written_filters = question.filters.model_dump(exclude_none=True)
+        resolved = await self.store.read(lambda db: resolve_search_filters(db, written_filters))
+        stored_filters = question.filters.model_copy(update=resolved)
+        return question.model_copy(update={"filters": stored_filters}), describe_reading(
+            written_filters, resolved
+        )
 
 
-def _check_source(source: Source, parsed: FederalId) -> str:
+def _check_source(record_source: Source, parsed: FederalId) -> str:
     """Return the id of a record of a source; raise RecordNotFound for one of another source."""
-    if parsed.source == source.name:
+    if parsed.source == record_source.name:
         return parsed.id
-    if (parsed.source, source.name) == ("federal_register", "presidential_documents"):
+    if (parsed.source, record_source.name) == ("federal_register", "presidential_documents"):
         return f"presdoc:{parsed.id}"
     raise RecordNotFound(
-        f"{parsed.id} is an id of {parsed.source}, not of {source.name}", source=parsed.source
+        f"{parsed.id} is an id of {parsed.source}, not of {record_source.name}",
+        source=parsed.source,
     )
+
+
+def _build_next_names(list_name: str, page: slice, match_count: int) -> dict[str, Any]:
+    """Return the fields that say where a list of names goes on after a page."""
+    after_key = (page.stop,) if page.stop < match_count else None
+    return lists.build_next_page_fields(list_name, after_key)

@@ -40,12 +40,12 @@ NEWEST_FIRST = "published_at DESC NULLS LAST, id"
 NEWEST_TEXT = "part = 'enr' DESC, dated DESC NULLS LAST, length(body) DESC, part"
 
 
-def get_database_path(data: Path) -> Path:
+def get_database_path(data_folder: Path) -> Path:
     """Return the path of the federal file in a data directory."""
-    return data / "federal" / FILE
+    return data_folder / "federal" / FILE
 
 
-def connect(path: Path, *, writing: bool = False) -> Database:
+def connect(database_path: Path, *, writing: bool = False) -> Database:
     """Return a connection on the file; only with `writing` can it write."""
     pragmas: dict[str, str | int] = {
         "foreign_keys": "ON",
@@ -58,33 +58,35 @@ def connect(path: Path, *, writing: bool = False) -> Database:
     else:
         # Whatever a query says, the server cannot change the file.
         pragmas |= {"query_only": "ON"}
-    return database.connect(path, timeout=30, any_thread=True, named_rows=True, pragmas=pragmas)
+    return database.connect(
+        database_path, timeout=30, any_thread=True, named_rows=True, pragmas=pragmas
+    )
 
 
-def prepare(path: Path) -> None:
+def prepare(database_path: Path) -> None:
     """Create the file if there is none, in WAL mode so that readers never wait for a writer.
 
     Raise StorageFailed when it cannot be used, or another version of Reading Room wrote it.
     """
-    with translate_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        db = connect(path, writing=True)
+    with translate_errors(database_path):
+        database_path.parent.mkdir(parents=True, exist_ok=True)
+        db = connect(database_path, writing=True)
         try:
             db.execute("PRAGMA journal_mode = WAL")
-            ensure_schema(db, path)
+            ensure_schema(db, database_path)
         finally:
             db.close()
 
 
 @contextmanager
-def translate_errors(path: Path) -> Iterator[None]:
+def translate_errors(database_path: Path) -> Iterator[None]:
     """Raise StorageFailed in place of the errors of SQLite and of the file system."""
     try:
         yield
     except (OSError, DatabaseError) as error:
-        logger.error("the federal records in %s cannot be used: %s", path, error)
+        logger.error("the federal records in %s cannot be used: %s", database_path, error)
         raise StorageFailed(
-            f"The federal records in {path.name} cannot be used: {describe_cause(error)}"
+            f"The federal records in {database_path.name} cannot be used: {describe_cause(error)}"
         ) from error
 
 
@@ -158,155 +160,186 @@ class FederalStore:
 # --- queries ---
 
 
-def read_record(db: Database, source: Source, id: str) -> dict[str, Any]:
+def read_record(db: Database, record_source: Source, record_id: str) -> dict[str, Any]:
     """Return a record by its id, with the date its source is loaded up to."""
-    record: dict[str, Any] = from_json(read_record_json(db, source, id))
-    return record
+    record_fields: dict[str, Any] = from_json(read_record_json(db, record_source, record_id))
+    return record_fields
 
 
-def read_record_json(db: Database, source: Source, id: str) -> str:
+def read_record_json(db: Database, record_source: Source, record_id: str) -> str:
     """Return a record as JSON. It is stored as JSON, so it need not be parsed to be answered.
 
     Raise RecordNotFound if it is not loaded, and RecordGone if it was withdrawn.
     """
-    row = db.execute(
+    record_row = db.execute(
         f"""SELECT r.record, r.status, r.tombstone_at, r.tombstone_reason, r.successor_id,
                    p.loaded_up_to
-            FROM {source.name} r LEFT JOIN progress p ON p.source = ?
+            FROM {record_source.name} r LEFT JOIN progress p ON p.source = ?
             WHERE r.id = ?""",
-        (source.name, id),
+        (record_source.name, record_id),
     ).fetchone()
-    if row is None:
-        raise RecordNotFound(f"No record {id} has been loaded", source=source.name)
-    if row["status"] != "active":
-        successor = {"successor_id": row["successor_id"]} if row["successor_id"] else {}
-        raise RecordGone(
-            f"{id} was withdrawn on {row['tombstone_at']}: {row['tombstone_reason']}", **successor
+    if record_row is None:
+        raise RecordNotFound(f"No record {record_id} has been loaded", source=record_source.name)
+    if record_row["status"] != "active":
+        successor = (
+            {"successor_id": record_row["successor_id"]} if record_row["successor_id"] else {}
         )
-    stored: str = row["record"]
-    loaded_up_to = to_json(row["loaded_up_to"]).decode()
+        raise RecordGone(
+            f"{record_id} was withdrawn on {record_row['tombstone_at']}: "
+            f"{record_row['tombstone_reason']}",
+            **successor,
+        )
+    record_json: str = record_row["record"]
+    loaded_up_to = to_json(record_row["loaded_up_to"]).decode()
     # Put before the last brace, which is cheaper than parsing a long record and writing it again.
-    return f'{stored[:-1]},"loaded_up_to":{loaded_up_to}}}'
+    return f'{record_json[:-1]},"loaded_up_to":{loaded_up_to}}}'
 
 
 def list_records(
     db: Database,
-    source: Source,
+    record_source: Source,
     row_filter: RowFilter,
-    limit: int,
-    after: Sequence[Any] | None,
+    max_results: int,
+    after_key: Sequence[Any] | None,
 ) -> RowPage:
     """Return a page of a source's active records, newest first, those without a date last."""
-    rows: list[Row] = []
-    index = _choose_index(db, source, row_filter)
-    for condition, values in _list_remaining(after):
-        rows += db.execute(
-            f"""SELECT id, published_at, record FROM {source.name} {index}
+    record_rows: list[Row] = []
+    index = _choose_index(db, record_source, row_filter)
+    for condition, sql_values in _list_remaining(after_key):
+        record_rows += db.execute(
+            f"""SELECT id, published_at, record FROM {record_source.name} {index}
                 WHERE {row_filter.sql}{condition}
                 ORDER BY {NEWEST_FIRST} LIMIT ?""",
-            (*row_filter.values, *values, limit + 1 - len(rows)),
+            (*row_filter.values, *sql_values, max_results + 1 - len(record_rows)),
         )
-        if len(rows) > limit:
+        if len(record_rows) > max_results:
             break
-    loaded_up_to = read_progress(db, source).loaded_up_to
-    records = [from_json(row["record"]) | {"loaded_up_to": loaded_up_to} for row in rows[:limit]]
-    last = rows[limit - 1] if len(rows) > limit else None
-    return RowPage(records, (last["published_at"], last["id"]) if last else None)
+    loaded_up_to = read_progress(db, record_source).loaded_up_to
+    records = [
+        from_json(record_row["record"]) | {"loaded_up_to": loaded_up_to}
+        for record_row in record_rows[:max_results]
+    ]
+    last_row = record_rows[max_results - 1] if len(record_rows) > max_results else None
+    return RowPage(records, (last_row["published_at"], last_row["id"]) if last_row else None)
 
 
-def _choose_index(db: Database, source: Source, row_filter: RowFilter) -> str:
+def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) -> str:
     """Return the clause that names the index to read: the one of the rarest value.
 
     Every column's index ends in the order of lists, so to SQLite all of them look alike. It might
     read all Senate amendments, newest first, until it comes to those of a Congress long ago.
     """
-    columns = [name for name in source.table.lookups if name in row_filter.filters]
-    if len(columns) < 2:
+    indexed_filters = [
+        lookup_name
+        for lookup_name in record_source.table.lookups
+        if lookup_name in row_filter.filters
+    ]
+    if len(indexed_filters) < 2:
         return ""
-    counts = {
-        name: count_up_to(db, source.name, name, row_filter.filters[name], _MAX_COUNTED)
-        for name in columns
+    matching_counts = {
+        lookup_name: count_up_to(
+            db, record_source.name, lookup_name, row_filter.filters[lookup_name], _MAX_COUNTED
+        )
+        for lookup_name in indexed_filters
     }
     # Of two frequent values, the one whose records are of the same years: the others are spread.
-    rarest = min(columns, key=lambda name: (counts[name], name not in _OF_ONE_TIME))
-    return db.dialect.use_index(f"{source.name}_{rarest}")
+    rarest = min(
+        indexed_filters,
+        key=lambda lookup_name: (matching_counts[lookup_name], lookup_name not in _OF_ONE_TIME),
+    )
+    return db.dialect.use_index(f"{record_source.name}_{rarest}")
 
 
-def count_up_to(db: Database, table: str, column: str, value: Any, limit: int) -> int:
+def count_up_to(
+    db: Database, table_name: str, column_name: str, column_value: Any, max_count: int
+) -> int:
     """Return how many rows have this value in an indexed column, counted up to a limit.
 
     A tuple is any of its values.
     """
-    allowed = value if isinstance(value, tuple) else (value,)
+    allowed = column_value if isinstance(column_value, tuple) else (column_value,)
     marks = ", ".join("?" * len(allowed))
-    (count,) = db.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {column} IN ({marks}) LIMIT ?)",
-        (*allowed, limit),
+    (matching_count,) = db.execute(
+        f"""SELECT count(*) FROM
+                (SELECT 1 FROM {table_name} WHERE {column_name} IN ({marks}) LIMIT ?)""",
+        (*allowed, max_count),
     ).fetchone()
-    return int(count)
+    return int(matching_count)
 
 
-def _list_remaining(after: Sequence[Any] | None) -> list[tuple[str, tuple[Any, ...]]]:
+def _list_remaining(after_key: Sequence[Any] | None) -> list[tuple[str, tuple[Any, ...]]]:
     """Return conditions, each with its values, that select in turn what follows a sort key.
 
     Each is one range of an index. All in one condition would be an OR, for which SQLite reads and
     sorts everything that follows.
     """
-    if after is None:
+    if after_key is None:
         return [("", ())]
-    day, id = after
-    if day is None:
-        return [(" AND published_at IS NULL AND id > ?", (id,))]
+    last_day, last_id = after_key
+    if last_day is None:
+        return [(" AND published_at IS NULL AND id > ?", (last_id,))]
     return [
-        (" AND published_at <= ? AND (published_at < ? OR id > ?)", (day, day, id)),
+        (" AND published_at <= ? AND (published_at < ? OR id > ?)", (last_day, last_day, last_id)),
         (" AND published_at IS NULL", ()),
     ]
 
 
-def count_records(db: Database, source: Source, row_filter: RowFilter) -> int:
+def count_records(db: Database, record_source: Source, row_filter: RowFilter) -> int:
     """Return how many records of a source pass a filter."""
-    row = db.execute(
-        f"SELECT count(*) FROM {source.name} WHERE {row_filter.sql}", row_filter.values
+    count_row = db.execute(
+        f"SELECT count(*) FROM {record_source.name} WHERE {row_filter.sql}", row_filter.values
     ).fetchone()
-    return int(row[0])
+    return int(count_row[0])
 
 
 def list_children(
-    db: Database, table: str, parent: str, id: str, limit: int, after: int
+    db: Database,
+    table_name: str,
+    parent_column: str,
+    parent_id: str,
+    max_results: int,
+    after_key: int,
 ) -> tuple[RowPage, int]:
     """Return a page of what belongs to a record, in its own order, and how many rows there are."""
-    (total,) = db.execute(f"SELECT count(*) FROM {table} WHERE {parent} = ?", (id,)).fetchone()
-    rows = db.execute(
-        f"SELECT * FROM {table} WHERE {parent} = ? AND ordinal > ? ORDER BY ordinal LIMIT ?",
-        (id, after, limit + 1),
+    (total_count,) = db.execute(
+        f"SELECT count(*) FROM {table_name} WHERE {parent_column} = ?", (parent_id,)
+    ).fetchone()
+    child_rows = db.execute(
+        f"""SELECT * FROM {table_name} WHERE {parent_column} = ? AND ordinal > ?
+            ORDER BY ordinal LIMIT ?""",
+        (parent_id, after_key, max_results + 1),
     ).fetchall()
-    last = (rows[limit - 1]["ordinal"],) if len(rows) > limit else None
-    return RowPage(rows[:limit], last), total
+    last_key = (child_rows[max_results - 1]["ordinal"],) if len(child_rows) > max_results else None
+    return RowPage(child_rows[:max_results], last_key), total_count
 
 
 def list_member_votes(
     db: Database,
     bioguide: str,
     congress: int | None,
-    limit: int,
-    after: Sequence[Any] | None,
+    max_results: int,
+    after_key: Sequence[Any] | None,
 ) -> tuple[RowPage, int]:
     """Return a page of a member's votes with their roll calls, newest first, and the total."""
-    where, values = f"bioguide_id = ? AND {MEMBER_VOTES.where}", list[Any]([bioguide])
+    where_sql, sql_values = f"bioguide_id = ? AND {MEMBER_VOTES.where}", list[Any]([bioguide])
     if congress is not None:
-        where += " AND m.congress = ?"
-        values.append(congress)
-    (total,) = db.execute(f"SELECT count(*) FROM member_votes m WHERE {where}", values).fetchone()
-    if after:
-        where += " AND (m.sorted_at, m.vote_id) < (?, ?)"
-        values += list(after)
-    rows = db.execute(
+        where_sql += " AND m.congress = ?"
+        sql_values.append(congress)
+    (total_count,) = db.execute(
+        f"SELECT count(*) FROM member_votes m WHERE {where_sql}", sql_values
+    ).fetchone()
+    if after_key:
+        where_sql += " AND (m.sorted_at, m.vote_id) < (?, ?)"
+        sql_values += list(after_key)
+    vote_rows = db.execute(
         f"""SELECT m.*, v.record FROM member_votes m JOIN roll_call_votes v ON v.id = m.vote_id
-            WHERE {where} ORDER BY m.sorted_at DESC, m.vote_id DESC LIMIT ?""",
-        (*values, limit + 1),
+            WHERE {where_sql} ORDER BY m.sorted_at DESC, m.vote_id DESC LIMIT ?""",
+        (*sql_values, max_results + 1),
     ).fetchall()
-    last = rows[limit - 1] if len(rows) > limit else None
-    return RowPage(rows[:limit], (last["sorted_at"], last["vote_id"]) if last else None), total
+    last_row = vote_rows[max_results - 1] if len(vote_rows) > max_results else None
+    return RowPage(
+        vote_rows[:max_results], (last_row["sorted_at"], last_row["vote_id"]) if last_row else None
+    ), total_count
 
 
 FIRST_MEMBER = ("", -1, "")
@@ -314,7 +347,7 @@ FIRST_MEMBER = ("", -1, "")
 
 
 def list_members(
-    db: Database, committee: str, congress: int | None, limit: int, after: Sequence[Any]
+    db: Database, committee: str, congress: int | None, max_results: int, after_key: Sequence[Any]
 ) -> tuple[RowPage, int, int | None]:
     """Return a page of a committee's members, the majority first, the total and the Congress.
 
@@ -326,55 +359,67 @@ def list_members(
                WHERE committee_id = ? AND status = 'active'""",
             (committee,),
         ).fetchone()
-    where = "committee_id = ? AND congress = ? AND status = 'active'"
-    values = (committee, congress)
-    (total,) = db.execute(
-        f"SELECT count(*) FROM committee_memberships WHERE {where}", values
+    where_sql = "committee_id = ? AND congress = ? AND status = 'active'"
+    sql_values = (committee, congress)
+    (total_count,) = db.execute(
+        f"SELECT count(*) FROM committee_memberships WHERE {where_sql}", sql_values
     ).fetchone()
-    key = "record ->> 'side', rank, id"
-    rows = db.execute(
+    sort_columns = "record ->> 'side', rank, id"
+    member_rows = db.execute(
         f"""SELECT record ->> 'side' AS side, rank, id, record
-            FROM committee_memberships WHERE {where} AND ({key}) > (?, ?, ?)
-            ORDER BY {key} LIMIT ?""",
-        (*values, *after, limit + 1),
+            FROM committee_memberships WHERE {where_sql} AND ({sort_columns}) > (?, ?, ?)
+            ORDER BY {sort_columns} LIMIT ?""",
+        (*sql_values, *after_key, max_results + 1),
     ).fetchall()
-    last = rows[limit - 1] if len(rows) > limit else None
-    end = (last["side"], last["rank"], last["id"]) if last else None
-    return RowPage([from_json(row["record"]) for row in rows[:limit]], end), total, congress
+    last_row = member_rows[max_results - 1] if len(member_rows) > max_results else None
+    last_key = (last_row["side"], last_row["rank"], last_row["id"]) if last_row else None
+    return (
+        RowPage(
+            [from_json(member_row["record"]) for member_row in member_rows[:max_results]], last_key
+        ),
+        total_count,
+        congress,
+    )
 
 
-def list_texts(db: Database, id: str) -> list[str]:
+def list_texts(db: Database, record_id: str) -> list[str]:
     """Return the parts of a record's text that are loaded, newest first."""
-    rows = db.execute(f"SELECT part FROM texts WHERE record_id = ? ORDER BY {NEWEST_TEXT}", (id,))
-    return [row["part"] for row in rows]
+    part_rows = db.execute(
+        f"SELECT part FROM texts WHERE record_id = ? ORDER BY {NEWEST_TEXT}", (record_id,)
+    )
+    return [part_row["part"] for part_row in part_rows]
 
 
-def read_text(db: Database, id: str, part: str) -> StoredText | None:
-    row = db.execute(
+def read_text(db: Database, record_id: str, part_name: str) -> StoredText | None:
+    text_row = db.execute(
         """SELECT part, stage, dated, title, url, body FROM texts
            WHERE record_id = ? AND part = ?""",
-        (id, part),
+        (record_id, part_name),
     ).fetchone()
-    return StoredText(*row) if row else None
+    return StoredText(*text_row) if text_row else None
 
 
-def read_progress(db: Database, source: Source) -> SourceProgress:
-    row = db.execute(
+def read_progress(db: Database, record_source: Source) -> SourceProgress:
+    coverage_row = db.execute(
         """SELECT p.source, p.records, p.loaded_up_to, c.complete_from, c.newest_record_at
            FROM progress p LEFT JOIN coverage c ON c.source = p.source WHERE p.source = ?""",
-        (source.name,),
+        (record_source.name,),
     ).fetchone()
-    return SourceProgress(*row) if row else SourceProgress(source.name, 0, None)
+    return (
+        SourceProgress(*coverage_row)
+        if coverage_row
+        else SourceProgress(record_source.name, 0, None)
+    )
 
 
 def list_progress(db: Database) -> list[SourceProgress]:
-    return [read_progress(db, source) for source in SOURCES]
+    return [read_progress(db, record_source) for record_source in SOURCES]
 
 
 def list_stored_sources(db: Database) -> tuple[Source, ...]:
     """Return the sources that this file has a table for."""
-    tables = {row["name"] for row in db.execute(db.dialect.table_names)}
-    return tuple(source for source in SOURCES if source.name in tables)
+    tables = {table_row["name"] for table_row in db.execute(db.dialect.table_names)}
+    return tuple(record_source for record_source in SOURCES if record_source.name in tables)
 
 
 def list_stored_tables(db: Database) -> tuple[RecordTable, ...]:
@@ -387,18 +432,18 @@ def read_status(db: Database) -> list[dict[str, Any]]:
 
     A percentage is rounded down: 100 only when every chunk has its vector.
     """
-    rows = db.execute(
+    coverage_rows = db.execute(
         """SELECT d.source, count(*) AS chunks, count(v.chunk) AS embedded
            FROM chunks c JOIN documents d USING (doc) LEFT JOIN vectors v USING (chunk)
            GROUP BY d.source"""
     ).fetchall()
-    counts = {
-        row["source"]: {
-            "chunks": row["chunks"],
-            "embedded": row["embedded"],
-            "embedded_percent": row["embedded"] * 100 // row["chunks"],
+    row_counts = {
+        coverage_row["source"]: {
+            "chunks": coverage_row["chunks"],
+            "embedded": coverage_row["embedded"],
+            "embedded_percent": coverage_row["embedded"] * 100 // coverage_row["chunks"],
         }
-        for row in rows
+        for coverage_row in coverage_rows
     }
     nothing = {"chunks": 0, "embedded": 0, "embedded_percent": None}
     return [
@@ -408,17 +453,17 @@ def read_status(db: Database) -> list[dict[str, Any]]:
             "loaded_up_to": progress.loaded_up_to,
             "complete_from": progress.complete_from,
             "newest_record_at": progress.newest_record_at,
-            **counts.get(progress.source, nothing),
+            **row_counts.get(progress.source, nothing),
         }
         for progress in list_progress(db)
     ]
 
 
-def list_ids(db: Database, prefix: str, limit: int) -> list[str]:
+def list_ids(db: Database, prefix: str, max_results: int) -> list[str]:
     """Return ids of searchable records that begin with a prefix, in order."""
-    rows = db.execute(
+    id_rows = db.execute(
         "SELECT id FROM documents WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
         # A range, and not LIKE: it uses the index, and a % in the prefix means nothing.
-        (prefix, prefix + "\U0010ffff", limit),
+        (prefix, prefix + "\U0010ffff", max_results),
     )
-    return [row["id"] for row in rows]
+    return [id_row["id"] for id_row in id_rows]

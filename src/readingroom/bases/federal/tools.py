@@ -87,9 +87,11 @@ def open_base(settings: FederalSettings) -> KnowledgeBase:
     return open_federal(settings.data / "federal", embedder_for(settings))
 
 
-def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None) -> KnowledgeBase:
+def open_federal(
+    data_folder: Path, embedder: Embedder, budget: Budget | None = None
+) -> KnowledgeBase:
     """Open the federal base on its folder; an empty one is made where there is none."""
-    path = folder / store.FILE
+    path = data_folder / store.FILE
     store.prepare(path)
     service = FederalService(path, embedder, budget)
     return KnowledgeBase(
@@ -99,11 +101,14 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
         instructions=_INSTRUCTIONS,
         dialect=FederalDialect(),
         tools=(
-            *_lookups(service),
-            *_searches(service),
-            _resolution(service),
-            *_aggregates(service),
-            *_dossiers(service),
+            *_make_bill_tools(service),
+            *_make_member_tools(service),
+            *_make_committee_tools(service),
+            *_make_record_tools(service),
+            *_make_search_tools(service),
+            _make_name_tool(service),
+            *_make_aggregate_tools(service),
+            *_make_dossier_tools(service),
         ),
         service=service,
         embedding_work=RemoteEmbedding(path, service.vectors),
@@ -111,7 +116,7 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
     )
 
 
-def _lookups(service: FederalService) -> tuple[Tool, ...]:
+def _make_bill_tools(service: FederalService) -> tuple[Tool, ...]:
     async def get_bill(question: GetBill, call: ToolCall) -> Bill:
         """Look up one bill or resolution whose number and Congress you know (`hr:119:1`, H.R. 1 of
         the 119th Congress): the basic facts. Where does it stand, what is its status and latest
@@ -146,6 +151,14 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         """
         return await service.list_cosponsors(question.bill_id, question.limit, question.cursor)
 
+    return (
+        make_tool(get_bill, title="Look up a bill"),
+        make_tool(get_bill_text, title="Read a bill"),
+        make_tool(list_cosponsors, title="List a bill's cosponsors"),
+    )
+
+
+def _make_member_tools(service: FederalService) -> tuple[Tool, ...]:
     async def get_legislator(question: GetLegislator, call: ToolCall) -> Legislator:
         """Look up one member of Congress, senator or representative, now or formerly, by bioguide
         id (`S000033`). Who is it? Which party and state do they belong to, which district do they
@@ -166,6 +179,13 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
             question.bioguide, question.congress, question.limit, question.cursor
         )
 
+    return (
+        make_tool(get_legislator, title="Look up a member of Congress"),
+        make_tool(list_member_votes, title="List a member's votes"),
+    )
+
+
+def _make_committee_tools(service: FederalService) -> tuple[Tool, ...]:
     async def get_committee(question: GetCommittee, call: ToolCall) -> Committee:
         """Look up one committee, subcommittee or panel of Congress by its code (`HSAG`, `hsag00`,
         `HSAG15`). What does the code stand for, what is its official name and chamber? What is it
@@ -196,6 +216,13 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
             question.id, question.congress, fitting, question.cursor
         )
 
+    return (
+        make_tool(get_committee, title="Look up a committee"),
+        make_tool(list_committee_members, title="List a committee's members"),
+    )
+
+
+def _make_record_tools(service: FederalService) -> tuple[Tool, ...]:
     async def fetch(question: Fetch, call: ToolCall) -> Fetched:
         """Open any federal document or record when you have its id, whatever its kind: what search
         returned, or an id another record names (a law `pl:110-140`, a CRS report `R41234`, a
@@ -214,19 +241,12 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         return await service.list_cards(question)
 
     return (
-        make_tool(get_bill, title="Look up a bill"),
-        make_tool(get_bill_text, title="Read a bill"),
-        make_tool(list_cosponsors, title="List a bill's cosponsors"),
-        make_tool(get_legislator, title="Look up a member of Congress"),
-        make_tool(list_member_votes, title="List a member's votes"),
-        make_tool(get_committee, title="Look up a committee"),
-        make_tool(list_committee_members, title="List a committee's members"),
         make_tool(fetch, title="Fetch a record by id"),
         make_tool(list_records, title="List records"),
     )
 
 
-def _searches(service: FederalService) -> tuple[Tool, ...]:
+def _make_search_tools(service: FederalService) -> tuple[Tool, ...]:
     async def search(question: Search, call: ToolCall) -> SearchAnswer:
         return await service.search(question, "hybrid")
 
@@ -255,7 +275,7 @@ def _searches(service: FederalService) -> tuple[Tool, ...]:
     )
 
 
-def _resolution(service: FederalService) -> Tool:
+def _make_name_tool(service: FederalService) -> Tool:
     async def resolve_entity(question: ResolveEntity, call: ToolCall) -> Resolved:
         """Find out who or what is meant by a name, and its official id or code, when all you have
         is a name that is partial, a nickname, noisy or misspelt. Which senator, congressman or
@@ -269,41 +289,45 @@ def _resolution(service: FederalService) -> Tool:
         """
         if question.entity_type.strip().lower() in (AGENCIES, "agency"):
             return await service.resolve_agency(question.query, question.limit, question.cursor)
-        source = find_registry(question.entity_type)
-        row_filter = parse_filters(source.table, question.filters)
+        record_source = find_registry(question.entity_type)
+        row_filter = parse_filters(record_source.table, question.filters)
         return await service.resolve(
-            source, question.query, row_filter, question.limit, question.cursor
+            record_source, question.query, row_filter, question.limit, question.cursor
         )
 
     def choices() -> dict[str, list[str]]:
         live = service.store.read_now(store.list_stored_sources)
-        registries = [source.path for source in live if source.shape is Shape.REGISTRY]
+        registries = [
+            record_source.path for record_source in live if record_source.shape is Shape.REGISTRY
+        ]
         return {"entity_type": [*registries, "bills", AGENCIES]}
 
     return make_tool(resolve_entity, title="Resolve a name", choices=choices)
 
 
-def _aggregates(service: FederalService) -> tuple[Tool, ...]:
+def _make_aggregate_tools(service: FederalService) -> tuple[Tool, ...]:
     async def count(question: Count, call: ToolCall) -> Total | Buckets:
-        table = find_table(question.resource)
-        row_filter = parse_filters(table, question.filters)
+        record_table = find_table(question.resource)
+        row_filter = parse_filters(record_table, question.filters)
         return await service.compute_aggregate(
-            Aggregation(table, row_filter, group_by=question.group_by, top=question.top)
+            Aggregation(record_table, row_filter, group_by=question.group_by, top=question.top)
         )
 
     async def sum(question: Sum, call: ToolCall) -> Total | Buckets:
-        table = find_table(question.resource)
-        row_filter = parse_filters(table, question.filters)
+        record_table = find_table(question.resource)
+        row_filter = parse_filters(record_table, question.filters)
         return await service.compute_aggregate(
-            Aggregation(table, row_filter, question.sum_field, question.group_by, top=question.top)
+            Aggregation(
+                record_table, row_filter, question.sum_field, question.group_by, top=question.top
+            )
         )
 
     async def time_series(question: TimeSeries, call: ToolCall) -> Series:
-        table = find_table(question.resource)
+        record_table = find_table(question.resource)
         return await service.compute_time_series(
             Aggregation(
-                table,
-                parse_filters(table, question.filters),
+                record_table,
+                parse_filters(record_table, question.filters),
                 question.sum_field,
                 question.group_by,
                 question.top,
@@ -342,7 +366,7 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
     )
 
 
-def _dossiers(service: FederalService) -> tuple[Tool, ...]:
+def _make_dossier_tools(service: FederalService) -> tuple[Tool, ...]:
     async def get_bill_dossier(question: GetBillDossier, call: ToolCall) -> BillDossier:
         """Get everything about one bill whose number you know (`hr:119:1`, H.R. 1 of the 119th
         Congress) in one call, its whole history as a complete file for a briefing: the record,

@@ -66,41 +66,45 @@ class SyncRequest:
     @property
     def congresses(self) -> range:
         """The Congresses since the day; without a day, the current one."""
-        first = get_congress_on((self.since or self.today).isoformat())
-        return range(max(FIRST_CONGRESS, first), get_congress_on(self.today.isoformat()) + 1)
+        first_congress = get_congress_on((self.since or self.today).isoformat())
+        return range(
+            max(FIRST_CONGRESS, first_congress), get_congress_on(self.today.isoformat()) + 1
+        )
 
 
 def list_bill_files(request: SyncRequest) -> Iterator[RemoteFile]:
     """A zip for each type of a whole Congress; of one that had begun, the files changed since."""
     for congress in request.congresses:
-        for kind in BILL_TYPES:
-            folder = f"BILLSTATUS/{congress}/{kind}"
+        for bill_type in BILL_TYPES:
+            listing_folder = f"BILLSTATUS/{congress}/{bill_type}"
             if request.since is None or get_first_day(congress) >= request.since:
-                yield _make_bulk_file(request, f"{folder}/BILLSTATUS-{congress}-{kind}.zip")
+                yield _make_bulk_file(
+                    request, f"{listing_folder}/BILLSTATUS-{congress}-{bill_type}.zip"
+                )
             else:
-                name_pattern = re.compile(rf"BILLSTATUS-{congress}{kind}\d+\.xml", re.ASCII)
-                yield from _list_folder(request, folder, name_pattern)
+                name_pattern = re.compile(rf"BILLSTATUS-{congress}{bill_type}\d+\.xml", re.ASCII)
+                yield from _list_folder(request, listing_folder, name_pattern)
 
 
 def list_law_files(request: SyncRequest) -> Iterator[RemoteFile]:
     """`PLAW-117publ103.xml`: USLM, one law a file."""
     for congress in request.congresses:
-        for kind, abbreviation in (("public", "publ"), ("private", "pvtl")):
+        for law_kind, abbreviation in (("public", "publ"), ("private", "pvtl")):
             name_pattern = re.compile(rf"PLAW-{congress}{abbreviation}\d+\.xml", re.ASCII)
-            yield from _list_folder(request, f"PLAW/{congress}/{kind}", name_pattern)
+            yield from _list_folder(request, f"PLAW/{congress}/{law_kind}", name_pattern)
 
 
 def list_register_files(request: SyncRequest) -> Iterator[RemoteFile]:
     """A file a day, from the Register's API; nothing is published on weekends."""
-    first = request.since or request.today - timedelta(days=_DEFAULT_REGISTER_DAYS)
-    for day in _iterate_days(first, request.today):
+    first_day = request.since or request.today - timedelta(days=_DEFAULT_REGISTER_DAYS)
+    for day in _iterate_days(first_day, request.today):
         if day.weekday() < 5:
             # 1,000 is the largest page that the API gives; a day has a few hundred documents.
             query_parameters = [
                 ("conditions[publication_date][is]", day.isoformat()),
                 ("per_page", "1000"),
             ]
-            query_parameters += [("fields[]", field) for field in _REGISTER_FIELDS]
+            query_parameters += [("fields[]", field_name) for field_name in _REGISTER_FIELDS]
             host_url = request.hosts.federal_register
             yield RemoteFile(
                 f"{host_url}/api/v1/documents.json?{urlencode(query_parameters)}",
@@ -120,10 +124,10 @@ def make_people_layout(*file_names: str) -> Callable[[SyncRequest], Iterator[Rem
 
 def list_vote_files(request: SyncRequest) -> Iterator[RemoteFile]:
     """Both chambers: the House by year, the Senate by session."""
-    first = request.since or date(request.today.year, 1, 1)
-    for year in range(first.year, request.today.year + 1):
-        yield from _find_house_votes(request, year, first)
-        yield from _find_senate_votes(request, year, first)
+    first_day = request.since or date(request.today.year, 1, 1)
+    for year in range(first_day.year, request.today.year + 1):
+        yield from _find_house_votes(request, year, first_day)
+        yield from _find_senate_votes(request, year, first_day)
 
 
 LAYOUTS: Mapping[str, Callable[[SyncRequest], Iterator[RemoteFile]]] = {
@@ -143,58 +147,60 @@ LAYOUTS: Mapping[str, Callable[[SyncRequest], Iterator[RemoteFile]]] = {
 # --- govinfo ---
 
 
-def _make_bulk_file(request: SyncRequest, path: str) -> RemoteFile:
-    return RemoteFile(f"{request.hosts.govinfo}/bulkdata/{path}", path)
+def _make_bulk_file(request: SyncRequest, bulk_path: str) -> RemoteFile:
+    return RemoteFile(f"{request.hosts.govinfo}/bulkdata/{bulk_path}", bulk_path)
 
 
 def _list_folder(
-    request: SyncRequest, folder: str, name_pattern: re.Pattern[str]
+    request: SyncRequest, listing_folder: str, name_pattern: re.Pattern[str]
 ) -> Iterator[RemoteFile]:
     """The files of a folder, by its listing; a folder with nothing in it is not there."""
-    listing_url = f"{request.hosts.govinfo}/bulkdata/json/{folder}"
+    listing_url = f"{request.hosts.govinfo}/bulkdata/json/{listing_folder}"
     try:
         listing = json.loads(request.read_listing(listing_url, "application/json"))
     except RemoteFileMissing:
         return
-    for file in listing["files"]:
-        if name_pattern.fullmatch(file["justFileName"]) and _has_changed_since(file, request.since):
-            yield _make_bulk_file(request, f"{folder}/{file['justFileName']}")
+    for listed_file in listing["files"]:
+        if name_pattern.fullmatch(listed_file["justFileName"]) and _has_changed_since(
+            listed_file, request.since
+        ):
+            yield _make_bulk_file(request, f"{listing_folder}/{listed_file['justFileName']}")
 
 
-def _has_changed_since(file: Mapping[str, str], since: date | None) -> bool:
+def _has_changed_since(listed_file: Mapping[str, str], since_day: date | None) -> bool:
     """`13-Jul-2026 23:36`; a file whose date cannot be read is taken."""
     try:
-        modified = file["formattedLastModifiedTime"]
+        modified = listed_file["formattedLastModifiedTime"]
         changed = datetime.strptime(modified, "%d-%b-%Y %H:%M").date()  # noqa: DTZ007 a day
     except (KeyError, ValueError):
         return True
-    return since is None or changed >= since
+    return since_day is None or changed >= since_day
 
 
 # --- votes ---
 
 
-def _find_house_votes(request: SyncRequest, year: int, first: date) -> Iterator[RemoteFile]:
+def _find_house_votes(request: SyncRequest, year: int, first_day: date) -> Iterator[RemoteFile]:
     """The clerk lists a hundred votes a page, `ROLL_000.asp` and on; the index has a few only."""
     root_url = f"{request.hosts.house_clerk}/evs/{year}"
     # A bound for a host that answers every page; no year has had half as many votes.
     for first_number in range(0, 3000, 100):
         try:
-            page = request.read_listing(f"{root_url}/ROLL_{first_number:03}.asp").decode(
+            listing_html = request.read_listing(f"{root_url}/ROLL_{first_number:03}.asp").decode(
                 "utf-8", "replace"
             )
         except RemoteFileMissing:
             return
-        vote_rows = _ROLL_ROW_PATTERN.findall(page)
-        for number, date_cell in vote_rows:
-            if _parse_vote_date(date_cell, year) >= first:
-                file = f"roll{int(number):03}.xml"
-                yield RemoteFile(f"{root_url}/{file}", f"votes/house/{year}/{file}")
+        vote_rows = _ROLL_ROW_PATTERN.findall(listing_html)
+        for roll_number, date_cell in vote_rows:
+            if _parse_vote_date(date_cell, year) >= first_day:
+                file_name = f"roll{int(roll_number):03}.xml"
+                yield RemoteFile(f"{root_url}/{file_name}", f"votes/house/{year}/{file_name}")
         if not vote_rows:
             return
 
 
-def _find_senate_votes(request: SyncRequest, year: int, first: date) -> Iterator[RemoteFile]:
+def _find_senate_votes(request: SyncRequest, year: int, first_day: date) -> Iterator[RemoteFile]:
     # A session lasts a year, the first of a Congress an odd one; June is in the middle of either.
     congress, session = get_congress_on(f"{year}-06-01"), 2 - year % 2
     root_url = f"{request.hosts.senate}/legislative/LIS"
@@ -205,28 +211,29 @@ def _find_senate_votes(request: SyncRequest, year: int, first: date) -> Iterator
     except RemoteFileMissing:
         return
     for vote in vote_menu.iterfind("votes/vote"):
-        number = get_text(vote, "vote_number") or ""
+        vote_number = get_text(vote, "vote_number") or ""
         if (
-            number.isdecimal()
-            and _parse_vote_date(get_text(vote, "vote_date") or "", year) >= first
+            vote_number.isdecimal()
+            and _parse_vote_date(get_text(vote, "vote_date") or "", year) >= first_day
         ):
-            file = f"vote_{congress}_{session}_{int(number):05}.xml"
-            folder = f"vote{congress}{session}"
+            file_name = f"vote_{congress}_{session}_{int(vote_number):05}.xml"
+            session_folder = f"vote{congress}{session}"
             yield RemoteFile(
-                f"{root_url}/roll_call_votes/{folder}/{file}", f"votes/senate/{folder}/{file}"
+                f"{root_url}/roll_call_votes/{session_folder}/{file_name}",
+                f"votes/senate/{session_folder}/{file_name}",
             )
 
 
 def _parse_vote_date(date_cell: str, year: int) -> date:
     """`17-Nov`, in a listing of one year; what cannot be read counts as new."""
-    match = _DAY_AND_MONTH_PATTERN.search(date_cell)
+    date_match = _DAY_AND_MONTH_PATTERN.search(date_cell)
     try:
-        day_text = f"{match[1] if match else ''}-{year}"
+        day_text = f"{date_match[1] if date_match else ''}-{year}"
         return datetime.strptime(day_text, "%d-%b-%Y").date()  # noqa: DTZ007 a day
     except ValueError:
         return date.max
 
 
-def _iterate_days(first: date, last: date) -> Iterator[date]:
-    for number in range((last - first).days + 1):
-        yield first + timedelta(days=number)
+def _iterate_days(first_day: date, last_day: date) -> Iterator[date]:
+    for day_index in range((last_day - first_day).days + 1):
+        yield first_day + timedelta(days=day_index)

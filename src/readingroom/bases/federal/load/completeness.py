@@ -12,20 +12,20 @@ class FileCutShort(ValueError):
     """A newer file leaves out most records of an older one."""
 
 
-def is_probably_cut_short(gone: Sized, remaining: Sized) -> bool:
+def is_probably_cut_short(gone: Sized, remaining_ids: Sized) -> bool:
     """Return whether a newer file leaves out so many records that it was probably cut short."""
-    return len(gone) > max(_FEW_RECORDS, len(remaining))
+    return len(gone) > max(_FEW_RECORDS, len(remaining_ids))
 
 
-def make_cut_short_error(what: str, gone: Sized, remaining: Sized) -> FileCutShort:
+def make_cut_short_error(what: str, gone: Sized, remaining_ids: Sized) -> FileCutShort:
     """Return the error that says how many would be withdrawn, and what to do."""
     return FileCutShort(
-        f"it would withdraw {len(gone)} {what} and keep {len(remaining)}; "
+        f"it would withdraw {len(gone)} {what} and keep {len(remaining_ids)}; "
         "if the file is complete, use `federal update --even-most`"
     )
 
 
-def check_removals(source: Source, gone: Sequence[str], remaining: Sized) -> None:
+def check_removals(record_source: Source, gone: Sequence[str], remaining_ids: Sized) -> None:
     """Raise `FileCutShort` when most records of a source would be withdrawn."""
-    if is_probably_cut_short(gone, remaining):
-        raise make_cut_short_error(f"records of {source.name}", gone, remaining)
+    if is_probably_cut_short(gone, remaining_ids):
+        raise make_cut_short_error(f"records of {record_source.name}", gone, remaining_ids)

@@ -12,75 +12,76 @@ _NEWEST_ROWS = 1_000
 
 def count_sources(db: Database) -> None:
     """Store the counts and dates of each source, in the transaction of the caller."""
-    for source in SOURCES:
-        _count_source(db, source)
-        up_to = _find_complete_date(db, source)
+    for record_source in SOURCES:
+        _count_source(db, record_source)
+        up_to = _find_complete_date(db, record_source)
         if up_to:
-            _set_complete(db, source, None, up_to, f"files of {source.complete_by}")
+            _set_complete(db, record_source, None, up_to, f"files of {record_source.complete_by}")
         db.execute(
             """UPDATE progress SET loaded_up_to =
                    (SELECT complete_up_to FROM coverage WHERE coverage.source = progress.source)
                WHERE source = ?""",
-            (source.name,),
+            (record_source.name,),
         )
 
 
-def note_sync(db: Database, source: Source, since: date | None, day: date) -> None:
+def note_sync(db: Database, record_source: Source, since_day: date | None, sync_day: date) -> None:
     """Store that a source was brought up to date with its publisher on a day.
 
     A sync of what changed since a day adds to what was complete until then, and to nothing else.
     """
-    stored = db.execute(
-        "SELECT complete_from, complete_up_to FROM coverage WHERE source = ?", (source.name,)
+    stored_row = db.execute(
+        "SELECT complete_from, complete_up_to FROM coverage WHERE source = ?", (record_source.name,)
     ).fetchone()
-    first_day = since.isoformat() if since else None
-    known_up_to = stored["complete_up_to"] if stored else None
+    first_day = since_day.isoformat() if since_day else None
+    known_up_to = stored_row["complete_up_to"] if stored_row else None
     if first_day and known_up_to and known_up_to >= first_day:
-        first_day = stored["complete_from"]
-    _set_complete(db, source, first_day, day.isoformat(), "sync")
+        first_day = stored_row["complete_from"]
+    _set_complete(db, record_source, first_day, sync_day.isoformat(), "sync")
     db.execute(
-        "UPDATE progress SET loaded_up_to = ? WHERE source = ?", (day.isoformat(), source.name)
+        "UPDATE progress SET loaded_up_to = ? WHERE source = ?",
+        (sync_day.isoformat(), record_source.name),
     )
 
 
-def _count_source(db: Database, source: Source) -> None:
+def _count_source(db: Database, record_source: Source) -> None:
     # A column where there is one: an index has it, and records are long.
-    is_column = source.newest_by in CITATION
-    dated = source.newest_by if is_column else f"record ->> '{source.newest_by}'"
-    counted = f"SELECT ?, count(*) FROM {source.name} WHERE status = 'active'"
+    is_column = record_source.newest_by in CITATION
+    dated = record_source.newest_by if is_column else f"record ->> '{record_source.newest_by}'"
+    counted = f"SELECT ?, count(*) FROM {record_source.name} WHERE status = 'active'"
     db.execute(
         f"""INSERT INTO progress (source, records) {counted}
             ON CONFLICT (source) DO UPDATE SET records = excluded.records""",
-        (source.name,),
+        (record_source.name,),
     )
     db.execute(
         f"""INSERT INTO coverage (source, newest_record_at)
-            SELECT ?, max(substr({dated}, 1, 10)) FROM {source.name} WHERE status = 'active'
+            SELECT ?, max(substr({dated}, 1, 10)) FROM {record_source.name} WHERE status = 'active'
             ON CONFLICT (source) DO UPDATE SET newest_record_at = excluded.newest_record_at""",
-        (source.name,),
+        (record_source.name,),
     )
 
 
-def _find_complete_date(db: Database, source: Source) -> str | None:
+def _find_complete_date(db: Database, record_source: Source) -> str | None:
     """Return the newest date of the files that have every record of the source up to then."""
-    if source.complete_by is None:
+    if record_source.complete_by is None:
         return None
     (up_to,) = db.execute(
         f"""SELECT max(as_of) FROM (
-                SELECT record ->> 'as_of' AS as_of FROM {source.name}
+                SELECT record ->> 'as_of' AS as_of FROM {record_source.name}
                 WHERE status = 'active' AND loader LIKE ?
                 ORDER BY published_at DESC LIMIT ?) AS newest""",
-        (f"{source.complete_by}/%", _NEWEST_ROWS),
+        (f"{record_source.complete_by}/%", _NEWEST_ROWS),
     ).fetchone()
     return up_to or None
 
 
 def _set_complete(
-    db: Database, source: Source, first_day: str | None, up_to: str, known_by: str
+    db: Database, record_source: Source, first_day: str | None, up_to: str, known_by: str
 ) -> None:
     """Store a later date than is known; never an earlier one."""
     db.execute(
         """UPDATE coverage SET complete_from = ?, complete_up_to = ?, known_by = ?
            WHERE source = ? AND (complete_up_to IS NULL OR complete_up_to < ?)""",
-        (first_day, up_to, known_by, source.name, up_to),
+        (first_day, up_to, known_by, record_source.name, up_to),
     )

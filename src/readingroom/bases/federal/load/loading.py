@@ -18,6 +18,7 @@ from readingroom.bases.federal.formats.parts.files import (
     find_pdfs,
     split_member,
 )
+from readingroom.bases.federal.load.batches import Written
 from readingroom.bases.federal.load.completeness import (
     is_probably_cut_short,
     make_cut_short_error,
@@ -30,10 +31,7 @@ from readingroom.bases.federal.load.read_ahead import (
     identify,
     read_in_order,
 )
-from readingroom.bases.federal.load.writer import (
-    Writer,
-    Written,
-)
+from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.query.changes import Tally
 from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord
@@ -80,20 +78,20 @@ class LoadOptions:
 
 
 def load(
-    path: Path,
-    files: Sequence[Path],
+    database_path: Path,
+    file_paths: Sequence[Path],
     only: Source | None,
-    report: ReportProgressSync = no_progress_sync,
+    report_progress: ReportProgressSync = no_progress_sync,
 ) -> Summary:
-    """Load files and folders into the federal database at `path`."""
-    return _load(path, files, only, report, LoadOptions())
+    """Load files and folders into the federal database at `database_path`."""
+    return _load(database_path, file_paths, only, report_progress, LoadOptions())
 
 
 def update(
-    path: Path,
-    files: Sequence[Path],
+    database_path: Path,
+    file_paths: Sequence[Path],
     only: Source | None,
-    report: ReportProgressSync = no_progress_sync,
+    report_progress: ReportProgressSync = no_progress_sync,
     *,
     even_most: bool = False,
     file_date: str | None = None,
@@ -102,8 +100,8 @@ def update(
 
     `file_date` is the day the files were found to be the newest at their publisher.
     """
-    options = LoadOptions(updating=True, even_most=even_most, file_date=file_date)
-    return _load(path, files, only, report, options)
+    load_options = LoadOptions(updating=True, even_most=even_most, file_date=file_date)
+    return _load(database_path, file_paths, only, report_progress, load_options)
 
 
 UNRECOGNISED = "its format is not recognised: `readingroom federal load --help` lists the formats"
@@ -113,7 +111,7 @@ UNUSED_PDF = (
 )
 
 
-def list_failures(db: Database, limit: int = 20) -> Iterator[Row]:
+def list_failures(db: Database, max_failures: int = 20) -> Iterator[Row]:
     """Yield the files that could not be loaded and have not been since, newest first."""
     # A zip that could not be opened counts as mended once one of its members was loaded.
     yield from db.execute(
@@ -123,7 +121,7 @@ def list_failures(db: Database, limit: int = 20) -> Iterator[Row]:
                                   substr(n.file, 1, length(l.file) + 1) = l.file || '!')
                            AND n.outcome = 'loaded' AND n.log > l.log)
            ORDER BY log DESC LIMIT ?""",
-        (limit,),
+        (max_failures,),
     )
 
 
@@ -149,23 +147,23 @@ def list_ignored(db: Database) -> Iterator[Row]:
 
 
 def _load(
-    path: Path,
-    files: Sequence[Path],
+    database_path: Path,
+    file_paths: Sequence[Path],
     only: Source | None,
-    report: ReportProgressSync,
-    options: LoadOptions,
+    report_progress: ReportProgressSync,
+    load_options: LoadOptions,
 ) -> Summary:
-    prepare(path)
+    prepare(database_path)
     loaders = [loader for loader in LOADERS if only is None or only.name in loader.sources]
-    file_refs = list(find_files(files, options.file_date))
-    pdf_paths = list(find_pdfs(files)) if only is None or only.name == "saps" else []
+    file_refs = list(find_files(file_paths, load_options.file_date))
+    pdf_paths = list(find_pdfs(file_paths)) if only is None or only.name == "saps" else []
     with (
-        translate_errors(path),
-        closing(connect(path, writing=True)) as db,
+        translate_errors(database_path),
+        closing(connect(database_path, writing=True)) as db,
         # One thread, so that commits stay in their order.
         ThreadPoolExecutor(1, "federal-load") as commit_thread,
     ):
-        return _Load(db, Writer(db, commit_thread), loaders, report, options).run(
+        return _Load(db, Writer(db, commit_thread), loaders, report_progress, load_options).run(
             file_refs, pdf_paths
         )
 
@@ -179,10 +177,10 @@ class _Load:
         writer: Writer,
         loaders: Sequence[Loader],
         report: ReportProgressSync,
-        options: LoadOptions,
+        load_options: LoadOptions,
     ) -> None:
         self._db = db
-        self._options = options
+        self._options = load_options
         self._writer = writer
         self._loaded_files = writer.list_loaded_files()
         self._loaders = loaders
@@ -192,17 +190,17 @@ class _Load:
         self.summary = Summary()
 
     def run(self, file_refs: Sequence[FileRef], pdf_paths: Sequence[str]) -> Summary:
-        started, last_change = clock.format_now(), changes.read_last_change(self._db)
-        files = self._identify_all(file_refs)
+        started_at, last_change = clock.format_now(), changes.read_last_change(self._db)
+        pending_files = self._identify_all(file_refs)
         try:
             with _pause_garbage_collection():
-                self._load_all(files)
+                self._load_all(pending_files)
         finally:
             self._writer.commit()  # complete files are kept, whatever ends the load
         with self._writer.transaction():
             self._log_ignored(pdf_paths)
             if self._options.updating:
-                self._withdraw_left_out(files, started)
+                self._withdraw_left_out(pending_files, started_at)
             # After all files: what is linked may have come in either order.
             self._writer.link()
             self._writer.count()
@@ -213,21 +211,27 @@ class _Load:
 
     def _identify_all(self, file_refs: Sequence[FileRef]) -> list[PendingFile]:
         """Return the files in the order of their loaders, people before what they did."""
-        rank: dict[Loader | None, int] = {loader: n for n, loader in enumerate(self._loaders)}
-        files = [identify(ref, self._loaders) for ref in file_refs]
-        return sorted(files, key=lambda file: rank.get(file.loader, len(rank)))
+        rank: dict[Loader | None, int] = {
+            loader: loader_rank for loader_rank, loader in enumerate(self._loaders)
+        }
+        pending_files = [identify(file_ref, self._loaders) for file_ref in file_refs]
+        return sorted(pending_files, key=lambda file: rank.get(file.loader, len(rank)))
 
-    def _load_all(self, files: Sequence[PendingFile]) -> None:
-        self.summary.files = len(files)
-        for number, (file, read) in enumerate(read_in_order(files, self._is_needed), start=1):
-            self._report(number, len(files), Path(file.ref.path).name)
-            self._load_file(file, read)
+    def _load_all(self, pending_files: Sequence[PendingFile]) -> None:
+        self.summary.files = len(pending_files)
+        for file_number, (file, read_contents) in enumerate(
+            read_in_order(pending_files, self._is_needed), start=1
+        ):
+            self._report(file_number, len(pending_files), Path(file.ref.path).name)
+            self._load_file(file, read_contents)
 
-    def _is_needed(self, file: PendingFile) -> bool:
+    def _is_needed(self, pending_file: PendingFile) -> bool:
         """Whether the contents of a file will be written: it is new, or may say what is gone."""
-        if file.loader is None:
+        if pending_file.loader is None:
             return False
-        return self._is_applied_again(file.loader) or not self._is_seen(file.sha256, file.loader)
+        return self._is_applied_again(pending_file.loader) or not self._is_seen(
+            pending_file.sha256, pending_file.loader
+        )
 
     def _is_seen(self, identity: str, loader: Loader) -> bool:
         return (identity, loader.format_id) in self._loaded_files
@@ -240,129 +244,141 @@ class _Load:
         is_complete = bool(loader.complete_for_columns) or isinstance(loader, ListsCurrent)
         return self._options.updating and is_complete
 
-    def _load_file(self, file: PendingFile, read: ReadContents) -> None:
+    def _load_file(self, pending_file: PendingFile, read_contents: ReadContents) -> None:
         try:
-            outcome = self._read_and_write(file, read)
+            file_outcome = self._read_and_write(pending_file, read_contents)
         except BAD_FILE_ERRORS as error:
-            self._log_failure(file, describe_error(error))
+            self._log_failure(pending_file, describe_error(error))
             return
-        setattr(self.summary, outcome, getattr(self.summary, outcome) + 1)
-        if file.loader and outcome in ("loaded", "unchanged"):
-            self.summary.by_loader[file.loader.format_id.partition("/")[0]] += 1
+        setattr(self.summary, file_outcome, getattr(self.summary, file_outcome) + 1)
+        if pending_file.loader and file_outcome in ("loaded", "unchanged"):
+            self.summary.by_loader[pending_file.loader.format_id.partition("/")[0]] += 1
 
-    def _read_and_write(self, file: PendingFile, read: ReadContents) -> str:
+    def _read_and_write(self, pending_file: PendingFile, read_contents: ReadContents) -> str:
         """Write what a file says; return the count of the summary that it belongs to."""
-        if not file.may_be_read_ahead:
+        if not pending_file.may_be_read_ahead:
             self._writer.commit()  # others may write while this is read, which can take long
-        contents = read()
-        folder = Path(file.ref.path).parent
-        self._read_companions.update((folder / name).resolve() for name in contents.companions)
-        if file.loader is None:
-            self.summary.unrecognised.append(file.ref.path)
+        contents = read_contents()
+        file_folder = Path(pending_file.ref.path).parent
+        self._read_companions.update(
+            (file_folder / companion_name).resolve() for companion_name in contents.companions
+        )
+        if pending_file.loader is None:
+            self.summary.unrecognised.append(pending_file.ref.path)
             return "ignored"
-        seen = self._is_seen(contents.identity, file.loader)
-        if seen and not self._is_applied_again(file.loader):
+        is_seen = self._is_seen(contents.identity, pending_file.loader)
+        if is_seen and not self._is_applied_again(pending_file.loader):
             self._writer.commit()  # others may write while files are passed over
             return "unchanged"
-        entries = _parse_first(contents.entries)
+        parsed_records = _parse_first(contents.entries)
         with self._writer.step():
-            written = self._write(file.loader, entries, contents.read_at)
-            if seen and not written.changed and not written.withdrawn:
+            write_result = self._write(pending_file.loader, parsed_records, contents.read_at)
+            if is_seen and not write_result.changed and not write_result.withdrawn:
                 return "unchanged"
-            self._log_loaded(file, file.loader, contents, written)
-        self._loaded_files.add((contents.identity, file.loader.format_id))
+            self._log_loaded(pending_file, pending_file.loader, contents, write_result)
+        self._loaded_files.add((contents.identity, pending_file.loader.format_id))
         self.summary.incomplete += [
-            {"file": file.ref.path, "problem": problem} for problem in written.problems
+            {"file": pending_file.ref.path, "problem": problem} for problem in write_result.problems
         ]
-        self.summary.records += written.records
-        self.summary.changed += written.changed
+        self.summary.records += write_result.records
+        self.summary.changed += write_result.changed
         return "loaded"
 
     def _write(
-        self, loader: Loader, entries: Iterable[ParsedRecord | FileProblem], read_at: str
+        self, loader: Loader, parsed_records: Iterable[ParsedRecord | FileProblem], read_at: str
     ) -> Written:
-        written = self._writer.put_all(entries, loader.format_id)
+        write_result = self._writer.put_all(parsed_records, loader.format_id)
         even_most = self._options.even_most
         # An older edition of a file says nothing about what is gone from the newest.
-        if loader.complete_for_columns and not written.older:
-            for name, ids in written.ids.items():
-                written.withdrawn += self._writer.withdraw_missing(
-                    BY_NAME[name],
+        if loader.complete_for_columns and not write_result.older:
+            for source_name, current_ids in write_result.ids.items():
+                write_result.withdrawn += self._writer.withdraw_missing(
+                    BY_NAME[source_name],
                     loader.format_id,
                     loader.complete_for_columns,
-                    ids,
+                    current_ids,
                     read_at,
                     even_most=even_most,
                 )
         if self._options.updating and isinstance(loader, ListsCurrent):
-            source = BY_NAME[loader.current_source]
-            ids = written.ids.get(source.name, set())
-            written.changed += self._writer.retire_missing(
-                source, ids, read_at, even_most=even_most
+            record_source = BY_NAME[loader.current_source]
+            current_ids = write_result.ids.get(record_source.name, set())
+            write_result.changed += self._writer.retire_missing(
+                record_source, current_ids, read_at, even_most=even_most
             )
-        return written
+        return write_result
 
     def _log_loaded(
-        self, file: PendingFile, loader: Loader, contents: Contents, written: Written
+        self, pending_file: PendingFile, loader: Loader, contents: Contents, write_result: Written
     ) -> None:
         self._writer.log(
             contents.read_at,
-            file.ref.path,
+            pending_file.ref.path,
             contents.identity,
             loader.format_id,
             "loaded",
-            written,
-            "; ".join(written.problems) or None,
+            write_result,
+            "; ".join(write_result.problems) or None,
         )
 
     def _log_ignored(self, pdf_paths: Sequence[str]) -> None:
         """Log the files that were not used, each once, with what to do about it."""
         self.summary.unused_pdfs = [
-            path for path in pdf_paths if Path(path).resolve() not in self._read_companions
+            ignored_path
+            for ignored_path in pdf_paths
+            if Path(ignored_path).resolve() not in self._read_companions
         ]
         reasons = dict.fromkeys(self.summary.unused_pdfs, UNUSED_PDF)
         if self._is_every_format_read:  # else another load may be the one to read them
             reasons |= dict.fromkeys(self.summary.unrecognised, UNRECOGNISED)
-        logged = {(row["file"], row["error"]) for row in list_ignored(self._db)}
-        for path, reason in reasons.items():
-            if (path, reason) not in logged:
-                self._writer.log(clock.format_now(), path, "", None, "ignored", Written(), reason)
+        logged = {(log_row["file"], log_row["error"]) for log_row in list_ignored(self._db)}
+        for ignored_path, reason in reasons.items():
+            if (ignored_path, reason) not in logged:
+                self._writer.log(
+                    clock.format_now(), ignored_path, "", None, "ignored", Written(), reason
+                )
 
-    def _log_failure(self, file: PendingFile, message: str) -> None:
-        self._add_error(file.ref.path, message)
-        loader = file.loader.format_id if file.loader else None
+    def _log_failure(self, pending_file: PendingFile, failure_message: str) -> None:
+        self._add_error(pending_file.ref.path, failure_message)
+        loader = pending_file.loader.format_id if pending_file.loader else None
         with self._writer.step():
             self._writer.log(
-                clock.format_now(), file.ref.path, file.sha256, loader, "failed", Written(), message
+                clock.format_now(),
+                pending_file.ref.path,
+                pending_file.sha256,
+                loader,
+                "failed",
+                Written(),
+                failure_message,
             )
 
-    def _add_error(self, path: str, message: str) -> None:
+    def _add_error(self, file_path: str, error_message: str) -> None:
         self.summary.failed += 1
-        self.summary.errors.append({"file": path, "error": message})
+        self.summary.errors.append({"file": file_path, "error": error_message})
 
-    def _withdraw_left_out(self, files: Sequence[PendingFile], started: str) -> None:
+    def _withdraw_left_out(self, pending_files: Sequence[PendingFile], started_at: str) -> None:
         """Withdraw the records of files that an official zip held before and no longer holds."""
         members_by_package: dict[str, set[str]] = {}
-        hashes = {file.sha256 for file in files}
-        for file in files:
-            if split := split_member(file.ref.path):
+        hashes = {pending_file.sha256 for pending_file in pending_files}
+        for pending_file in pending_files:
+            if split := split_member(pending_file.ref.path):
                 members_by_package.setdefault(split[0], set()).add(split[1])
         for package, members in members_by_package.items():
             # A file that is here under another name has only moved.
             gone = [
-                row
-                for row in _find_left_out(self._db, package, members)
-                if row["sha256"] not in hashes
+                log_row
+                for log_row in _find_left_out(self._db, package, members)
+                if log_row["sha256"] not in hashes
             ]
             if is_probably_cut_short(gone, members) and not self._options.even_most:
                 self._add_error(
                     package, describe_error(make_cut_short_error("files", gone, members))
                 )
                 continue
-            for row in gone:
-                for source in _find_sources_of_format(row["loader"]):
-                    self._writer.withdraw_file(source, row["sha256"], started)
-                self._writer.forget_file(row["file"])
+            for log_row in gone:
+                for record_source in _find_sources_of_format(log_row["loader"]):
+                    self._writer.withdraw_file(record_source, log_row["sha256"], started_at)
+                self._writer.forget_file(log_row["file"])
 
 
 def _find_left_out(db: Database, package: str, members: Set[str]) -> list[Row]:
@@ -379,16 +395,16 @@ def _find_left_out(db: Database, package: str, members: Set[str]) -> list[Row]:
         (f"%{Path(package).name}!%",),
     )
     rows_by_package: dict[str, dict[str, Row]] = {}
-    for row in logged:
-        older, member = split_member(row["file"]) or ("", "")
+    for log_row in logged:
+        older, member_name = split_member(log_row["file"]) or ("", "")
         if Path(older).name == Path(package).name:
-            rows_by_package.setdefault(older, {})[member] = row
+            rows_by_package.setdefault(older, {})[member_name] = log_row
     return [
-        row
-        for older, rows in rows_by_package.items()
-        if older == package or rows.keys() & members
-        for member, row in rows.items()
-        if member not in members
+        log_row
+        for older, package_rows in rows_by_package.items()
+        if older == package or package_rows.keys() & members
+        for member_name, log_row in package_rows.items()
+        if member_name not in members
     ]
 
 
@@ -414,13 +430,13 @@ def _pause_garbage_collection() -> Iterator[None]:
 
 
 def _parse_first(
-    entries: Iterable[ParsedRecord | FileProblem],
+    parsed_records: Iterable[ParsedRecord | FileProblem],
 ) -> Iterator[ParsedRecord | FileProblem]:
     """Return the same entries after parsing the first.
 
     For that a loader parses its whole file, which can go on while the file before it is committed
     on the other thread.
     """
-    remaining = iter(entries)
-    first = list(islice(remaining, 1))
-    return chain(first, remaining)
+    unread_records = iter(parsed_records)
+    first_records = list(islice(unread_records, 1))
+    return chain(first_records, unread_records)

@@ -9,23 +9,27 @@ _LISTS = ("short_titles",)
 """Fields to which another file adds."""
 
 
-def merge_fields(stored: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def merge_fields(stored_fields: dict[str, Any], other_fields: dict[str, Any]) -> dict[str, Any]:
     """Return the stored fields of a record, with what another file knows and they do not.
 
     Of two stages the later one counts, of two dates of files the newer.
     """
-    merged = dict(stored)
-    for name, value in other.items():
-        if name in _LISTS:
-            merged[name] = list(dict.fromkeys((*(stored.get(name) or ()), *(value or ()))))
-        elif not stored.get(name) and value:
-            merged[name] = value
-    merged["as_of"] = max(filter(None, (stored.get("as_of"), other.get("as_of"))), default=None)
-    merged["cosponsor_count"] = max(
-        stored.get("cosponsor_count") or 0, other.get("cosponsor_count") or 0
+    merged = dict(stored_fields)
+    for field_name, field_value in other_fields.items():
+        if field_name in _LISTS:
+            merged[field_name] = list(
+                dict.fromkeys((*(stored_fields.get(field_name) or ()), *(field_value or ())))
+            )
+        elif not stored_fields.get(field_name) and field_value:
+            merged[field_name] = field_value
+    merged["as_of"] = max(
+        filter(None, (stored_fields.get("as_of"), other_fields.get("as_of"))), default=None
     )
-    if _rank_stage(other.get("stage")) > _rank_stage(stored.get("stage")):
-        merged |= {"stage": other["stage"], "stage_at": other.get("stage_at")}
+    merged["cosponsor_count"] = max(
+        stored_fields.get("cosponsor_count") or 0, other_fields.get("cosponsor_count") or 0
+    )
+    if _rank_stage(other_fields.get("stage")) > _rank_stage(stored_fields.get("stage")):
+        merged |= {"stage": other_fields["stage"], "stage_at": other_fields.get("stage_at")}
     return merged
 
 

@@ -71,27 +71,29 @@ ReadContents = Callable[[], Contents]
 IsNeeded = Callable[[PendingFile], bool]
 
 
-def identify(ref: FileRef, loaders: Sequence[Loader]) -> PendingFile:
+def identify(file_ref: FileRef, loaders: Sequence[Loader]) -> PendingFile:
     """Find the loader of a file; one that cannot be opened is reported when it is read."""
     with suppress(*BAD_FILE_ERRORS):
-        start = ref.start
-        if not start.head.startswith(_COMPRESSED):
-            return PendingFile(ref, next((each for each in loaders if each.matches(start)), None))
-    return PendingFile(ref)
+        file_start = file_ref.start
+        if not file_start.head.startswith(_COMPRESSED):
+            return PendingFile(
+                file_ref, next((each for each in loaders if each.matches(file_start)), None)
+            )
+    return PendingFile(file_ref)
 
 
 def read_in_order(
-    files: Sequence[PendingFile], is_needed: IsNeeded
+    pending_files: Sequence[PendingFile], is_needed: IsNeeded
 ) -> Iterator[tuple[PendingFile, ReadContents]]:
     """Yield each file with a function that returns its contents, or raises what is wrong with it.
 
     `is_needed` says, of a file whose hash is known, whether its contents will be asked for.
     """
-    if not _is_worth_a_process(files):
-        yield from ((file, partial(_read_here, file)) for file in files)
+    if not _is_worth_a_process(pending_files):
+        yield from ((file, partial(_read_here, file)) for file in pending_files)
         return
-    with closing(_ReadAhead(files, is_needed)) as ahead:
-        for index, file in enumerate(files):
+    with closing(_ReadAhead(pending_files, is_needed)) as ahead:
+        for index, file in enumerate(pending_files):
             yield file, partial(ahead.read, index)
 
 
@@ -103,20 +105,22 @@ def describe_error(error: BaseException) -> str:
     return to_text(f"{type(error).__name__}: {missing}{error}"[:500])
 
 
-def _is_worth_a_process(files: Iterable[PendingFile]) -> bool:
-    size = sum(file.ref.size for file in files if file.may_be_read_ahead)
+def _is_worth_a_process(pending_files: Iterable[PendingFile]) -> bool:
+    total_size = sum(
+        pending_file.ref.size for pending_file in pending_files if pending_file.may_be_read_ahead
+    )
     # A daemonic process may not have children.
-    return size >= _MIN_LOAD_BYTES and count_cores() >= 2 and not current_process().daemon
+    return total_size >= _MIN_LOAD_BYTES and count_cores() >= 2 and not current_process().daemon
 
 
-def _read_here(file: PendingFile) -> Contents:
-    read_at, raw = clock.format_now(), file.ref.read()
-    file.sha256 = raw.sha256
-    if file.loader is None:
+def _read_here(pending_file: PendingFile) -> Contents:
+    read_at, raw = clock.format_now(), pending_file.ref.read()
+    pending_file.sha256 = raw.sha256
+    if pending_file.loader is None:
         return Contents(read_at, raw.sha256, ())
-    entries = file.loader.read(raw, Provenance(read_at, raw.sha256, raw.file_date))
-    companions = _list_companions(file.loader, raw)
-    return Contents(read_at, _hash_with_companions(raw, companions), entries, companions)
+    parsed_records = pending_file.loader.read(raw, Provenance(read_at, raw.sha256, raw.file_date))
+    companions = _list_companions(pending_file.loader, raw)
+    return Contents(read_at, _hash_with_companions(raw, companions), parsed_records, companions)
 
 
 def _list_companions(loader: Loader, raw: RawFile) -> tuple[str, ...]:
@@ -128,9 +132,10 @@ def _hash_with_companions(raw: RawFile, companions: Sequence[str]) -> str:
     if not companions:
         return raw.sha256
     hashed = hashlib.sha256(raw.data)
-    for name in companions:
-        data = raw.read_sibling(name)
-        hashed.update(f"{name}\0{hashlib.sha256(data).hexdigest() if data else ''}".encode())
+    for companion_name in companions:
+        companion_bytes = raw.read_sibling(companion_name)
+        companion_sha256 = hashlib.sha256(companion_bytes).hexdigest() if companion_bytes else ""
+        hashed.update(f"{companion_name}\0{companion_sha256}".encode())
     return hashed.hexdigest()
 
 
@@ -161,13 +166,13 @@ class _ReadAhead:
 
     def read(self, index: int) -> Contents:
         self._look_ahead(index)
-        file, ahead = self._files[index], self._ahead.pop(index, None)
+        pending_file, ahead = self._files[index], self._ahead.pop(index, None)
         if ahead is None:
-            return _read_here(file)
+            return _read_here(pending_file)
         self._bytes_ahead -= ahead.cost
-        if ahead.parsed is None or file.loader is None:
-            return Contents(clock.format_now(), file.sha256, ())
-        return self._get_result(file.loader, ahead)
+        if ahead.parsed is None or pending_file.loader is None:
+            return Contents(clock.format_now(), pending_file.sha256, ())
+        return self._get_result(pending_file.loader, ahead)
 
     def _look_ahead(self, index: int) -> None:
         self._next = max(self._next, index)
@@ -179,10 +184,14 @@ class _ReadAhead:
             self._next += 1
 
     def _read_raw(self, index: int) -> None:
-        file = self._files[index]
-        raw = file.ref.read()
-        file.sha256 = raw.sha256
-        parsed = self._submit(file.loader, raw) if file.loader and self._is_needed(file) else None
+        pending_file = self._files[index]
+        raw = pending_file.ref.read()
+        pending_file.sha256 = raw.sha256
+        parsed = (
+            self._submit(pending_file.loader, raw)
+            if pending_file.loader and self._is_needed(pending_file)
+            else None
+        )
         cost = max(len(raw.data), _MIN_FILE_COST)
         self._ahead[index] = _FileAhead(raw, cost, parsed)
         self._bytes_ahead += cost
@@ -200,12 +209,12 @@ class _ReadAhead:
     def _get_result(self, loader: Loader, ahead: _FileAhead) -> Contents:
         assert ahead.parsed is not None
         try:
-            result = ahead.parsed.result()
+            parsed_contents = ahead.parsed.result()
         except Exception:  # if it is a bug of ours, parsing here raises it with its traceback
-            result = _parse_all(loader, ahead.raw)
-        if isinstance(result, str):
-            raise UnreadableFile(result)
-        return result
+            parsed_contents = _parse_all(loader, ahead.raw)
+        if isinstance(parsed_contents, str):
+            raise UnreadableFile(parsed_contents)
+        return parsed_contents
 
     def close(self) -> None:
         if self._pool:
@@ -229,15 +238,15 @@ def _start_worker() -> None:
 
 
 def _exit_with_parent() -> None:
-    if parent := parent_process():
-        parent.join()
+    if loading_process := parent_process():
+        loading_process.join()
     os._exit(1)  # a pool's worker would wait for ever for a parent that was killed
 
 
 def _parse_all(loader: Loader, raw: RawFile) -> Contents | str:
     read_at = clock.format_now()
     try:
-        entries = list(loader.read(raw, Provenance(read_at, raw.sha256, raw.file_date)))
+        parsed_records = list(loader.read(raw, Provenance(read_at, raw.sha256, raw.file_date)))
     except BAD_FILE_ERRORS as error:
         return describe_error(error)  # not every error can be pickled
-    return Contents(read_at, raw.sha256, entries)
+    return Contents(read_at, raw.sha256, parsed_records)

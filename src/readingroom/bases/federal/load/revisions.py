@@ -6,31 +6,31 @@ from readingroom.bases.federal.schema.entries import ParsedRecord
 from readingroom.storage.database import Row
 
 
-def is_same(stored: Row, record_json: str) -> bool:
+def is_same(stored_row: Row, record_json: str) -> bool:
     """Whether a record is as stored, apart from when it was read and the date of its file."""
-    before, after = from_json(stored["record"]), from_json(record_json)
+    stored_fields, parsed_fields = from_json(stored_row["record"]), from_json(record_json)
     same = {"retrieved_at": None, "as_of": None}
-    return stored["status"] == "active" and bool(before | same == after | same)
+    return stored_row["status"] == "active" and bool(stored_fields | same == parsed_fields | same)
 
 
-def format_writer_mark(entry: ParsedRecord, format_id: str) -> str:
+def format_writer_mark(parsed_record: ParsedRecord, format_id: str) -> str:
     """Return what is stored of a record's writer: loader, version and the source's revision."""
-    return "partial" if entry.partial else f"{format_id}@{entry.revision or ''}"
+    return "partial" if parsed_record.partial else f"{format_id}@{parsed_record.revision or ''}"
 
 
-def is_older(stored: Row, entry: ParsedRecord, format_id: str) -> bool:
+def is_older(stored_row: Row, parsed_record: ParsedRecord, format_id: str) -> bool:
     """Whether the stored record is the same, or a newer revision."""
-    if stored["loader"] == "partial" or stored["status"] != "active":
+    if stored_row["loader"] == "partial" or stored_row["status"] != "active":
         return False
     if (
-        stored["loader"] == format_writer_mark(entry, format_id)
-        and stored["raw_sha256"] == entry.record.raw_sha256
+        stored_row["loader"] == format_writer_mark(parsed_record, format_id)
+        and stored_row["raw_sha256"] == parsed_record.record.raw_sha256
     ):
         return True
-    return is_newer(stored, entry, format_id)
+    return is_newer(stored_row, parsed_record, format_id)
 
 
-def is_newer(stored: Row | None, entry: ParsedRecord, format_id: str) -> bool:
+def is_newer(stored_row: Row | None, parsed_record: ParsedRecord, format_id: str) -> bool:
     """Whether the stored record is a newer revision of the same source."""
-    writer, _, revision = (stored["loader"] if stored else "").partition("@")
-    return writer == format_id and revision > (entry.revision or "")
+    writer, _, revision = (stored_row["loader"] if stored_row else "").partition("@")
+    return writer == format_id and revision > (parsed_record.revision or "")

@@ -38,8 +38,8 @@ class SearchIndex:
 
     def begin(self) -> None:
         """Start a transaction after the newest chunk."""
-        newest = self._read_newest_chunk()
-        self.position = (newest, newest)
+        newest_chunk = self._read_newest_chunk()
+        self.position = (newest_chunk, newest_chunk)
 
     def _ensure_doc(self, record: Record) -> int:
         """Return the document number of a record, created when it has none."""
@@ -50,101 +50,130 @@ class SearchIndex:
         return int(row["doc"]) if row else None
 
     def _add_doc(self, record: Record) -> int:
-        (doc,) = self._db.execute(
+        (document_number,) = self._db.execute(
             "INSERT INTO documents (id, source, published_at) VALUES (?, ?, ?) RETURNING doc",
             (record.id, record.source, record.published_at),
         ).fetchone()
-        return int(doc)
+        return int(document_number)
 
     def put_head(
-        self, record: Record, head: SearchHead, entry: ParsedRecord, stored: Row | None
+        self,
+        record: Record,
+        search_head: SearchHead,
+        parsed_record: ParsedRecord,
+        stored_row: Row | None,
     ) -> None:
-        existing = self._find_doc(record) if stored is not None else None
+        existing = self._find_doc(record) if stored_row is not None else None
         if existing is not None:
             self._refresh(existing, record)
-        doc = existing or self._add_doc(record)
+        document_number = existing or self._add_doc(record)
         self._facets.rows += [
-            (name, value, doc) for name, values in entry.facets.items() for value in values
+            (facet_name, facet_value, document_number)
+            for facet_name, facet_values in parsed_record.facets.items()
+            for facet_value in facet_values
         ]
         # Title and action stand in the first passage only: in each, they would count several times.
-        first, *rest = split(head.abstract) or [Span(0, 0)]
-        abstract = first.of(head.abstract)
+        first_span, *other_spans = split(search_head.abstract) or [Span(0, 0)]
+        abstract = first_span.of(search_head.abstract)
         passages = [
-            (first.start, head.title, abstract, head.action, ""),
-            *((span.start, "", span.of(head.abstract), "", "") for span in rest),
+            (first_span.start, search_head.title, abstract, search_head.action, ""),
+            *((span.start, "", span.of(search_head.abstract), "", "") for span in other_spans),
         ]
-        self._put_chunks(doc, "head", passages, self._read_chunks(doc, "head") if existing else {})
+        self._put_chunks(
+            document_number,
+            "head",
+            passages,
+            self._read_chunks(document_number, "head") if existing else {},
+        )
 
-    def add_to_head(self, record: Record, entry: ParsedRecord, titles: Sequence[str]) -> None:
+    def add_to_head(
+        self, record: Record, parsed_record: ParsedRecord, titles: Sequence[str]
+    ) -> None:
         """Write the head again with more titles; facets are added, and none is dropped."""
         self._facets.write()
-        stored = self._db.execute(
+        stored_rows = self._db.execute(
             "SELECT field, value FROM facets JOIN documents USING (doc) WHERE id = ?", (record.id,)
         ).fetchall()
-        facets = {name: list(values) for name, values in entry.facets.items()}
-        for row in stored:
-            facets.setdefault(row["field"], []).append(row["value"])
-        assert entry.head is not None
-        lines = dict.fromkeys((*entry.head.title.split("\n"), *titles))
-        head = replace(entry.head, title="\n".join(lines))
-        row = self._db.execute("SELECT doc FROM documents WHERE id = ?", (record.id,)).fetchone()
-        self.put_head(record, head, replace(entry, facets=facets), row)
+        facets = {
+            facet_name: list(facet_values)
+            for facet_name, facet_values in parsed_record.facets.items()
+        }
+        for stored_row in stored_rows:
+            facets.setdefault(stored_row["field"], []).append(stored_row["value"])
+        assert parsed_record.head is not None
+        title_lines = dict.fromkeys((*parsed_record.head.title.split("\n"), *titles))
+        search_head = replace(parsed_record.head, title="\n".join(title_lines))
+        stored_row = self._db.execute(
+            "SELECT doc FROM documents WHERE id = ?", (record.id,)
+        ).fetchone()
+        self.put_head(record, search_head, replace(parsed_record, facets=facets), stored_row)
 
-    def _refresh(self, doc: int, record: Record) -> None:
+    def _refresh(self, document_number: int, record: Record) -> None:
         """Update a record's date, and drop its facets: both may have changed."""
         self._db.execute(
-            "UPDATE documents SET published_at = ? WHERE doc = ?", (record.published_at, doc)
+            "UPDATE documents SET published_at = ? WHERE doc = ?",
+            (record.published_at, document_number),
         )
         self._facets.write()
-        self._db.execute("DELETE FROM facets WHERE doc = ?", (doc,))
-        self._renumber_vectors(doc)
+        self._db.execute("DELETE FROM facets WHERE doc = ?", (document_number,))
+        self._renumber_vectors(document_number)
 
-    def _renumber_vectors(self, doc: int) -> None:
+    def _renumber_vectors(self, document_number: int) -> None:
         """Write the vectors of a record again, so that their index takes up its date and facets."""
-        stored = self._db.execute(
+        stored_rows = self._db.execute(
             """SELECT chunk, model, embedding FROM vectors JOIN chunks USING (chunk)
                WHERE doc = ? ORDER BY seq""",
-            (doc,),
+            (document_number,),
         ).fetchall()
         self._db.executemany(
-            "DELETE FROM vectors WHERE chunk = ?", [(row["chunk"],) for row in stored]
+            "DELETE FROM vectors WHERE chunk = ?", [(row["chunk"],) for row in stored_rows]
         )
         self._db.executemany(
-            "INSERT INTO vectors (chunk, model, embedding) VALUES (?, ?, ?)", stored
+            "INSERT INTO vectors (chunk, model, embedding) VALUES (?, ?, ?)", stored_rows
         )
 
-    def _read_chunks(self, doc: int, part: str) -> dict[int, Row]:
+    def _read_chunks(self, document_number: int, part_name: str) -> dict[int, Row]:
         self._write_chunks()
-        stored = self._db.execute(
+        stored_rows = self._db.execute(
             """SELECT ordinal, chunk, start, title, abstract, action, body
                FROM chunks JOIN passages USING (chunk) WHERE doc = ? AND part = ?""",
-            (doc, part),
+            (document_number, part_name),
         )
-        return {row["ordinal"]: row for row in stored}
+        return {chunk_row["ordinal"]: chunk_row for chunk_row in stored_rows}
 
     def _put_chunks(
-        self, doc: int, part: str, passages: Sequence[Passage], existing: Mapping[int, Row]
+        self,
+        document_number: int,
+        part_name: str,
+        passages: Sequence[Passage],
+        existing: Mapping[int, Row],
     ) -> None:
         """Replace the passages of a document; an unchanged passage keeps its vector."""
-        new = {
+        new_passages = {
             ordinal: passage
             for ordinal, passage in enumerate(passages)
             if ordinal not in existing or tuple(existing[ordinal])[2:] != passage
         }
-        unchanged = range(len(passages)) - new.keys()
-        self._drop_chunks([row["chunk"] for n, row in existing.items() if n not in unchanged])
-        self._add_chunks(doc, part, new)
+        unchanged = range(len(passages)) - new_passages.keys()
+        self._drop_chunks(
+            [chunk_row["chunk"] for n, chunk_row in existing.items() if n not in unchanged]
+        )
+        self._add_chunks(document_number, part_name, new_passages)
 
     def _drop_chunks(self, chunks: Sequence[int]) -> None:
         if chunks:
             self.index()  # what is removed from the index must be in it
-            self._db.executemany("DELETE FROM chunks WHERE chunk = ?", ((n,) for n in chunks))
+            self._db.executemany(
+                "DELETE FROM chunks WHERE chunk = ?", ((chunk_number,) for chunk_number in chunks)
+            )
 
-    def _add_chunks(self, doc: int, part: str, new: Mapping[int, Passage]) -> None:
-        for ordinal, passage in new.items():
+    def _add_chunks(
+        self, document_number: int, part_name: str, new_passages: Mapping[int, Passage]
+    ) -> None:
+        for ordinal, passage in new_passages.items():
             chunk = self.position[0] + 1
             self.position = (chunk, self.position[1])
-            self._chunks.rows.append((chunk, doc, part, ordinal))
+            self._chunks.rows.append((chunk, document_number, part_name, ordinal))
             self._passages.rows.append((chunk, *passage))
 
     def _write_chunks(self) -> None:
@@ -154,8 +183,8 @@ class SearchIndex:
     def _read_newest_chunk(self) -> int:
         # Not max(chunk): an index in memory may still have the number of a deleted chunk.
         last_number = self._db.dialect.read_last_number("chunks")
-        (last,) = self._db.execute(last_number).fetchone() or (0,)
-        return int(last)
+        (newest_chunk,) = self._db.execute(last_number).fetchone() or (0,)
+        return int(newest_chunk)
 
     def index(self) -> None:
         """Add new passages to the full-text index, many at once.
@@ -171,10 +200,12 @@ class SearchIndex:
         )
         self.position = (self.position[0], self.position[0])
 
-    def put_text(self, record: Record, text: Text, format_id: str, stored: Row | None) -> bool:
-        parts = self._read_parts(record.id) if stored is not None else {}
+    def put_text(
+        self, record: Record, record_text: Text, format_id: str, stored_row: Row | None
+    ) -> bool:
+        stored_parts = self._read_parts(record.id) if stored_row is not None else {}
         # A loader's name has its version: a newer one may read the same bytes in another way.
-        if parts.get(text.part) == (text.raw_sha256, format_id):
+        if stored_parts.get(record_text.part) == (record_text.raw_sha256, format_id):
             return False
         self._db.execute(
             """INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -182,38 +213,41 @@ class SearchIndex:
                    dated = excluded.dated, title = excluded.title, url = excluded.url,
                    raw_sha256 = excluded.raw_sha256, loader = excluded.loader,
                    body = excluded.body""",
-            (record.id, text.part, text.stage, text.dated, text.title, text.url,
-             text.raw_sha256, format_id, text.body),
+            (record.id, record_text.part, record_text.stage, record_text.dated, record_text.title,
+             record_text.url, record_text.raw_sha256, format_id, record_text.body),
         )  # fmt: skip
-        is_only_part = parts.keys() <= {text.part}
+        is_only_part = stored_parts.keys() <= {record_text.part}
         self._put_body(
             self._ensure_doc(record),
-            text.body if is_only_part else self._read_newest_text(record.id),
-            stored,
+            record_text.body if is_only_part else self._read_newest_text(record.id),
+            stored_row,
         )
         return True
 
-    def _read_parts(self, id: str) -> dict[str, tuple[str, str]]:
+    def _read_parts(self, record_id: str) -> dict[str, tuple[str, str]]:
         """Return the hash and the loader of each text of a record, by part."""
-        stored = self._db.execute(
-            "SELECT part, raw_sha256, loader FROM texts WHERE record_id = ?", (id,)
+        stored_rows = self._db.execute(
+            "SELECT part, raw_sha256, loader FROM texts WHERE record_id = ?", (record_id,)
         )
-        return {row["part"]: (row["raw_sha256"], row["loader"]) for row in stored}
+        return {
+            part_row["part"]: (part_row["raw_sha256"], part_row["loader"])
+            for part_row in stored_rows
+        }
 
-    def restore_body(self, record: Record, stored: Row) -> None:
+    def restore_body(self, record: Record, stored_row: Row) -> None:
         """Index the text of a record again that was withdrawn and has returned."""
         if store.list_texts(self._db, record.id):
-            self._put_body(self._ensure_doc(record), self._read_newest_text(record.id), stored)
+            self._put_body(self._ensure_doc(record), self._read_newest_text(record.id), stored_row)
 
-    def _read_newest_text(self, id: str) -> str:
+    def _read_newest_text(self, record_id: str) -> str:
         """Return the newest version of a text; older drafts of a bill are not searched."""
-        newest = self._db.execute(
+        newest_text = self._db.execute(
             f"SELECT body FROM texts WHERE record_id = ? ORDER BY {store.NEWEST_TEXT} LIMIT 1",
-            (id,),
+            (record_id,),
         ).fetchone()
-        return str(newest["body"])
+        return str(newest_text["body"])
 
-    def _put_body(self, doc: int, body: str, stored: Row | None) -> None:
-        passages = [(span.start, "", "", "", span.of(body)) for span in split(body)]
-        existing = self._read_chunks(doc, "text") if stored is not None else {}
-        self._put_chunks(doc, "text", passages, existing)
+    def _put_body(self, document_number: int, body_text: str, stored_row: Row | None) -> None:
+        passages = [(span.start, "", "", "", span.of(body_text)) for span in split(body_text)]
+        existing = self._read_chunks(document_number, "text") if stored_row is not None else {}
+        self._put_chunks(document_number, "text", passages, existing)

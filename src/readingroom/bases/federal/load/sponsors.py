@@ -14,68 +14,87 @@ def name_sponsors(db: Database) -> None:
     members: dict[str, Member | None] = {}
     # Only these have no outcome, and an index has that column.
     unnamed = db.execute("SELECT id FROM bills WHERE outcome IS NULL AND party IS NULL").fetchall()
-    for row in unnamed:
-        _name_sponsors_of(db, row["id"], members)
+    for bill_row in unnamed:
+        _name_sponsors_of(db, bill_row["id"], members)
 
 
 def _name_sponsors_of(db: Database, bill_id: str, members: dict[str, Member | None]) -> None:
     (record_json,) = db.execute("SELECT record FROM bills WHERE id = ?", (bill_id,)).fetchone()
-    record = from_json(record_json)
-    day = record.get("introduced_at") or record.get("published_at") or ""
-    named = [_name_person(db, person, day, members) for person in record.get("sponsors") or ()]
-    if named and named != record["sponsors"]:
-        record["sponsors"] = named
-        db.execute("UPDATE bills SET record = ? WHERE id = ?", (to_json(record).decode(), bill_id))
+    bill_fields = from_json(record_json)
+    introduced_on = bill_fields.get("introduced_at") or bill_fields.get("published_at") or ""
+    named = [
+        _name_person(db, person, introduced_on, members)
+        for person in bill_fields.get("sponsors") or ()
+    ]
+    if named and named != bill_fields["sponsors"]:
+        bill_fields["sponsors"] = named
+        db.execute(
+            "UPDATE bills SET record = ? WHERE id = ?", (to_json(bill_fields).decode(), bill_id)
+        )
         _add_facets(db, bill_id, named)
-    for row in db.execute(
+    for cosponsor_row in db.execute(
         "SELECT ordinal, record FROM bill_cosponsors WHERE bill_id = ?", (bill_id,)
     ).fetchall():
-        cosponsor = from_json(row["record"])
-        known = _name_person(db, cosponsor, day, members)
-        if known != cosponsor:
+        cosponsor = from_json(cosponsor_row["record"])
+        named_person = _name_person(db, cosponsor, introduced_on, members)
+        if named_person != cosponsor:
             db.execute(
                 """UPDATE bill_cosponsors SET bioguide_id = ?, record = ?
                    WHERE bill_id = ? AND ordinal = ?""",
-                (known["bioguide_id"], to_json(known).decode(), bill_id, row["ordinal"]),
+                (
+                    named_person["bioguide_id"],
+                    to_json(named_person).decode(),
+                    bill_id,
+                    cosponsor_row["ordinal"],
+                ),
             )
 
 
 def _name_person(
-    db: Database, person: dict[str, Any], day: str, members: dict[str, Member | None]
+    db: Database, person: dict[str, Any], introduced_on: str, members: dict[str, Member | None]
 ) -> dict[str, Any]:
     """Return a person with the name, party and state of the member on that day, if loaded."""
-    key = person.get("bioguide_id") or person.get("lis_id")
-    if not key or person.get("party"):
+    person_id = person.get("bioguide_id") or person.get("lis_id")
+    if not person_id or person.get("party"):
         return person
-    if key not in members:
-        members[key] = _find_member(db, key)
-    member = members[key]
+    if person_id not in members:
+        members[person_id] = _find_member(db, person_id)
+    member = members[person_id]
     if member is None:
         return person
-    terms = [term for term in member["terms"] if term["start"] <= day <= term["end"]]
-    term = terms[-1] if terms else {}
+    terms_on_day = [
+        last_term
+        for last_term in member["terms"]
+        if last_term["start"] <= introduced_on <= last_term["end"]
+    ]
+    last_term = terms_on_day[-1] if terms_on_day else {}
     return person | {
         "bioguide_id": member["id"],
         "name": member["name"],
-        "party": term.get("party") or member.get("party"),
-        "state": term.get("state") or member.get("state"),
+        "party": last_term.get("party") or member.get("party"),
+        "state": last_term.get("state") or member.get("state"),
     }
 
 
-def _find_member(db: Database, key: str) -> Member | None:
-    row = db.execute(
-        "SELECT record FROM legislators WHERE (id = ? OR lis = ?) AND status = 'active'", (key, key)
+def _find_member(db: Database, person_id: str) -> Member | None:
+    member_row = db.execute(
+        "SELECT record FROM legislators WHERE (id = ? OR lis = ?) AND status = 'active'",
+        (person_id, person_id),
     ).fetchone()
-    member = from_json(row["record"]) if row else None
+    member = from_json(member_row["record"]) if member_row else None
     return None if member is None or member.get("stub") else member
 
 
 def _add_facets(db: Database, bill_id: str, sponsors: list[dict[str, Any]]) -> None:
-    for field, name in (("party", "party"), ("state", "state"), ("member", "bioguide_id")):
+    for facet_name, person_field in (
+        ("party", "party"),
+        ("state", "state"),
+        ("member", "bioguide_id"),
+    ):
         for sponsor in sponsors:
-            if sponsor.get(name):
+            if sponsor.get(person_field):
                 db.execute(
                     """INSERT INTO facets (field, value, doc)
                        SELECT ?, ?, doc FROM documents WHERE id = ? ON CONFLICT DO NOTHING""",
-                    (field, sponsor[name], bill_id),
+                    (facet_name, sponsor[person_field], bill_id),
                 )

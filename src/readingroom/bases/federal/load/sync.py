@@ -41,69 +41,78 @@ class SyncResult:
 
 
 def sync(
-    path: Path,
-    source: Source,
-    since: date | None,
+    database_path: Path,
+    record_source: Source,
+    since_day: date | None,
     hosts: Hosts,
     pause: float,
-    report: ReportProgressSync = no_progress_sync,
+    report_progress: ReportProgressSync = no_progress_sync,
     report_loading: ReportProgressSync = no_progress_sync,
 ) -> SyncResult:
     """Fetch what is new of a source into the folder beside the federal file, and apply it."""
-    layout = LAYOUTS.get(source.name)
+    layout = LAYOUTS.get(record_source.name)
     if layout is None:
         raise UnknownSource(
-            f"{source.name} cannot be fetched from its publisher", valid_sources=sorted(LAYOUTS)
+            f"{record_source.name} cannot be fetched from its publisher",
+            valid_sources=sorted(LAYOUTS),
         )
-    folder = path.parent / FOLDER
-    lock = FolderLock(folder)
+    download_folder = database_path.parent / FOLDER
+    lock = FolderLock(download_folder)
     lock.acquire()  # two syncs at once would write into the same partial files
     try:
-        with closing(_open_downloads(folder, pause)) as downloads:
-            request = SyncRequest(hosts, downloads.read, since, clock.now().date())
-            result, paths = _fetch_all(downloads, lambda: list(layout(request)), report)
+        with closing(_open_downloads(download_folder, pause)) as downloads:
+            request = SyncRequest(hosts, downloads.read, since_day, clock.now().date())
+            sync_result, fetched_paths = _fetch_all(
+                downloads, lambda: list(layout(request)), report_progress
+            )
     finally:
         lock.release()
     # Unchanged files too: an earlier run may have been stopped before it applied them.
-    result.update = loading.update(
-        path, paths, None, report_loading, file_date=request.today.isoformat()
+    sync_result.update = loading.update(
+        database_path, fetched_paths, None, report_loading, file_date=request.today.isoformat()
     )
-    if paths and not result.failed and not result.update.failed:
-        with translate_errors(path), closing(connect(path, writing=True)) as db, db.transaction():
-            note_sync(db, source, since, request.today)
-    return result
+    if fetched_paths and not sync_result.failed and not sync_result.update.failed:
+        with (
+            translate_errors(database_path),
+            closing(connect(database_path, writing=True)) as db,
+            db.transaction(),
+        ):
+            note_sync(db, record_source, since_day, request.today)
+    return sync_result
 
 
-def _open_downloads(folder: Path, pause: float) -> Downloads:
+def _open_downloads(download_folder: Path, pause: float) -> Downloads:
     try:
-        return Downloads(folder, pause=pause)
+        return Downloads(download_folder, pause=pause)
     except (OSError, DatabaseError) as error:
-        raise StorageFailed(f"{folder} cannot be used: {error}") from error
+        raise StorageFailed(f"{download_folder} cannot be used: {error}") from error
 
 
 def _fetch_all(
-    downloads: Downloads, list_files: Callable[[], list[RemoteFile]], report: ReportProgressSync
+    downloads: Downloads,
+    list_files: Callable[[], list[RemoteFile]],
+    report_progress: ReportProgressSync,
 ) -> tuple[SyncResult, list[Path]]:
-    result, paths = SyncResult(), []
+    sync_result, fetched_paths = SyncResult(), []
     try:
         remotes = list_files()
     except RemoteFileMissing as error:
         raise DownloadFailed(str(error)) from error
     except BAD_FILE_ERRORS as error:
         raise DownloadFailed(f"A listing cannot be read: {describe_error(error)}") from error
-    result.files = len(remotes)
-    for number, remote in enumerate(remotes, start=1):
-        report(number, len(remotes), remote.name)
+    sync_result.files = len(remotes)
+    for file_number, remote in enumerate(remotes, start=1):
+        report_progress(file_number, len(remotes), remote.name)
         try:
-            file = downloads.fetch(remote)
+            fetched_file = downloads.fetch(remote)
         except RemoteFileMissing:
-            result.missing += 1
+            sync_result.missing += 1
         except DownloadFailed as error:
-            result.failed += 1
-            result.errors.append({"file": remote.name, "error": error.message})
+            sync_result.failed += 1
+            sync_result.errors.append({"file": remote.name, "error": error.message})
         else:
-            paths.append(file.path)
-            result.bytes += file.size if file.is_new else 0
-            result.downloaded += file.is_new
-            result.unchanged += not file.is_new
-    return result, paths
+            fetched_paths.append(fetched_file.path)
+            sync_result.bytes += fetched_file.size if fetched_file.is_new else 0
+            sync_result.downloaded += fetched_file.is_new
+            sync_result.unchanged += not fetched_file.is_new
+    return sync_result, fetched_paths

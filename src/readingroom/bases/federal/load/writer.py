@@ -4,13 +4,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from readingroom.bases.federal.load import coverage
-from readingroom.bases.federal.load.batches import RowBatch
+from readingroom.bases.federal.load import coverage, linking
+from readingroom.bases.federal.load.batches import RowBatch, Written
 from readingroom.bases.federal.load.completeness import check_removals
 from readingroom.bases.federal.load.merging import merge_fields
 from readingroom.bases.federal.load.name_index import NameIndex, list_titles
@@ -36,27 +35,6 @@ _MAX_WAITING_ROWS = 4_000
 
 _MIN_COMMIT_ROWS = 2_000
 """How many rows are committed together, at least: each commit merges the full-text index."""
-
-
-# The dockets first: they are few, and rules are looked up by their RIN.
-_SAME_RIN = """FROM regulations_dot_gov_dockets r
-    {join} facets f ON f.field = 'rin' AND f.value = r.rin {join} documents d ON d.doc = f.doc
-    WHERE r.status = 'active'"""
-
-
-@dataclass
-class Written:
-    """What was written of a file, in counts and ids."""
-
-    records: int = 0
-    changed: int = 0
-    ids: dict[str, set[str]] = field(default_factory=dict)
-    """The ids of the complete records in the file, by source."""
-    withdrawn: int = 0
-    older: bool = False
-    """Whether a newer revision of any record was stored already."""
-    problems: list[str] = field(default_factory=list)
-    """What the file names and does not hold, or what could not be read of it."""
 
 
 class Writer:
@@ -94,7 +72,7 @@ class Writer:
     def step(self) -> Iterator[None]:
         self._stepping = True
         self._begin()
-        position = self._search.position
+        index_position = self._search.position
         # A bad file is taken back alone: those before it stay in the transaction.
         self._db.execute("SAVEPOINT step")
         try:
@@ -102,7 +80,7 @@ class Writer:
             self._write()
         except BaseException:
             self._undo("ROLLBACK TO step")
-            self._search.position = position
+            self._search.position = index_position
             self._stepping = False
             raise
         self._db.execute("RELEASE step")
@@ -133,12 +111,12 @@ class Writer:
 
     def settle(self) -> None:
         """Wait for the last commit. Raise `StorageFailed` if it failed: no file is to blame."""
-        error = self._committing.exception() if self._committing else None
+        commit_error = self._committing.exception() if self._committing else None
         self._committing = None  # not before: after an interrupt somebody has to wait again
-        if error:
+        if commit_error:
             raise StorageFailed(
-                f"The records that were read could not be written: {error}"
-            ) from error
+                f"The records that were read could not be written: {commit_error}"
+            ) from commit_error
 
     def _end(self) -> None:
         try:
@@ -165,79 +143,109 @@ class Writer:
 
     def list_loaded_files(self) -> set[tuple[str, str]]:
         """Return the hash and the loader of every file that was loaded before."""
-        rows = self._db.execute(
+        log_rows = self._db.execute(
             "SELECT DISTINCT sha256, loader FROM ingestion_logs WHERE outcome = 'loaded'"
         )
-        return {(row["sha256"], row["loader"]) for row in rows}
+        return {(log_row["sha256"], log_row["loader"]) for log_row in log_rows}
 
-    def log(self, moment: str, file: str, sha256: str, format_id: str | None, outcome: str,
-            written: Written, error: str | None = None) -> None:  # fmt: skip
+    def log(
+        self,
+        moment: str,
+        file_name: str,
+        sha256: str,
+        format_id: str | None,
+        file_outcome: str,
+        write_result: Written,
+        error_message: str | None = None,
+    ) -> None:
         self._db.execute(
             """INSERT INTO ingestion_logs
                    (at, file, sha256, loader, outcome, records, changed, error)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-            (moment, file, sha256, format_id, outcome, written.records, written.changed, error),
+            (
+                moment,
+                file_name,
+                sha256,
+                format_id,
+                file_outcome,
+                write_result.records,
+                write_result.changed,
+                error_message,
+            ),
         )
 
-    def put_all(self, entries: Iterable[ParsedRecord | FileProblem], format_id: str) -> Written:
-        written = Written()
-        for entry in entries:
-            if isinstance(entry, FileProblem):
-                written.problems.append(entry.message)
+    def put_all(
+        self, parsed_records: Iterable[ParsedRecord | FileProblem], format_id: str
+    ) -> Written:
+        write_result = Written()
+        for parsed_record in parsed_records:
+            if isinstance(parsed_record, FileProblem):
+                write_result.problems.append(parsed_record.message)
                 continue
-            if entry.is_mention and entry.record.id in self._mentioned:
+            if parsed_record.is_mention and parsed_record.record.id in self._mentioned:
                 continue
-            stored = self._find(entry.record)
-            written.changed += self._put(entry, format_id, stored)
+            stored_row = self._find(parsed_record.record)
+            write_result.changed += self._put(parsed_record, format_id, stored_row)
             if self._search.waiting > _MAX_WAITING_ROWS:
                 self._write()
-            if not entry.partial:
-                written.records += 1
-                written.ids.setdefault(entry.record.source, set()).add(entry.record.id)
-                written.older = written.older or is_newer(stored, entry, format_id)
-            elif entry.is_mention:
-                self._mentioned.add(entry.record.id)
-        return written
+            if not parsed_record.partial:
+                write_result.records += 1
+                write_result.ids.setdefault(parsed_record.record.source, set()).add(
+                    parsed_record.record.id
+                )
+                write_result.older = write_result.older or is_newer(
+                    stored_row, parsed_record, format_id
+                )
+            elif parsed_record.is_mention:
+                self._mentioned.add(parsed_record.record.id)
+        return write_result
 
-    def _put(self, entry: ParsedRecord, format_id: str, stored: Row | None) -> bool:
+    def _put(self, parsed_record: ParsedRecord, format_id: str, stored_row: Row | None) -> bool:
         """Store a parsed record; return whether it says anything new."""
-        changed = self._put_record(entry, format_id, stored)
-        if entry.is_fallback and stored is not None:
-            changed = self._merge_fallback(entry, stored)
-        elif entry.partial:
-            self._put_additions(entry, format_id, stored)
-        if entry.text and self._search.put_text(entry.record, entry.text, format_id, stored):
+        changed = self._put_record(parsed_record, format_id, stored_row)
+        if parsed_record.is_fallback and stored_row is not None:
+            changed = self._merge_fallback(parsed_record, stored_row)
+        elif parsed_record.partial:
+            self._put_additions(parsed_record, format_id, stored_row)
+        if parsed_record.text and self._search.put_text(
+            parsed_record.record, parsed_record.text, format_id, stored_row
+        ):
             changed = True
         if changed:
-            record = entry.record
-            kind: ChangeKind = "changed" if stored else "new"
-            self._note(record.source, record.id, kind, record.retrieved_at)
-        self._keep_newest(entry.record)
+            record = parsed_record.record
+            change_kind: ChangeKind = "changed" if stored_row else "new"
+            self._note(record.source, record.id, change_kind, record.retrieved_at)
+        self._keep_newest(parsed_record.record)
         return changed
 
     def withdraw(
-        self, source: Source, id: str, moment: str, reason: str, successor: str | None = None
+        self,
+        record_source: Source,
+        record_id: str,
+        moment: str,
+        reason_code: str,
+        successor: str | None = None,
     ) -> None:
         """Mark a record as withdrawn: its id still answers, but no list or search returns it."""
         self._db.execute(
-            f"""UPDATE {source.name} SET status = 'withdrawn', tombstone_at = ?,
+            f"""UPDATE {record_source.name} SET status = 'withdrawn', tombstone_at = ?,
                     tombstone_reason = ?, successor_id = ? WHERE id = ? AND status = 'active'""",
-            (moment[:10], reason, successor, id),
+            (moment[:10], reason_code, successor, record_id),
         )
-        self._note(source.name, id, "withdrawn", moment)
+        self._note(record_source.name, record_id, "withdrawn", moment)
         self._write()
         self._search.index()
         # Passages go with it by foreign keys, and from the index by a trigger: all must be there.
-        self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
-        self._names.forget(id)
-        self._db.execute("DELETE FROM links WHERE from_id = ?", (id,))
+        self._db.execute("DELETE FROM documents WHERE id = ?", (record_id,))
+        self._names.forget(record_id)
+        self._db.execute("DELETE FROM links WHERE from_id = ?", (record_id,))
 
     def withdraw_missing(
         self,
-        source: Source,
+        record_source: Source,
         format_id: str,
         complete_for_columns: str,
-        remaining: set[str],
+        remaining_ids: set[str],
         moment: str,
         *,
         even_most: bool,
@@ -247,74 +255,80 @@ class Writer:
         The file is complete for the values its records have in `complete_for_columns`. Only records
         of the same loader are withdrawn: another may know of more.
         """
-        ids_json = json.dumps(sorted(remaining))
+        ids_json = json.dumps(sorted(remaining_ids))
         in_file = self._db.dialect.parameter_items
-        stored = self._db.execute(
-            f"""SELECT id FROM {source.name} WHERE status = 'active' AND loader LIKE ?
+        stored_rows = self._db.execute(
+            f"""SELECT id FROM {record_source.name} WHERE status = 'active' AND loader LIKE ?
                 AND ({complete_for_columns}) IN (
-                    SELECT {complete_for_columns} FROM {source.name} WHERE id IN ({in_file}))
+                    SELECT {complete_for_columns} FROM {record_source.name} WHERE id IN ({in_file}))
                 AND id NOT IN ({in_file})""",
             # Whichever version of the loader wrote them.
             (f"{format_id.partition('/')[0]}/%", ids_json, ids_json),
         ).fetchall()
-        gone = [row["id"] for row in stored]
+        gone = [row["id"] for row in stored_rows]
         if not even_most:
-            check_removals(source, gone, remaining)
-        return self._withdraw_all(source, gone, moment)
+            check_removals(record_source, gone, remaining_ids)
+        return self._withdraw_all(record_source, gone, moment)
 
     def retire_missing(
-        self, source: Source, remaining: set[str], moment: str, *, even_most: bool
+        self, record_source: Source, remaining_ids: set[str], moment: str, *, even_most: bool
     ) -> int:
         """Mark the records that a list of current members leaves out as no longer current.
 
         A list of mostly former members says nothing about the current ones, and is ignored.
         """
-        ids_json = json.dumps(sorted(remaining))
+        ids_json = json.dumps(sorted(remaining_ids))
         in_file = self._db.dialect.parameter_items
         (sitting,) = self._db.execute(
-            f"SELECT count(*) FROM {source.name} WHERE current AND id IN ({in_file})", (ids_json,)
+            f"SELECT count(*) FROM {record_source.name} WHERE current AND id IN ({in_file})",
+            (ids_json,),
         ).fetchone()
-        if 2 * sitting <= len(remaining):
+        if 2 * sitting <= len(remaining_ids):
             return 0
-        stored = self._db.execute(
-            f"""SELECT id, record FROM {source.name} WHERE status = 'active' AND current
-                AND loader LIKE '{source.name}/%' AND id NOT IN ({in_file})""",
+        stored_rows = self._db.execute(
+            f"""SELECT id, record FROM {record_source.name} WHERE status = 'active' AND current
+                AND loader LIKE '{record_source.name}/%' AND id NOT IN ({in_file})""",
             (ids_json,),
         ).fetchall()
-        gone = [row["id"] for row in stored]
+        gone = [row["id"] for row in stored_rows]
         if not even_most:
-            check_removals(source, gone, remaining)
-        for row in stored:
-            id, record = row["id"], from_json(row["record"]) | {"current": False}
+            check_removals(record_source, gone, remaining_ids)
+        for row in stored_rows:
+            record_id, retired_fields = row["id"], from_json(row["record"]) | {"current": False}
             # Another loader's mark, so that a member who returns is written again.
             self._db.execute(
-                f"UPDATE {source.name} SET loader = ?, record = ? WHERE id = ?",
-                (f"{source.name}/left", to_json(record).decode(), id),
+                f"UPDATE {record_source.name} SET loader = ?, record = ? WHERE id = ?",
+                (f"{record_source.name}/left", to_json(retired_fields).decode(), record_id),
             )
-            self._note(source.name, id, "changed", moment)
+            self._note(record_source.name, record_id, "changed", moment)
         return len(gone)
 
-    def forget_file(self, file: str) -> None:
+    def forget_file(self, file_name: str) -> None:
         """Forget that a file was ever loaded, so that it is read again should it return."""
         self._db.execute(
             """DELETE FROM ingestion_logs WHERE outcome = 'loaded' AND (sha256, loader) IN
                    (SELECT sha256, loader FROM ingestion_logs WHERE file = ?)""",
-            (file,),
+            (file_name,),
         )
 
-    def withdraw_file(self, source: Source, sha256: str, moment: str) -> int:
+    def withdraw_file(self, record_source: Source, sha256: str, moment: str) -> int:
         """Withdraw the records of a file that its package no longer holds."""
-        stored = self._db.execute(
-            f"SELECT id FROM {source.name} WHERE status = 'active' AND raw_sha256 = ?", (sha256,)
+        stored_rows = self._db.execute(
+            f"SELECT id FROM {record_source.name} WHERE status = 'active' AND raw_sha256 = ?",
+            (sha256,),
         ).fetchall()
-        return self._withdraw_all(source, [row["id"] for row in stored], moment)
+        return self._withdraw_all(record_source, [row["id"] for row in stored_rows], moment)
 
-    def _withdraw_all(self, source: Source, gone: Sequence[str], moment: str) -> int:
+    def _withdraw_all(self, record_source: Source, gone: Sequence[str], moment: str) -> int:
         self._note_changes()
-        successors = changes.find_successors(self._db, source, gone, self._began)
-        for id in gone:
+        successors = changes.find_successors(self._db, record_source, gone, self._began)
+        for record_id in gone:
             self.withdraw(
-                source, id, moment, "no longer in the newest official file", successors.get(id)
+                record_source,
+                record_id,
+                moment,
+                "no longer in the newest official file",
+                successors.get(record_id),
             )
         return len(gone)
 
@@ -323,51 +337,17 @@ class Writer:
 
         Each part finds what is still missing, so that the next load repairs one that was killed.
         """
-        self._link_senators()
+        linking.link_senators(self._db)
         name_sponsors(self._db)
-        self._link_offices()
-        self._link_rulemakings()
-
-    def _link_senators(self) -> None:
-        """Fill in the Bioguide id where a vote has only the Senate's own id of a member."""
-        self._db.execute(
-            """UPDATE member_votes SET bioguide_id =
-                   (SELECT id FROM legislators WHERE legislators.lis = member_votes.lis)
-               WHERE bioguide_id IS NULL AND lis IN (SELECT lis FROM legislators)"""
-        )
-
-    def _link_offices(self) -> None:
-        """Add members' names to their offices: the files of offices have only Bioguide ids."""
-        unnamed = self._db.execute(
-            """SELECT o.id, l.record ->> 'name' || coalesce(' ' || o.city, '') AS form
-               FROM staff_directories o JOIN legislators l ON l.id = o.bioguide_id
-               WHERE o.status = 'active' AND NOT EXISTS (
-                   SELECT 1 FROM name_forms f WHERE f.record_id = o.id AND f.form =
-                       l.record ->> 'name' || coalesce(' ' || o.city, ''))"""
-        ).fetchall()
-        for row in unnamed:
-            self._names.put("staff_directories", row["id"], row["form"])
-
-    def _link_rulemakings(self) -> None:
-        """Link rules to the dockets that have the same RIN: both belong to one rulemaking."""
-        same_rin = _SAME_RIN.format(join=self._db.dialect.join_in_order)
-        self._db.execute(
-            f"""DELETE FROM links WHERE to_id IN (SELECT id FROM regulations_dot_gov_dockets)
-                AND kind = 'docket' AND loader = 'rin'
-                AND NOT EXISTS (SELECT 1 {same_rin} AND d.id = from_id AND r.id = to_id)"""
-        )
-        self._db.execute(
-            f"""INSERT INTO links SELECT d.id, 'docket', r.id, 'rin',
-                    'RIN ' || r.rin || ', of the document and of the docket'
-                {same_rin} ON CONFLICT DO NOTHING"""
-        )
+        linking.link_offices(self._db, self._names)
+        linking.link_rulemakings(self._db)
 
     def count(self) -> None:
         """Update the counts and dates of each source, at the end of a load."""
         coverage.count_sources(self._db)
 
-    def _note(self, source: str, id: str, kind: ChangeKind, moment: str) -> None:
-        self._notes.append((source, id, kind, moment))
+    def _note(self, source_name: str, record_id: str, change_kind: ChangeKind, moment: str) -> None:
+        self._notes.append((source_name, record_id, change_kind, moment))
 
     def _note_changes(self) -> None:
         changes.add_changes(self._db, self._notes)
@@ -375,11 +355,15 @@ class Writer:
 
     # --- the record and what hangs on it ---
 
-    def _put_record(self, entry: ParsedRecord, format_id: str, stored: Row | None) -> bool:
-        record = entry.record
-        if stored is not None and (entry.partial or is_older(stored, entry, format_id)):
-            if not entry.partial:
-                self._advance_date(record, stored)
+    def _put_record(
+        self, parsed_record: ParsedRecord, format_id: str, stored_row: Row | None
+    ) -> bool:
+        record = parsed_record.record
+        if stored_row is not None and (
+            parsed_record.partial or is_older(stored_row, parsed_record, format_id)
+        ):
+            if not parsed_record.partial:
+                self._advance_date(record, stored_row)
             return False
         # That date is the source's, not the record's: it is added when the record is read.
         record_json = record.model_dump_json(exclude={"loaded_up_to"})
@@ -388,104 +372,125 @@ class Writer:
                 ON CONFLICT (id) DO UPDATE SET record = excluded.record, loader = excluded.loader,
                     status = 'active', tombstone_at = NULL, tombstone_reason = NULL,
                     successor_id = NULL""",
-            (record.id, record_json, format_writer_mark(entry, format_id)),
+            (record.id, record_json, format_writer_mark(parsed_record, format_id)),
         )
-        if not entry.partial:
-            self._put_children(entry)
+        if not parsed_record.partial:
+            self._put_children(parsed_record)
         if BY_NAME[record.source].has_names:
-            if stored is not None:
+            if stored_row is not None:
                 self._names.forget(record.id)
-            self._names.put_all(record, entry.names or list_titles(record))
-        if entry.head and BY_NAME[record.source].shape is not Shape.REGISTRY:
-            self._search.put_head(record, entry.head, entry, stored)
-        if not entry.partial:
-            self._put_links(entry, format_id, stored)
-        if stored is not None and stored["status"] != "active":
-            self._search.restore_body(record, stored)
-        return stored is None or not is_same(stored, record_json)
+            self._names.put_all(record, parsed_record.names or list_titles(record))
+        if parsed_record.head and BY_NAME[record.source].shape is not Shape.REGISTRY:
+            self._search.put_head(record, parsed_record.head, parsed_record, stored_row)
+        if not parsed_record.partial:
+            self._put_links(parsed_record, format_id, stored_row)
+        if stored_row is not None and stored_row["status"] != "active":
+            self._search.restore_body(record, stored_row)
+        return stored_row is None or not is_same(stored_row, record_json)
 
-    def _advance_date(self, record: Record, stored: Row) -> None:
+    def _advance_date(self, record: Record, stored_row: Row) -> None:
         """Give an unchanged record the date of a newer file that still says so."""
-        fields = from_json(stored["record"])
-        if record.as_of and record.as_of > (fields.get("as_of") or ""):
-            record_json = to_json(fields | {"as_of": record.as_of}).decode()
+        stored_fields = from_json(stored_row["record"])
+        if record.as_of and record.as_of > (stored_fields.get("as_of") or ""):
+            record_json = to_json(stored_fields | {"as_of": record.as_of}).decode()
             self._db.execute(
                 f"UPDATE {record.source} SET record = ? WHERE id = ?", (record_json, record.id)
             )
 
-    def _merge_fallback(self, entry: ParsedRecord, stored: Row) -> bool:
+    def _merge_fallback(self, parsed_record: ParsedRecord, stored_row: Row) -> bool:
         """Add what a second text of a bill says, unless its own source is loaded."""
-        if stored["loader"] != "partial" or stored["status"] != "active":
+        if stored_row["loader"] != "partial" or stored_row["status"] != "active":
             return False
-        before = from_json(stored["record"])
-        after = merge_fields(before, from_json(entry.record.model_dump_json()))
-        for table, rows in entry.children.items():
-            (count,) = self._db.execute(
-                f"SELECT count(*) FROM {table} WHERE {PARENTS[table]} = ?", (entry.record.id,)
+        stored_fields = from_json(stored_row["record"])
+        merged_fields = merge_fields(
+            stored_fields, from_json(parsed_record.record.model_dump_json())
+        )
+        for child_table, child_rows in parsed_record.children.items():
+            (child_count,) = self._db.execute(
+                f"SELECT count(*) FROM {child_table} WHERE {PARENTS[child_table]} = ?",
+                (parsed_record.record.id,),
             ).fetchone()
-            if len(rows) > count:
-                self._replace(table, entry.record.id, rows)
-        if after == before:
+            if len(child_rows) > child_count:
+                self._replace(child_table, parsed_record.record.id, child_rows)
+        if merged_fields == stored_fields:
             return False
         self._db.execute(
-            f"UPDATE {entry.record.source} SET record = ? WHERE id = ?",
-            (to_json(after).decode(), entry.record.id),
+            f"UPDATE {parsed_record.record.source} SET record = ? WHERE id = ?",
+            (to_json(merged_fields).decode(), parsed_record.record.id),
         )
-        if entry.head:
-            dated = entry.record.model_copy(update={"published_at": after["published_at"]})
-            self._search.add_to_head(dated, entry, after["short_titles"])
+        if parsed_record.head:
+            dated = parsed_record.record.model_copy(
+                update={"published_at": merged_fields["published_at"]}
+            )
+            self._search.add_to_head(dated, parsed_record, merged_fields["short_titles"])
         return True
 
-    def _put_additions(self, entry: ParsedRecord, format_id: str, stored: Row | None) -> None:
+    def _put_additions(
+        self, parsed_record: ParsedRecord, format_id: str, stored_row: Row | None
+    ) -> None:
         """Store the rows and links that a partial record adds."""
-        self._put_children(entry)
-        if entry.links:
-            self._put_links(entry, format_id, stored)
+        self._put_children(parsed_record)
+        if parsed_record.links:
+            self._put_links(parsed_record, format_id, stored_row)
 
-    def _put_children(self, entry: ParsedRecord) -> None:
-        for table, rows in entry.children.items():
-            self._replace(table, entry.record.id, rows)
+    def _put_children(self, parsed_record: ParsedRecord) -> None:
+        for child_table, child_rows in parsed_record.children.items():
+            self._replace(child_table, parsed_record.record.id, child_rows)
 
     def _keep_newest(self, record: Record) -> None:
         """Withdraw all but the newest filing of a series; the newest succeeds the others."""
-        source = BY_NAME[record.source]
-        if source.newest_of is None:
+        record_source = BY_NAME[record.source]
+        if record_source.newest_of is None:
             return
-        newest, *older = self._db.execute(
-            f"""SELECT id, status FROM {source.name} WHERE {source.newest_of} =
-                    (SELECT {source.newest_of} FROM {source.name} WHERE id = ?)
+        newest_row, *older = self._db.execute(
+            f"""SELECT id, status FROM {record_source.name} WHERE {record_source.newest_of} =
+                    (SELECT {record_source.newest_of} FROM {record_source.name} WHERE id = ?)
                 ORDER BY record ->> 'posted_at' DESC NULLS LAST, id DESC""",
             (record.id,),
         ).fetchall()
-        for row in older:
-            if row["status"] == "active":
-                self.withdraw(source, row["id"], record.retrieved_at, "filed again", newest["id"])
+        for older_row in older:
+            if older_row["status"] == "active":
+                self.withdraw(
+                    record_source,
+                    older_row["id"],
+                    record.retrieved_at,
+                    "filed again",
+                    newest_row["id"],
+                )
             self._db.execute(
-                f"UPDATE {source.name} SET successor_id = ? WHERE id = ?", (newest["id"], row["id"])
+                f"UPDATE {record_source.name} SET successor_id = ? WHERE id = ?",
+                (newest_row["id"], older_row["id"]),
             )
 
     def _find(self, record: Record) -> Row | None:
-        row: Row | None = self._db.execute(
+        stored_row: Row | None = self._db.execute(
             f"SELECT loader, raw_sha256, status, record FROM {record.source} WHERE id = ?",
             (record.id,),
         ).fetchone()
-        return row
+        return stored_row
 
-    def _replace(self, table: str, id: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        self._db.execute(f"DELETE FROM {table} WHERE {PARENTS[table]} = ?", (id,))
-        if rows:
-            marks = ", ".join("?" * (len(rows[0]) + 1))
+    def _replace(
+        self, table_name: str, record_id: str, child_rows: Sequence[tuple[Any, ...]]
+    ) -> None:
+        self._db.execute(f"DELETE FROM {table_name} WHERE {PARENTS[table_name]} = ?", (record_id,))
+        if child_rows:
+            marks = ", ".join("?" * (len(child_rows[0]) + 1))
             self._db.executemany(
-                f"INSERT INTO {table} VALUES ({marks})", ((id, *row) for row in rows)
+                f"INSERT INTO {table_name} VALUES ({marks})",
+                ((record_id, *child_row) for child_row in child_rows),
             )
 
-    def _put_links(self, entry: ParsedRecord, format_id: str, stored: Row | None) -> None:
+    def _put_links(
+        self, parsed_record: ParsedRecord, format_id: str, stored_row: Row | None
+    ) -> None:
         """Replace the links that this loader stored for the record."""
-        id, family = entry.record.id, format_id.partition("/")[0]
+        record_id, family = parsed_record.record.id, format_id.partition("/")[0]
         # A file that knows only a part, such as one version of a text, speaks for that part alone.
-        part = entry.text.part if entry.text else "listed"
-        who = f"{family}#{part}" if entry.partial else family
-        if stored is not None:
+        part_name = parsed_record.text.part if parsed_record.text else "listed"
+        who = f"{family}#{part_name}" if parsed_record.partial else family
+        if stored_row is not None:
             self._links.write()
-            self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
-        self._links.rows += [(id, link.kind, link.id, who, link.evidence) for link in entry.links]
+            self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (record_id, who))
+        self._links.rows += [
+            (record_id, link.kind, link.id, who, link.evidence) for link in parsed_record.links
+        ]

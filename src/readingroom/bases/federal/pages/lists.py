@@ -32,99 +32,107 @@ class ListPages:
 
     async def show_sources(self, request: PageRequest) -> RenderedPage:
         """Return every source with how much of it is loaded."""
-        loaded = [item for item in await self._service.list_progress() if item.is_loaded]
-        ordered = sorted(loaded, key=lambda item: -item.records)
-        total = sum(item.records for item in ordered)
+        loaded = [
+            progress for progress in await self._service.list_progress() if progress.is_loaded
+        ]
+        ordered = sorted(loaded, key=lambda progress: -progress.records)
+        record_total = sum(progress.records for progress in ordered)
         chart = draw_bars(
             [
-                Bar(BY_NAME[item.source].label, item.records, f"/records/{item.source}")
-                for item in ordered
+                Bar(BY_NAME[progress.source].label, progress.records, f"/records/{progress.source}")
+                for progress in ordered
             ],
-            f"{total:,} federal records of {len(ordered)} kinds are loaded.",
+            f"{record_total:,} federal records of {len(ordered)} kinds are loaded.",
             ("Source", "Records"),
         )
-        body = render("sources.html", chart=chart if ordered else None, sources=ordered)
-        return RenderedPage("Federal records", body, data=ordered)
+        body_html = render("sources.html", chart=chart if ordered else None, sources=ordered)
+        return RenderedPage("Federal records", body_html, data=ordered)
 
     async def list_freshness(self) -> list[SourceFreshness]:
         """Return up to which day each source is loaded, or the day of its newest record."""
         return [
             SourceFreshness(
-                BY_NAME[item.source].label,
-                f"/records/{item.source}",
-                f"{item.records:,} record{'s' if item.records != 1 else ''}",
-                item.loaded_up_to,
-                item.newest_record_at,
+                BY_NAME[progress.source].label,
+                f"/records/{progress.source}",
+                f"{progress.records:,} record{'s' if progress.records != 1 else ''}",
+                progress.loaded_up_to,
+                progress.newest_record_at,
             )
-            for item in await self._service.list_progress()
-            if item.is_loaded
+            for progress in await self._service.list_progress()
+            if progress.is_loaded
         ]
 
     async def show_source(self, request: PageRequest) -> RenderedPage:
         """Return the records of a source that pass the filters, and how many there were when."""
-        source = find_source(request.get("source"))
-        chosen = read_filters(source, request)
-        row_filter = parse_filters(source.table, chosen)
-        page = await self._service.list_records(
-            source, row_filter, _PAGE_SIZE, request.get("cursor") or None
+        record_source = find_source(request.get("source"))
+        chosen_filters = read_filters(record_source, request)
+        row_filter = parse_filters(record_source.table, chosen_filters)
+        record_page = await self._service.list_records(
+            record_source, row_filter, _PAGE_SIZE, request.get("cursor") or None
         )
-        chart = await self._draw_times(source, chosen)
-        groups = await self._draw_groups(source, chosen, request.get("by"))
-        body = render(
+        chart = await self._draw_times(record_source, chosen_filters)
+        group_chart = await self._draw_groups(record_source, chosen_filters, request.get("by"))
+        body_html = render(
             "source.html",
-            source=source,
-            title=source.label,
-            records=[_Row.read(record) for record in page.results],
+            source=record_source,
+            title=record_source.label,
+            records=[_Row.read(record) for record in record_page.results],
             chart=chart,
-            groups=groups,
+            groups=group_chart,
             by=request.get("by"),
-            group_names=source.table.plan.groups,
+            group_names=record_source.table.plan.groups,
             filters=[
-                _make_field(column, chosen) for column in source.columns if not column.measure
+                _make_field(table_column, chosen_filters)
+                for table_column in record_source.columns
+                if not table_column.measure
             ],
-            since=chosen.get("since", ""),
-            until=chosen.get("until", ""),
-            next_address=make_list_address(source, {**chosen, "cursor": page.next_cursor})
-            if page.next_cursor
+            since=chosen_filters.get("since", ""),
+            until=chosen_filters.get("until", ""),
+            next_address=make_list_address(
+                record_source, {**chosen_filters, "cursor": record_page.next_cursor}
+            )
+            if record_page.next_cursor
             else None,
-            loaded_up_to=page.loaded_up_to,
-            series_address=_make_series_address(source, chosen),
+            loaded_up_to=record_page.loaded_up_to,
+            series_address=_make_series_address(record_source, chosen_filters),
         )
-        example = ToolExample("count", {"resource": source.name, "filters": chosen})
-        return RenderedPage(source.label, body, data=page, tool_example=example)
+        example = ToolExample("count", {"resource": record_source.name, "filters": chosen_filters})
+        return RenderedPage(record_source.label, body_html, data=record_page, tool_example=example)
 
-    async def _draw_times(self, source: Source, chosen: Mapping[str, Any]) -> Chart | None:
+    async def _draw_times(
+        self, record_source: Source, chosen_filters: Mapping[str, Any]
+    ) -> Chart | None:
         """Return a bar for each month or year, which narrows the list to it."""
-        if (_DATE, _DATE) not in source.table.plan.times:
+        if (_DATE, _DATE) not in record_source.table.plan.times:
             return None
-        series = await self._read_series(source, chosen, "year")
+        series = await self._read_series(record_source, chosen_filters, "year")
         dated = [bucket for bucket in series.buckets if bucket.value]
         if not dated:
             return None
-        span = dt.date.fromisoformat(dated[-1].end) - dt.date.fromisoformat(dated[0].start)
-        if span.days <= _MONTHS_UP_TO_DAYS:
-            series = await self._read_series(source, chosen, "month")
-        return _draw_series(source, series, chosen)
+        time_span = dt.date.fromisoformat(dated[-1].end) - dt.date.fromisoformat(dated[0].start)
+        if time_span.days <= _MONTHS_UP_TO_DAYS:
+            series = await self._read_series(record_source, chosen_filters, "month")
+        return _draw_series(record_source, series, chosen_filters)
 
     async def _read_series(
-        self, source: Source, chosen: Mapping[str, Any], interval: Interval
+        self, record_source: Source, chosen_filters: Mapping[str, Any], interval: Interval
     ) -> Series:
-        row_filter = parse_filters(source.table, chosen)
+        row_filter = parse_filters(record_source.table, chosen_filters)
         return await self._service.compute_time_series(
-            Aggregation(source.table, row_filter, time_field=_DATE, interval=interval)
+            Aggregation(record_source.table, row_filter, time_field=_DATE, interval=interval)
         )
 
     async def _draw_groups(
-        self, source: Source, chosen: Mapping[str, Any], group_by: str
+        self, record_source: Source, chosen_filters: Mapping[str, Any], group_by: str
     ) -> Chart | None:
         """Return the ten largest groups by one field, each a link to its records."""
-        if group_by not in source.table.plan.groups:
+        if group_by not in record_source.table.plan.groups:
             return None
-        row_filter = parse_filters(source.table, chosen)
-        answer = await self._service.compute_aggregate(
-            Aggregation(source.table, row_filter, group_by=group_by, top=10)
+        row_filter = parse_filters(record_source.table, chosen_filters)
+        count_answer = await self._service.compute_aggregate(
+            Aggregation(record_source.table, row_filter, group_by=group_by, top=10)
         )
-        if not isinstance(answer, Buckets) or not answer.buckets:
+        if not isinstance(count_answer, Buckets) or not count_answer.buckets:
             return None
         bars = [
             Bar(
@@ -132,28 +140,30 @@ class ListPages:
                 float(bucket.value),
                 None
                 if bucket.key is None
-                else make_list_address(source, {**chosen, group_by: bucket.key}),
+                else make_list_address(record_source, {**chosen_filters, group_by: bucket.key}),
             )
-            for bucket in answer.buckets
+            for bucket in count_answer.buckets
         ]
-        field = format_words(group_by)
-        finding = f"By {field.lower()}, most are of {bars[0].label}: {bars[0].value:,.0f}."
-        return draw_bars(bars, finding, (field, "Records"))
+        field_words = format_words(group_by)
+        finding = f"By {field_words.lower()}, most are of {bars[0].label}: {bars[0].value:,.0f}."
+        return draw_bars(bars, finding, (field_words, "Records"))
 
 
-def _draw_series(source: Source, series: Series, chosen: Mapping[str, Any]) -> Chart:
+def _draw_series(record_source: Source, series: Series, chosen_filters: Mapping[str, Any]) -> Chart:
     bins = [
         Bin(
             bucket.key,
             int(bucket.value),
-            make_list_address(source, {**chosen, "since": bucket.start, "until": bucket.end}),
+            make_list_address(
+                record_source, {**chosen_filters, "since": bucket.start, "until": bucket.end}
+            ),
         )
         for bucket in series.buckets
     ]
-    total = sum(item.count for item in bins)
-    busiest = max(bins, key=lambda item: item.count)
+    record_total = sum(time_bin.count for time_bin in bins)
+    busiest = max(bins, key=lambda time_bin: time_bin.count)
     finding = (
-        f"{total:,} {source.label} from {bins[0].label} to {bins[-1].label}; "
+        f"{record_total:,} {record_source.label} from {bins[0].label} to {bins[-1].label}; "
         f"most in {busiest.label}: {busiest.count:,}."
     )
     return draw_histogram(bins, finding, (format_words(series.interval), "Records"))
@@ -163,10 +173,10 @@ class _Row:
     """A record as a line of a list."""
 
     def __init__(
-        self, record_id: str, title: str, href: str, published_at: str, detail: str
+        self, record_id: str, row_title: str, href: str, published_at: str, detail: str
     ) -> None:
         self.record_id = record_id
-        self.title = title
+        self.title = row_title
         self.href = href
         self.published_at = published_at
         self.detail = detail
@@ -189,45 +199,68 @@ def make_record_address(record_id: str) -> str:
     return "/records/view?" + urlencode({"id": record_id})
 
 
-def make_list_address(source: Source, values: Mapping[str, Any]) -> str:
+def make_list_address(record_source: Source, filter_values: Mapping[str, Any]) -> str:
     """Return the address of a source's list, narrowed by these filters."""
-    chosen = {name: value for name, value in values.items() if value not in (None, "")}
-    return f"/records/{source.name}?{urlencode(chosen)}" if chosen else f"/records/{source.name}"
+    chosen_filters = {
+        filter_name: filter_value
+        for filter_name, filter_value in filter_values.items()
+        if filter_value not in (None, "")
+    }
+    return (
+        f"/records/{record_source.name}?{urlencode(chosen_filters)}"
+        if chosen_filters
+        else f"/records/{record_source.name}"
+    )
 
 
-def _make_series_address(source: Source, chosen: Mapping[str, Any]) -> str | None:
+def _make_series_address(record_source: Source, chosen_filters: Mapping[str, Any]) -> str | None:
     """Return the address of the same over time; None where nothing has a date."""
-    if not source.table.plan.times:
+    if not record_source.table.plan.times:
         return None
-    return f"/records/{source.name}/series?{urlencode(chosen)}"
+    return f"/records/{record_source.name}/series?{urlencode(chosen_filters)}"
 
 
-def read_filters(source: Source, request: PageRequest) -> dict[str, Any]:
+def read_filters(record_source: Source, request: PageRequest) -> dict[str, Any]:
     """Return the filters of a source that the address names, as its model takes them."""
-    kinds = {column.name: column.kind for column in source.columns if not column.measure}
-    names = [*kinds, *(facet.name for facet in source.table.plan.facets), "since", "until"]
+    column_kinds = {
+        table_column.name: table_column.kind
+        for table_column in record_source.columns
+        if not table_column.measure
+    }
+    filter_names = [
+        *column_kinds,
+        *(facet.name for facet in record_source.table.plan.facets),
+        "since",
+        "until",
+    ]
     return {
-        name: _read_value(kinds.get(name, "TEXT"), written)
-        for name in names
-        if (written := request.get(name))
+        filter_name: _read_value(column_kinds.get(filter_name, "TEXT"), written_value)
+        for filter_name in filter_names
+        if (written_value := request.get(filter_name))
     }
 
 
-def _read_value(kind: str, written: str) -> Any:
-    if kind == "INTEGER":
-        return int(written) if written.isdecimal() and len(written) < 10 else written
-    if kind == "BOOLEAN":
-        return {"true": True, "false": False}.get(written.lower(), written)
-    return written
+def _read_value(column_kind: str, written_value: str) -> Any:
+    if column_kind == "INTEGER":
+        return (
+            int(written_value)
+            if written_value.isdecimal() and len(written_value) < 10
+            else written_value
+        )
+    if column_kind == "BOOLEAN":
+        return {"true": True, "false": False}.get(written_value.lower(), written_value)
+    return written_value
 
 
-def _make_field(column: Column, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    choices = ("true", "false") if column.kind == "BOOLEAN" else tuple(column.choices or ())
-    value = chosen.get(column.name, "")
-    written = str(value).lower() if isinstance(value, bool) else str(value)
+def _make_field(table_column: Column, chosen_filters: Mapping[str, Any]) -> dict[str, Any]:
+    choices = (
+        ("true", "false") if table_column.kind == "BOOLEAN" else tuple(table_column.choices or ())
+    )
+    chosen_value = chosen_filters.get(table_column.name, "")
+    shown_value = str(chosen_value).lower() if isinstance(chosen_value, bool) else str(chosen_value)
     return {
-        "name": column.name,
-        "label": format_words(column.name),
+        "name": table_column.name,
+        "label": format_words(table_column.name),
         "choices": choices,
-        "value": written,
+        "value": shown_value,
     }

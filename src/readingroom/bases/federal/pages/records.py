@@ -55,7 +55,7 @@ _SYNONYMS = {"Aye": "Yea", "Yes": "Yea", "No": "Nay"}
 
 def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
     """Return the pages of the federal base."""
-    lists, records = ListPages(service), RecordPages(service)
+    lists, record_pages = ListPages(service), RecordPages(service)
     return BasePages(
         [
             BasePage(
@@ -64,13 +64,13 @@ def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
                 menu_label="Records",
                 summary="Bills, votes, members, laws and rules of the United States, over time.",
             ),
-            BasePage("/records/view", records.show_record),
-            BasePage("/records/links", records.show_links),
+            BasePage("/records/view", record_pages.show_record),
+            BasePage("/records/links", record_pages.show_links),
             BasePage("/records/text", BillTextPages(service).show_text),
             BasePage("/records/{source}", lists.show_source),
             BasePage("/records/{source}/series", SeriesPages(service).show_series),
         ],
-        aid_reading=records.aid_reading,
+        aid_reading=record_pages.aid_reading,
         list_freshness=lists.list_freshness,
     )
 
@@ -104,28 +104,30 @@ class RecordPages:
                 bill = await self._service.build_bill_dossier(record_id)
                 return _Dossier(bill, bill.bill.model_dump(), "get_bill_dossier", "bill_id")
             case "legislators":
-                member = await self._service.build_legislator_dossier(record_id, None)
-                record = member.legislator.model_dump()
-                return _Dossier(member, record, "get_legislator_dossier", "bioguide_id")
+                member_dossier = await self._service.build_legislator_dossier(record_id, None)
+                member_fields = member_dossier.legislator.model_dump()
+                return _Dossier(
+                    member_dossier, member_fields, "get_legislator_dossier", "bioguide_id"
+                )
             case "committees":
                 committee = await self._service.build_committee_dossier(record_id, None)
-                record = committee.committee.model_dump()
-                return _Dossier(committee, record, "get_committee_dossier", "committee_id")
+                member_fields = committee.committee.model_dump()
+                return _Dossier(committee, member_fields, "get_committee_dossier", "committee_id")
             case "public_laws":
                 law = await self._service.build_public_law_dossier(record_id)
-                record = law.public_law.model_dump()
-                return _Dossier(law, record, "get_public_law_dossier", "id")
+                member_fields = law.public_law.model_dump()
+                return _Dossier(law, member_fields, "get_public_law_dossier", "id")
         return None
 
     async def _show_vote(self, vote_id: str) -> RenderedPage:
         """Return a roll call: party by position, and every member."""
         vote = await self._service.fetch(vote_id)
         members = await self._list_members(vote_id)
-        record = vote.record
-        chart = _draw_vote(members, record)
-        body = render(
+        vote_fields = vote.record
+        chart = _draw_vote(members, vote_fields)
+        body_html = render(
             "vote.html",
-            record=record,
+            record=vote_fields,
             citation=vote.citation.citation_string,
             chart=chart,
             members=sorted(members, key=lambda member: (member.party or "", member.name)),
@@ -134,8 +136,8 @@ class RecordPages:
         )
         return RenderedPage(
             vote.citation.citation_string,
-            body,
-            data={"vote": record, "members": [member.model_dump() for member in members]},
+            body_html,
+            data={"vote": vote_fields, "members": [member.model_dump() for member in members]},
             tool_example=ToolExample("fetch", {"id": vote_id}),
         )
 
@@ -143,9 +145,11 @@ class RecordPages:
         members: list[MemberVote] = []
         cursor: str | None = None
         while len(members) < _MAX_MEMBERS:
-            page = await self._service.list_roll_call_votes(vote_id, _MEMBERS_PER_READ, cursor)
-            members += page.results
-            cursor = page.next_cursor
+            voter_page = await self._service.list_roll_call_votes(
+                vote_id, _MEMBERS_PER_READ, cursor
+            )
+            members += voter_page.results
+            cursor = voter_page.next_cursor
             if cursor is None:
                 break
         return members
@@ -153,24 +157,31 @@ class RecordPages:
     async def show_links(self, request: PageRequest) -> RenderedPage:
         """Return what a record is linked to, one hop away, each link with its evidence."""
         parsed = parse_federal_id(request.get("id"))
-        source = BY_NAME.get(parsed.source)
-        if source is None:
+        record_source = BY_NAME.get(parsed.source)
+        if record_source is None:
             raise RecordNotFound(f"No record {parsed.id} has been loaded", source=parsed.source)
-        page = await self._service.list_links(source, parsed.id, None, _MAX_LINKS, None)
-        shown = len(page.results)
-        finding = f"{parsed.id} is linked to {page.total} record{'s' if page.total != 1 else ''}"
-        finding += f"; the first {shown} are shown." if shown < page.total else "."
-        edges = [_make_edge(link) for link in page.results]
+        link_page = await self._service.list_links(record_source, parsed.id, None, _MAX_LINKS, None)
+        shown_count = len(link_page.results)
+        plural = "s" if link_page.total != 1 else ""
+        finding = f"{parsed.id} is linked to {link_page.total} record{plural}"
+        finding += f"; the first {shown_count} are shown." if shown_count < link_page.total else "."
+        edges = [_make_edge(linked_record) for linked_record in link_page.results]
         chart = draw_graph(parsed.id, edges, finding)
-        body = render("links.html", chart=chart, record_id=parsed.id, edges=edges)
-        return RenderedPage(f"Links of {parsed.id}", body, data=page)
+        body_html = render("links.html", chart=chart, record_id=parsed.id, edges=edges)
+        return RenderedPage(f"Links of {parsed.id}", body_html, data=link_page)
 
-    async def aid_reading(self, request: PageRequest, record: DeskRecord) -> ReadingAid:
+    async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return the ways from a record to its dossier, its links and its list."""
-        source = find_source(record.source)
-        related = [PageLink(f"All {source.label}", f"/records/{source.name}")]
-        if source.name in ("bills", "legislators", "committees", "public_laws", "roll_call_votes"):
-            related.insert(0, PageLink("Everything about it", make_record_address(record.id)))
+        record_source = find_source(desk_record.source)
+        related = [PageLink(f"All {record_source.label}", f"/records/{record_source.name}")]
+        if record_source.name in (
+            "bills",
+            "legislators",
+            "committees",
+            "public_laws",
+            "roll_call_votes",
+        ):
+            related.insert(0, PageLink("Everything about it", make_record_address(desk_record.id)))
         return ReadingAid(related=related)
 
 
@@ -178,53 +189,62 @@ class _Dossier:
     """A dossier with what is needed to show it."""
 
     def __init__(
-        self, answer: Answer, record: Mapping[str, Any], tool_name: str, argument_name: str
+        self,
+        dossier_answer: Answer,
+        record_fields: Mapping[str, Any],
+        tool_name: str,
+        argument_name: str,
     ) -> None:
-        self.answer = answer
-        self.record = record
-        self.example = ToolExample(tool_name, {argument_name: record["id"]})
+        self.answer = dossier_answer
+        self.record = record_fields
+        self.example = ToolExample(tool_name, {argument_name: record_fields["id"]})
 
     @property
     def sections(self) -> dict[str, Section]:
         """Its sections that have something in them, by name."""
-        fields = ((name, getattr(self.answer, name)) for name in type(self.answer).model_fields)
+        answer_fields = (
+            (field_name, getattr(self.answer, field_name))
+            for field_name in type(self.answer).model_fields
+        )
         return {
-            name: section
-            for name, section in fields
+            field_name: section
+            for field_name, section in answer_fields
             if isinstance(section, Section) and (section.items or section.error)
         }
 
 
 def _render_dossier(dossier: _Dossier, versions: Sequence[TextVersionLink]) -> RenderedPage:
-    record = dossier.record
+    record_fields = dossier.record
     sections = dossier.sections
     actions = sections.pop("actions", None)
-    summary = record.get("summary") or {}
-    body = render(
+    bill_summary = record_fields.get("summary") or {}
+    body_html = render(
         "dossier.html",
-        record_id=record["id"],
-        source_name=record["source"],
-        name=record.get("title") or record.get("name") or record["id"],
-        citation=record.get("citation_string") or "",
-        official_url=str(record.get("url") or ""),
-        summary=summary.get("text") or "",
-        facts=_list_facts(record),
+        record_id=record_fields["id"],
+        source_name=record_fields["source"],
+        name=record_fields.get("title") or record_fields.get("name") or record_fields["id"],
+        citation=record_fields.get("citation_string") or "",
+        official_url=str(record_fields.get("url") or ""),
+        summary=bill_summary.get("text") or "",
+        facts=_list_facts(record_fields),
         actions=actions,
-        progress=_draw_progress(record, actions),
+        progress=_draw_progress(record_fields, actions),
         versions=versions,
         sections=[
             {
-                "title": format_words(name),
+                "title": format_words(section_name),
                 "total": section.total,
                 "truncated": section.truncated,
                 "error": section.error,
-                "items": [_describe_item(item) for item in section.items],
+                "items": [_describe_item(section_item) for section_item in section.items],
             }
-            for name, section in sections.items()
+            for section_name, section in sections.items()
         ],
     )
-    title = str(record.get("citation_string") or record.get("title") or record["id"])
-    return RenderedPage(title, body, data=dossier.answer, tool_example=dossier.example)
+    page_title = str(
+        record_fields.get("citation_string") or record_fields.get("title") or record_fields["id"]
+    )
+    return RenderedPage(page_title, body_html, data=dossier.answer, tool_example=dossier.example)
 
 
 _STAGES = ("introduced", "reported", "passed_one", "passed_both", "law")
@@ -236,18 +256,18 @@ _STAGE_WORDS = {
 """What the words of an action say when it brings a bill to a stage."""
 
 
-def _draw_progress(record: Mapping[str, Any], actions: Section | None) -> Chart | None:
+def _draw_progress(record_fields: Mapping[str, Any], actions: Section | None) -> Chart | None:
     """Return how long a bill stood at each stage, as far as the actions that are shown tell."""
-    reached = _find_stage_days(record, actions)
+    reached = _find_stage_days(record_fields, actions)
     if len(reached) < 2:
         return None
     ends = [later - dt.timedelta(days=1) for _, later in reached[1:]]
     spans = [
         GanttRow(
             format_words(stage),
-            [TimeSpan(format_words(stage), day, max(day, end), "superseded")],
+            [TimeSpan(format_words(stage), stage_day, max(stage_day, stage_end), "superseded")],
         )
-        for (stage, day), end in zip(reached, ends, strict=False)
+        for (stage, stage_day), stage_end in zip(reached, ends, strict=False)
     ]
     last_stage, last_day = reached[-1]
     spans.append(
@@ -262,18 +282,18 @@ def _draw_progress(record: Mapping[str, Any], actions: Section | None) -> Chart 
 
 
 def _find_stage_days(
-    record: Mapping[str, Any], actions: Section | None
+    record_fields: Mapping[str, Any], actions: Section | None
 ) -> list[tuple[str, dt.date]]:
     days: dict[str, str] = {}
-    if record.get("introduced_at"):
-        days["introduced"] = str(record["introduced_at"])
+    if record_fields.get("introduced_at"):
+        days["introduced"] = str(record_fields["introduced_at"])
     for action in actions.items if actions else []:
-        words = str(action.get("text") or "").casefold()
+        action_text = str(action.get("text") or "").casefold()
         for stage, openings in _STAGE_WORDS.items():
-            if any(opening in words for opening in openings) and action.get("date"):
+            if any(opening in action_text for opening in openings) and action.get("date"):
                 days[stage] = min(days.get(stage, "9999"), str(action["date"]))
-    if record.get("stage") in _STAGES and record.get("stage_at"):
-        days[str(record["stage"])] = str(record["stage_at"])
+    if record_fields.get("stage") in _STAGES and record_fields.get("stage_at"):
+        days[str(record_fields["stage"])] = str(record_fields["stage_at"])
     reached = [
         (stage, dt.date.fromisoformat(days[stage][:10])) for stage in _STAGES if stage in days
     ]
@@ -294,70 +314,90 @@ _FACTS = {
 }
 
 
-def _list_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _list_facts(record_fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = [
-        (label, _format_fact(field, record[field]))
-        for field, label in _FACTS.items()
-        if record.get(field) not in (None, "", [])
+        (fact_label, _format_fact(field_name, record_fields[field_name]))
+        for field_name, fact_label in _FACTS.items()
+        if record_fields.get(field_name) not in (None, "", [])
     ]
-    sponsors = record.get("sponsors") or []
+    sponsors = record_fields.get("sponsors") or []
     if sponsors:
-        names = [
+        field_names = [
             f"{sponsor['name']} ({sponsor['party']}-{sponsor['state']})" for sponsor in sponsors
         ]
-        facts.insert(0, ("Sponsor", ", ".join(names)))
+        facts.insert(0, ("Sponsor", ", ".join(field_names)))
     return facts
 
 
 _DAYS = ("published_at", "sponsored_at", "start")
 
 
-def _format_fact(field: str, value: object) -> str:
-    if field in ("stage", "outcome"):
-        return format_words(str(value))
-    return format_day(str(value)) if field.endswith("_at") or field == "as_of" else str(value)
+def _format_fact(field_name: str, field_value: object) -> str:
+    if field_name in ("stage", "outcome"):
+        return format_words(str(field_value))
+    return (
+        format_day(str(field_value))
+        if field_name.endswith("_at") or field_name == "as_of"
+        else str(field_value)
+    )
 
 
-def _describe_item(item: Mapping[str, Any]) -> dict[str, str | None]:
+def _describe_item(section_item: Mapping[str, Any]) -> dict[str, str | None]:
     """Return one line of a dossier's section: what it is, its page, and a date or a detail."""
-    label = item.get("title") or item.get("name") or item.get("text") or item.get("key")
-    record_id = item.get("id") or item.get("bioguide_id") or item.get("committee_id")
-    details = [
-        format_day(str(item[field])) if field in _DAYS else item[field]
-        for field in (*_DAYS, "congress", "party", "state", "value")
-        if item.get(field) not in (None, "")
+    item_label = (
+        section_item.get("title")
+        or section_item.get("name")
+        or section_item.get("text")
+        or section_item.get("key")
+    )
+    record_id = (
+        section_item.get("id")
+        or section_item.get("bioguide_id")
+        or section_item.get("committee_id")
+    )
+    item_details = [
+        format_day(str(section_item[field_name]))
+        if field_name in _DAYS
+        else section_item[field_name]
+        for field_name in (*_DAYS, "congress", "party", "state", "value")
+        if section_item.get(field_name) not in (None, "")
     ]
     return {
-        "label": str(label or record_id or ""),
+        "label": str(item_label or record_id or ""),
         "href": make_record_address(str(record_id)) if record_id else None,
-        "detail": ", ".join(str(detail) for detail in details),
+        "detail": ", ".join(str(detail) for detail in item_details),
     }
 
 
 # --- votes ---
 
 
-def _draw_vote(members: Sequence[MemberVote], record: Mapping[str, Any]) -> Chart | None:
+def _draw_vote(members: Sequence[MemberVote], vote_fields: Mapping[str, Any]) -> Chart | None:
     if not members:
         return None
     parties = Counter(member.party or "none" for member in members)
-    rows = [StackedRow("All", _count_positions(members))]
-    rows += [
+    party_rows = [StackedRow("All", _count_positions(members))]
+    party_rows += [
         StackedRow(
-            party, _count_positions([item for item in members if (item.party or "none") == party])
+            party,
+            _count_positions(
+                [member_vote for member_vote in members if (member_vote.party or "none") == party]
+            ),
         )
         for party, _ in parties.most_common()
     ]
-    yea, nay = rows[0].counts[0], rows[0].counts[1]
-    threshold = _find_threshold(str(record.get("majority_required") or ""), yea + nay)
-    finding = f"{record.get('result') or 'Counted'}: {yea} for, {nay} against"
+    yea, nay = party_rows[0].counts[0], party_rows[0].counts[1]
+    threshold = _find_threshold(str(vote_fields.get("majority_required") or ""), yea + nay)
+    finding = f"{vote_fields.get('result') or 'Counted'}: {yea} for, {nay} against"
     finding += f"; {threshold} were needed (the red line)." if threshold else "."
-    return draw_stacked(rows, list(_POSITIONS), finding, "Party", threshold)
+    return draw_stacked(party_rows, list(_POSITIONS), finding, "Party", threshold)
 
 
 def _count_positions(members: Sequence[MemberVote]) -> list[int]:
-    counts = Counter(_SYNONYMS.get(member.position, member.position) for member in members)
-    folded = {position.casefold(): count for position, count in counts.items()}
+    position_counts = Counter(_SYNONYMS.get(member.position, member.position) for member in members)
+    folded = {
+        position.casefold(): member_count for position, member_count in position_counts.items()
+    }
     return [folded.get(position.casefold(), 0) for position in _POSITIONS]
 
 
@@ -375,7 +415,12 @@ def _find_threshold(majority: str, votes: int) -> int | None:
 # --- links ---
 
 
-def _make_edge(link: LinkedRecord) -> Edge:
-    evidence = "; ".join(f"{item.words} ({item.said_by})" for item in link.evidence)
-    href = make_record_address(link.id) if link.title else None
-    return Edge(format_words(link.kind), link.title or link.id, href, evidence)
+def _make_edge(linked_record: LinkedRecord) -> Edge:
+    evidence = "; ".join(
+        f"{link_evidence.words} ({link_evidence.said_by})"
+        for link_evidence in linked_record.evidence
+    )
+    href = make_record_address(linked_record.id) if linked_record.title else None
+    return Edge(
+        format_words(linked_record.kind), linked_record.title or linked_record.id, href, evidence
+    )

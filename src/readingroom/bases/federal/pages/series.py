@@ -26,94 +26,101 @@ class SeriesPages:
 
     async def show_series(self, request: PageRequest) -> RenderedPage:
         """Return one chart, or one for each of the largest groups. Raise InvalidArguments."""
-        source = find_source(request.get("source"))
-        arguments = _read_arguments(source, request)
+        record_source = find_source(request.get("source"))
+        arguments = _read_arguments(record_source, request)
         filters = arguments["filters"]
         series = await self._service.compute_time_series(
             Aggregation(
-                source.table,
-                parse_filters(source.table, filters),
+                record_source.table,
+                parse_filters(record_source.table, filters),
                 time_field=arguments["time_field"],
                 interval=arguments["interval"],
                 group_by=arguments.get("group_by"),
                 top=_MAX_GROUPS,
             )
         )
-        title = f"{source.label} by {series.interval}"
-        body = render(
+        page_title = f"{record_source.label} by {series.interval}"
+        body_html = render(
             "series.html",
-            source=source,
-            title=title,
+            source=record_source,
+            title=page_title,
             series=series,
-            charts=_draw_charts(source, series, filters, arguments.get("group_by")),
+            charts=_draw_charts(record_source, series, filters, arguments.get("group_by")),
             arguments=arguments,
             since=filters.get("since", ""),
             until=filters.get("until", ""),
             group_by=arguments.get("group_by", ""),
             intervals=_INTERVALS,
-            group_names=source.table.plan.groups,
-            time_names=[field for field, _ in source.table.plan.times],
+            group_names=record_source.table.plan.groups,
+            time_names=[time_field for time_field, _ in record_source.table.plan.times],
         )
         example = ToolExample("time_series", arguments)
-        return RenderedPage(title, body, data=series, tool_example=example)
+        return RenderedPage(page_title, body_html, data=series, tool_example=example)
 
 
-def _read_arguments(source: Source, request: PageRequest) -> dict[str, Any]:
+def _read_arguments(record_source: Source, request: PageRequest) -> dict[str, Any]:
     """Return the arguments of the tool that gives an agent the same."""
-    time_fields = [field for field, _ in source.table.plan.times]
+    time_fields = [field_name for field_name, _ in record_source.table.plan.times]
     if not time_fields:
-        message = f"{source.label} have no date, so there is no series of them"
-        raise InvalidArguments([{"field": "source", "message": message}])
+        problem_text = f"{record_source.label} have no date, so there is no series of them"
+        raise InvalidArguments([{"field": "source", "message": problem_text}])
     time_field = request.get("time_field") or time_fields[0]
     group_by, interval = request.get("group_by"), request.get("interval") or "month"
-    for field, value, allowed in (
+    for field_name, field_value, allowed in (
         ("time_field", time_field, time_fields),
         ("interval", interval, _INTERVALS),
-        ("group_by", group_by, ["", *source.table.plan.groups]),
+        ("group_by", group_by, ["", *record_source.table.plan.groups]),
     ):
-        if value not in allowed:
-            message = f"one of {', '.join(filter(None, allowed))}"
-            raise InvalidArguments([{"field": field, "message": message}])
+        if field_value not in allowed:
+            problem_text = f"one of {', '.join(filter(None, allowed))}"
+            raise InvalidArguments([{"field": field_name, "message": problem_text}])
     arguments: dict[str, Any] = {
-        "resource": source.name,
+        "resource": record_source.name,
         "time_field": time_field,
         "interval": interval,
-        "filters": read_filters(source, request),
+        "filters": read_filters(record_source, request),
     }
     return arguments | ({"group_by": group_by} if group_by else {})
 
 
 def _draw_charts(
-    source: Source, series: Series, filters: Mapping[str, Any], group_by: str | None
+    record_source: Source, series: Series, filters: Mapping[str, Any], group_by: str | None
 ) -> list[Chart]:
-    groups: dict[Any, list[TimeBucket]] = {}
+    buckets_by_group: dict[Any, list[TimeBucket]] = {}
     for bucket in series.buckets:
-        groups.setdefault(bucket.group, []).append(bucket)
+        buckets_by_group.setdefault(bucket.group, []).append(bucket)
     return [
-        _draw_group(source, series, buckets, filters, group_by, group)
-        for group, buckets in groups.items()
+        _draw_group(record_source, series, buckets, filters, group_by, group_key)
+        for group_key, buckets in buckets_by_group.items()
     ]
 
 
 def _draw_group(
-    source: Source,
+    record_source: Source,
     series: Series,
     buckets: Sequence[TimeBucket],
     filters: Mapping[str, Any],
     group_by: str | None,
-    group: Any,
+    group_key: Any,
 ) -> Chart:
-    chosen = {**filters, group_by: group} if group_by and group is not None else filters
+    group_filters = (
+        {**filters, group_by: group_key} if group_by and group_key is not None else filters
+    )
     bins = [
         Bin(
             bucket.key,
             int(bucket.value),
-            make_list_address(source, {**chosen, "since": bucket.start, "until": bucket.end}),
+            make_list_address(
+                record_source, {**group_filters, "since": bucket.start, "until": bucket.end}
+            ),
         )
         for bucket in buckets
     ]
-    total = sum(item.count for item in bins)
-    busiest = max(bins, key=lambda item: item.count)
-    of_group = f" of {group or 'none'}" if group_by else ""
-    finding = f"{total:,} {source.label}{of_group}; most in {busiest.label}: {busiest.count:,}."
+    record_total = sum(time_bin.count for time_bin in bins)
+    busiest = max(bins, key=lambda time_bin: time_bin.count)
+    of_group = f" of {group_key or 'none'}" if group_by else ""
+    finding = (
+        f"{record_total:,} {record_source.label}{of_group}; "
+        f"most in {busiest.label}: {busiest.count:,}."
+    )
     return draw_histogram(bins, finding, (format_words(series.interval), "Records"))

@@ -35,30 +35,34 @@ class TextVersionLink:
 async def list_text_versions(service: FederalService, bill_id: str) -> list[TextVersionLink]:
     """Return the versions whose text is here, the newest first."""
     try:
-        newest = await service.read_bill_text(bill_id, None, 0)
+        newest_text = await service.read_bill_text(bill_id, None, 0)
     except RecordNotFound:
         return []
-    codes = newest.versions[:_MAX_VERSIONS]
-    texts = [newest] + [await service.read_bill_text(bill_id, code, 0) for code in codes[1:]]
+    codes = newest_text.versions[:_MAX_VERSIONS]
+    version_texts = [newest_text] + [
+        await service.read_bill_text(bill_id, version_code, 0) for version_code in codes[1:]
+    ]
     earlier_codes = [*codes[1:], None]
     return [
         TextVersionLink(
-            text.version,
-            text.stage or text.version.upper(),
-            text.dated or "",
-            make_text_address(bill_id, version=text.version),
-            make_text_address(bill_id, version=text.version, compare_with=earlier)
+            version_text.version,
+            version_text.stage or version_text.version.upper(),
+            version_text.dated or "",
+            make_text_address(bill_id, version=version_text.version),
+            make_text_address(bill_id, version=version_text.version, compare_with=earlier)
             if earlier
             else None,
         )
-        for text, earlier in zip(texts, earlier_codes, strict=True)
+        for version_text, earlier in zip(version_texts, earlier_codes, strict=True)
     ]
 
 
 def make_text_address(bill_id: str, **values: object) -> str:
     """Return the address of a bill's text: of a version, a section, or a comparison."""
     query = "".join(
-        f"&{field}={quote_for_url(value)}" for field, value in values.items() if value is not None
+        f"&{param_name}={quote_for_url(param_value)}"
+        for param_name, param_value in values.items()
+        if param_value is not None
     )
     return f"/records/text?id={quote_for_url(bill_id)}{query}"
 
@@ -77,48 +81,63 @@ class BillTextPages:
             "section": request.get("section") or None,
             "compare_with": request.get("compare_with") or None,
         }
-        text = await self._service.read_bill_text(
+        bill_text = await self._service.read_bill_text(
             bill_id, offset=_read_offset(request), **arguments
         )
-        whole = await self._service.read_bill_text(bill_id, text.version, 0)
-        versions = await list_text_versions(self._service, text.bill_id)
-        body = render(
+        whole = await self._service.read_bill_text(bill_id, bill_text.version, 0)
+        versions = await list_text_versions(self._service, bill_text.bill_id)
+        body_html = render(
             "bill_text.html",
-            text=text,
-            shown_words=_mark_changes(text.text) if text.compared_with else reflow(text.text),
-            sections=_list_section_links(text, whole),
+            text=bill_text,
+            shown_words=_mark_changes(bill_text.text)
+            if bill_text.compared_with
+            else reflow(bill_text.text),
+            sections=_list_section_links(bill_text, whole),
             versions=versions,
-            bill_address=make_record_address(text.bill_id),
-            next_address=make_text_address(text.bill_id, **arguments, offset=text.next_offset)
-            if text.next_offset
+            bill_address=make_record_address(bill_text.bill_id),
+            next_address=make_text_address(
+                bill_text.bill_id, **arguments, offset=bill_text.next_offset
+            )
+            if bill_text.next_offset
             else None,
         )
-        example = {"bill_id": text.bill_id, **_drop_missing(arguments)}
+        example = {"bill_id": bill_text.bill_id, **_drop_missing(arguments)}
         return RenderedPage(
-            _name_page(text), body, data=text, tool_example=ToolExample("get_bill_text", example)
+            _name_page(bill_text),
+            body_html,
+            data=bill_text,
+            tool_example=ToolExample("get_bill_text", example),
         )
 
 
 def _read_offset(request: PageRequest) -> int:
-    written = request.get("offset")
-    return int(written) if written.isdecimal() and len(written) < 10 else 0
+    written_offset = request.get("offset")
+    return int(written_offset) if written_offset.isdecimal() and len(written_offset) < 10 else 0
 
 
 def _drop_missing(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {field: value for field, value in arguments.items() if value is not None}
+    return {
+        argument_name: argument_value
+        for argument_name, argument_value in arguments.items()
+        if argument_value is not None
+    }
 
 
-def _name_page(text: BillText) -> str:
-    cited = f"{text.citation.citation_string}, {text.stage or text.version.upper()}"
-    return f"{cited}, compared with {text.compared_with.upper()}" if text.compared_with else cited
+def _name_page(bill_text: BillText) -> str:
+    cited = f"{bill_text.citation.citation_string}, {bill_text.stage or bill_text.version.upper()}"
+    return (
+        f"{cited}, compared with {bill_text.compared_with.upper()}"
+        if bill_text.compared_with
+        else cited
+    )
 
 
-def _list_section_links(text: BillText, whole: BillText) -> Sequence[tuple[str, str]]:
+def _list_section_links(bill_text: BillText, whole: BillText) -> Sequence[tuple[str, str]]:
     """Return the sections that begin in the first part of the text, each with its page."""
     return [
         (
             f"{section.label}. {section.heading}".rstrip(),
-            make_text_address(text.bill_id, version=text.version, section=section.label),
+            make_text_address(bill_text.bill_id, version=bill_text.version, section=section.label),
         )
         for section in list_sections(whole.text)
     ]
@@ -126,12 +145,12 @@ def _list_section_links(text: BillText, whole: BillText) -> Sequence[tuple[str, 
 
 def _mark_changes(compared: str) -> Markup:
     """Return a comparison as HTML, with what went and what came as such."""
-    shown = Markup("")
-    end = 0
-    for match in _CHANGED_WORDS.finditer(compared):
-        shown += escape(compared[end : match.start()])
-        removed, added = match["removed"], match["added"]
+    marked_html = Markup("")
+    copied_up_to = 0
+    for change_match in _CHANGED_WORDS.finditer(compared):
+        marked_html += escape(compared[copied_up_to : change_match.start()])
+        removed, added = change_match["removed"], change_match["added"]
         tag = Markup("<del>{}</del>") if added is None else Markup("<ins>{}</ins>")
-        shown += tag.format(removed if added is None else added)
-        end = match.end()
-    return shown + escape(compared[end:])
+        marked_html += tag.format(removed if added is None else added)
+        copied_up_to = change_match.end()
+    return marked_html + escape(compared[copied_up_to:])

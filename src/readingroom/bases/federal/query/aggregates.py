@@ -40,6 +40,7 @@ from readingroom.bases.federal.query.intervals import (
     start_of,
 )
 from readingroom.bases.federal.query.links import read_titles
+from readingroom.bases.federal.query.narrowing import suggest_filters, suggest_recent
 from readingroom.bases.federal.schema.sources import BY_NAME, Facet, Measure, RecordTable
 from readingroom.core.errors import InvalidArguments
 from readingroom.storage.database import Database, StatementStopped
@@ -115,7 +116,7 @@ class Aggregator:
         return self._run_within_budget(request, self._count_over_time)
 
     def _run_within_budget(
-        self, request: Aggregation, read: Callable[[Aggregation, AggregateQuery], T]
+        self, request: Aggregation, read_aggregate: Callable[[Aggregation, AggregateQuery], T]
     ) -> T:
         row_filter = resolve_filters(self._db, request.table, request.row_filter)
         self._reading = describe_reading(request.row_filter.filters, row_filter.filters)
@@ -130,20 +131,20 @@ class Aggregator:
         try:
             with self._limit_cost(self._started + self._budget.seconds) as meter:
                 self.meter = meter
-                return read(request, query)
+                return read_aggregate(request, query)
         except StatementStopped as error:
             raise self._make_stop_error(request, query, meter) from error
 
     def _build_common_fields(self, request: Aggregation, query: AggregateQuery) -> dict[str, Any]:
         """Return what every answer has besides its numbers."""
         # How members voted is not a source of its own: it is loaded with the roll calls.
-        source = BY_NAME.get(request.table.name, BY_NAME["roll_call_votes"])
+        record_source = BY_NAME.get(request.table.name, BY_NAME["roll_call_votes"])
         return {
             "resource": request.table.path,
             "unit": query.measure.unit if query.measure else None,
             "filters_read": self._reading,
             "note": describe_missing_numbers(self._db, request.table, request.row_filter.filters),
-            "loaded_up_to": store.read_progress(self._db, source).loaded_up_to,
+            "loaded_up_to": store.read_progress(self._db, record_source).loaded_up_to,
             "query_cost": QueryCost(
                 rows=query.rows,
                 most_rows=self._budget.rows,
@@ -154,25 +155,29 @@ class Aggregator:
     # --- the plan ---
 
     def _plan(self, request: Aggregation) -> AggregateQuery:
-        table, measure = request.table, _choose_measure(request)
-        index, records = self._choose_index(table, request.row_filter)
-        tables, where = f"{table.name} r {index}", request.row_filter.sql
-        group_column, rows = request.group_by, records
-        facet = next((facet for facet in table.plan.facets if facet.name == group_column), None)
+        record_table, measure = request.table, _choose_measure(request)
+        index, record_count = self._choose_index(record_table, request.row_filter)
+        tables, where_sql = f"{record_table.name} r {index}", request.row_filter.sql
+        group_column, joined_rows = request.group_by, record_count
+        facet = next(
+            (facet for facet in record_table.plan.facets if facet.name == group_column), None
+        )
         if facet:
-            rows += self._estimate_joined_rows(table, facet, records)
+            joined_rows += self._estimate_joined_rows(record_table, facet, record_count)
             reads_all = "_facts" in index and not measure and not request.time_field
             if reads_all and facet.search_field:
                 tables = f"(SELECT doc, value FROM facets WHERE field = '{facet.search_field}')"
                 # What is withdrawn is no document any more.
-                passing = f"id IN (SELECT id FROM {table.name} {index} WHERE {where})"
-                passing = passing if request.row_filter.filters else f"source = '{table.name}'"
-                where = f"doc IN (SELECT doc FROM documents WHERE {passing})"
+                passing = f"id IN (SELECT id FROM {record_table.name} {index} WHERE {where_sql})"
+                passing = (
+                    passing if request.row_filter.filters else f"source = '{record_table.name}'"
+                )
+                where_sql = f"doc IN (SELECT doc FROM documents WHERE {passing})"
                 group_column = "value"
             elif reads_all:
                 # Each row of the facet once, in the order of its values where an index has it.
                 tables = f"({facet.rows_by_value or facet.rows})"
-                where = f"id IN (SELECT id FROM {table.name} {index} WHERE {where})"
+                where_sql = f"id IN (SELECT id FROM {record_table.name} {index} WHERE {where_sql})"
                 group_column = "value"
             else:
                 # From the records to their values: the other way round, each value would search
@@ -182,142 +187,168 @@ class Aggregator:
                     ON facet_id = r.id"""
                 group_column = "facet_value"
         elif group_column is not None:
-            _check_field("group_by", group_column, table.plan.groups, table)
+            _check_field("group_by", group_column, record_table.plan.groups, record_table)
         time_column = None
         if request.time_field is not None:
-            times = dict(table.plan.times)
-            _check_field("time_field", request.time_field, tuple(times), table)
+            times = dict(record_table.plan.times)
+            _check_field("time_field", request.time_field, tuple(times), record_table)
             time_column = times[request.time_field]
         return AggregateQuery(
             tables,
-            where,
+            where_sql,
             request.row_filter.values,
             measure,
             group_column,
             time_column,
-            records,
-            rows,
+            record_count,
+            joined_rows,
         )
 
-    def _estimate_joined_rows(self, table: RecordTable, facet: Facet, records: int) -> int:
+    def _estimate_joined_rows(
+        self, record_table: RecordTable, facet: Facet, record_count: int
+    ) -> int:
         """Return about how many values these records have in a facet, by the average of all.
 
         They are counted only until they cannot be within the budget any more; where that would take
         as long as the answer, of some records only.
         """
         if facet.search_field:
-            return int(self._count_values_in_sample(table, facet) * records)
-        (all_records,) = self._db.execute(table.size_sql).fetchone() or (0,)
-        limit = self._budget.rows + 1
-        (values,) = self._db.execute(
+            return int(self._count_values_in_sample(record_table, facet) * record_count)
+        (all_records,) = self._db.execute(record_table.size_sql).fetchone() or (0,)
+        max_joined_rows = self._budget.rows + 1
+        (facet_row_count,) = self._db.execute(
             f"""SELECT count(*) FROM
-                (SELECT 1 FROM ({facet.rows_by_value or facet.rows}) LIMIT {limit})"""
+                (SELECT 1 FROM ({facet.rows_by_value or facet.rows}) LIMIT {max_joined_rows})"""
         ).fetchone()
-        return int(values * records // max(all_records or 0, records, 1))
+        return int(facet_row_count * record_count // max(all_records or 0, record_count, 1))
 
-    def _count_values_in_sample(self, table: RecordTable, facet: Facet) -> float:
+    def _count_values_in_sample(self, record_table: RecordTable, facet: Facet) -> float:
         """Return how many values a record has on average, by some of the records."""
         sample = "SELECT doc FROM documents WHERE source = ? LIMIT ?"
-        (values, sampled) = self._db.execute(
+        (facet_row_count, sampled) = self._db.execute(
             f"""SELECT (SELECT count(*) FROM facets WHERE field = ? AND doc IN ({sample})),
                        (SELECT count(*) FROM ({sample}))""",
-            (facet.search_field, *((table.name, _SAMPLED_RECORDS) * 2)),
+            (facet.search_field, *((record_table.name, _SAMPLED_RECORDS) * 2)),
         ).fetchone()
-        return float(values) / max(int(sampled), 1)
+        return float(facet_row_count) / max(int(sampled), 1)
 
-    def _choose_index(self, table: RecordTable, row_filter: RowFilter) -> tuple[str, int]:
+    def _choose_index(self, record_table: RecordTable, row_filter: RowFilter) -> tuple[str, int]:
         """Return the index to read, and how many rows of it: all, or those that pass one filter.
 
         The rows of a filter are counted only until they cannot be the cheaper way any more.
         """
         use_index = self._db.dialect.use_index
-        index = use_index(table.facts) if table.facts else ""
-        (rows,) = self._db.execute(table.size_sql).fetchone() or (0,)
-        rows = rows or 0
-        for name in table.lookups:
-            if name in row_filter.filters:
-                limit = rows // _LOOKUP_COST + 1
-                value = row_filter.filters[name]
-                count = store.count_up_to(self._db, table.name, name, value, limit)
-                if count * _LOOKUP_COST < rows:
-                    index = use_index(f"{table.name}_{name}") if table.facts else ""
-                    rows = count
-        return index, rows
+        index = use_index(record_table.facts) if record_table.facts else ""
+        (row_count,) = self._db.execute(record_table.size_sql).fetchone() or (0,)
+        row_count = row_count or 0
+        for lookup_name in record_table.lookups:
+            if lookup_name in row_filter.filters:
+                max_index_rows = row_count // _LOOKUP_COST + 1
+                lookup_value = row_filter.filters[lookup_name]
+                matching_count = store.count_up_to(
+                    self._db, record_table.name, lookup_name, lookup_value, max_index_rows
+                )
+                if matching_count * _LOOKUP_COST < row_count:
+                    index = (
+                        use_index(f"{record_table.name}_{lookup_name}")
+                        if record_table.facts
+                        else ""
+                    )
+                    row_count = matching_count
+        return index, row_count
 
     # --- numbers and groups ---
 
     def _count_all(self, request: Aggregation, query: AggregateQuery) -> Total:
-        (value,) = self._db.execute(
+        (total_value,) = self._db.execute(
             f"SELECT {query.value_sql} FROM {query.tables} WHERE {query.where}", query.values
         ).fetchone()
-        return Total(value=query.to_number(value), **self._build_common_fields(request, query))
+        return Total(
+            value=query.to_number(total_value), **self._build_common_fields(request, query)
+        )
 
     def _count_groups(self, request: Aggregation, query: AggregateQuery) -> Buckets:
-        rows = self._db.execute(
+        group_rows = self._db.execute(
             f"""SELECT key, value, count(*) OVER () AS groups FROM (
                     SELECT {query.group_column} AS key, {query.value_sql} AS value
                     FROM {query.tables} WHERE {query.where} GROUP BY 1)
                 ORDER BY value DESC NULLS LAST, key LIMIT ?""",
             (*query.values, request.top),
         ).fetchall()
-        total = rows[0]["groups"] if rows else 0
+        group_count = group_rows[0]["groups"] if group_rows else 0
         read_key = _make_key_reader(request)
-        labels = self._read_labels(request, [row["key"] for row in rows])
+        labels = self._read_labels(request, [group_row["key"] for group_row in group_rows])
         return Buckets(
             buckets=[
                 Bucket(
-                    key=read_key(row["key"]),
-                    value=query.to_number(row["value"]),
-                    label=labels.get(row["key"]),
+                    key=read_key(group_row["key"]),
+                    value=query.to_number(group_row["value"]),
+                    label=labels.get(group_row["key"]),
                 )
-                for row in rows
+                for group_row in group_rows
             ],
-            total_buckets=total,
-            truncated=total > len(rows),
+            total_buckets=group_count,
+            truncated=group_count > len(group_rows),
             **self._build_common_fields(request, query),
         )
 
-    def _read_labels(self, request: Aggregation, keys: Sequence[Any]) -> dict[Any, str]:
+    def _read_labels(self, request: Aggregation, group_keys: Sequence[Any]) -> dict[Any, str]:
         """Return the titles of the records whose ids the keys are; none for other keys."""
         if request.group_by == "president" and request.table.name == "saps":
-            rows = self._db.execute(
+            president_rows = self._db.execute(
                 """SELECT president, group_concat(DISTINCT
                        (record ->> 'president_name') || ' (' || president_number || ')') AS names
                    FROM saps GROUP BY president"""
             )
-            return {row["president"]: row["names"] for row in rows if row["names"]}
+            return {
+                president_row["president"]: president_row["names"]
+                for president_row in president_rows
+                if president_row["names"]
+            }
         if request.group_by not in REFERENCES:
             return {}
-        titles = read_titles(self._db, (key for key in keys if isinstance(key, str)))
-        return {id: title["title"] for id, title in titles.items()}
+        titles = read_titles(
+            self._db, (group_key for group_key in group_keys if isinstance(group_key, str))
+        )
+        return {record_id: record_title["title"] for record_id, record_title in titles.items()}
 
     # --- time ---
 
     def _count_over_time(self, request: Aggregation, query: AggregateQuery) -> Series:
-        cells, undated = self._read_cells(request, query)
-        first, last = self._find_span(request, cells)
-        groups = _find_largest_groups(cells, request.top) if request.group_by else [None]
-        intervals = count_intervals(request.interval, first, last) if first and last else 0
-        if intervals * len(groups) > MAX_BUCKETS:
-            raise self._make_bucket_error(request, intervals, len(groups))
-        starts = list(iterate_starts(request.interval, first, last)) if first and last else []
+        counts_by_group, undated = self._read_cells(request, query)
+        first_start, last_start = self._find_span(request, counts_by_group)
+        group_keys = (
+            _find_largest_groups(counts_by_group, request.top) if request.group_by else [None]
+        )
+        intervals = (
+            count_intervals(request.interval, first_start, last_start)
+            if first_start and last_start
+            else 0
+        )
+        if intervals * len(group_keys) > MAX_BUCKETS:
+            raise self._make_bucket_error(request, intervals, len(group_keys))
+        starts = (
+            list(iterate_starts(request.interval, first_start, last_start))
+            if first_start and last_start
+            else []
+        )
         read_key = _make_key_reader(request)
         buckets = [
             TimeBucket(
-                key=label_of(request.interval, start),
-                start=start.isoformat(),
-                end=(next_start(request.interval, start) - timedelta(days=1)).isoformat(),
-                group=read_key(group) if request.group_by else None,
-                value=query.to_number(cells.get(group, {}).get(start, 0)),
+                key=label_of(request.interval, bucket_start),
+                start=bucket_start.isoformat(),
+                end=(next_start(request.interval, bucket_start) - timedelta(days=1)).isoformat(),
+                group=read_key(group_key) if request.group_by else None,
+                value=query.to_number(counts_by_group.get(group_key, {}).get(bucket_start, 0)),
             )
-            for start in starts
-            for group in groups
+            for bucket_start in starts
+            for group_key in group_keys
         ]
         return Series(
             interval=request.interval,
             buckets=buckets,
-            total_buckets=len(starts) * len(cells) if request.group_by else len(starts),
-            truncated=bool(request.group_by) and len(cells) > len(groups),
+            total_buckets=len(starts) * len(counts_by_group) if request.group_by else len(starts),
+            truncated=bool(request.group_by) and len(counts_by_group) > len(group_keys),
             undated=query.to_number(undated),
             **self._build_common_fields(request, query),
         )
@@ -327,63 +358,59 @@ class Aggregator:
     ) -> tuple[dict[Any, dict[date, int]], int]:
         """Return the values by group and start of the interval, and the sum of those undated."""
         length = KEY_LENGTHS[request.interval]
-        keys = f"{query.group_column}, at" if query.group_column else "at"
-        rows = self._db.execute(
+        key_columns = f"{query.group_column}, at" if query.group_column else "at"
+        cell_rows = self._db.execute(
             f"""SELECT substr({query.time_column}, 1, {length}) AS at, {query.value_sql} AS value,
                        {query.group_column or "NULL"} AS grp
-                FROM {query.tables} WHERE {query.where} GROUP BY {keys}""",
+                FROM {query.tables} WHERE {query.where} GROUP BY {key_columns}""",
             query.values,
         )
-        cells: dict[Any, dict[date, int]] = defaultdict(lambda: defaultdict(int))
+        counts_by_group: dict[Any, dict[date, int]] = defaultdict(lambda: defaultdict(int))
         undated = 0
-        for row in rows:
-            day = parse_first_day(row["at"])
-            if day is None:
-                undated += row["value"] or 0
+        for cell_row in cell_rows:
+            cell_day = parse_first_day(cell_row["at"])
+            if cell_day is None:
+                undated += cell_row["value"] or 0
             else:
-                cells[row["grp"]][start_of(request.interval, day)] += row["value"] or 0
-        return cells, undated
+                counts_by_group[cell_row["grp"]][start_of(request.interval, cell_day)] += (
+                    cell_row["value"] or 0
+                )
+        return counts_by_group, undated
 
     def _find_span(
-        self, request: Aggregation, cells: Mapping[Any, Mapping[date, int]]
+        self, request: Aggregation, counts_by_group: Mapping[Any, Mapping[date, int]]
     ) -> tuple[date | None, date | None]:
         """Return the first and the last start: those of the filters, else those of the rows."""
-        starts = [start for series in cells.values() for start in series]
-        since, until = (
-            parse_first_day(request.row_filter.filters.get(name)) for name in ("since", "until")
+        starts = [bucket_start for series in counts_by_group.values() for bucket_start in series]
+        since_day, until = (
+            parse_first_day(request.row_filter.filters.get(bound_name))
+            for bound_name in ("since", "until")
         )
         if dict(request.table.plan.times)[request.time_field or ""] not in request.table.date_sql:
-            since = until = None  # the filters are about another date
-        first = start_of(request.interval, since) if since else min(starts, default=None)
-        last = start_of(request.interval, until) if until else max(starts, default=None)
-        return first, min(last, LAST_DAY) if last else None
+            since_day = until = None  # the filters are about another date
+        first_start = (
+            start_of(request.interval, since_day) if since_day else min(starts, default=None)
+        )
+        last_start = start_of(request.interval, until) if until else max(starts, default=None)
+        return first_start, min(last_start, LAST_DAY) if last_start else None
 
     def _make_bucket_error(
-        self, request: Aggregation, intervals: int, groups: int
+        self, request: Aggregation, intervals: int, group_count: int
     ) -> AggregateTooBroad:
         longer = INTERVALS[INTERVALS.index(request.interval) + 1 :]
         suggestions: list[dict[str, Any]] = [{"interval": interval} for interval in longer[:1]]
-        if groups > 1:
+        if group_count > 1:
             suggestions.append({"top": max(1, MAX_BUCKETS // intervals)})
         return AggregateTooBroad(
-            f"{intervals:,} intervals for {groups:,} groups are more than {MAX_BUCKETS:,} buckets: "
-            "take a longer interval, or a shorter time",
-            suggest_narrowing=[*suggestions, *self._suggest_recent(request, MAX_BUCKETS // groups)],
+            f"{intervals:,} intervals for {group_count:,} groups are more than {MAX_BUCKETS:,} "
+            "buckets: take a longer interval, or a shorter time",
+            suggest_narrowing=[
+                *suggestions,
+                *suggest_recent(
+                    self._db, request.table, request.interval, MAX_BUCKETS // group_count
+                ),
+            ],
         )
-
-    def _suggest_recent(self, request: Aggregation, intervals: int) -> list[dict[str, Any]]:
-        """Return the filter that leaves about so many of the newest intervals."""
-        (newest,) = self._db.execute(
-            f"SELECT max({request.table.date_sql}) FROM {request.table.name}"
-        ).fetchone()
-        last = parse_first_day(newest)
-        if last is None:
-            return []
-        # The shortest that each can be, so that what is suggested never has too many buckets.
-        shortest = {"day": 1, "week": 7, "month": 28, "quarter": 90, "year": 365}[request.interval]
-        # Nothing here is older than Congress, and Python has no dates before the year 1.
-        days = min(shortest * (intervals - 1), (last - date(1789, 1, 1)).days)
-        return [{"filters": {"since": (last - timedelta(days=days)).isoformat()}}]
 
     # --- the budget ---
 
@@ -418,34 +445,10 @@ class Aggregator:
             suppress(StatementStopped),
             self._limit_cost(time.perf_counter() + self._budget.seconds * _HINT_SHARE),
         ):
-            suggestions.extend(self._list_suggestions(request, max_records))
+            suggestions.extend(
+                suggest_filters(self._db, request.table, request.row_filter, max_records)
+            )
         return {"suggest_narrowing": suggestions}
-
-    def _list_suggestions(self, request: Aggregation, max_records: int) -> Iterator[dict[str, Any]]:
-        table = request.table
-        for name, newest in table.newest_sql:
-            (value,) = self._db.execute(newest).fetchone() or (None,)
-            if value is None or name in request.row_filter.filters:
-                continue
-            rows = store.count_up_to(self._db, table.name, name, value, max_records + 1)
-            if rows <= max_records:
-                yield {"filters": {name: value}, "rows": rows}
-        if table.facts and "since" not in request.row_filter.filters:
-            yield from self._suggest_since(table, max_records)
-
-    def _suggest_since(self, table: RecordTable, max_records: int) -> Iterator[dict[str, Any]]:
-        row = self._db.execute(
-            f"""SELECT {table.date_sql} FROM {table.name}
-                ORDER BY {table.date_sql} DESC LIMIT 1 OFFSET ?""",
-            (max_records,),
-        ).fetchone()
-        if (day := parse_first_day(row[0]) if row else None) is not None:
-            since = (day + timedelta(days=1)).isoformat()
-            (rows,) = self._db.execute(
-                f"SELECT count(*) FROM {table.name} WHERE {table.date_sql} >= ?", (since,)
-            ).fetchone()
-            if rows:
-                yield {"filters": {"since": since}, "rows": rows}
 
 
 # --- fields that may be requested ---
@@ -459,12 +462,14 @@ def _choose_measure(request: Aggregation) -> Measure | None:
     return sums[request.sum_field]
 
 
-def _check_field(argument: str, value: str, eligible: Sequence[str], table: RecordTable) -> None:
+def _check_field(
+    argument: str, field_name: str, eligible: Sequence[str], record_table: RecordTable
+) -> None:
     """Raise InvalidArguments unless a field is among the eligible ones."""
-    if value not in eligible:
+    if field_name not in eligible:
         valid = f"one of {', '.join(eligible)}" if eligible else "none: leave it out"
-        problem = f"{table.path} has no {value[:100]!r} here; {valid}"
-        raise InvalidArguments([{"field": argument, "message": problem}])
+        problem_text = f"{record_table.path} has no {field_name[:100]!r} here; {valid}"
+        raise InvalidArguments([{"field": argument, "message": problem_text}])
 
 
 # --- keys of groups ---
@@ -472,15 +477,15 @@ def _check_field(argument: str, value: str, eligible: Sequence[str], table: Reco
 
 def _make_key_reader(request: Aggregation) -> Callable[[Any], Key]:
     """Return a function that reads the keys of a group: SQLite has no booleans."""
-    kinds = {column.name: column.kind for column in request.table.columns}
-    is_boolean = kinds.get(request.group_by or "") == "BOOLEAN"
+    column_kinds = {column.name: column.kind for column in request.table.columns}
+    is_boolean = column_kinds.get(request.group_by or "") == "BOOLEAN"
 
-    def read_key(value: Any) -> Key:
-        return bool(value) if is_boolean and value is not None else value
+    def read_key(stored_key: Any) -> Key:
+        return bool(stored_key) if is_boolean and stored_key is not None else stored_key
 
     return read_key
 
 
-def _find_largest_groups(cells: Mapping[Any, Mapping[date, int]], top: int) -> list[Any]:
-    totals = {group: sum(series.values()) for group, series in cells.items()}
-    return sorted(totals, key=lambda group: (-totals[group], str(group)))[:top]
+def _find_largest_groups(counts_by_group: Mapping[Any, Mapping[date, int]], top: int) -> list[Any]:
+    totals = {group_key: sum(series.values()) for group_key, series in counts_by_group.items()}
+    return sorted(totals, key=lambda group_key: (-totals[group_key], str(group_key)))[:top]

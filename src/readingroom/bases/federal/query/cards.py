@@ -39,13 +39,13 @@ def make_card(record: Mapping[str, Any]) -> dict[str, Any]:
 
     What is no record is only rid of provenance and empty fields. `fetch` has the whole record.
     """
-    names: Iterable[str] = record
+    field_names: Iterable[str] = record
     if "citation_string" in record or "raw_sha256" in record:
-        names = (*_IDENTITY, *_TELLING)
+        field_names = (*_IDENTITY, *_TELLING)
     card = {
-        name: _shorten(record[name])
-        for name in names
-        if name not in _PROVENANCE and record.get(name) not in (None, [], {}, "")
+        field_name: _shorten(record[field_name])
+        for field_name in field_names
+        if field_name not in _PROVENANCE and record.get(field_name) not in (None, [], {}, "")
     }
     if sponsors := record.get("sponsors"):
         card["sponsor"] = _name_person(sponsors[0])
@@ -53,7 +53,10 @@ def make_card(record: Mapping[str, Any]) -> dict[str, Any]:
         card["speakers"] = _shorten([_name_person(speaker) for speaker in speakers])
     if committees := record.get("committees"):
         card["committees"] = _shorten(
-            [item["id"] if isinstance(item, Mapping) else item for item in committees]
+            [
+                committee["id"] if isinstance(committee, Mapping) else committee
+                for committee in committees
+            ]
         )
     return card
 
@@ -63,15 +66,23 @@ def _name_person(person: Mapping[str, Any]) -> str:
     return f"{person.get('name')} ({party_and_state}) {person.get('bioguide_id') or ''}".strip()
 
 
-def _shorten(value: Any) -> Any:
-    if isinstance(value, str) and len(value) > _MAX_TEXT:
-        return value[: _MAX_TEXT - 1].rstrip() + "…"
-    if isinstance(value, list):
-        shown = [_shorten(item) for item in value[:_MAX_ITEMS]]
-        return [*shown, f"… {len(value)} in all"] if len(value) > _MAX_ITEMS else shown
-    if isinstance(value, Mapping):
-        return {name: _shorten(inner) for name, inner in value.items() if inner not in (None, [])}
-    return value
+def _shorten(field_value: Any) -> Any:
+    if isinstance(field_value, str) and len(field_value) > _MAX_TEXT:
+        return field_value[: _MAX_TEXT - 1].rstrip() + "…"
+    if isinstance(field_value, list):
+        shown_items = [_shorten(item) for item in field_value[:_MAX_ITEMS]]
+        return (
+            [*shown_items, f"… {len(field_value)} in all"]
+            if len(field_value) > _MAX_ITEMS
+            else shown_items
+        )
+    if isinstance(field_value, Mapping):
+        return {
+            inner_name: _shorten(inner_value)
+            for inner_name, inner_value in field_value.items()
+            if inner_value not in (None, [])
+        }
+    return field_value
 
 
 def shorten_fields(
@@ -81,25 +92,25 @@ def shorten_fields(
 
     Unlike a card it still has every field of its model.
     """
-    short, cut = dict(record), {}
-    for name, value in record.items():
-        if isinstance(value, list) and len(value) > max_items:
-            short[name] = value[:max_items]
-            cut[name] = f"{max_items} of {len(value)}"
-        elif isinstance(value, Mapping) and len(str(value.get("text", ""))) > max_text:
-            text = value["text"]
-            short[name] = {**value, "text": text[:max_text].rstrip() + "…"}
-            cut[name] = f"{max_text} of {len(text)} characters"
-    return short, cut
+    short, cut_fields = dict(record), {}
+    for field_name, field_value in record.items():
+        if isinstance(field_value, list) and len(field_value) > max_items:
+            short[field_name] = field_value[:max_items]
+            cut_fields[field_name] = f"{max_items} of {len(field_value)}"
+        elif isinstance(field_value, Mapping) and len(str(field_value.get("text", ""))) > max_text:
+            summary_text = field_value["text"]
+            short[field_name] = {**field_value, "text": summary_text[:max_text].rstrip() + "…"}
+            cut_fields[field_name] = f"{max_text} of {len(summary_text)} characters"
+    return short, cut_fields
 
 
 def fit_answer(items: Sequence[T], max_bytes: int = MAX_ANSWER_BYTES) -> Sequence[T]:
     """Return the first items that fit into an answer, at least one."""
-    total = 0
-    for count, size in enumerate(map(_measure, items)):
-        total += size
-        if total > max_bytes and count:
-            return items[:count]
+    total_size = 0
+    for item_index, item_size in enumerate(map(_measure, items)):
+        total_size += item_size
+        if total_size > max_bytes and item_index:
+            return items[:item_index]
     return items
 
 

@@ -35,15 +35,23 @@ def add_changes(db: Database, changes: Sequence[ChangeRow]) -> None:
     A record whose first stored change is not `new` was added at an unknown time.
     """
     # A query of its own: inside the statement below SQLite would read every change to find it.
-    number = read_last_change(db) + 1
+    first_number = read_last_change(db) + 1
     db.executemany(
         """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
            VALUES (?, ?, ?, ?, ?, ?, ?)
            ON CONFLICT (record_id) DO UPDATE
            SET kind = excluded.kind, at = excluded.at, seq = excluded.seq""",
         [
-            (id, source, kind, moment, *((moment, seq, seq) if kind == "new" else ("", seq, 0)))
-            for seq, (source, id, kind, moment) in enumerate(changes, number)
+            (
+                record_id,
+                source_name,
+                change_kind,
+                moment,
+                *((moment, seq, seq) if change_kind == "new" else ("", seq, 0)),
+            )
+            for seq, (source_name, record_id, change_kind, moment) in enumerate(
+                changes, first_number
+            )
         ],
     )
 
@@ -53,49 +61,55 @@ def read_last_change(db: Database) -> int:
     return int(db.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()[0])
 
 
-def tally_changes(db: Database, after: int) -> dict[str, Tally]:
+def tally_changes(db: Database, after_number: int) -> dict[str, Tally]:
     """Return what has changed after the change of this number, by source."""
     tallies: dict[str, Tally] = {}
-    for row in db.execute(
+    for tally_row in db.execute(
         """SELECT source, record_id,
                   CASE WHEN kind <> 'withdrawn' AND new_seq > ? THEN 'new' ELSE kind END AS kind
            FROM changes WHERE seq > ? ORDER BY seq""",
-        (after, after),
+        (after_number, after_number),
     ):
-        tally = tallies.setdefault(row["source"], Tally())
-        setattr(tally, row["kind"], getattr(tally, row["kind"]) + 1)
+        tally = tallies.setdefault(tally_row["source"], Tally())
+        setattr(tally, tally_row["kind"], getattr(tally, tally_row["kind"]) + 1)
         if len(tally.first) < _MAX_IDS:
-            tally.first.append(row["record_id"])
+            tally.first.append(tally_row["record_id"])
     return tallies
 
 
 def list_changes(
     db: Database,
-    day: str | None,
-    source: Source | None,
-    kind: ChangeKind | None,
-    limit: int,
-    after: int,
+    since_day: str | None,
+    record_source: Source | None,
+    change_kind: ChangeKind | None,
+    max_results: int,
+    after_number: int,
 ) -> tuple[list[dict[str, Any]], int, bool]:
     """Return a page of changes, oldest first, the number of its last, and whether more follow."""
-    where: list[str] = ["at >= ?", "seq > ?"]
-    values: list[Any] = [day or "", after]
-    kind_sql = _KIND.format(new="new_at" if day else "new_seq", than=">=" if day else ">")
-    seen = day or after
-    if source:
-        where.append("source = ?")
-        values.append(source.name)
-    if kind:
-        where.append(f"{kind_sql} = ?")
-        values += [seen, kind]
-    rows = db.execute(
+    conditions: list[str] = ["at >= ?", "seq > ?"]
+    condition_values: list[Any] = [since_day or "", after_number]
+    kind_sql = _KIND.format(
+        new="new_at" if since_day else "new_seq", than=">=" if since_day else ">"
+    )
+    since_day_or_number = since_day or after_number
+    if record_source:
+        conditions.append("source = ?")
+        condition_values.append(record_source.name)
+    if change_kind:
+        conditions.append(f"{kind_sql} = ?")
+        condition_values += [since_day_or_number, change_kind]
+    change_rows = db.execute(
         f"""SELECT record_id, source, at, seq, {kind_sql} AS kind FROM changes
-            WHERE {" AND ".join(where)} ORDER BY seq LIMIT ?""",
-        (seen, *values, limit + 1),
+            WHERE {" AND ".join(conditions)} ORDER BY seq LIMIT ?""",
+        (since_day_or_number, *condition_values, max_results + 1),
     ).fetchall()
-    page = rows[:limit]
-    end = page[-1]["seq"] if page else after
-    return [_describe(db, row) for row in page], end, len(rows) > limit
+    page_rows = change_rows[:max_results]
+    last_number = page_rows[-1]["seq"] if page_rows else after_number
+    return (
+        [_describe(db, change_row) for change_row in page_rows],
+        last_number,
+        len(change_rows) > max_results,
+    )
 
 
 # Whoever reads from a day or a change on has not seen records added after it, so they are new,
@@ -103,25 +117,25 @@ def list_changes(
 _KIND = "CASE WHEN kind <> 'withdrawn' AND {new} {than} ? THEN 'new' ELSE kind END"
 
 
-def _describe(db: Database, change: Row) -> dict[str, Any]:
+def _describe(db: Database, change_row: Row) -> dict[str, Any]:
     """Return a change with the title of its record."""
-    row = db.execute(
+    record_row = db.execute(
         f"""SELECT record ->> 'title' AS title, source_url AS url, successor_id,
                    tombstone_reason AS reason
-            FROM {BY_NAME[change["source"]].name} WHERE id = ?""",
-        (change["record_id"],),
+            FROM {BY_NAME[change_row["source"]].name} WHERE id = ?""",
+        (change_row["record_id"],),
     ).fetchone()
     return {
-        "id": change["record_id"],
-        "source": change["source"],
-        "kind": change["kind"],
-        "changed_at": change["at"],
-        **dict(row),
+        "id": change_row["record_id"],
+        "source": change_row["source"],
+        "kind": change_row["kind"],
+        "changed_at": change_row["at"],
+        **dict(record_row),
     }
 
 
 def find_successors(
-    db: Database, source: Source, withdrawn: Sequence[str], after: int
+    db: Database, record_source: Source, withdrawn: Sequence[str], after_number: int
 ) -> dict[str, str]:
     """Return, for withdrawn records, the one added under the same title in the same load.
 
@@ -130,18 +144,18 @@ def find_successors(
     if not withdrawn:
         return {}
     added: dict[str, list[str]] = {}
-    for row in db.execute(
+    for link_row in db.execute(
         f"""SELECT r.id, r.record ->> 'title' AS title
-            FROM changes c JOIN {source.name} r ON r.id = c.record_id
+            FROM changes c JOIN {record_source.name} r ON r.id = c.record_id
             WHERE c.new_seq > ? AND c.source = ? AND c.kind <> 'withdrawn'""",
-        (after, source.name),
+        (after_number, record_source.name),
     ):
-        added.setdefault(row["title"], []).append(row["id"])
+        added.setdefault(link_row["title"], []).append(link_row["id"])
     successors: dict[str, str] = {}
-    for id in withdrawn:
-        (title,) = db.execute(
-            f"SELECT record ->> 'title' FROM {source.name} WHERE id = ?", (id,)
+    for withdrawn_id in withdrawn:
+        (record_title,) = db.execute(
+            f"SELECT record ->> 'title' FROM {record_source.name} WHERE id = ?", (withdrawn_id,)
         ).fetchone()
-        if len(same_title := added.get(title, [])) == 1:
-            successors[id] = same_title[0]
+        if len(same_title := added.get(record_title, [])) == 1:
+            successors[withdrawn_id] = same_title[0]
     return successors

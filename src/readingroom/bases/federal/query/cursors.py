@@ -9,13 +9,13 @@ from typing import Any
 from readingroom.core.errors import InvalidCursor
 
 
-def encode(list_name: str, after: Sequence[Any] | None) -> str | None:
+def encode(list_name: str, after_key: Sequence[Any] | None) -> str | None:
     """Return the cursor for the rows of a list after a sort key; None at the end of the list."""
-    if after is None:
+    if after_key is None:
         return None
-    *key, id = after
-    body = {"list": list_name, "sort_key": key, "id": id}
-    return base64.urlsafe_b64encode(json.dumps(body).encode()).decode()
+    *sort_key, last_id = after_key
+    cursor_fields = {"list": list_name, "sort_key": sort_key, "id": last_id}
+    return base64.urlsafe_b64encode(json.dumps(cursor_fields).encode()).decode()
 
 
 def decode(
@@ -29,10 +29,10 @@ def decode(
         return None
     try:
         # Validated: else characters outside the alphabet would be passed over.
-        body = json.loads(base64.b64decode(cursor.encode(), altchars=b"-_", validate=True))
-        after = (*body["sort_key"], body["id"])
+        cursor_fields = json.loads(base64.b64decode(cursor.encode(), altchars=b"-_", validate=True))
+        after = (*cursor_fields["sort_key"], cursor_fields["id"])
         # Cursors of 0.1.0 do not name their list.
-        is_of_list = body.get("list", list_name) == list_name
+        is_of_list = cursor_fields.get("list", list_name) == list_name
         is_valid = is_of_list and len(after) == len(types) and all(map(_fits, after, types))
     except (binascii.Error, ValueError, KeyError, TypeError):
         is_valid = False
@@ -43,11 +43,11 @@ def decode(
     return after
 
 
-def _fits(part: Any, expected: type | tuple[type, ...]) -> bool:
+def _fits(key_part: Any, expected: type | tuple[type, ...]) -> bool:
     """Return whether a part has its type and SQLite can store it."""
-    if isinstance(part, str):
-        part.encode()  # raises ValueError for a lone surrogate
-    elif isinstance(part, int) and not -(2**63) <= part < 2**63:
+    if isinstance(key_part, str):
+        key_part.encode()  # raises ValueError for a lone surrogate
+    elif isinstance(key_part, int) and not -(2**63) <= key_part < 2**63:
         return False
     # True is an int in Python, but in no cursor of ours.
-    return isinstance(part, expected) and not isinstance(part, bool)
+    return isinstance(key_part, expected) and not isinstance(key_part, bool)

@@ -49,34 +49,53 @@ class Subject:
 SectionReader = Callable[[Subject], Section]
 
 
-def read_sections(subject: Subject, readers: Mapping[str, SectionReader]) -> dict[str, Section]:
+def read_sections(
+    dossier_subject: Subject, readers: Mapping[str, SectionReader]
+) -> dict[str, Section]:
     """Read every section. One that fails has an error, and does not affect the others."""
-    return {name: _read_section(name, reader, subject) for name, reader in readers.items()}
+    return {
+        section_name: _read_section(section_name, reader, dossier_subject)
+        for section_name, reader in readers.items()
+    }
 
 
-def _read_section(name: str, reader: SectionReader, subject: Subject) -> Section:
+def _read_section(section_name: str, reader: SectionReader, dossier_subject: Subject) -> Section:
     try:
-        return reader(subject)
+        return reader(dossier_subject)
     except KnowledgeError as error:
-        problem = SectionError(code=error.code, message=error.message)
+        section_error = SectionError(code=error.code, message=error.message)
     except (DatabaseError, ValueError, KeyError, TypeError) as error:
         logger.error("a section of a dossier failed", exc_info=error)
-        problem = SectionError(code="section_failed", message=f"{name} could not be read")
-    return Section(items=[], total=None, truncated=False, error=problem)
+        section_error = SectionError(
+            code="section_failed", message=f"{section_name} could not be read"
+        )
+    return Section(items=[], total=None, truncated=False, error=section_error)
 
 
 # --- kinds of sections ---
 
 
-def make_child_reader(table: str, name: str, key: str | None = None) -> SectionReader:
-    """Return a reader of what belongs to a bill, in its own order; `key` is the id field."""
+def make_child_reader(
+    table_name: str, part_name: str, id_field: str | None = None
+) -> SectionReader:
+    """Return a reader of what belongs to a bill, in its own order; `id_field` is the id field."""
 
     def read(subject: Subject) -> Section:
-        page, total = store.list_children(subject.db, table, "bill_id", subject.id, MAX_ITEMS, 0)
-        items = [from_json(row["record"]) for row in page.rows]
-        if key:
-            items = [{"id": item[key], **item} for item in items]
-        return _build_section(table, items, total, f"{subject.rest_path}/{name}", page.after)
+        child_page, total_count = store.list_children(
+            subject.db, table_name, "bill_id", subject.id, MAX_ITEMS, 0
+        )
+        child_records = [from_json(child_row["record"]) for child_row in child_page.rows]
+        if id_field:
+            child_records = [
+                {"id": child_record[id_field], **child_record} for child_record in child_records
+            ]
+        return _build_section(
+            table_name,
+            child_records,
+            total_count,
+            f"{subject.rest_path}/{part_name}",
+            child_page.after,
+        )
 
     return read
 
@@ -92,86 +111,106 @@ _SOURCES_BY_KIND = {
 }
 
 
-def make_link_reader(kind: LinkKind) -> SectionReader:
+def make_link_reader(link_kind: LinkKind) -> SectionReader:
     """Return a reader of linked records; of one that is not loaded, only the id."""
 
     def read(subject: Subject) -> Section:
-        links, after, total = list_links(subject.db, subject.id, kind, MAX_ITEMS, None)
-        records = _read_linked(subject.db, links)
-        section = _build_section(
-            "links",
-            [make_card(records[link.id] | {"evidence": link.evidence}) for link in links],
-            total,
-            f"{subject.rest_path}/links",
-            after,
-            kind=kind.value,
+        link_rows, after_key, total_count = list_links(
+            subject.db, subject.id, link_kind, MAX_ITEMS, None
         )
-        return _note_missing_source(subject.db, section, _SOURCES_BY_KIND.get(kind))
+        linked_records = _read_linked(subject.db, link_rows)
+        link_section = _build_section(
+            "links",
+            [
+                make_card(linked_records[link_row.id] | {"evidence": link_row.evidence})
+                for link_row in link_rows
+            ],
+            total_count,
+            f"{subject.rest_path}/links",
+            after_key,
+            kind=link_kind.value,
+        )
+        return _note_missing_source(subject.db, link_section, _SOURCES_BY_KIND.get(link_kind))
 
     return read
 
 
-def _note_missing_source(db: Database, section: Section, source: str | None) -> Section:
+def _note_missing_source(db: Database, section: Section, source_name: str | None) -> Section:
     """Tell a section that is empty because nothing of its source is loaded."""
-    if section.total or source is None or store.read_progress(db, BY_NAME[source]).records:
+    if (
+        section.total
+        or source_name is None
+        or store.read_progress(db, BY_NAME[source_name]).records
+    ):
         return section
-    return section.model_copy(update={"note": f"No record of {source} is loaded here."})
+    return section.model_copy(update={"note": f"No record of {source_name} is loaded here."})
 
 
-def _read_linked(db: Database, links: Sequence[LinkRow]) -> dict[str, dict[str, Any]]:
-    records = {link.id: {"id": link.id, "source": link.source, "loaded": False} for link in links}
-    for name in {link.source for link in links if link.source and link.title is not None}:
-        ids = [link.id for link in links if link.source == name]
-        rows = db.execute(
-            f"""SELECT id, record FROM {name}
-                WHERE id IN ({", ".join("?" * len(ids))}) AND status = 'active'""",
-            ids,
+def _read_linked(db: Database, link_rows: Sequence[LinkRow]) -> dict[str, dict[str, Any]]:
+    linked_records = {
+        link_row.id: {"id": link_row.id, "source": link_row.source, "loaded": False}
+        for link_row in link_rows
+    }
+    for source_name in {
+        link_row.source for link_row in link_rows if link_row.source and link_row.title is not None
+    }:
+        source_ids = [link_row.id for link_row in link_rows if link_row.source == source_name]
+        record_rows = db.execute(
+            f"""SELECT id, record FROM {source_name}
+                WHERE id IN ({", ".join("?" * len(source_ids))}) AND status = 'active'""",
+            source_ids,
         )
-        for row in rows:
-            records[row["id"]] = from_json(row["record"]) | {"loaded": True}
-    return records
+        for record_row in record_rows:
+            linked_records[record_row["id"]] = from_json(record_row["record"]) | {"loaded": True}
+    return linked_records
 
 
-def make_list_reader(name: str, field: str, *, by_congress: bool = False) -> SectionReader:
+def make_list_reader(
+    source_name: str, filter_field: str, *, by_congress: bool = False
+) -> SectionReader:
     """Return a reader of the records of a source whose field has this id, newest first."""
-    source = BY_NAME[name]
+    record_source = BY_NAME[source_name]
 
     def read(subject: Subject) -> Section:
-        filters: dict[str, Any] = {field: subject.id}
+        filters: dict[str, Any] = {filter_field: subject.id}
         if by_congress and subject.congress is not None:
             filters["congress"] = subject.congress
-        row_filter = build_row_filter(source.table, filters)
-        page = store.list_records(subject.db, source, row_filter, MAX_ITEMS, None)
-        total = (
-            store.count_records(subject.db, source, row_filter) if page.after else len(page.rows)
+        row_filter = build_row_filter(record_source.table, filters)
+        record_page = store.list_records(subject.db, record_source, row_filter, MAX_ITEMS, None)
+        total_count = (
+            store.count_records(subject.db, record_source, row_filter)
+            if record_page.after
+            else len(record_page.rows)
         )
-        section = _build_section(
-            source.name,
-            [make_card(record) for record in page.rows],
-            total,
-            f"/v1/{source.path}",
-            page.after,
+        list_section = _build_section(
+            record_source.name,
+            [make_card(record) for record in record_page.rows],
+            total_count,
+            f"/v1/{record_source.path}",
+            record_page.after,
             **filters,
         )
-        return _note_missing_source(subject.db, section, source.name)
+        return _note_missing_source(subject.db, list_section, record_source.name)
 
     return read
 
 
-def make_field_reader(name: str, *, by_congress: bool = False) -> SectionReader:
+def make_field_reader(field_name: str, *, by_congress: bool = False) -> SectionReader:
     """Return a reader of a list in the record itself: terms, leadership posts."""
 
     def read(subject: Subject) -> Section:
-        items = list(subject.record.get(name) or ())
+        field_items = list(subject.record.get(field_name) or ())
         if by_congress and subject.congress is not None:
-            items = [item for item in items if _overlaps(item, subject.congress)]
+            field_items = [
+                field_item for field_item in field_items if _overlaps(field_item, subject.congress)
+            ]
         # The record lists them from the first to the last.
-        newest = list(reversed(items))[:MAX_ITEMS]
+        newest_items = list(reversed(field_items))[:MAX_ITEMS]
         return Section(
-            items=newest,
-            total=len(items),
-            truncated=len(items) > len(newest),
-            more_url=subject.rest_path if len(items) > len(newest) else None,
+            items=newest_items,
+            total=len(field_items),
+            truncated=len(field_items) > len(newest_items),
+            more_url=subject.rest_path if len(field_items) > len(newest_items) else None,
         )
 
     return read
@@ -179,19 +218,22 @@ def make_field_reader(name: str, *, by_congress: bool = False) -> SectionReader:
 
 def _overlaps(period: Mapping[str, Any], congress: int) -> bool:
     """Return whether a period has a day in common with a Congress."""
-    first, following = get_first_day(congress).isoformat(), get_first_day(congress + 1).isoformat()
+    first_day, following = (
+        get_first_day(congress).isoformat(),
+        get_first_day(congress + 1).isoformat(),
+    )
     # ISO dates compare as text; whoever still serves has no end.
-    start, end = period.get("start") or "", period.get("end") or "9999"
-    return bool(start < following and end > first)
+    period_start, period_end = period.get("start") or "", period.get("end") or "9999"
+    return bool(period_start < following and period_end > first_day)
 
 
 # --- sections of a single dossier ---
 
 
-def count_bills(subject: Subject) -> Section:
+def count_bills(dossier_subject: Subject) -> Section:
     """Count the bills that a member sponsored and cosponsored, by Congress."""
-    of_congress = "" if subject.congress is None else "WHERE congress = ?"
-    rows = subject.db.execute(
+    of_congress = "" if dossier_subject.congress is None else "WHERE congress = ?"
+    count_rows = dossier_subject.db.execute(
         f"""SELECT congress, sum(sponsored) AS sponsored, sum(cosponsored) AS cosponsored FROM (
                SELECT congress, 1 AS sponsored, 0 AS cosponsored FROM bills
                WHERE sponsor = ? AND status = 'active'
@@ -199,78 +241,109 @@ def count_bills(subject: Subject) -> Section:
                SELECT b.congress, 0, 1 FROM bill_cosponsors c JOIN bills b ON b.id = c.bill_id
                WHERE c.bioguide_id = ? AND b.status = 'active') AS bills_by_role
            {of_congress} GROUP BY congress ORDER BY congress DESC NULLS LAST""",
-        (subject.id, subject.id, *(() if subject.congress is None else (subject.congress,))),
+        (
+            dossier_subject.id,
+            dossier_subject.id,
+            *(() if dossier_subject.congress is None else (dossier_subject.congress,)),
+        ),
     ).fetchall()
-    items = [
-        {**dict(row), "sponsored_url": _build_url("/v1/bills", sponsor=subject.id, congress=row[0])}
-        for row in rows
+    count_items = [
+        {
+            **dict(count_row),
+            "sponsored_url": _build_url(
+                "/v1/bills", sponsor=dossier_subject.id, congress=count_row[0]
+            ),
+        }
+        for count_row in count_rows
     ]
-    return Section(items=items, total=len(items), truncated=False)
+    return Section(items=count_items, total=len(count_items), truncated=False)
 
 
-def read_seats(subject: Subject) -> Section:
+def read_seats(dossier_subject: Subject) -> Section:
     """Read a member's seats on committees, with the committees' names."""
-    section = make_list_reader("committee_memberships", "bioguide_id", by_congress=True)(subject)
-    committees = read_titles(subject.db, (item["committee_id"] for item in section.items))
-    items = [
-        {**item, "committee": committees.get(item["committee_id"], {}).get("title")}
-        for item in section.items
+    seat_section = make_list_reader("committee_memberships", "bioguide_id", by_congress=True)(
+        dossier_subject
+    )
+    committees = read_titles(
+        dossier_subject.db, (seat["committee_id"] for seat in seat_section.items)
+    )
+    seat_items = [
+        {**seat, "committee": committees.get(seat["committee_id"], {}).get("title")}
+        for seat in seat_section.items
     ]
-    return section.model_copy(update={"items": items})
+    return seat_section.model_copy(update={"items": seat_items})
 
 
 _MAX_SUBCOMMITTEES = 60
 
 
-def read_subcommittees(subject: Subject) -> Section:
+def read_subcommittees(dossier_subject: Subject) -> Section:
     """Read the subcommittees, those that sit now first; of one Congress, those it had."""
-    rows = subject.db.execute(
+    committee_rows = dossier_subject.db.execute(
         f"""SELECT id, record, current FROM committees
             WHERE parent_id = ? AND status = 'active' ORDER BY current DESC, id
             LIMIT {_MAX_SUBCOMMITTEES}""",
-        (subject.id,),
+        (dossier_subject.id,),
     ).fetchall()
-    records = [from_json(row["record"]) for row in rows]
-    if subject.congress is not None:
-        records = [record for record in records if _is_of_congress(record, subject.congress)]
-    items = [
-        {"id": record["id"], "title": record["title"], "current": record["current"]}
-        for record in records
+    subcommittees = [from_json(committee_row["record"]) for committee_row in committee_rows]
+    if dossier_subject.congress is not None:
+        subcommittees = [
+            subcommittee
+            for subcommittee in subcommittees
+            if _is_of_congress(subcommittee, dossier_subject.congress)
+        ]
+    subcommittee_items = [
+        {
+            "id": subcommittee["id"],
+            "title": subcommittee["title"],
+            "current": subcommittee["current"],
+        }
+        for subcommittee in subcommittees
     ]
-    return Section(items=items, total=len(items), truncated=False)
+    return Section(items=subcommittee_items, total=len(subcommittee_items), truncated=False)
 
 
 def _is_of_congress(committee: Mapping[str, Any], congress: int) -> bool:
-    known = committee.get("congresses") or []
-    return congress in known if known else bool(committee["current"])
+    known_congresses = committee.get("congresses") or []
+    return congress in known_congresses if known_congresses else bool(committee["current"])
 
 
-def summarize_votes(subject: Subject) -> Section:
+def summarize_votes(dossier_subject: Subject) -> Section:
     """Count by Congress how often a member voted, missed votes and agreed with the party."""
-    items = summarize_member_votes(subject.db, subject.id, subject.congress)
-    note = "Counted over the votes that are loaded here."
-    if not items:
-        note = "No roll call with this member's vote is loaded here."
-    return Section(items=items, total=len(items), truncated=False, note=note)
-
-
-def read_members(subject: Subject) -> Section:
-    """Read who sits on a committee: the majority first, each side by rank."""
-    page, total, congress = store.list_members(
-        subject.db, subject.id, subject.congress, MAX_ITEMS, store.FIRST_MEMBER
+    summary_items = summarize_member_votes(
+        dossier_subject.db, dossier_subject.id, dossier_subject.congress
     )
-    section = _build_section(
+    coverage_note = "Counted over the votes that are loaded here."
+    if not summary_items:
+        coverage_note = "No roll call with this member's vote is loaded here."
+    return Section(
+        items=summary_items, total=len(summary_items), truncated=False, note=coverage_note
+    )
+
+
+def read_members(dossier_subject: Subject) -> Section:
+    """Read who sits on a committee: the majority first, each side by rank."""
+    member_page, total_count, congress = store.list_members(
+        dossier_subject.db,
+        dossier_subject.id,
+        dossier_subject.congress,
+        MAX_ITEMS,
+        store.FIRST_MEMBER,
+    )
+    member_section = _build_section(
         "committee_members",
-        [make_card(seat) for seat in add_party_and_state(subject.db, page.rows)],
-        total,
-        f"{subject.rest_path}/members",
-        page.after,
+        [make_card(seat) for seat in add_party_and_state(dossier_subject.db, member_page.rows)],
+        total_count,
+        f"{dossier_subject.rest_path}/members",
+        member_page.after,
         congress=congress,
     )
-    if not total and subject.congress is not None:
-        note = f"No roster of the {format_ordinal(subject.congress)} Congress is loaded here."
-        return section.model_copy(update={"note": note})
-    return section
+    if not total_count and dossier_subject.congress is not None:
+        missing_note = (
+            f"No roster of the {format_ordinal(dossier_subject.congress)} Congress is loaded here."
+        )
+        return member_section.model_copy(update={"note": missing_note})
+    return member_section
 
 
 # --- the four dossiers ---
@@ -316,21 +389,24 @@ PUBLIC_LAW_SECTIONS: dict[str, SectionReader] = {
 
 def _build_section(
     list_name: str,
-    items: list[dict[str, Any]],
-    total: int,
-    path: str,
-    after: tuple[Any, ...] | None,
+    section_items: list[dict[str, Any]],
+    total_count: int,
+    list_path: str,
+    after_key: tuple[Any, ...] | None,
     **params: Any,
 ) -> Section:
     more_url = None
-    if after is not None:
+    if after_key is not None:
         more_url = _build_url(
-            path, **params, limit=MAX_ITEMS, cursor=cursors.encode(list_name, after)
+            list_path, **params, limit=MAX_ITEMS, cursor=cursors.encode(list_name, after_key)
         )
-    return Section(items=items, total=total, truncated=after is not None, more_url=more_url)
-
-
-def _build_url(path: str, **params: Any) -> str:
-    return (
-        f"{path}?{urlencode({name: value for name, value in params.items() if value is not None})}"
+    return Section(
+        items=section_items, total=total_count, truncated=after_key is not None, more_url=more_url
     )
+
+
+def _build_url(list_path: str, **params: Any) -> str:
+    given_params = {
+        key: param_value for key, param_value in params.items() if param_value is not None
+    }
+    return f"{list_path}?{urlencode(given_params)}"

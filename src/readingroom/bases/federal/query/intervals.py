@@ -13,56 +13,58 @@ KEY_LENGTHS: dict[Interval, int] = {"day": 10, "week": 10, "month": 7, "quarter"
 LAST_DAY = date(9998, 12, 31)
 
 
-def parse_first_day(text: str | None) -> date | None:
+def parse_first_day(iso_date: str | None) -> date | None:
     """Return the first day of a date that may lack its day, or its month; None if it is not one."""
-    if not text:
+    if not iso_date:
         return None
     try:
-        return date.fromisoformat((text + "-01-01" if len(text) == 4 else f"{text}-01")[:10])
+        return date.fromisoformat(
+            (iso_date + "-01-01" if len(iso_date) == 4 else f"{iso_date}-01")[:10]
+        )
     except ValueError:
         return None
 
 
-def start_of(interval: Interval, day: date) -> date:
+def start_of(interval: Interval, calendar_day: date) -> date:
     """Return the first day of the interval that a day is in."""
     if interval == "day":
-        return day
+        return calendar_day
     if interval == "week":
-        return day - timedelta(days=day.weekday())
+        return calendar_day - timedelta(days=calendar_day.weekday())
     if interval == "year":
-        return day.replace(month=1, day=1)
-    month = day.month if interval == "month" else (day.month - 1) // 3 * 3 + 1
-    return day.replace(month=month, day=1)
+        return calendar_day.replace(month=1, day=1)
+    month = calendar_day.month if interval == "month" else (calendar_day.month - 1) // 3 * 3 + 1
+    return calendar_day.replace(month=month, day=1)
 
 
-def next_start(interval: Interval, start: date) -> date:
+def next_start(interval: Interval, interval_start: date) -> date:
     # From any start this leads into the next interval, and `start_of` back to its first day.
     longest = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[interval]
-    return start_of(interval, start + timedelta(days=longest))
+    return start_of(interval, interval_start + timedelta(days=longest))
 
 
-def count_intervals(interval: Interval, first: date, last: date) -> int:
+def count_intervals(interval: Interval, first_start: date, last_start: date) -> int:
     """Return how many intervals there are from the first to the last start, without a loop."""
     if interval in ("day", "week"):
-        count = (last - first).days // (1 if interval == "day" else 7) + 1
+        interval_count = (last_start - first_start).days // (1 if interval == "day" else 7) + 1
     else:
         months = {"month": 1, "quarter": 3, "year": 12}[interval]
-        apart = (last.year - first.year) * 12 + last.month - first.month
-        count = apart // months + 1
-    return max(0, count)
+        apart = (last_start.year - first_start.year) * 12 + last_start.month - first_start.month
+        interval_count = apart // months + 1
+    return max(0, interval_count)
 
 
-def iterate_starts(interval: Interval, first: date, last: date) -> Iterator[date]:
+def iterate_starts(interval: Interval, first_start: date, last_start: date) -> Iterator[date]:
     """Yield every start from the first to the last; an interval without rows is not left out."""
-    while first <= last:
-        yield first
-        first = next_start(interval, first)
+    while first_start <= last_start:
+        yield first_start
+        first_start = next_start(interval, first_start)
 
 
-def label_of(interval: Interval, start: date) -> str:
+def label_of(interval: Interval, interval_start: date) -> str:
     if interval == "week":
-        year, week, _ = start.isocalendar()
-        return f"{year}-W{week:02}"
+        iso_year, week, _ = interval_start.isocalendar()
+        return f"{iso_year}-W{week:02}"
     if interval == "quarter":
-        return f"{start.year}-Q{(start.month + 2) // 3}"
-    return start.isoformat()[: KEY_LENGTHS[interval]]
+        return f"{interval_start.year}-Q{(interval_start.month + 2) // 3}"
+    return interval_start.isoformat()[: KEY_LENGTHS[interval]]

@@ -39,132 +39,139 @@ class _Direction:
 
 def list_links(
     db: Database,
-    id: str,
+    record_id: str,
     kind: LinkKind | None,
-    limit: int,
-    after: Sequence[str] | None,
+    max_results: int,
+    after_key: Sequence[str] | None,
 ) -> tuple[list[LinkRow], tuple[str, str] | None, int]:
     """Return a page of a record's links by kind and id, the last key if more follow, the total."""
-    directions = _list_directions(id)
+    directions = _list_directions(record_id)
     # Each direction is sorted by its index, so no more is read of each than a page can show.
     kind_id_pairs = sorted(
         {
             pair
             for direction in directions
-            for pair in _read_pairs(db, direction, kind, limit + 1, after)
+            for pair in _read_pairs(db, direction, kind, max_results + 1, after_key)
         }
     )
-    page_pairs = kind_id_pairs[:limit]
-    last_pair = page_pairs[-1] if len(kind_id_pairs) > limit else None
-    titles = read_titles(db, (other for _, other in page_pairs))
-    rows = [
+    page_pairs = kind_id_pairs[:max_results]
+    last_pair = page_pairs[-1] if len(kind_id_pairs) > max_results else None
+    titles = read_titles(db, (other_id for _, other_id in page_pairs))
+    link_rows = [
         LinkRow(
             link_kind,
-            other,
-            _read_evidence(db, directions, link_kind, other),
-            find_source_name(other),
-            **titles.get(other, {}),
+            other_id,
+            _read_evidence(db, directions, link_kind, other_id),
+            find_source_name(other_id),
+            **titles.get(other_id, {}),
         )
-        for link_kind, other in page_pairs
+        for link_kind, other_id in page_pairs
     ]
-    counts = count_links(db, id)
-    return rows, last_pair, counts.get(kind, 0) if kind else sum(counts.values())
+    kind_counts = count_links(db, record_id)
+    return link_rows, last_pair, kind_counts.get(kind, 0) if kind else sum(kind_counts.values())
 
 
-def count_links(db: Database, id: str) -> dict[str, int]:
+def count_links(db: Database, record_id: str) -> dict[str, int]:
     """Return how many records a record is linked to, by kind."""
-    counts: Counter[str] = Counter()
-    directions = _list_directions(id)
+    kind_counts: Counter[str] = Counter()
+    directions = _list_directions(record_id)
     for index, direction in enumerate(directions):
         # Leave out what an earlier direction counted; the first is the one that may be long.
         earlier = directions[:index]
         not_counted = "".join(
-            f""" AND NOT EXISTS (SELECT 1 FROM links e WHERE e.{previous.end} = ?
-                 AND e.kind = l.kind AND e.{previous.other} = l.{direction.other})"""
-            for previous in earlier
+            f""" AND NOT EXISTS (SELECT 1 FROM links e WHERE e.{earlier_direction.end} = ?
+                 AND e.kind = l.kind AND e.{earlier_direction.other} = l.{direction.other})"""
+            for earlier_direction in earlier
         )
-        rows = db.execute(
+        count_rows = db.execute(
             f"""SELECT kind, count(*) AS linked FROM (
                     SELECT DISTINCT kind, {direction.other} FROM links l
                     WHERE {direction.end} = ?{not_counted})
                 GROUP BY kind""",
-            (direction.id, *(previous.id for previous in earlier)),
+            (direction.id, *(earlier_direction.id for earlier_direction in earlier)),
         )
-        counts.update({row["kind"]: row["linked"] for row in rows})
-    return dict(sorted(counts.items()))
+        kind_counts.update({count_row["kind"]: count_row["linked"] for count_row in count_rows})
+    return dict(sorted(kind_counts.items()))
 
 
-def _list_directions(id: str) -> list[_Direction]:
+def _list_directions(record_id: str) -> list[_Direction]:
     # The links that lead here come first: a topic or a member has thousands of them.
-    directions = [_Direction("to_id", "from_id", id), _Direction("from_id", "to_id", id)]
-    if (part := get_containing_id(id)) != id:
-        directions.append(_Direction("to_id", "from_id", part))
+    directions = [
+        _Direction("to_id", "from_id", record_id),
+        _Direction("from_id", "to_id", record_id),
+    ]
+    if (containing_id := get_containing_id(record_id)) != record_id:
+        directions.append(_Direction("to_id", "from_id", containing_id))
     return directions
 
 
 def _read_pairs(
     db: Database,
     direction: _Direction,
-    kind: LinkKind | None,
-    limit: int,
-    after: Sequence[str] | None,
+    link_kind: LinkKind | None,
+    max_results: int,
+    after_key: Sequence[str] | None,
 ) -> list[tuple[str, str]]:
-    where, values = f"{direction.end} = ?", [direction.id]
-    if kind:
-        where += " AND kind = ?"
-        values.append(kind)
-    if after:
-        where += f" AND (kind, {direction.other}) > (?, ?)"
-        values += after
-    rows = db.execute(
-        f"""SELECT DISTINCT kind, {direction.other} FROM links WHERE {where}
+    where_sql, sql_values = f"{direction.end} = ?", [direction.id]
+    if link_kind:
+        where_sql += " AND kind = ?"
+        sql_values.append(link_kind)
+    if after_key:
+        where_sql += f" AND (kind, {direction.other}) > (?, ?)"
+        sql_values += after_key
+    pair_rows = db.execute(
+        f"""SELECT DISTINCT kind, {direction.other} FROM links WHERE {where_sql}
             ORDER BY kind, {direction.other} LIMIT ?""",
-        (*values, limit),
+        (*sql_values, max_results),
     )
-    return [(row[0], row[1]) for row in rows]
+    return [(pair_row[0], pair_row[1]) for pair_row in pair_rows]
 
 
 def _read_evidence(
-    db: Database, directions: Sequence[_Direction], kind: str, other: str
+    db: Database, directions: Sequence[_Direction], link_kind: str, other_id: str
 ) -> list[dict[str, str]]:
     evidence = [
-        {"said_by": row["from_id"], "loader": row["loader"], "words": row["evidence"]}
+        {
+            "said_by": evidence_row["from_id"],
+            "loader": evidence_row["loader"],
+            "words": evidence_row["evidence"],
+        }
         for direction in directions
-        for row in db.execute(
+        for evidence_row in db.execute(
             f"SELECT * FROM links WHERE {direction.end} = ? AND kind = ? AND {direction.other} = ?",
-            (direction.id, kind, other),
+            (direction.id, link_kind, other_id),
         )
     ]
     return sorted(evidence, key=lambda item: (item["loader"], item["words"]))
 
 
-def read_titles(db: Database, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+def read_titles(db: Database, record_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return title and URL of those of these records that are loaded and not withdrawn."""
     by_source: dict[str, list[str]] = defaultdict(list)
-    for id in ids:
-        if source := find_source_name(id):
-            by_source[source].append(id)
+    for record_id in record_ids:
+        if source_name := find_source_name(record_id):
+            by_source[source_name].append(record_id)
     titles: dict[str, dict[str, Any]] = {}
-    for source, source_ids in by_source.items():
+    for source_name, source_ids in by_source.items():
         placeholders = ", ".join("?" * len(source_ids))
-        for row in db.execute(
+        for title_row in db.execute(
             f"""SELECT id, record ->> 'title' AS title, source_url AS url
-                FROM {source} WHERE id IN ({placeholders}) AND status = 'active'""",
+                FROM {source_name} WHERE id IN ({placeholders}) AND status = 'active'""",
             source_ids,
         ):
-            titles[row["id"]] = {"title": row["title"], "url": row["url"]}
+            titles[title_row["id"]] = {"title": title_row["title"], "url": title_row["url"]}
     return titles
 
 
-def get_containing_id(id: str) -> str:
+def get_containing_id(record_id: str) -> str:
     """Return the id whose links a record shows too: for a section of the CFR, that of its part."""
-    return id.partition(".")[0] if id.startswith("cfr:") else id
+    return record_id.partition(".")[0] if record_id.startswith("cfr:") else record_id
 
 
-def find_source_name(id: str) -> str | None:
+def find_source_name(record_id: str) -> str | None:
     """Return the source that an id belongs to, or None."""
     try:
-        source = parse_federal_id(id).source
+        source = parse_federal_id(record_id).source
     except UnrecognizedId:
         return None
     return source if source in BY_NAME else None

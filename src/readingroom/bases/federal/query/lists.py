@@ -47,62 +47,64 @@ CHILD_TABLES: dict[type[Answer], tuple[str, str]] = {
 _ROLL_CALL_FIELDS = ("voted_at", "question", "result", "bills", "title", "url")
 
 
-def build_next_page_fields(list_name: str, after: Sequence[Any] | None) -> dict[str, Any]:
+def build_next_page_fields(list_name: str, after_key: Sequence[Any] | None) -> dict[str, Any]:
     """Return the fields of a page that lead to the next one."""
-    cursor = cursors.encode(list_name, after)
+    cursor = cursors.encode(list_name, after_key)
     return {"next_cursor": cursor, "has_more": cursor is not None}
 
 
 def list_records(
     db: Database,
-    source: Source,
+    record_source: Source,
     row_filter: RowFilter,
-    limit: int,
-    after: Sequence[Any] | None,
+    max_results: int,
+    after_key: Sequence[Any] | None,
 ) -> RecordPage:
-    stored_filter = resolve_filters(db, source.table, row_filter)
-    page = store.list_records(db, source, stored_filter, limit, after)
+    stored_filter = resolve_filters(db, record_source.table, row_filter)
+    record_page = store.list_records(db, record_source, stored_filter, max_results, after_key)
     return RecordPage(
-        results=page.rows,
-        source=source.name,
+        results=record_page.rows,
+        source=record_source.name,
         filters_read=describe_reading(row_filter.filters, stored_filter.filters),
-        loaded_up_to=store.read_progress(db, source).loaded_up_to,
-        note=describe_missing_numbers(db, source.table, stored_filter.filters),
-        **build_next_page_fields(source.name, page.after),
+        loaded_up_to=store.read_progress(db, record_source).loaded_up_to,
+        note=describe_missing_numbers(db, record_source.table, stored_filter.filters),
+        **build_next_page_fields(record_source.name, record_page.after),
     )
 
 
 def list_children(
-    db: Database, model: type[ChildPage], id: str, limit: int, after: int
+    db: Database, page_model: type[ChildPage], record_id: str, max_results: int, after_key: int
 ) -> ChildPage:
     """Return a page of what belongs to a record; raise RecordNotFound if that is not loaded."""
-    source, table = CHILD_TABLES[model]
-    parent = PARENTS[table]
-    record = store.read_record(db, BY_NAME[source], id)
-    page, total = store.list_children(db, table, parent, id, limit, after)
-    fields: dict[str, Any] = {
-        "results": [from_json(row["record"]) for row in page.rows],
-        "total": total,
-        parent: id,
-        "loaded_up_to": record["loaded_up_to"],
-        **build_next_page_fields(table, page.after),
+    source_name, table_name = CHILD_TABLES[page_model]
+    parent_column = PARENTS[table_name]
+    parent_record = store.read_record(db, BY_NAME[source_name], record_id)
+    child_page, total_count = store.list_children(
+        db, table_name, parent_column, record_id, max_results, after_key
+    )
+    page_fields: dict[str, Any] = {
+        "results": [from_json(row["record"]) for row in child_page.rows],
+        "total": total_count,
+        parent_column: record_id,
+        "loaded_up_to": parent_record["loaded_up_to"],
+        **build_next_page_fields(table_name, child_page.after),
     }
-    return model.model_validate(fields)
+    return page_model.model_validate(page_fields)
 
 
-def read_or_tell_links(db: Database, source: Source, id: str) -> dict[str, Any]:
+def read_or_tell_links(db: Database, record_source: Source, record_id: str) -> dict[str, Any]:
     """Return a record; raise RecordNotFound, which tells loaded records that name it."""
     try:
-        return store.read_record(db, source, id)
+        return store.read_record(db, record_source, record_id)
     except RecordNotFound as missing:
-        rows, _, _ = links.list_links(db, id, None, 3, None)
-        if not rows:
+        link_rows, _, _ = links.list_links(db, record_id, None, 3, None)
+        if not link_rows:
             raise
-        named_by = ", ".join(f"{row.id} ({row.kind})" for row in rows)
+        named_by = ", ".join(f"{link_row.id} ({link_row.kind})" for link_row in link_rows)
         raise RecordNotFound(
             f"{missing.message}, but records here are linked to it: {named_by}",
-            source=source.name,
-            linked_from=[row.id for row in rows],
+            source=record_source.name,
+            linked_from=[link_row.id for link_row in link_rows],
         ) from missing
 
 
@@ -110,107 +112,128 @@ def add_party_and_state(
     db: Database, memberships: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return seats on a committee with the party and the state of their members."""
-    ids = [seat["bioguide_id"] for seat in memberships]
-    rows = db.execute(
-        f"SELECT id, party, state FROM legislators WHERE id IN ({', '.join('?' * len(ids))})", ids
+    member_ids = [seat["bioguide_id"] for seat in memberships]
+    marks = ", ".join("?" * len(member_ids))
+    member_rows = db.execute(
+        f"SELECT id, party, state FROM legislators WHERE id IN ({marks})",
+        member_ids,
     )
-    by_id = {row["id"]: {"party": row["party"], "state": row["state"]} for row in rows}
+    by_id = {
+        member_row["id"]: {"party": member_row["party"], "state": member_row["state"]}
+        for member_row in member_rows
+    }
     return [seat | by_id.get(seat["bioguide_id"], {}) for seat in memberships]
 
 
 def list_members(
-    db: Database, id: str, congress: int | None, limit: int, after: Sequence[Any]
+    db: Database, record_id: str, congress: int | None, max_results: int, after_key: Sequence[Any]
 ) -> MembershipPage:
     loaded_up_to = store.read_progress(db, BY_NAME["committee_memberships"]).loaded_up_to
-    store.read_record(db, BY_NAME["committees"], id)
-    page, total, members_congress = store.list_members(db, id, congress, limit, after)
+    store.read_record(db, BY_NAME["committees"], record_id)
+    member_page, total_count, members_congress = store.list_members(
+        db, record_id, congress, max_results, after_key
+    )
     return MembershipPage(
-        results=[Membership.model_validate(seat) for seat in add_party_and_state(db, page.rows)],
-        total=total,
-        committee_id=id,
+        results=[
+            Membership.model_validate(seat) for seat in add_party_and_state(db, member_page.rows)
+        ],
+        total=total_count,
+        committee_id=record_id,
         congress=members_congress,
         loaded_up_to=loaded_up_to,
-        **build_next_page_fields("committee_members", page.after),
+        **build_next_page_fields("committee_members", member_page.after),
     )
 
 
 def list_member_votes(
     db: Database,
-    id: str,
+    record_id: str,
     congress: int | None,
-    limit: int,
-    after: Sequence[Any] | None,
+    max_results: int,
+    after_key: Sequence[Any] | None,
 ) -> MemberVotePage:
     """Return a page of how a member voted."""
-    store.read_record(db, BY_NAME["legislators"], id)
-    page, total = store.list_member_votes(db, id, congress, limit, after)
+    store.read_record(db, BY_NAME["legislators"], record_id)
+    vote_page, total_count = store.list_member_votes(
+        db, record_id, congress, max_results, after_key
+    )
     return MemberVotePage(
-        results=[_build_member_vote(row, from_json(row["record"])) for row in page.rows],
-        total=total,
+        results=[_build_member_vote(row, from_json(row["record"])) for row in vote_page.rows],
+        total=total_count,
         loaded_up_to=store.read_progress(db, BY_NAME["roll_call_votes"]).loaded_up_to,
-        **build_next_page_fields("member_votes", page.after),
+        **build_next_page_fields("member_votes", vote_page.after),
     )
 
 
-def list_roll_call_votes(db: Database, id: str, limit: int, after: int) -> MemberVotePage:
+def list_roll_call_votes(
+    db: Database, record_id: str, max_results: int, after_key: int
+) -> MemberVotePage:
     """Return a page of how the members voted in a roll call."""
-    roll_call = store.read_record(db, BY_NAME["roll_call_votes"], id)
-    page, total = store.list_children(db, "member_votes", "vote_id", id, limit, after)
+    roll_call = store.read_record(db, BY_NAME["roll_call_votes"], record_id)
+    voter_page, total_count = store.list_children(
+        db, "member_votes", "vote_id", record_id, max_results, after_key
+    )
     return MemberVotePage(
-        results=[_build_member_vote(row, roll_call) for row in page.rows],
-        total=total,
+        results=[_build_member_vote(row, roll_call) for row in voter_page.rows],
+        total=total_count,
         loaded_up_to=roll_call["loaded_up_to"],
-        **build_next_page_fields("roll_call_members", page.after),
+        **build_next_page_fields("roll_call_members", voter_page.after),
     )
 
 
-def _build_member_vote(row: Row, roll_call: dict[str, Any]) -> MemberVote:
-    about: dict[str, Any] = {name: roll_call.get(name) for name in _ROLL_CALL_FIELDS}
+def _build_member_vote(vote_row: Row, roll_call: dict[str, Any]) -> MemberVote:
+    about: dict[str, Any] = {
+        field_name: roll_call.get(field_name) for field_name in _ROLL_CALL_FIELDS
+    }
     return MemberVote(
-        vote_id=row["vote_id"],
-        bioguide_id=row["bioguide_id"],
-        name=row["name"],
-        party=row["party"],
-        state=row["state"],
-        position=row["position"],
-        standard_position=row["standard_position"],
+        vote_id=vote_row["vote_id"],
+        bioguide_id=vote_row["bioguide_id"],
+        name=vote_row["name"],
+        party=vote_row["party"],
+        state=vote_row["state"],
+        position=vote_row["position"],
+        standard_position=vote_row["standard_position"],
         **about,
     )
 
 
 def list_links(
     db: Database,
-    source: Source,
-    id: str,
-    kind: LinkKind | None,
-    limit: int,
-    after: Sequence[str] | None,
+    record_source: Source,
+    record_id: str,
+    link_kind: LinkKind | None,
+    max_results: int,
+    after_key: Sequence[str] | None,
 ) -> LinkPage:
-    record = from_json(read_record_json(db, source, id))
-    rows, last, total = links.list_links(db, record["id"], kind, limit, after)
+    record = from_json(read_record_json(db, record_source, record_id))
+    link_rows, last_key, total_count = links.list_links(
+        db, record["id"], link_kind, max_results, after_key
+    )
     return LinkPage(
-        results=[LinkedRecord.model_validate(asdict(row)) for row in rows],
-        total=total,
+        results=[LinkedRecord.model_validate(asdict(link_row)) for link_row in link_rows],
+        total=total_count,
         id=record["id"],
         loaded_up_to=record["loaded_up_to"],
-        **build_next_page_fields("links", last),
+        **build_next_page_fields("links", last_key),
     )
 
 
 def list_changes(
     db: Database,
-    since: str | None,
-    source: Source | None,
-    kind: ChangeKind | None,
-    limit: int,
-    after: int,
+    since_day: str | None,
+    record_source: Source | None,
+    change_kind: ChangeKind | None,
+    max_results: int,
+    after_key: int,
 ) -> ChangePage:
-    rows, end, has_more = changes.list_changes(db, since, source, kind, limit, after)
-    cursor = cursors.encode("changes", (end,)) if end else None
+    change_rows, last_number, has_more = changes.list_changes(
+        db, since_day, record_source, change_kind, max_results, after_key
+    )
+    cursor = cursors.encode("changes", (last_number,)) if last_number else None
     return ChangePage(
-        results=[Change(**row) for row in rows],
+        results=[Change(**change_row) for change_row in change_rows],
         next_cursor=cursor if has_more else None,
         has_more=has_more,
         resume_cursor=cursor,
-        since=since,
+        since=since_day,
     )

@@ -28,97 +28,115 @@ _OTHER_PARTS = ("links", "similar")
 _VOTER_FIELDS = ("bioguide_id", "name", "party", "state", "position")
 
 
-def check_part(source: Source, part: str | None) -> str:
+def check_part(record_source: Source, part_name: str | None) -> str:
     """Return the part of a record that is to be listed; raise InvalidArguments if it has none."""
-    parts = PARTS.get(source.name, _OTHER_PARTS)
-    if part not in parts:
-        problem = f"{source.path} have {', '.join(parts)}; `fetch` gives the record itself"
-        raise InvalidArguments([{"field": "part", "message": problem}])
-    return part
+    allowed_parts = PARTS.get(record_source.name, _OTHER_PARTS)
+    if part_name not in allowed_parts:
+        problem_text = (
+            f"{record_source.path} have {', '.join(allowed_parts)}; `fetch` gives the record itself"
+        )
+        raise InvalidArguments([{"field": "part", "message": problem_text}])
+    return part_name
 
 
 def list_voters(
-    db: Database, vote_id: str, filters: Mapping[str, Any] | None, limit: int, cursor: str | None
+    db: Database,
+    vote_id: str,
+    filters: Mapping[str, Any] | None,
+    max_results: int,
+    cursor: str | None,
 ) -> RecordList:
     """List how members voted in a roll call, all or those of a position, party or state."""
     roll_call = store.read_record(db, BY_NAME["roll_call_votes"], vote_id)
-    written = parse_filters(MEMBER_VOTES, {**(filters or {}), "vote_id": vote_id})
-    row_filter = resolve_filters(db, MEMBER_VOTES, written)
-    (after,) = cursors.decode("roll_call_members", cursor, int) or (0,)
-    (total,) = db.execute(
+    parsed_filters = parse_filters(MEMBER_VOTES, {**(filters or {}), "vote_id": vote_id})
+    row_filter = resolve_filters(db, MEMBER_VOTES, parsed_filters)
+    (after_key,) = cursors.decode("roll_call_members", cursor, int) or (0,)
+    (total_count,) = db.execute(
         f"SELECT count(*) FROM member_votes WHERE {row_filter.sql}", row_filter.values
     ).fetchone()
-    rows = db.execute(
+    voter_rows = db.execute(
         f"""SELECT * FROM member_votes WHERE {row_filter.sql} AND ordinal > ?
             ORDER BY ordinal LIMIT ?""",
-        (*row_filter.values, after, limit + 1),
+        (*row_filter.values, after_key, max_results + 1),
     ).fetchall()
-    last = (rows[limit - 1]["ordinal"],) if len(rows) > limit else None
-    note = None if roll_call.get("recorded") else "How each member voted is not loaded here."
+    last_key = (voter_rows[max_results - 1]["ordinal"],) if len(voter_rows) > max_results else None
+    missing_note = (
+        None if roll_call.get("recorded") else "How each member voted is not loaded here."
+    )
     return build_list(
         "roll_call_votes",
-        [{name: row[name] for name in _VOTER_FIELDS} for row in rows[:limit]],
+        [
+            {field_name: voter_row[field_name] for field_name in _VOTER_FIELDS}
+            for voter_row in voter_rows[:max_results]
+        ],
         "roll_call_members",
-        last,
+        last_key,
         id=vote_id,
         part="members",
-        total=total,
+        total=total_count,
         loaded_up_to=roll_call["loaded_up_to"],
-        filters_read=describe_reading(written.filters, row_filter.filters),
-        note=note,
+        filters_read=describe_reading(parsed_filters.filters, row_filter.filters),
+        note=missing_note,
     )
 
 
 def list_voting_alike(
-    db: Database, bioguide_id: str, congress: int | None, limit: int, cursor: str | None
+    db: Database, bioguide_id: str, congress: int | None, max_results: int, cursor: str | None
 ) -> RecordList:
     """List who voted most often as a member did, and over how many votes of which days."""
     store.read_record(db, BY_NAME["legislators"], bioguide_id)
-    (start,) = cursors.decode("voted_alike", cursor, int) or (0,)
-    members, total = list_members_voting_alike(db, bioguide_id, congress, limit, start)
-    end = start + len(members)
+    (start_index,) = cursors.decode("voted_alike", cursor, int) or (0,)
+    members, total_count = list_members_voting_alike(
+        db, bioguide_id, congress, max_results, start_index
+    )
+    end_index = start_index + len(members)
     return build_list(
         "legislators",
         members,
         "voted_alike",
-        (end,) if end < total else None,
+        (end_index,) if end_index < total_count else None,
         id=bioguide_id,
         part="voted_alike",
-        total=total,
+        total=total_count,
         loaded_up_to=store.read_progress(db, BY_NAME["roll_call_votes"]).loaded_up_to,
         note="Counted over the votes that are loaded here, in which both said yea or nay.",
     )
 
 
 def build_list(
-    source: str,
-    results: Sequence[Mapping[str, Any]],
+    source_name: str,
+    result_rows: Sequence[Mapping[str, Any]],
     list_name: str,
-    after: Sequence[Any] | None,
+    after_key: Sequence[Any] | None,
     **fields: Any,
 ) -> RecordList:
-    cursor = cursors.encode(list_name, after)
+    cursor = cursors.encode(list_name, after_key)
     return RecordList(
-        source=source,
-        results=[dict(row) for row in results],
+        source=source_name,
+        results=[dict(result_row) for result_row in result_rows],
         next_cursor=cursor,
         has_more=cursor is not None,
         **fields,
     )
 
 
-def convert_page(page: Any, source: Source, id: str, part: str) -> RecordList:
+def convert_page(
+    typed_page: Any, record_source: Source, record_id: str, part_name: str
+) -> RecordList:
     """Return a page of what belongs to a record as a list of cards."""
-    rows = [row if isinstance(row, Mapping) else row.model_dump() for row in page.results]
+    result_rows = [
+        result_row if isinstance(result_row, Mapping) else result_row.model_dump()
+        for result_row in typed_page.results
+    ]
     return RecordList(
-        source=source.name,
-        results=[make_card(row) for row in rows],
-        id=id,
-        part=part,
-        total=getattr(page, "total", None),
-        next_cursor=page.next_cursor,
-        has_more=page.has_more,
-        loaded_up_to=page.loaded_up_to,
+        source=record_source.name,
+        results=[make_card(result_row) for result_row in result_rows],
+        id=record_id,
+        part=part_name,
+        total=getattr(typed_page, "total", None),
+        next_cursor=typed_page.next_cursor,
+        has_more=typed_page.has_more,
+        loaded_up_to=typed_page.loaded_up_to,
     )
 
 
@@ -127,32 +145,41 @@ def convert_page(page: Any, source: Source, id: str, part: str) -> RecordList:
 _PART_NAMES = {"cosponsors", "actions", "amendments", "links", "members", "votes", "witnesses"}
 
 
-def parse_list_address(text: str) -> ListRecords | None:
+def parse_list_address(list_address: str) -> ListRecords | None:
     """Return the list that a `more_url` of an answer leads to; None for any other text.
 
     Raise InvalidArguments for a path that is no list.
     """
-    split = urlsplit(text.strip())
+    split = urlsplit(list_address.strip())
     if not split.path.startswith("/v1/"):
         return None
-    names = [unquote(name) for name in split.path.removeprefix("/v1/").strip("/").split("/")]
+    path_names = [
+        unquote(path_name) for path_name in split.path.removeprefix("/v1/").strip("/").split("/")
+    ]
     params: dict[str, Any] = dict(parse_qsl(split.query))
-    limit, cursor = params.pop("limit", None), params.pop("cursor", None)
-    page: dict[str, Any] = {"cursor": cursor}
-    if limit and limit.isdecimal() and 1 <= int(limit) <= 200:
-        page["limit"] = int(limit)
-    if names == [CHANGES]:
-        return ListRecords.model_validate({"source": CHANGES, "filters": params or None, **page})
+    page_size, cursor = params.pop("limit", None), params.pop("cursor", None)
+    page_fields: dict[str, Any] = {"cursor": cursor}
+    if page_size and page_size.isdecimal() and 1 <= int(page_size) <= 200:
+        page_fields["limit"] = int(page_size)
+    if path_names == [CHANGES]:
+        return ListRecords.model_validate(
+            {"source": CHANGES, "filters": params or None, **page_fields}
+        )
     try:
-        source = find_source(names[0])
+        record_source = find_source(path_names[0])
     except UnknownSource:
         return None
-    filters = {name: int(value) if value.isdecimal() else value for name, value in params.items()}
-    page |= {"source": source.name, "filters": filters or None}
-    if len(names) == 1:
-        return ListRecords.model_validate(page)
-    if len(names) == 3 and names[2] in _PART_NAMES:
-        return ListRecords.model_validate(page | {"id": names[1], "part": names[2]})
+    filters = {
+        path_name: int(param_value) if param_value.isdecimal() else param_value
+        for path_name, param_value in params.items()
+    }
+    page_fields |= {"source": record_source.name, "filters": filters or None}
+    if len(path_names) == 1:
+        return ListRecords.model_validate(page_fields)
+    if len(path_names) == 3 and path_names[2] in _PART_NAMES:
+        return ListRecords.model_validate(
+            page_fields | {"id": path_names[1], "part": path_names[2]}
+        )
     return None
 
 
@@ -160,8 +187,8 @@ def format_list_address(question: ListRecords, next_cursor: str | None) -> str |
     """Return the address of the next page of a list, which `fetch` takes."""
     if next_cursor is None:
         return None
-    path = f"/v1/{question.source.replace('_', '-')}"
+    list_path = f"/v1/{question.source.replace('_', '-')}"
     if question.id:
-        path += f"/{question.id}/{question.part}"
+        list_path += f"/{question.id}/{question.part}"
     params = {**(question.filters or {}), "limit": question.limit, "cursor": next_cursor}
-    return f"{path}?{urlencode(params)}"
+    return f"{list_path}?{urlencode(params)}"

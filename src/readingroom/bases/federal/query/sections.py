@@ -38,66 +38,87 @@ class TextSection:
     end: int
 
 
-def list_sections(body: str) -> list[TextSection]:
+def list_sections(body_text: str) -> list[TextSection]:
     """Return the sections of a text in its order."""
-    matches = _find_headings(body)
-    seen: Counter[str] = Counter()
+    heading_matches = _find_headings(body_text)
+    label_counts: Counter[str] = Counter()
     sections = []
-    for index, match in enumerate(matches):
-        number = match[1].replace("\u2013", "-")
-        seen[number] += 1
-        label = number if seen[number] == 1 else f"{number}#{seen[number]}"
-        end = matches[index + 1].start() if index + 1 < len(matches) else len(body)
-        heading = match[2].strip()[:_MAX_HEADING]
-        sections.append(TextSection(label, heading, match.start(), end))
+    for index, heading_match in enumerate(heading_matches):
+        section_number = heading_match[1].replace("\u2013", "-")
+        label_counts[section_number] += 1
+        section_label = (
+            section_number
+            if label_counts[section_number] == 1
+            else f"{section_number}#{label_counts[section_number]}"
+        )
+        section_end = (
+            heading_matches[index + 1].start()
+            if index + 1 < len(heading_matches)
+            else len(body_text)
+        )
+        heading_text = heading_match[2].strip()[:_MAX_HEADING]
+        sections.append(
+            TextSection(section_label, heading_text, heading_match.start(), section_end)
+        )
     return sections
 
 
-def _find_headings(body: str) -> list[re.Match[str]]:
+def _find_headings(body_text: str) -> list[re.Match[str]]:
     """Return the headings of sections; in capitals, unless most of them are not, as in old laws."""
-    capital = list(_HEADING.finditer(body))
-    numbers = {match[1] for match in capital}
-    headings = sorted((*capital, *_SMALL_HEADING.finditer(body)), key=lambda match: match.start())
-    ends = [*(match.start() for match in headings), len(body)][1:]
+    capital = list(_HEADING.finditer(body_text))
+    capital_numbers = {heading_match[1] for heading_match in capital}
+    headings = sorted(
+        (*capital, *_SMALL_HEADING.finditer(body_text)),
+        key=lambda heading_match: heading_match.start(),
+    )
+    ends = [*(heading_match.start() for heading_match in headings), len(body_text)][1:]
     is_line = [
-        len(body[match.start(2) : end].strip()) <= _MAX_CONTENTS_LINE
-        for match, end in zip(headings, ends, strict=True)
+        len(body_text[heading_match.start(2) : line_end].strip()) <= _MAX_CONTENTS_LINE
+        for heading_match, line_end in zip(headings, ends, strict=True)
     ]
-    with_text = {match[1] for match, short in zip(headings, is_line, strict=True) if not short}
-    if numbers and len(with_text - numbers) <= len(numbers):
+    with_text = {
+        heading_match[1]
+        for heading_match, short in zip(headings, is_line, strict=True)
+        if not short
+    }
+    if capital_numbers and len(with_text - capital_numbers) <= len(capital_numbers):
         return capital
-    last_places = {match[1]: place for place, match in enumerate(headings)}
+    last_places = {
+        heading_match[1]: heading_index for heading_index, heading_match in enumerate(headings)
+    }
     # A line of the contents is short, and its section comes later; a short section stays.
     return [
-        match
-        for place, match in enumerate(headings)
-        if not is_line[place] or last_places[match[1]] == place
+        heading_match
+        for heading_index, heading_match in enumerate(headings)
+        if not is_line[heading_index] or last_places[heading_match[1]] == heading_index
     ]
 
 
-def find_section(body: str, wanted: str) -> TextSection:
+def find_section(body_text: str, wanted_section: str) -> TextSection:
     """Return a section by its number, as `501`, `Sec. 501` or `301#2`.
 
     Raise InvalidArguments, which lists the sections there are.
     """
-    sections = list_sections(body)
-    label = _SECTION_WORDS.sub("", wanted).strip().rstrip(".").replace("\u2013", "-")
+    sections = list_sections(body_text)
+    section_label = (
+        _SECTION_WORDS.sub("", wanted_section).strip().rstrip(".").replace("\u2013", "-")
+    )
     for section in sections:
-        if section.label.lower() == label.lower():
+        if section.label.lower() == section_label.lower():
             return section
     named = ", ".join(section.label for section in sections[:_MAX_NAMED])
     more = f", … {len(sections)} in all" if len(sections) > _MAX_NAMED else ""
-    problem = f"there is no section {wanted[:50]!r}; there are {named or 'none'}{more}"
-    raise InvalidArguments([{"field": "section", "message": problem}])
+    problem_text = f"there is no section {wanted_section[:50]!r}; there are {named or 'none'}{more}"
+    raise InvalidArguments([{"field": "section", "message": problem_text}])
 
 
-def format_outline(body: str) -> str:
+def format_outline(body_text: str) -> str:
     """Return a line for each section: its number, its heading and its offset in the text."""
-    lines = [
+    outline_lines = [
         f"Sec. {section.label}. {section.heading} [offset {section.start}]"
-        for section in list_sections(body)
+        for section in list_sections(body_text)
     ]
-    return "\n".join(lines) or "No section headings were found in this text."
+    return "\n".join(outline_lines) or "No section headings were found in this text."
 
 
 # --- two versions ---
@@ -110,49 +131,48 @@ def compare_versions(older: str, newer: str) -> str:
     """
     old_sections = {section.label: section for section in list_sections(older)}
     new_sections = list_sections(newer)
-    lines = []
+    report_lines = []
     unchanged = 0
-    for section in new_sections:
-        text = newer[section.start : section.end]
-        previous = old_sections.pop(section.label, None)
-        if previous is None:
-            lines.append(f"Sec. {section.label}. {section.heading}: added, {len(text)} characters.")
+    for new_section in new_sections:
+        heading = f"Sec. {new_section.label}. {new_section.heading}"
+        section_text = newer[new_section.start : new_section.end]
+        old_section = old_sections.pop(new_section.label, None)
+        if old_section is None:
+            report_lines.append(f"{heading}: added, {len(section_text)} characters.")
             continue
-        old_text = older[previous.start : previous.end]
-        if _split_words(old_text) == _split_words(text):
+        old_text = older[old_section.start : old_section.end]
+        if _split_words(old_text) == _split_words(section_text):
             unchanged += 1
         else:
-            lines.append(
-                f"Sec. {section.label}. {section.heading}:\n{_mark_changes(old_text, text)}"
-            )
-    lines += [
+            report_lines.append(f"{heading}:\n{_mark_changes(old_text, section_text)}")
+    report_lines += [
         f"Sec. {section.label}. {section.heading}: removed." for section in old_sections.values()
     ]
-    if not new_sections and not lines:
-        lines = [_mark_changes(older, newer)]
-    return "\n\n".join([f"{unchanged} sections are equal.", *lines])
+    if not new_sections and not report_lines:
+        report_lines = [_mark_changes(older, newer)]
+    return "\n\n".join([f"{unchanged} sections are equal.", *report_lines])
 
 
-def _split_words(text: str) -> list[str]:
-    return _WORD.findall(text)
+def _split_words(section_text: str) -> list[str]:
+    return _WORD.findall(section_text)
 
 
 def _mark_changes(older: str, newer: str) -> str:
-    before, after = _split_words(older), _split_words(newer)
-    if max(len(before), len(after)) > _MAX_COMPARED_WORDS:
+    old_words, new_words = _split_words(older), _split_words(newer)
+    if max(len(old_words), len(new_words)) > _MAX_COMPARED_WORDS:
         return f"changed, from {len(older)} to {len(newer)} characters; too long to mark each word."
-    return " ".join(_list_marked(before, after))
+    return " ".join(_list_marked(old_words, new_words))
 
 
-def _list_marked(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+def _list_marked(old_words: Sequence[str], new_words: Sequence[str]) -> Iterator[str]:
+    matcher = difflib.SequenceMatcher(None, old_words, new_words, autojunk=False)
     for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
         if tag == "equal":
-            same = after[new_start:new_end]
+            same = new_words[new_start:new_end]
             is_long = len(same) > 2 * _CONTEXT_WORDS
             yield from ([*same[:_CONTEXT_WORDS], "…", *same[-_CONTEXT_WORDS:]] if is_long else same)
             continue
         if old_end > old_start:
-            yield f"[-{' '.join(before[old_start:old_end])}-]"
+            yield f"[-{' '.join(old_words[old_start:old_end])}-]"
         if new_end > new_start:
-            yield f"{{+{' '.join(after[new_start:new_end])}+}}"
+            yield f"{{+{' '.join(new_words[new_start:new_end])}+}}"

@@ -31,19 +31,21 @@ _METADATA = (
 )
 
 
-def read_record_json(db: Database, source: Source, id: str) -> str:
+def read_record_json(db: Database, record_source: Source, record_id: str) -> str:
     """Return a record as JSON; of the Federal Register, also one of the President's documents.
 
     Raise RecordNotFound if it is not loaded, and RecordGone if it was withdrawn.
     """
     try:
-        return store.read_record_json(db, source, id)
+        return store.read_record_json(db, record_source, record_id)
     except RecordNotFound as missing:
         # A document number alone does not say that the document is the President's.
-        if source.name != "federal_register":
+        if record_source.name != "federal_register":
             raise
         try:
-            return store.read_record_json(db, BY_NAME["presidential_documents"], f"presdoc:{id}")
+            return store.read_record_json(
+                db, BY_NAME["presidential_documents"], f"presdoc:{record_id}"
+            )
         except RecordNotFound:
             raise missing from None  # name the id that was requested
 
@@ -61,196 +63,233 @@ def find_versioned_record(db: Database, parsed: FederalId) -> FederalId:
             "statute compilations",
             source=parsed.source,
         )
-    row = db.execute(
+    record_row = db.execute(
         "SELECT id FROM statute_compilations WHERE law_id = ? AND status = 'active'", (parsed.id,)
     ).fetchone()
-    if row is None:
+    if record_row is None:
         raise RecordNotFound(
             f"No compilation of {parsed.id} is loaded; `fetch` gives the law as it was passed",
             source="statute_compilations",
         )
-    return FederalId("statute_compilations", row["id"])
+    return FederalId("statute_compilations", record_row["id"])
 
 
 def read_bill_text(
     db: Database,
     parsed: FederalId,
-    version: str | None,
+    version_code: str | None,
     offset: int,
-    section: str | None = None,
+    section_label: str | None = None,
     compare_with: str | None = None,
 ) -> BillText:
     """Return a version of the text of a bill or a compiled law, or the newest.
 
-    With `section` one section of it, with `compare_with` what differs from that older version.
+    With `section_label` one section of it, with `compare_with` what differs from that version.
     Raise RecordNotFound if no such text is loaded, InvalidArguments if there is no such section.
     """
     owner = find_versioned_record(db, parsed)
-    id = owner.id
-    bill = store.read_record(db, BY_NAME[owner.source], id)
-    versions = store.list_texts(db, id)
-    part = version.lower() if version else next(iter(versions), None)
-    text = _read_version(db, bill, part, version, versions)
-    body, older = text.body, None
+    owner_id = owner.id
+    bill = store.read_record(db, BY_NAME[owner.source], owner_id)
+    versions = store.list_texts(db, owner_id)
+    part_name = version_code.lower() if version_code else next(iter(versions), None)
+    bill_text = _read_version(db, bill, part_name, version_code, versions)
+    body_text, older = bill_text.body, None
     if compare_with:
         older = _read_version(db, bill, compare_with.lower(), compare_with, versions)
-        body = _compare(older.body, body, section)
-    elif section:
-        body = choose_section(body, section)
-    end = offset + MAX_TEXT_CHARS
-    next_offset = end if end < len(body) else None
+        body_text = _compare(older.body, body_text, section_label)
+    elif section_label:
+        body_text = choose_section(body_text, section_label)
+    end_offset = offset + MAX_TEXT_CHARS
+    next_offset = end_offset if end_offset < len(body_text) else None
     params = {
-        "version": text.part,
-        "section": section,
+        "version": bill_text.part,
+        "section": section_label,
         "compare_with": older.part if older else None,
         "offset": next_offset,
     }
-    query = urlencode({name: value for name, value in params.items() if value is not None})
+    query = urlencode(
+        {
+            param_name: param_value
+            for param_name, param_value in params.items()
+            if param_value is not None
+        }
+    )
     return BillText(
-        bill_id=id,
-        version=text.part,
-        stage=text.stage,
-        dated=text.dated,
-        title=text.title,
-        text=body[offset:end],
+        bill_id=owner_id,
+        version=bill_text.part,
+        stage=bill_text.stage,
+        dated=bill_text.dated,
+        title=bill_text.title,
+        text=body_text[offset:end_offset],
         offset=offset,
-        total_chars=len(body),
+        total_chars=len(body_text),
         next_offset=next_offset,
-        more_url=f"/v1/bills/{id}/body?{query}" if next_offset else None,
-        section=section,
+        more_url=f"/v1/bills/{owner_id}/body?{query}" if next_offset else None,
+        section=section_label,
         compared_with=older.part if older else None,
         versions=versions,
-        url=text.url,
+        url=bill_text.url,
         citation=Citation.model_validate(bill["citation"]),
         loaded_up_to=bill["loaded_up_to"],
     )
 
 
 def _read_version(
-    db: Database, bill: dict[str, Any], part: str | None, version: str | None, versions: list[str]
+    db: Database,
+    bill: dict[str, Any],
+    part_name: str | None,
+    version_code: str | None,
+    versions: list[str],
 ) -> store.StoredText:
-    text = store.read_text(db, bill["id"], part) if part else None
-    if text is None:
+    stored_text = store.read_text(db, bill["id"], part_name) if part_name else None
+    if stored_text is None:
         loaded = f": loaded are {', '.join(versions)}" if versions else ""
+        in_version = f" in version {version_code!r}" if version_code else ""
         raise RecordNotFound(
-            f"No text of {bill['id']}{f' in version {version!r}' if version else ''} is loaded"
-            f"{loaded}",
+            f"No text of {bill['id']}{in_version} is loaded{loaded}",
             versions=versions,
             url=bill["url"],
         )
-    return text
+    return stored_text
 
 
-def _compare(older: str, newer: str, section: str | None) -> str:
-    if section and section.lower() != OUTLINE:
-        older, newer = choose_section(older, section), choose_section(newer, section)
+def _compare(older: str, newer: str, section_label: str | None) -> str:
+    if section_label and section_label.lower() != OUTLINE:
+        older, newer = choose_section(older, section_label), choose_section(newer, section_label)
     return compare_versions(older, newer)
 
 
-def choose_section(body: str, section: str) -> str:
+def choose_section(body_text: str, section_label: str) -> str:
     """Return one section of a text, or the list of its sections for `outline`."""
-    if section.strip().lower() == OUTLINE:
-        return format_outline(body)
-    found = find_section(body, section)
-    return body[found.start : found.end].rstrip()
+    if section_label.strip().lower() == OUTLINE:
+        return format_outline(body_text)
+    found_section = find_section(body_text, section_label)
+    return body_text[found_section.start : found_section.end].rstrip()
 
 
 def fetch_record(
-    db: Database, source: Source, id: str, offset: int, section: str | None = None
+    db: Database,
+    record_source: Source,
+    record_id: str,
+    offset: int,
+    section_label: str | None = None,
 ) -> Fetched:
     """Return a record with as much of its text, or of a section of it, as one answer contains."""
-    record = from_json(read_record_json(db, source, id))
-    id = record["id"]
-    parts = store.list_texts(db, id)
-    stored = store.read_text(db, id, parts[0]) if parts else None
-    text = stored.body if stored else _describe_any(db, record)
-    if section:
-        text = choose_section(text, section)
-    links = count_links(db, id)
-    end = offset + MAX_TEXT_CHARS
-    next_offset = end if end < len(text) else None
+    record = from_json(read_record_json(db, record_source, record_id))
+    record_id = record["id"]
+    part_names = store.list_texts(db, record_id)
+    stored_text = store.read_text(db, record_id, part_names[0]) if part_names else None
+    whole_text = stored_text.body if stored_text else _describe_any(db, record)
+    if section_label:
+        whole_text = choose_section(whole_text, section_label)
+    link_counts = count_links(db, record_id)
+    end_offset = offset + MAX_TEXT_CHARS
+    next_offset = end_offset if end_offset < len(whole_text) else None
     return Fetched(
-        id=id,
+        id=record_id,
         title=record["title"],
-        text=text[offset:end],
+        text=whole_text[offset:end_offset],
         url=record["url"],
-        metadata={"source": record["source"], **{name: record.get(name) for name in _METADATA}},
+        metadata={
+            "source": record["source"],
+            **{field_name: record.get(field_name) for field_name in _METADATA},
+        },
         source=record["source"],
         citation=Citation.model_validate(record["citation"]),
         record=record,
         offset=offset,
-        total_chars=len(text),
+        total_chars=len(whole_text),
         next_offset=next_offset,
-        more_url=_build_fetch_url(id, section, next_offset) if next_offset else None,
-        links=links,
-        links_url=f"/v1/{BY_NAME[record['source']].path}/{id}/links" if links else None,
+        more_url=_build_fetch_url(record_id, section_label, next_offset) if next_offset else None,
+        links=link_counts,
+        links_url=f"/v1/{BY_NAME[record['source']].path}/{record_id}/links"
+        if link_counts
+        else None,
     )
 
 
-def _build_fetch_url(id: str, section: str | None, offset: int) -> str:
-    params = {"id": id, "section": section, "offset": offset}
-    named = {name: value for name, value in params.items() if value is not None}
+def _build_fetch_url(record_id: str, section_label: str | None, offset: int) -> str:
+    params = {"id": record_id, "section": section_label, "offset": offset}
+    named = {
+        param_name: param_value
+        for param_name, param_value in params.items()
+        if param_value is not None
+    }
     return f"/v1/fetch?{urlencode(named, safe=':')}"
 
 
-def _describe_any(db: Database, record: dict[str, Any]) -> str:
-    if record["source"] == "roll_call_votes":
-        tallies = tally_by_party(db, record["id"])
-        return f"{_describe(record)}\n\n{describe_roll_call(record, tallies)}"
-    return _describe(record)
+def _describe_any(db: Database, record_fields: dict[str, Any]) -> str:
+    if record_fields["source"] == "roll_call_votes":
+        tallies = tally_by_party(db, record_fields["id"])
+        return f"{_describe(record_fields)}\n\n{describe_roll_call(record_fields, tallies)}"
+    return _describe(record_fields)
 
 
-def render_bill_text(text: BillText) -> Fetched:
+def render_bill_text(bill_text: BillText) -> Fetched:
     """Return a piece of a bill's text in the shape of a fetched record."""
     return Fetched(
-        id=text.bill_id,
-        title=text.title,
-        text=text.text,
-        url=text.url,
-        metadata={"source": "bills", "version": text.version, "stage": text.stage},
+        id=bill_text.bill_id,
+        title=bill_text.title,
+        text=bill_text.text,
+        url=bill_text.url,
+        metadata={"source": "bills", "version": bill_text.version, "stage": bill_text.stage},
         source="bills",
-        citation=text.citation,
-        record={"versions": text.versions},
-        offset=text.offset,
-        total_chars=text.total_chars,
-        next_offset=text.next_offset,
-        more_url=text.more_url,
+        citation=bill_text.citation,
+        record={"versions": bill_text.versions},
+        offset=bill_text.offset,
+        total_chars=bill_text.total_chars,
+        next_offset=bill_text.next_offset,
+        more_url=bill_text.more_url,
         links={},
         links_url=None,
     )
 
 
-def render_list(path: str, page: RecordList, more_url: str | None) -> Fetched:
+def render_list(list_path: str, record_list: RecordList, more_url: str | None) -> Fetched:
     """Return a page of a list in the shape of a fetched record: a line for each item."""
-    lines = [" | ".join(f"{name}: {value}" for name, value in row.items()) for row in page.results]
-    text = "\n".join(lines) or "Nothing here."
-    title = f"{page.part or page.source} of {page.id}" if page.id else f"List of {page.source}"
+    row_lines = [
+        " | ".join(f"{field_name}: {field_value}" for field_name, field_value in list_row.items())
+        for list_row in record_list.results
+    ]
+    list_text = "\n".join(row_lines) or "Nothing here."
+    list_title = (
+        f"{record_list.part or record_list.source} of {record_list.id}"
+        if record_list.id
+        else f"List of {record_list.source}"
+    )
     return Fetched(
-        id=page.id or path,
-        title=title,
-        text=text,
-        url=path,
-        metadata={"source": page.source, "total": page.total, "loaded_up_to": page.loaded_up_to},
-        source=page.source,
-        citation=Citation(citation_string=title, url=path),
-        record=page.model_dump(),
-        total_chars=len(text),
+        id=record_list.id or list_path,
+        title=list_title,
+        text=list_text,
+        url=list_path,
+        metadata={
+            "source": record_list.source,
+            "total": record_list.total,
+            "loaded_up_to": record_list.loaded_up_to,
+        },
+        source=record_list.source,
+        citation=Citation(citation_string=list_title, url=list_path),
+        record=record_list.model_dump(),
+        total_chars=len(list_text),
         more_url=more_url,
         links={},
         links_url=None,
     )
 
 
-def _describe(record: dict[str, Any]) -> str:
+def _describe(record_fields: dict[str, Any]) -> str:
     """Return the text of a record that has none of its own, made of its fields."""
-    summary, latest = record.get("summary") or {}, record.get("latest_action") or {}
-    lines = (
-        record["title"],
-        record.get("abstract"),
-        record.get("description"),
-        summary.get("text"),
-        record.get("jurisdiction"),
-        f"Latest action ({latest.get('date')}): {latest['text']}" if latest else None,
-        record["citation_string"],
+    bill_summary, latest = (
+        record_fields.get("summary") or {},
+        record_fields.get("latest_action") or {},
     )
-    return "\n\n".join(line for line in lines if line)
+    paragraphs = (
+        record_fields["title"],
+        record_fields.get("abstract"),
+        record_fields.get("description"),
+        bill_summary.get("text"),
+        record_fields.get("jurisdiction"),
+        f"Latest action ({latest.get('date')}): {latest['text']}" if latest else None,
+        record_fields["citation_string"],
+    )
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)

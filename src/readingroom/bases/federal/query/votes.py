@@ -15,15 +15,15 @@ _ACTIVE = "vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'activ
 
 def tally_by_party(db: Database, vote_id: str) -> dict[str, dict[str, int]]:
     """Return how many of each party voted how, the largest party first; empty without members."""
-    rows = db.execute(
+    tally_rows = db.execute(
         f"""SELECT coalesce(party, '?') AS party, {_SIDE.format(votes="m")} AS side,
                    count(*) AS members
             FROM member_votes m WHERE vote_id = ? GROUP BY 1, 2""",
         (vote_id,),
     ).fetchall()
     tallies: dict[str, dict[str, int]] = {}
-    for row in rows:
-        tallies.setdefault(row["party"], {})[row["side"]] = row["members"]
+    for tally_row in tally_rows:
+        tallies.setdefault(tally_row["party"], {})[tally_row["side"]] = tally_row["members"]
     by_size = sorted(tallies, key=lambda party: (-sum(tallies[party].values()), party))
     return {party: dict(sorted(tallies[party].items(), reverse=True)) for party in by_size}
 
@@ -35,8 +35,8 @@ def summarize_member_votes(
 
     The party's side is that of most of its members who voted yea or nay; a tie has none.
     """
-    narrowed, values = _narrow(congress)
-    rows = db.execute(
+    narrowed, narrowing_values = _narrow(congress)
+    summary_rows = db.execute(
         f"""WITH own AS (
                 SELECT m.vote_id, m.congress, m.party, substr(m.sorted_at, 1, 10) AS day,
                        {_SIDE.format(votes="m")} AS side
@@ -54,21 +54,21 @@ def summarize_member_votes(
                        AS with_party
             FROM own LEFT JOIN party_side USING (vote_id)
             GROUP BY congress ORDER BY congress DESC""",
-        (bioguide_id, *values),
+        (bioguide_id, *narrowing_values),
     )
-    return [_describe_summary(row) for row in rows]
+    return [_describe_summary(summary_row) for summary_row in summary_rows]
 
 
-def _describe_summary(row: Row) -> dict[str, Any]:
-    compared, with_party = row["compared"] or 0, row["with_party"] or 0
+def _describe_summary(summary_row: Row) -> dict[str, Any]:
+    compared, with_party = summary_row["compared"] or 0, summary_row["with_party"] or 0
     return {
-        "congress": row["congress"],
-        "party": row["party"],
-        "votes": row["votes"],
-        "from": row["first_day"],
-        "to": row["last_day"],
-        "missed": row["missed"],
-        "missed_percent": _percent(row["missed"], row["votes"]),
+        "congress": summary_row["congress"],
+        "party": summary_row["party"],
+        "votes": summary_row["votes"],
+        "from": summary_row["first_day"],
+        "to": summary_row["last_day"],
+        "missed": summary_row["missed"],
+        "missed_percent": _percent(summary_row["missed"], summary_row["votes"]),
         "compared_with_party": compared,
         "with_party": with_party,
         "with_party_percent": _percent(with_party, compared),
@@ -76,14 +76,14 @@ def _describe_summary(row: Row) -> dict[str, Any]:
 
 
 def list_members_voting_alike(
-    db: Database, bioguide_id: str, congress: int | None, limit: int, offset: int
+    db: Database, bioguide_id: str, congress: int | None, max_results: int, offset: int
 ) -> tuple[list[dict[str, Any]], int]:
     """Return who voted most often as a member did, of those who voted together, and how many.
 
     Only votes in which both said yea or nay are compared.
     """
-    narrowed, values = _narrow(congress)
-    rows = db.execute(
+    narrowed, narrowing_values = _narrow(congress)
+    member_rows = db.execute(
         f"""WITH own AS (
                 SELECT m.vote_id, {_SIDE.format(votes="m")} AS side, m.congress,
                        substr(m.sorted_at, 1, 10) AS day
@@ -97,47 +97,51 @@ def list_members_voting_alike(
               AND {_SIDE.format(votes="o")} IN ('yea', 'nay')
             GROUP BY o.bioguide_id HAVING shared >= {_MIN_SHARED}
             ORDER BY 1.0 * alike / shared DESC, shared DESC, o.bioguide_id""",
-        (bioguide_id, *values, bioguide_id),
+        (bioguide_id, *narrowing_values, bioguide_id),
     ).fetchall()
     members = [
         {
-            "bioguide_id": row["bioguide_id"],
-            "name": row["name"],
-            "party": row["party"],
-            "state": row["state"],
-            "votes_together": row["shared"],
-            "alike": row["alike"],
-            "alike_percent": _percent(row["alike"], row["shared"]),
-            "from": row["first_day"],
-            "to": row["last_day"],
+            "bioguide_id": member_row["bioguide_id"],
+            "name": member_row["name"],
+            "party": member_row["party"],
+            "state": member_row["state"],
+            "votes_together": member_row["shared"],
+            "alike": member_row["alike"],
+            "alike_percent": _percent(member_row["alike"], member_row["shared"]),
+            "from": member_row["first_day"],
+            "to": member_row["last_day"],
         }
-        for row in rows[offset : offset + limit]
+        for member_row in member_rows[offset : offset + max_results]
     ]
-    return members, len(rows)
+    return members, len(member_rows)
 
 
-def describe_roll_call(record: dict[str, Any], tallies: dict[str, dict[str, int]]) -> str:
+def describe_roll_call(roll_call: dict[str, Any], tallies: dict[str, dict[str, int]]) -> str:
     """Return a roll call in words: its result, its totals, and how each party voted."""
-    totals = record.get("totals") or {}
-    lines = [
-        f"{record['question']}: {record.get('result') or 'no result is stated'}",
+    totals = roll_call.get("totals") or {}
+    description_lines = [
+        f"{roll_call['question']}: {roll_call.get('result') or 'no result is stated'}",
         f"Yea {totals.get('yea', 0)}, nay {totals.get('nay', 0)}, present "
         f"{totals.get('present', 0)}, not voting {totals.get('not_voting', 0)}.",
     ]
     recorded = sum(sum(sides.values()) for sides in tallies.values())
     if tallies:
-        lines.append(f"By party, of the {recorded} members whose votes are loaded here:")
+        description_lines.append(
+            f"By party, of the {recorded} members whose votes are loaded here:"
+        )
     for party, sides in tallies.items():
-        counted = ", ".join(f"{side.replace('_', ' ')} {n}" for side, n in sides.items())
-        lines.append(f"{party}: {counted}")
+        counted = ", ".join(
+            f"{side.replace('_', ' ')} {vote_count}" for side, vote_count in sides.items()
+        )
+        description_lines.append(f"{party}: {counted}")
     if not tallies:
-        lines.append("How each member voted is not loaded here.")
-    return "\n".join(lines)
+        description_lines.append("How each member voted is not loaded here.")
+    return "\n".join(description_lines)
 
 
 def _narrow(congress: int | None) -> tuple[str, tuple[int, ...]]:
     return ("", ()) if congress is None else (" AND m.congress = ?", (congress,))
 
 
-def _percent(part: int | None, whole: int | None) -> float | None:
-    return round(100 * (part or 0) / whole, 1) if whole else None
+def _percent(part_count: int | None, whole: int | None) -> float | None:
+    return round(100 * (part_count or 0) / whole, 1) if whole else None

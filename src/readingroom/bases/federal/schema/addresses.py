@@ -13,32 +13,33 @@ _FR = r"([A-Z]?\d{1,4}(?:-\d{4})?-\d{1,6})"
 _UUID = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 
 
-def rewrite_address(text: str) -> str | None:
+def rewrite_address(written_address: str) -> str | None:
     """Return the id, or a spelling of it, that an address names; None for any other text."""
-    for pattern, rewrite in _ADDRESSES:
-        if match := pattern.fullmatch(text):
-            return rewrite(match)
+    for address_pattern, rewrite in _ADDRESSES:
+        if address_match := address_pattern.fullmatch(written_address):
+            return rewrite(address_match)
     return None
 
 
-def _make_address(pattern: str, rewrite: str | _Rewrite) -> tuple[re.Pattern[str], _Rewrite]:
+def _make_address(path_pattern: str, rewrite: str | _Rewrite) -> tuple[re.Pattern[str], _Rewrite]:
     expand = (lambda match: match.expand(rewrite)) if isinstance(rewrite, str) else rewrite
-    return re.compile(pattern + _REST, re.ASCII | re.I), expand
+    return re.compile(path_pattern + _REST, re.ASCII | re.I), expand
 
 
-def _cite_house_vote(match: re.Match[str]) -> str:
+def _cite_house_vote(address_match: re.Match[str]) -> str:
     """The Clerk counts votes by year; a session is a year of a Congress."""
-    year = int(match[1])
-    return f"house:{(year - 1787) // 2}:{1 if year % 2 else 2}:{match[2]}"
+    year = int(address_match[1])
+    return f"house:{(year - 1787) // 2}:{1 if year % 2 else 2}:{address_match[2]}"
 
 
-def _cite_law(match: re.Match[str]) -> str:
-    return f"{'pl' if match[2].lower() == 'publ' else 'pvtl'}:{match[1]}-{match[3]}"
+def _cite_law(address_match: re.Match[str]) -> str:
+    law_kind = "pl" if address_match[2].lower() == "publ" else "pvtl"
+    return f"{law_kind}:{address_match[1]}-{address_match[3]}"
 
 
-def _cite_report(match: re.Match[str]) -> str:
-    part = f"-pt{match[4]}" if match[4] not in (None, "1") else ""
-    return f"crpt:{match[1]}{match[2][0]}rpt{match[3]}{part}"
+def _cite_report(address_match: re.Match[str]) -> str:
+    part_suffix = f"-pt{address_match[4]}" if address_match[4] not in (None, "1") else ""
+    return f"crpt:{address_match[1]}{address_match[2][0]}rpt{address_match[3]}{part_suffix}"
 
 
 _ADDRESSES = (

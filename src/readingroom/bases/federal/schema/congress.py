@@ -27,9 +27,9 @@ _PAGES = {
 
 def get_congress_on(moment: str) -> int:
     """Return the number of the Congress on a day. Each begins on 3 January of an odd year."""
-    day = date.fromisoformat(moment[:10])
-    year = day.year - (1 if (day.month, day.day) < (1, 3) else 0)
-    return (year - 1789) // 2 + 1
+    calendar_day = date.fromisoformat(moment[:10])
+    start_year = calendar_day.year - (1 if (calendar_day.month, calendar_day.day) < (1, 3) else 0)
+    return (start_year - 1789) // 2 + 1
 
 
 def get_first_day(congress: int) -> date:
@@ -44,12 +44,10 @@ def format_ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def format_bill_number(congress: int, kind: str, number: int) -> str:
-    return f"{SPOKEN[kind]} {number}, {format_ordinal(congress)} Congress"
+def format_bill_number(congress: int, bill_type: str, bill_number: int) -> str:
+    return f"{SPOKEN[bill_type]} {bill_number}, {format_ordinal(congress)} Congress"
 
 
-def build_bill_page_url(congress: int, kind: str, number: int) -> str:
+def build_bill_page_url(congress: int, bill_type: str, bill_number: int) -> str:
     """Return the URL of a bill's page at Congress.gov."""
-    return (
-        f"https://www.congress.gov/bill/{format_ordinal(congress)}-congress/{_PAGES[kind]}/{number}"
-    )
+    return f"https://www.congress.gov/bill/{format_ordinal(congress)}-congress/{_PAGES[bill_type]}/{bill_number}"

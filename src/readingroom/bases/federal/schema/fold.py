@@ -42,11 +42,11 @@ class Vocabulary:
 def load_vocabulary() -> Vocabulary:
     """Return the vocabulary in `names.toml`."""
     tables = tomllib.loads(_VOCABULARY.read_text("utf-8"))
-    codes = {(code.lower(),): code for code in tables["states"]}
-    names = {
-        tuple(word.split("-")): code
-        for code, words in tables["states"].items()
-        for word in words.split()
+    codes = {(state_code.lower(),): state_code for state_code in tables["states"]}
+    state_names = {
+        tuple(word.split("-")): state_code
+        for state_code, state_words in tables["states"].items()
+        for word in state_words.split()
     }
     return Vocabulary(
         stopwords=frozenset(tables["stopwords"].split()),
@@ -57,41 +57,51 @@ def load_vocabulary() -> Vocabulary:
         chambers=_index_by_word(tables["chambers"]),
         parties=_index_by_word(tables["parties"]),
         periods=_index_by_word(tables["periods"]),
-        kinds={name: frozenset(words.split()) for name, words in tables["kinds"].items()},
+        kinds={
+            kind_name: frozenset(state_words.split())
+            for kind_name, state_words in tables["kinds"].items()
+        },
         popular_names=tables["popular_names"],
         value_aliases=tables["value_aliases"],
-        states=codes | names,
+        states=codes | state_names,
         nicknames=_group_nicknames(tables["nicknames"]["groups"].split("\n")),
     )
 
 
-def _index_by_word(table: Mapping[str, str]) -> dict[str, str]:
-    return {word: meaning for meaning, words in table.items() for word in words.split()}
+def _index_by_word(words_by_meaning: Mapping[str, str]) -> dict[str, str]:
+    return {
+        word: meaning
+        for meaning, meaning_words in words_by_meaning.items()
+        for word in meaning_words.split()
+    }
 
 
-def _group_nicknames(groups: Iterable[str]) -> dict[str, frozenset[str]]:
+def _group_nicknames(nickname_lines: Iterable[str]) -> dict[str, frozenset[str]]:
     equivalents: dict[str, set[str]] = {}
-    for group in groups:
-        for name in group.split():
-            equivalents.setdefault(name, set()).update(group.split())
-    return {name: frozenset(others - {name}) for name, others in equivalents.items()}
+    for nickname_line in nickname_lines:
+        for nickname in nickname_line.split():
+            equivalents.setdefault(nickname, set()).update(nickname_line.split())
+    return {
+        nickname: frozenset(equivalent_names - {nickname})
+        for nickname, equivalent_names in equivalents.items()
+    }
 
 
-def words(name: str) -> tuple[str, ...]:
+def words(full_name: str) -> tuple[str, ...]:
     """Return a name as folded words, without stopwords unless it has no other words."""
-    folded = fold_all_words(name)
+    folded = fold_all_words(full_name)
     return tuple(word for word in folded if word not in load_vocabulary().stopwords) or folded
 
 
-def fold_all_words(text: str) -> tuple[str, ...]:
+def fold_all_words(written_text: str) -> tuple[str, ...]:
     """Return a text as folded words: lower case, no accents, no punctuation."""
-    letters = text.lower() if text.isascii() else _strip_accents(text)
-    return tuple(word for word in _SEPARATORS.split(_DROPPED.sub("", letters)) if word)
+    lower_text = written_text.lower() if written_text.isascii() else _strip_accents(written_text)
+    return tuple(word for word in _SEPARATORS.split(_DROPPED.sub("", lower_text)) if word)
 
 
-def _strip_accents(text: str) -> str:
+def _strip_accents(accented_text: str) -> str:
     # These two letters have no decomposition in Unicode.
-    plain = unicodedata.normalize("NFKD", text.replace("ß", "ss").replace("ø", "o"))
+    plain = unicodedata.normalize("NFKD", accented_text.replace("ß", "ss").replace("ø", "o"))
     return "".join(letter for letter in plain if not unicodedata.combining(letter)).lower()
 
 
@@ -103,7 +113,11 @@ def pad(name_words: Sequence[str]) -> str:
 def trigrams(word: str) -> list[str]:
     """Return the trigrams of a word with its edges: ` ma`, `mar`, …, `ey `."""
     padded = f" {word} " if len(word) > 1 else f"  {word} "
-    return list(dict.fromkeys(padded[start : start + 3] for start in range(len(padded) - 2)))
+    return list(
+        dict.fromkeys(
+            padded[start_index : start_index + 3] for start_index in range(len(padded) - 2)
+        )
+    )
 
 
 def initials(name_words: Sequence[str]) -> str:
@@ -114,13 +128,13 @@ def initials(name_words: Sequence[str]) -> str:
     return "".join(sorted(word[0] for word in name_words if word not in load_vocabulary().weak))
 
 
-def first_row(source: str) -> int:
+def first_row(source_name: str) -> int:
     """Return where the rows of a source's names begin.
 
     The names of a source have neighbouring rows, so that they can be searched without the others.
     The number is derived from the source's own name, so that it stays when sources come and go.
     """
-    return zlib.crc32(source.encode()) << 30
+    return zlib.crc32(source_name.encode()) << 30
 
 
 ROWS = 2**30 - 1

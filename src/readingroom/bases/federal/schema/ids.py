@@ -36,81 +36,88 @@ class _Form:
     build: Callable[[re.Match[str]], str]
 
 
-def make_bill_id(congress: int | str, kind: str, number: int | str) -> str:
-    return f"{_parse_bill_type(kind)}:{int(congress)}:{int(number)}"
+def make_bill_id(congress: int | str, bill_type: str, bill_number: int | str) -> str:
+    return f"{_parse_bill_type(bill_type)}:{int(congress)}:{int(bill_number)}"
 
 
-def make_vote_id(chamber: str, congress: int | str, session: int | str, number: int | str) -> str:
-    return f"{chamber.lower()}:{int(congress)}:{int(session)}:{int(number)}"
+def make_vote_id(
+    chamber: str, congress: int | str, session: int | str, roll_number: int | str
+) -> str:
+    return f"{chamber.lower()}:{int(congress)}:{int(session)}:{int(roll_number)}"
 
 
-def make_law_id(number: str, private: bool = False) -> str:
+def make_law_id(law_number: str, private: bool = False) -> str:
     """`117-103` becomes `pl:117-103`; private laws have a series of their own."""
-    congress, _, running = fold_dashes(number).partition("-")
+    congress, _, running = fold_dashes(law_number).partition("-")
     return f"{'pvtl' if private else 'pl'}:{int(congress)}-{int(running)}"
 
 
-def make_committee_id(code: str) -> str:
+def make_committee_id(committee_code: str) -> str:
     """`hsag00` and `HSAG` are the committee, `hsag15` and `HSAG-15` a subcommittee of it."""
-    code = code.strip().upper().replace("-", "")
-    return code[:4] if code[4:] == "00" else code
+    committee_code = committee_code.strip().upper().replace("-", "")
+    return committee_code[:4] if committee_code[4:] == "00" else committee_code
 
 
-def make_amendment_id(congress: int | str, kind: str, number: int | str) -> str:
-    return f"amdt:{int(congress)}:{kind.lower()}:{int(number)}"
+def make_amendment_id(congress: int | str, amendment_type: str, amendment_number: int | str) -> str:
+    return f"amdt:{int(congress)}:{amendment_type.lower()}:{int(amendment_number)}"
 
 
-def make_sap_id(congress: int | str, day: str, bills: Sequence[str], repeat: int = 1) -> str:
+def make_sap_id(congress: int | str, issued_on: str, bills: Sequence[str], repeat: int = 1) -> str:
     """Return the id of a statement; those of a day on the same bills differ in a last number."""
     about = "-".join(bills).lower() or "unnumbered"
-    return f"sap:{int(congress)}:{day}:{about}" + (f":{repeat}" if repeat > 1 else "")
+    return f"sap:{int(congress)}:{issued_on}:{about}" + (f":{repeat}" if repeat > 1 else "")
 
 
 def make_report_id(
-    congress: int | str, kind: str, number: int | str, part: str | None = None
+    congress: int | str, report_type: str, report_number: int | str, report_part: str | None = None
 ) -> str:
     """`crpt:117hrpt118`, and `crpt:117hrpt118-pt2` for a part that was printed separately."""
-    return f"crpt:{int(congress)}{kind.lower()}{int(number)}" + (f"-{part.lower()}" if part else "")
+    return f"crpt:{int(congress)}{report_type.lower()}{int(report_number)}" + (
+        f"-{report_part.lower()}" if report_part else ""
+    )
 
 
 def parse_report_citation(citation: str) -> str | None:
     """Return the id of a report from a citation such as `H. Rept. 117-118,Part 2`, or None."""
-    match = _CITED_REPORT.match(fold_dashes(citation).strip())
-    if match is None:
+    citation_match = _CITED_REPORT.match(fold_dashes(citation).strip())
+    if citation_match is None:
         return None
-    kind = "erpt" if match[1][0] in "Ee" else f"{match[1][0]}rpt"
-    return make_report_id(match[2], kind, match[3], _parse_report_part(match[4]))
+    report_type = "erpt" if citation_match[1][0] in "Ee" else f"{citation_match[1][0]}rpt"
+    return make_report_id(
+        citation_match[2], report_type, citation_match[3], _parse_report_part(citation_match[4])
+    )
 
 
-def _parse_report_part(text: str | None) -> str | None:
+def _parse_report_part(part_text: str | None) -> str | None:
     """`Part 2` and `Part II` become `pt2`, `Book 1` `bk1`; the first part is the report itself."""
-    word, _, running = (text or "").lower().partition(" ")
+    part_word, _, running = (part_text or "").lower().partition(" ")
     running = _ROMAN.get(running, running)
-    short = {"part": "pt", "pt.": "pt", "book": "bk"}.get(word, word)
+    short = {"part": "pt", "pt.": "pt", "book": "bk"}.get(part_word, part_word)
     return None if (short, running) in (("", ""), ("pt", "1")) else f"{short}{running}"
 
 
-def make_cfr_id(title: int | str, section: str) -> str:
-    return f"cfr:{int(title)}:{fold_dashes(section).lower()}"
+def make_cfr_id(title_number: int | str, section_number: str) -> str:
+    return f"cfr:{int(title_number)}:{fold_dashes(section_number).lower()}"
 
 
-def make_compilation_id(number: int | str) -> str:
-    return f"comps:{int(number)}"
+def make_compilation_id(compilation_number: int | str) -> str:
+    return f"comps:{int(compilation_number)}"
 
 
 def make_proceeding_id(granule: str) -> str:
     """Return a granule such as `CREC-2005-07-20-pt1-PgE1551-2` in its usual case, with a prefix."""
-    match = _GRANULE.fullmatch(granule)
-    if match is None:
+    granule_match = _GRANULE.fullmatch(granule)
+    if granule_match is None:
         return f"crec:{granule}"
-    day, part, page, rest = match.groups()
-    page = page.lower() if page.lower() == "null" else page.upper()
-    return f"crec:CREC-{day}-pt{part}-Pg{page}{rest.lower().replace('frontm', 'FrontM')}"
+    issue_day, record_part, page_label, granule_suffix = granule_match.groups()
+    page_label = page_label.lower() if page_label.lower() == "null" else page_label.upper()
+    suffix = granule_suffix.lower().replace("frontm", "FrontM")
+    return f"crec:CREC-{issue_day}-pt{record_part}-Pg{page_label}{suffix}"
 
 
 @lru_cache(maxsize=4096)  # there are a thousand subjects, each of which occurs in many files
-def make_topic_id(name: str) -> str:
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+def make_topic_id(topic_name: str) -> str:
+    plain = unicodedata.normalize("NFKD", topic_name).encode("ascii", "ignore").decode().lower()
     return "topic:" + "-".join(re.findall("[a-z0-9]+", plain))
 
 
@@ -119,8 +126,8 @@ _ESTIMATE = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
 
 def parse_estimate_id(url: str) -> str | None:
     """`https://www.cbo.gov/publication/57561` becomes `cbo:57561`."""
-    match = _ESTIMATE.search(url)
-    return f"cbo:{int(match[1])}" if match else None
+    url_match = _ESTIMATE.search(url)
+    return f"cbo:{int(url_match[1])}" if url_match else None
 
 
 def make_staff_id(office: str) -> str:
@@ -129,8 +136,8 @@ def make_staff_id(office: str) -> str:
     return f"staff:{re.sub('[^A-Za-z0-9._-]+', '_', plain)}"
 
 
-def make_docket_id(number: str) -> str:
-    return f"docket:{fold_dashes(number).strip().upper()}"
+def make_docket_id(docket_number: str) -> str:
+    return f"docket:{fold_dashes(docket_number).strip().upper()}"
 
 
 def make_meeting_id(chamber: str | None, event: str) -> str:
@@ -147,47 +154,61 @@ def make_membership_id(congress: int | str, committee: str, bioguide: str) -> st
     return f"membership:{int(congress)}:{committee}:{bioguide}"
 
 
-def parse_federal_id(text: str, congress: int | None = None) -> FederalId:
+def parse_federal_id(written_id: str, congress: int | None = None) -> FederalId:
     """Return the canonical id for a text; `congress` completes a bill number without one.
 
     Raise UnrecognizedId if no form fits.
     """
     # NFKC also folds full-width letters and no-break spaces. Nearly all ids are ASCII and skip it.
-    plain = text if text.isascii() else fold_dashes(unicodedata.normalize("NFKC", text))
+    plain = (
+        written_id
+        if written_id.isascii()
+        else fold_dashes(unicodedata.normalize("NFKC", written_id))
+    )
     folded = plain.strip()
     for spelling in (folded, rewrite_address(folded)):
-        for form in _FORMS if spelling else ():
-            if match := form.pattern.fullmatch(spelling or ""):
-                return FederalId(form.source, form.build(match))
-    if congress and (match := _BARE_BILL.fullmatch(folded)):
-        return FederalId("bills", make_bill_id(congress, match[1], match[2]))
+        for id_form in _FORMS if spelling else ():
+            if bill_match := id_form.pattern.fullmatch(spelling or ""):
+                return FederalId(id_form.source, id_form.build(bill_match))
+    if congress and (bill_match := _BARE_BILL.fullmatch(folded)):
+        return FederalId("bills", make_bill_id(congress, bill_match[1], bill_match[2]))
     raise UnrecognizedId(
-        f"{text[:100]!r} is not the id of a federal record. Ids look like hr:119:1, S000033, HSAG, "
+        f"{written_id[:100]!r} is not the id of a federal record. Ids look like hr:119:1, "
+        "S000033, HSAG, "
         "pl:117-103 or 2026-08558; names go to `resolve_entity`, words to `search`",
         valid_prefixes=list(VALID_PREFIXES),
     )
 
 
-def parse_bill_number(text: str) -> tuple[str, int] | None:
+def parse_bill_number(written_number: str) -> tuple[str, int] | None:
     """Return type and number of a bill that is named without its Congress (`H.R. 22`), or None."""
-    plain = text if text.isascii() else fold_dashes(unicodedata.normalize("NFKC", text))
-    match = _BARE_BILL.fullmatch(plain.strip())
-    return (_parse_bill_type(match[1]), int(match[2])) if match else None
+    plain = (
+        written_number
+        if written_number.isascii()
+        else fold_dashes(unicodedata.normalize("NFKC", written_number))
+    )
+    bill_match = _BARE_BILL.fullmatch(plain.strip())
+    return (_parse_bill_type(bill_match[1]), int(bill_match[2])) if bill_match else None
 
 
-def _parse_bill_type(kind: str) -> str:
+def _parse_bill_type(written_type: str) -> str:
     """`H.J.Res.`, `House Joint Resolution` and the `house-joint-resolution` of a URL are hjres."""
-    letters = re.sub(r"[^a-z]", "", kind.lower())
-    for word, short in (("house", "h"), ("senate", "s"), ("joint", "j"), ("concurrent", "con")):
-        letters = letters.replace(word, short)
-    letters = letters.replace("resolution", "res")
-    return {"hbill": "hr", "sbill": "s"}.get(letters, letters)
+    type_letters = re.sub(r"[^a-z]", "", written_type.lower())
+    for chamber_word, short in (
+        ("house", "h"),
+        ("senate", "s"),
+        ("joint", "j"),
+        ("concurrent", "con"),
+    ):
+        type_letters = type_letters.replace(chamber_word, short)
+    type_letters = type_letters.replace("resolution", "res")
+    return {"hbill": "hr", "sbill": "s"}.get(type_letters, type_letters)
 
 
 def _make_form(
-    source: str, shown: str, pattern: str, build: Callable[[re.Match[str]], str]
+    source_name: str, example_id: str, id_pattern: str, build: Callable[[re.Match[str]], str]
 ) -> _Form:
-    return _Form(source, shown, re.compile(pattern, re.ASCII | re.I), build)
+    return _Form(source_name, example_id, re.compile(id_pattern, re.ASCII | re.I), build)
 
 
 _TYPE = "(" + "|".join(BILL_TYPES) + ")"
@@ -214,12 +235,12 @@ _FR = r"(\d{4}-\d{5}|\d{2}-\d{1,6}|[A-Z]\d{1,2}-\d{1,6}|[A-Z]\d{1,2}-\d{4}-\d{1,
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
-def _to_upper(match: re.Match[str]) -> str:
-    return match[1].upper()
+def _to_upper(id_match: re.Match[str]) -> str:
+    return id_match[1].upper()
 
 
-def _to_lower(match: re.Match[str]) -> str:
-    return match[0].lower()
+def _to_lower(id_match: re.Match[str]) -> str:
+    return id_match[0].lower()
 
 
 _FORMS = (

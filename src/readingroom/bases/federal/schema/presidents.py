@@ -26,7 +26,7 @@ PRESIDENTS = (
 BY_NUMBER = {president.number: president for president in PRESIDENTS}
 
 
-def find_president_on(day: str) -> President | None:
+def find_president_on(iso_date: str) -> President | None:
     """Return who was president on a day, None before 1981."""
-    in_office = [president for president in PRESIDENTS if president.took_office_at <= day]
+    in_office = [president for president in PRESIDENTS if president.took_office_at <= iso_date]
     return in_office[-1] if in_office else None

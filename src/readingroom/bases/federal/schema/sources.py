@@ -199,29 +199,29 @@ _LABELS = {
 }
 
 
-def _make_search_facet(field: str) -> Facet:
+def _make_search_facet(facet_field: str) -> Facet:
     """Return a facet that searches filter by: it serves lists and aggregates too."""
     return Facet(
-        field,
+        facet_field,
         f"""SELECT d.id AS id, f.value AS value FROM facets f JOIN documents d USING (doc)
-            WHERE f.field = '{field}'""",
-        search_field=field,
+            WHERE f.field = '{facet_field}'""",
+        search_field=facet_field,
     )
 
 
-def _make_link_facet(name: str, *kinds: str) -> Facet:
+def _make_link_facet(facet_name: str, *kinds: str) -> Facet:
     """Return the facet of records linked by these kinds, in either direction."""
-    kind_list = ", ".join(f"'{kind}'" for kind in kinds)
+    kind_list = ", ".join(f"'{link_kind}'" for link_kind in kinds)
     return Facet(
-        name,
+        facet_name,
         f"""SELECT from_id AS id, to_id AS value FROM links WHERE kind IN ({kind_list})
             UNION SELECT to_id, from_id FROM links WHERE kind IN ({kind_list})""",
     )
 
 
-def _list_choices(record: type[Record], field: str) -> tuple[str, ...]:
+def _list_choices(record_model: type[Record], field_name: str) -> tuple[str, ...]:
     """Return the values that a record's model allows for a field."""
-    return get_args(record.model_fields[field].annotation)
+    return get_args(record_model.model_fields[field_name].annotation)
 
 
 _CONGRESS = Column("congress", "INTEGER")
@@ -581,68 +581,74 @@ TABLES = {table.name: table for table in _ALL_TABLES}
 _ALIASES = {alias: source for source in SOURCES for alias in source.aliases}
 
 
-def find_source(name: str) -> Source:
+def find_source(source_name: str) -> Source:
     """Return a source by its name or an alias, with `-` or `_`; raise UnknownSource if none."""
-    source = _find(name)
-    if source is None:
+    record_source = _find(source_name)
+    if record_source is None:
         raise UnknownSource(
-            f"There is no source {name[:100]!r}", valid_sources=list_source_names(SOURCES)
+            f"There is no source {source_name[:100]!r}", valid_sources=list_source_names(SOURCES)
         )
-    return source
+    return record_source
 
 
-def is_source_name(name: str) -> bool:
+def is_source_name(written_name: str) -> bool:
     """Return whether this is the name of a source, or an alias."""
-    return _find(name) is not None
+    return _find(written_name) is not None
 
 
-def find_registry(name: str) -> Source:
+def find_registry(registry_name: str) -> Source:
     """Return a registry by its name or an alias; raise InvalidArguments if it is not one."""
-    source = _find(name)
-    if source is not None and source.has_names:
-        return source
+    record_source = _find(registry_name)
+    if record_source is not None and record_source.has_names:
+        return record_source
     valid = ", ".join(named.path for named in SOURCES if named.has_names)
-    problem = (
-        f"{source.name} is searched with search, not by name"
-        if source
-        else f"There is no source {name[:100]!r}"
+    problem_text = (
+        f"{record_source.name} is searched with search, not by name"
+        if record_source
+        else f"There is no source {registry_name[:100]!r}"
     )
-    raise InvalidArguments([{"field": "entity_type", "message": f"{problem}; one of {valid}"}])
+    raise InvalidArguments([{"field": "entity_type", "message": f"{problem_text}; one of {valid}"}])
 
 
-def find_table(name: str) -> RecordTable:
+def find_table(table_name: str) -> RecordTable:
     """Return what can be aggregated, by its name or an alias; raise InvalidArguments if none."""
-    source = _find(name)
-    table = TABLES.get(source.name if source else _fold_name(name))
+    record_source = _find(table_name)
+    table = TABLES.get(record_source.name if record_source else _fold_name(table_name))
     if table is None:
         valid = ", ".join(each.path for each in TABLES.values())
-        problem = f"there is no {name[:100]!r}; one of {valid}"
-        raise InvalidArguments([{"field": "resource", "message": problem}])
+        problem_text = f"there is no {table_name[:100]!r}; one of {valid}"
+        raise InvalidArguments([{"field": "resource", "message": problem_text}])
     return table
 
 
-def find_sources(names: str | Sequence[str] | None) -> tuple[Source, ...]:
+def find_sources(source_names: str | Sequence[str] | None) -> tuple[Source, ...]:
     """Return the sources of a list of names, or of names with commas between, and their parts."""
-    if names is None:
+    if source_names is None:
         return ()
-    names = names.split(",") if isinstance(names, str) else names
-    sources = [find_source(name) for name in names if name.strip()]
-    parts = [BY_NAME[part] for source in sources for part in source.includes]
-    return tuple(dict.fromkeys((*sources, *parts)))
+    source_names = source_names.split(",") if isinstance(source_names, str) else source_names
+    found_sources = [
+        find_source(source_name) for source_name in source_names if source_name.strip()
+    ]
+    included_sources = [
+        BY_NAME[included_name]
+        for record_source in found_sources
+        for included_name in record_source.includes
+    ]
+    return tuple(dict.fromkeys((*found_sources, *included_sources)))
 
 
-def _find(name: str) -> Source | None:
-    folded = _fold_name(name)
+def _find(source_name: str) -> Source | None:
+    folded = _fold_name(source_name)
     return BY_NAME.get(folded) or _ALIASES.get(folded)
 
 
-def _fold_name(name: str) -> str:
-    return name.strip().lower().replace("-", "_")
+def _fold_name(source_name: str) -> str:
+    return source_name.strip().lower().replace("-", "_")
 
 
 def list_sources_of_shape(*shapes: Shape) -> tuple[Source, ...]:
-    return tuple(source for source in SOURCES if source.shape in shapes)
+    return tuple(record_source for record_source in SOURCES if record_source.shape in shapes)
 
 
-def list_source_names(sources: Iterable[Source]) -> list[str]:
-    return [source.name for source in sources]
+def list_source_names(record_sources: Iterable[Source]) -> list[str]:
+    return [record_source.name for record_source in record_sources]

@@ -36,7 +36,7 @@ PARENTS = {
 """Child tables, each with the column that holds the id of the record a row belongs to."""
 
 
-def ensure_schema(db: Database, path: Path) -> None:
+def ensure_schema(db: Database, database_path: Path) -> None:
     """Create the tables in a new file; check that those of an existing one can be used.
 
     Tables and columns of sources that were added to `SOURCES` later are added to the file.
@@ -49,7 +49,7 @@ def ensure_schema(db: Database, path: Path) -> None:
                 for statement in list_statements():
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    _check_version(_read_version(db), path)
+    _check_version(_read_version(db), database_path)
     if any(_list_missing(db)):
         with db.transaction():
             for statement in list(_list_missing(db)):
@@ -60,15 +60,17 @@ def _read_version(db: Database) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _check_version(version: int, path: Path) -> None:
-    if version > SCHEMA_VERSION:
+def _check_version(stored_version: int, database_path: Path) -> None:
+    if stored_version > SCHEMA_VERSION:
         raise StorageFailed(
-            f"{path.name} was written by a newer Reading Room (schema {version}, this one reads "
+            f"{database_path.name} was written by a newer Reading Room (schema {stored_version}, "
+            "this one reads "
             f"{SCHEMA_VERSION}): install that version, or restore an older backup"
         )
-    if version < SCHEMA_VERSION:
+    if stored_version < SCHEMA_VERSION:
         raise StorageFailed(
-            f"{path.name} was written by a Reading Room older than 0.1.0 (schema {version}, this "
+            f"{database_path.name} was written by a Reading Room older than 0.1.0 "
+            f"(schema {stored_version}, this "
             f"one reads {SCHEMA_VERSION}): move the file away and load the official files again "
             "with `readingroom federal load`"
         )
@@ -76,47 +78,50 @@ def _check_version(version: int, path: Path) -> None:
 
 def _list_missing(db: Database) -> Iterator[str]:
     """Yield the SQL of tables, columns and indexes that the file lacks, being older than them."""
-    for source in SOURCES:
-        existing = {row[1] for row in db.execute(f"PRAGMA table_xinfo({source.name})")}
+    for record_source in SOURCES:
+        existing = {
+            column_row[1] for column_row in db.execute(f"PRAGMA table_xinfo({record_source.name})")
+        }
         if not existing:
-            yield from _list_table_statements(source)
+            yield from _list_table_statements(record_source)
             continue
-        for column in source.columns:
+        for column in record_source.columns:
             if column.name not in existing:
                 # SQLite cannot add a column that it would have to store in every row.
                 added = _define_generated(column).replace("STORED", "VIRTUAL")
-                yield f"ALTER TABLE {source.name} ADD COLUMN {added}"
-        for index, key in _list_indexes(source).items():
-            indexed = [row[2] for row in db.execute(f"PRAGMA index_info({index})")]
-            if indexed != [column.removesuffix(" DESC") for column in key]:
+                yield f"ALTER TABLE {record_source.name} ADD COLUMN {added}"
+        for index, index_columns in _list_indexes(record_source).items():
+            indexed = [column_row[2] for column_row in db.execute(f"PRAGMA index_info({index})")]
+            if indexed != [column.removesuffix(" DESC") for column in index_columns]:
                 # Those of 0.1.0 end in the column they are named after, so its lists were sorted.
                 yield f"DROP INDEX IF EXISTS {index}"
-                yield _create_index(source, index, key)
-    voting = {row[1] for row in db.execute("PRAGMA table_xinfo(member_votes)")}
+                yield _create_index(record_source, index, index_columns)
+    voting = {column_row[1] for column_row in db.execute("PRAGMA table_xinfo(member_votes)")}
     if voting and "standard_position" not in voting:
         yield f"ALTER TABLE member_votes ADD COLUMN {_STANDARD_POSITION}"
-    for table, statements in _ADDED_TABLES.items():
-        if not db.execute(f"PRAGMA table_info({table})").fetchall():
+    for added_table, statements in _ADDED_TABLES.items():
+        if not db.execute(f"PRAGMA table_info({added_table})").fetchall():
             yield from statements
 
 
 def list_statements() -> Iterator[str]:
     """Yield every statement that makes a new file."""
-    for source in SOURCES:
-        yield from _list_table_statements(source)
+    for record_source in SOURCES:
+        yield from _list_table_statements(record_source)
     for statement in _FIXED_TABLES:
         yield statement.replace("{tokenizer}", tokenizer_spec())
 
 
-def _list_table_statements(source: Source) -> Iterator[str]:
-    generated = "".join(f",\n    {_define_generated(column)}" for column in source.columns)
+def _list_table_statements(record_source: Source) -> Iterator[str]:
+    generated = "".join(f",\n    {_define_generated(column)}" for column in record_source.columns)
     citation = "".join(
-        f",\n    {name} TEXT GENERATED ALWAYS AS (json_extract(record, '$.{name}')) VIRTUAL"
-        for name in CITATION
-        if name != "published_at"
+        f",\n    {citation_field} TEXT "
+        f"GENERATED ALWAYS AS (json_extract(record, '$.{citation_field}')) VIRTUAL"
+        for citation_field in CITATION
+        if citation_field != "published_at"
     )
     yield f"""
-CREATE TABLE {source.name} (
+CREATE TABLE {record_source.name} (
     id TEXT PRIMARY KEY,
     record TEXT NOT NULL CHECK (json_valid(record)),
     loader TEXT NOT NULL,
@@ -126,18 +131,18 @@ CREATE TABLE {source.name} (
     tombstone_reason TEXT,
     successor_id TEXT{generated}{citation}
 )"""
-    for index, key in _list_indexes(source).items():
-        yield _create_index(source, index, key)
+    for index, index_columns in _list_indexes(record_source).items():
+        yield _create_index(record_source, index, index_columns)
 
 
-def _create_index(source: Source, index: str, key: Sequence[str]) -> str:
-    return f"CREATE INDEX {index} ON {source.name} ({', '.join(key)})"
+def _create_index(record_source: Source, index: str, index_columns: Sequence[str]) -> str:
+    return f"CREATE INDEX {index} ON {record_source.name} ({', '.join(index_columns)})"
 
 
 _LIST_ORDER = ("published_at DESC", "id")
 
 
-def _list_indexes(source: Source) -> dict[str, tuple[str, ...]]:
+def _list_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
     """Return the indexes of a source's table by name, each with the columns of its key.
 
     All but the last end in the order of lists, so that a page of a filtered list is read without
@@ -145,25 +150,24 @@ def _list_indexes(source: Source) -> dict[str, tuple[str, ...]]:
     read it instead of the table, whose rows hold long records.
     """
     return {
-        f"{source.name}_newest": _LIST_ORDER,
+        f"{record_source.name}_newest": _LIST_ORDER,
         **{
-            f"{source.name}_{column.name}": (column.name, *_LIST_ORDER)
-            for column in source.table.filters
+            f"{record_source.name}_{column.name}": (column.name, *_LIST_ORDER)
+            for column in record_source.table.filters
         },
-        f"{source.name}_facts": (
+        f"{record_source.name}_facts": (
             "published_at",
             "status",
-            *(column.name for column in source.columns),
+            *(column.name for column in record_source.columns),
             "id",
         ),
     }
 
 
-def _define_generated(column: Column) -> str:
-    path = column.path or f"$.{column.name}"
-    return (
-        f"{column.name} {column.kind} GENERATED ALWAYS AS (json_extract(record, '{path}')) STORED"
-    )
+def _define_generated(table_column: Column) -> str:
+    json_path = table_column.path or f"$.{table_column.name}"
+    stored_value = f"GENERATED ALWAYS AS (json_extract(record, '{json_path}')) STORED"
+    return f"{table_column.name} {table_column.kind} {stored_value}"
 
 
 # 0.1.0 wrote the date of the newest record where now the date stands up to which all are here.

@@ -13,86 +13,90 @@ from readingroom.core.errors import UnrecognizedId
 from readingroom.protocol.tool import ShortText
 
 
-def _canonicalize_id(text: str) -> str:
+def _canonicalize_id(written_id: str) -> str:
     """Return an id in its canonical form; a name is left for the database to resolve."""
     try:
-        return parse_federal_id(text).id
+        return parse_federal_id(written_id).id
     except UnrecognizedId:
-        return text
+        return written_id
 
 
 RecordOf = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_canonicalize_id)]
 """The id of another record, or its name."""
 
 
-def _parse_chamber(value: Any) -> Any:
+def _parse_chamber(written_chamber: Any) -> Any:
     """`House`, `Senators`, `House of Representatives`; other values are left for the type."""
-    if not isinstance(value, str):
-        return value
+    if not isinstance(written_chamber, str):
+        return written_chamber
     chambers = fold.load_vocabulary().chambers
-    meanings = {chambers.get(word) for word in fold.words(value)}
-    return meanings.pop() if len(meanings) == 1 and None not in meanings else value
+    meanings = {chambers.get(chamber_word) for chamber_word in fold.words(written_chamber)}
+    return meanings.pop() if len(meanings) == 1 and None not in meanings else written_chamber
 
 
 AnyChamber = Annotated[Chamber, BeforeValidator(_parse_chamber)]
 HouseOrSenate = Annotated[Literal["house", "senate"], BeforeValidator(_parse_chamber)]
 
 
-def _parse_party(text: str) -> str:
+def _parse_party(written_party: str) -> str:
     """`Democrat` and `democratic` are D. Parties of the past go by their names: Whig."""
-    code = fold.load_vocabulary().parties.get(" ".join(fold.fold_all_words(text)))
-    if code or len(text) <= 2:
-        return code or text.upper()
-    return text.title() if text.islower() else text
+    party_code = fold.load_vocabulary().parties.get(" ".join(fold.fold_all_words(written_party)))
+    if party_code or len(written_party) <= 2:
+        return party_code or written_party.upper()
+    return written_party.title() if written_party.islower() else written_party
 
 
 Party = Annotated[ShortText, AfterValidator(_parse_party)]
 
 
-def _parse_state(text: str) -> str:
+def _parse_state(written_state: str) -> str:
     """`Oregon` and `or` are OR; the code of a former territory is in no list here."""
-    plain = text.strip()
+    plain = written_state.strip()
     # With stopwords first: `OR` and `IN` are states before they are words.
-    for words in (fold.fold_all_words(plain), fold.words(plain)):
-        if code := fold.load_vocabulary().states.get(words):
-            return code
+    for state_words in (fold.fold_all_words(plain), fold.words(plain)):
+        if state_code := fold.load_vocabulary().states.get(state_words):
+            return state_code
     if len(plain) == 2 and plain.isalpha():
         return plain.upper()
-    raise ValueError(f"there is no state {text!r}; a name or a code, such as Oregon or OR")
+    raise ValueError(f"there is no state {written_state!r}; a name or a code, such as Oregon or OR")
 
 
 State = Annotated[ShortText, AfterValidator(_parse_state)]
 
 
-def _parse_position(text: str) -> str:
+def _parse_position(written_position: str) -> str:
     """Votes are stored as the clerk writes them: `Yea`, `Not Voting`, a candidate's name."""
-    return text.title() if text.islower() or text.isupper() else text
+    return (
+        written_position.title()
+        if written_position.islower() or written_position.isupper()
+        else written_position
+    )
 
 
 Position = Annotated[ShortText, AfterValidator(_parse_position)]
 
 
-def _fold_value(text: str) -> str:
-    return re.sub(r"[\W_]", "", text).lower()
+def _fold_value(written_value: str) -> str:
+    return re.sub(r"[\W_]", "", written_value).lower()
 
 
-def make_choice_type(values: Sequence[str]) -> Any:
+def make_choice_type(choices: Sequence[str]) -> Any:
     """Return the type of one of these, whatever its case and punctuation: `H.R.` is hr."""
-    by_folded = {_fold_value(value): value for value in values}
+    by_folded = {_fold_value(choice): choice for choice in choices}
 
-    def parse(text: str) -> str:
-        value = by_folded.get(_fold_value(text))
-        if value is None:
-            raise ValueError(f"there is no {text!r} here; one of {', '.join(values)}")
-        return value
+    def parse(written_choice: str) -> str:
+        choice = by_folded.get(_fold_value(written_choice))
+        if choice is None:
+            raise ValueError(f"there is no {written_choice!r} here; one of {', '.join(choices)}")
+        return choice
 
     return Annotated[ShortText, AfterValidator(parse)]
 
 
-def _parse_type(text: str) -> str:
+def _parse_type(written_type: str) -> str:
     """The sources have many types, of which only those of bills are written in many ways."""
-    folded = _fold_value(text)
-    return folded if folded in BILL_TYPES else text
+    folded = _fold_value(written_type)
+    return folded if folded in BILL_TYPES else written_type
 
 
 AnyType = Annotated[ShortText, AfterValidator(_parse_type)]

@@ -1,9 +1,12 @@
-"""How much of each source is embedded, in percent."""
+"""How much of each source is embedded, in percent, and how an answer says so."""
 
 import time
+from collections.abc import Mapping, Sequence
 
 from readingroom.bases.federal import store
+from readingroom.bases.federal.models import Degraded
 from readingroom.bases.federal.search.passages import read_generation
+from readingroom.core.modes import Mode
 from readingroom.storage.database import Database
 
 _COST_SHARE = 20
@@ -21,13 +24,44 @@ class EmbeddingCoverage:
     def read(self, db: Database) -> dict[str, int]:
         """Return the percentage of each source that has passages; 100 only when all have one."""
         generation = read_generation(db)
-        started = time.monotonic()
-        if generation != self._generation and started >= self._count_again_at:
+        started_at = time.monotonic()
+        if generation != self._generation and started_at >= self._count_again_at:
             self._percents = {
                 row["source"]: row["embedded_percent"]
                 for row in store.read_status(db)
                 if row["chunks"]
             }
             self._generation = generation
-            self._count_again_at = started + _COST_SHARE * (time.monotonic() - started)
+            self._count_again_at = started_at + _COST_SHARE * (time.monotonic() - started_at)
         return self._percents
+
+
+def describe_coverage(
+    search_mode: Mode,
+    degraded: Degraded | None,
+    source_names: Sequence[str],
+    percents: Mapping[str, int],
+) -> Degraded | None:
+    """Return why a search is not what was asked for, with how much of each source is embedded.
+
+    What is partly embedded is searched by both, but by meaning only in part.
+    """
+    partly = {
+        source_name: percents[source_name]
+        for source_name in source_names
+        if percents.get(source_name, 100) < 100
+    }
+    if not partly:
+        return degraded
+    if degraded is not None:
+        return degraded.model_copy(update={"embedded_percent": partly})
+    percent_list = ", ".join(
+        f"{source_name} {percent} %" for source_name, percent in partly.items()
+    )
+    return Degraded(
+        requested_mode=search_mode,
+        used_mode=search_mode,
+        sources=list(partly),
+        reason=f"embedded so far: {percent_list}; what is not is found by its words alone",
+        embedded_percent=partly,
+    )

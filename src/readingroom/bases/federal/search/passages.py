@@ -40,14 +40,14 @@ class Passages:
         if read_generation(db) <= self._generation:
             return
         with self._updating:
-            current = read_generation(db)
-            rows = self._read_new_rows(db)
-            if len(rows):
-                self._grow(int(rows["chunk"][-1]) + 1)
-                self._docs[rows["chunk"]] = rows["doc"]
-                self._sources[rows["chunk"]] = rows["source"]
-                self._seen = int(rows["chunk"][-1])
-            self._generation = max(self._generation, current)
+            current_generation = read_generation(db)
+            new_rows = self._read_new_rows(db)
+            if len(new_rows):
+                self._grow(int(new_rows["chunk"][-1]) + 1)
+                self._docs[new_rows["chunk"]] = new_rows["doc"]
+                self._sources[new_rows["chunk"]] = new_rows["source"]
+                self._seen = int(new_rows["chunk"][-1])
+            self._generation = max(self._generation, current_generation)
 
     def __len__(self) -> int:
         """How many passages there have been; removed ones count until the process ends."""
@@ -57,21 +57,24 @@ class Passages:
         """Return the numbers of the records of these passages."""
         return self._docs[chunks]
 
-    def is_of_sources(self, sources: Iterable[str], chunks: Numbers) -> Mask:
+    def is_of_sources(self, source_names: Iterable[str], chunks: Numbers) -> Mask:
         """Return, for each passage, whether it belongs to one of these sources."""
         requested = np.zeros(len(SOURCES), bool)
-        requested[[_CODES[source] for source in sources]] = True
+        requested[[_CODES[record_source] for record_source in source_names]] = True
         return requested[self._sources[chunks]]
 
     def _read_new_rows(self, db: Database) -> NDArray[np.void]:
-        numbers = db.iterate_tuples(
+        passage_rows = db.iterate_tuples(
             """SELECT c.chunk, c.doc, d.source FROM chunks c JOIN documents d USING (doc)
                WHERE c.chunk > ? ORDER BY c.chunk""",
             (self._seen,),
         )
-        rows = ((chunk, doc, _CODES[source]) for chunk, doc, source in numbers)
+        coded_rows = (
+            (chunk, document_number, _CODES[source_name])
+            for chunk, document_number, source_name in passage_rows
+        )
         dtype = [("chunk", np.int64), ("doc", np.int32), ("source", np.int8)]
-        return np.fromiter(rows, np.dtype(dtype))
+        return np.fromiter(coded_rows, np.dtype(dtype))
 
     def _grow(self, needed: int) -> None:
         """Replace the arrays by larger ones; readers may still use the old ones."""
@@ -86,8 +89,13 @@ def read_generation(db: Database) -> int:
     return int(db.execute("SELECT value FROM generation").fetchone()["value"])
 
 
-def build_passage_text(row: Row) -> str:
+def build_passage_text(passage_row: Row) -> str:
     """Return a passage under its record's title: alone it may not say what it is about."""
-    heading = (row["heading"] or "").partition("\n")[0][:_MAX_HEADING]
-    parts = [row["title"] or heading, row["abstract"], row["action"], row["body"]]
-    return "\n".join(part for part in parts if part) or "untitled"
+    first_heading = (passage_row["heading"] or "").partition("\n")[0][:_MAX_HEADING]
+    text_parts = [
+        passage_row["title"] or first_heading,
+        passage_row["abstract"],
+        passage_row["action"],
+        passage_row["body"],
+    ]
+    return "\n".join(text_part for text_part in text_parts if text_part) or "untitled"

@@ -49,11 +49,11 @@ class EmbeddingQueue:
     def ask_for(self, docs: Iterable[int]) -> None:
         """Remember records that a search found, so that they come before all others."""
         with self._lock:
-            for doc in docs:
+            for document_number in docs:
                 if len(self._asked_docs) < _MAX_ASKED_DOCS:
-                    self._asked_docs[doc] = None
+                    self._asked_docs[document_number] = None
 
-    def claim(self, db: Database, lease_id: str, count: int) -> list[Row]:
+    def claim(self, db: Database, lease_id: str, max_passages: int) -> list[Row]:
         """Return up to so many passages, which belong to the lease from then on; [] for none."""
         with self._lock:
             if self._delete_expired(db):
@@ -61,10 +61,10 @@ class EmbeddingQueue:
             generation = read_generation(db)
             if not self._next_docs and generation != self._exhausted_generation:
                 self._next_docs = _order_docs(db)
-            rows = self._lease_rows(db, lease_id, count)
-            if not rows and not self._next_docs:
+            leased_rows = self._lease_rows(db, lease_id, max_passages)
+            if not leased_rows and not self._next_docs:
                 self._exhausted_generation = generation
-            return rows
+            return leased_rows
 
     def extend(self, db: Database, lease_id: str) -> int:
         """Keep a lease alive; return how many passages it still has."""
@@ -94,30 +94,30 @@ class EmbeddingQueue:
             db.execute(f"DELETE {expired}", (now,))
         return True
 
-    def _lease_rows(self, db: Database, lease_id: str, count: int) -> list[Row]:
-        rows: list[Row] = []
+    def _lease_rows(self, db: Database, lease_id: str, max_passages: int) -> list[Row]:
+        leased_rows: list[Row] = []
         with db.transaction():
-            while len(rows) < count and (docs := self._take_docs()):
+            while len(leased_rows) < max_passages and (docs := self._take_docs()):
                 waiting = _read_waiting(db, docs)
-                taken_count = count - len(rows)
-                rows += waiting[:taken_count]
+                taken_count = max_passages - len(leased_rows)
+                leased_rows += waiting[:taken_count]
                 # Those of which a passage is left are next again.
-                left_over = dict.fromkeys(row["doc"] for row in waiting[taken_count:])
-                self._next_docs += reversed(left_over)
+                untaken_docs = dict.fromkeys(row["doc"] for row in waiting[taken_count:])
+                self._next_docs += reversed(untaken_docs)
             expires_at = self._now() + LEASE_SECONDS
             db.executemany(
                 "INSERT INTO embedding_leases (chunk, lease_id, expires_at) VALUES (?, ?, ?)",
-                [(row["chunk"], lease_id, expires_at) for row in rows],
+                [(row["chunk"], lease_id, expires_at) for row in leased_rows],
             )
-        return rows
+        return leased_rows
 
     def _take_docs(self) -> list[int]:
         if self._asked_docs:
             docs, self._asked_docs = list(self._asked_docs)[::-1], {}
             self._next_docs += docs
-        taken = self._next_docs[-_SLICE_DOCS:][::-1]
+        next_docs = self._next_docs[-_SLICE_DOCS:][::-1]
         del self._next_docs[-_SLICE_DOCS:]
-        return taken
+        return next_docs
 
 
 def make_local_lease() -> str:
@@ -127,8 +127,8 @@ def make_local_lease() -> str:
 
 def release_dead_leases(db: Database) -> None:
     """Give back what processes of this machine had when they ended without doing so."""
-    rows = db.execute("SELECT DISTINCT lease_id FROM embedding_leases").fetchall()
-    for (lease_id,) in rows:
+    lease_rows = db.execute("SELECT DISTINCT lease_id FROM embedding_leases").fetchall()
+    for (lease_id,) in lease_rows:
         if lease_id.startswith(_LOCAL_PREFIX) and not _is_running(lease_id):
             with db.transaction():
                 db.execute("DELETE FROM embedding_leases WHERE lease_id = ?", (lease_id,))
@@ -147,35 +147,43 @@ def _is_running(lease_id: str) -> bool:
 
 def count_unembedded(db: Database) -> int:
     """Return how many chunks have no vector yet and should have one."""
-    (count,) = db.execute(f"SELECT count(*) {_UNEMBEDDED}", _SOURCES).fetchone()
-    return int(count)
+    (unembedded_count,) = db.execute(f"SELECT count(*) {_UNEMBEDDED}", _SOURCES).fetchone()
+    return int(unembedded_count)
 
 
 def _order_docs(db: Database) -> list[int]:
     """Return the records with passages that nobody embeds, the newest and most linked last."""
-    rows = db.iterate_tuples(
+    document_rows = db.iterate_tuples(
         f"""SELECT d.doc, d.published_at,
                (SELECT count(*) FROM links WHERE links.to_id = d.id) AS link_count
            FROM documents d WHERE d.doc IN (SELECT c.doc {_UNEMBEDDED} AND {_NOT_LEASED})""",
         _SOURCES,
     )
-    wanted = [(_score_record(published_at, links), doc) for doc, published_at, links in rows]
-    return [doc for _, doc in sorted(wanted, key=lambda entry: (entry[0], -entry[1]))]
+    scored_docs = [
+        (_score_record(published_at, link_count), document_number)
+        for document_number, published_at, link_count in document_rows
+    ]
+    return [
+        document_number
+        for _, document_number in sorted(scored_docs, key=lambda entry: (entry[0], -entry[1]))
+    ]
 
 
 def _score_record(published_at: str | None, link_count: int) -> float:
     """Return how much a record is wanted: its day, later for what others link to."""
-    day = date.fromisoformat(published_at[:10]).toordinal() if published_at else 0
-    return day + _DAYS_PER_DOUBLING * math.log2(1 + link_count)
+    published_ordinal = date.fromisoformat(published_at[:10]).toordinal() if published_at else 0
+    return published_ordinal + _DAYS_PER_DOUBLING * math.log2(1 + link_count)
 
 
 def _read_waiting(db: Database, docs: list[int]) -> list[Row]:
     """Return the passages of records that have neither a vector nor a lease, in their order."""
     # What was asked for stands in the list a second time; its first place counts.
-    places = {doc: place for place, doc in enumerate(dict.fromkeys(docs))}
-    rows = db.execute(
+    places = {
+        document_number: doc_place for doc_place, document_number in enumerate(dict.fromkeys(docs))
+    }
+    waiting_rows = db.execute(
         f"""SELECT c.doc, {PASSAGE_COLUMNS} {_UNEMBEDDED}
            AND c.doc IN ({db.dialect.parameter_items}) AND {_NOT_LEASED}""",
         (*_SOURCES, json.dumps(docs)),
     ).fetchall()
-    return sorted(rows, key=lambda row: (places[row["doc"]], row["chunk"]))
+    return sorted(waiting_rows, key=lambda row: (places[row["doc"]], row["chunk"]))

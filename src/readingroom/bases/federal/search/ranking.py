@@ -71,11 +71,11 @@ def rank_records(
     passage_count: int,
     by_words: Sequence[ProposedRecord],
     by_meaning: Sequence[ProposedRecord],
-    limit: int,
+    max_records: int,
 ) -> list[RankedRecord]:
     """Return records that either search proposes, each once, by its best passage.
 
-    At least as many as `limit` says are returned, where so many are proposed. Records that the
+    At least `max_records` are returned, where so many are proposed. Records that the
     query calls by their name come first.
     """
     named_docs = _find_named_docs(db, query, [proposed.doc for proposed in by_words])
@@ -84,28 +84,37 @@ def rank_records(
     if by_meaning:
         order = "hybrid" if by_words else "semantic"
     docs = {str(proposed.chunk): proposed.doc for proposed in (*by_words, *by_meaning)}
-    matches = {str(proposed.chunk): proposed.match for proposed in by_words}
+    match_strengths = {str(proposed.chunk): proposed.match for proposed in by_words}
     scored = rank_proposals(
         query,
         [str(proposed.chunk) for proposed in by_meaning],
         [str(proposed.chunk) for proposed in by_words],
-        partial(_compare, db, query, vector, index, matches, _WordCounts(db, query, passage_count)),
+        partial(
+            _compare,
+            db,
+            query,
+            vector,
+            index,
+            match_strengths,
+            _WordCounts(db, query, passage_count),
+        ),
         order,
         # By both, two passages may belong to one record.
-        2 * limit if order == "hybrid" else limit,
+        2 * max_records if order == "hybrid" else max_records,
     )
-    records: dict[int, RankedRecord] = {}
+    ranked_by_doc: dict[int, RankedRecord] = {}
     for passage in scored:
-        doc = docs[passage.passage_id]
-        records.setdefault(
-            doc, RankedRecord(doc, int(passage.passage_id), passage.score, passage.parts)
+        document_number = docs[passage.passage_id]
+        ranked_by_doc.setdefault(
+            document_number,
+            RankedRecord(document_number, int(passage.passage_id), passage.score, passage.parts),
         )
     named = [
         replace(record, score=max(record.score, _NAMED_SCORE))
-        for record in records.values()
+        for record in ranked_by_doc.values()
         if record.doc in named_docs
     ]
-    return [*named, *(record for record in records.values() if record.doc not in named_docs)]
+    return [*named, *(record for record in ranked_by_doc.values() if record.doc not in named_docs)]
 
 
 def _compare(
@@ -113,19 +122,25 @@ def _compare(
     query: str,
     vector: Vector | None,
     index: FederalVectors,
-    matches: Mapping[str, float],
+    match_strengths: Mapping[str, float],
     word_counts: "_WordCounts",
     chunks: Sequence[str],
 ) -> list[Relevance]:
     """Return how well each passage answers the query, best first."""
     vectors = {} if vector is None else index.get_vectors(chunks)
     passages = []
-    for row in _read_passages(db, chunks):
-        id = str(row["chunk"])
+    for passage_row in _read_passages(db, chunks):
+        passage_id = str(passage_row["chunk"])
         guessed = None
-        if vectors and id not in vectors:
-            guessed = _WEIGHTS.unembedded + _WEIGHTS.unembedded_words * matches.get(id, 0.0)
-        passages.append(ProposedPassage(id, build_passage_text(row), vectors.get(id), guessed))
+        if vectors and passage_id not in vectors:
+            guessed = _WEIGHTS.unembedded + _WEIGHTS.unembedded_words * match_strengths.get(
+                passage_id, 0.0
+            )
+        passages.append(
+            ProposedPassage(
+                passage_id, build_passage_text(passage_row), vectors.get(passage_id), guessed
+            )
+        )
     ranked = rank_passages(query, vector, passages, word_counts, _WEIGHTS)
     # A guess orders passages; as a likeness it is not told.
     return [
@@ -155,10 +170,10 @@ class _WordCounts:
 
 
 def _count_passages(db: Database, word: str) -> int:
-    (count,) = db.execute(
+    (passage_count,) = db.execute(
         "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?", (f'"{word}"',)
     ).fetchone()
-    return int(count)
+    return int(passage_count)
 
 
 # --- records that are named ---
@@ -169,40 +184,45 @@ def _find_named_docs(db: Database, query: str, docs: Sequence[int]) -> set[int]:
     query_words = fold_all_words(_YEAR.sub("", query.strip()))
     # The words of a title count most in a search by words, so one that is named is among the first.
     return {
-        doc
-        for doc, title in _read_titles(db, docs[:PROPOSALS])
-        if any(_is_named(name, query_words) for name in _list_names(title))
+        document_number
+        for document_number, title in _read_titles(db, docs[:PROPOSALS])
+        if any(_is_named(title_words, query_words) for title_words in _list_names(title))
     }
 
 
 def _read_titles(db: Database, docs: Sequence[int]) -> list[tuple[int, str]]:
     """Return the titles of records as they are searched: one a line."""
-    rows = db.execute(
+    title_rows = db.execute(
         f"""SELECT c.doc, p.title FROM chunks c JOIN passages p USING (chunk)
             WHERE c.doc IN ({db.dialect.parameter_items}) AND c.part = 'head' AND c.ordinal = 0""",
         (json.dumps(docs),),
     )
-    return [(row["doc"], row["title"]) for row in rows]
+    return [(row["doc"], row["title"]) for row in title_rows]
 
 
 @lru_cache(maxsize=2000)
-def _list_names(title: str) -> list[tuple[str, ...]]:
+def _list_names(title_lines: str) -> list[tuple[str, ...]]:
     """Return what a record is called, as folded words: whole titles, citations, short titles."""
-    names: dict[str, None] = {}
-    for line in title.splitlines():
+    distinct_names: dict[str, None] = {}
+    for title_line in title_lines.splitlines():
         # `H.R. 1155, 114th Congress, SCRUB Act of 2016`, `Public Law 113-67: Making …`
-        citation, *short_title = _AFTER_CITATION.split(_CONGRESS.sub("", line), maxsplit=1)
-        names |= dict.fromkeys(_YEAR.sub("", name) for name in (line, citation, *short_title))
-    return [fold_all_words(name) for name in names]
+        citation, *short_title = _AFTER_CITATION.split(_CONGRESS.sub("", title_line), maxsplit=1)
+        distinct_names |= dict.fromkeys(
+            _YEAR.sub("", distinct_name) for distinct_name in (title_line, citation, *short_title)
+        )
+    return [fold_all_words(distinct_name) for distinct_name in distinct_names]
 
 
-def _is_named(name: tuple[str, ...], query_words: tuple[str, ...]) -> bool:
+def _is_named(name_words: tuple[str, ...], query_words: tuple[str, ...]) -> bool:
     """Return whether a query is this name, or has it among other words.
 
     Only citations and acts are looked for among other words: `General` is a title too.
     """
-    if name == query_words:
-        return bool(name)
-    is_telling = len(name) > 1 and (name[-1] == "act" or name[-1].isdigit())
-    starts = range(len(query_words) - len(name) + 1)
-    return is_telling and any(query_words[start : start + len(name)] == name for start in starts)
+    if name_words == query_words:
+        return bool(name_words)
+    is_telling = len(name_words) > 1 and (name_words[-1] == "act" or name_words[-1].isdigit())
+    starts = range(len(query_words) - len(name_words) + 1)
+    return is_telling and any(
+        query_words[start_index : start_index + len(name_words)] == name_words
+        for start_index in starts
+    )

@@ -34,92 +34,98 @@ _HIDDEN_FIELDS = frozenset(
 )
 
 
-def find_registry_records(db: Database, query: str, limit: int) -> list[Hit]:
+def find_registry_records(db: Database, query: str, max_results: int) -> list[Hit]:
     """Return the records whose names share most with the query, rare words counting more."""
     stems = dict.fromkeys(shared_stemmer().split(query)[:_MAX_WORDS])
     scores: defaultdict[int, float] = defaultdict(float)
-    sources: dict[int, str] = {}
+    sources_by_row: dict[int, str] = {}
     matched: Counter[int] = Counter()
     for stem in stems:
-        rows = _find_names(db, stem)
-        for name_row, source in rows:
-            scores[name_row] += math.log(1 + _MAX_ROWS / len(rows))
-            sources[name_row] = source
+        matching_rows = _find_names(db, stem)
+        for name_row, source_name in matching_rows:
+            scores[name_row] += math.log(1 + _MAX_ROWS / len(matching_rows))
+            sources_by_row[name_row] = source_name
             matched[name_row] += 1
-    kinds = _find_kinds(stems)
-    for name_row, source in sources.items():
-        if source in kinds:
+    named_sources = _find_kinds(stems)
+    for name_row, source_name in sources_by_row.items():
+        if source_name in named_sources:
             scores[name_row] += _KIND_WEIGHT
             matched[name_row] += 1
     # One word alone may be anything, unless it is all that was asked.
     least_matched = min(2, len(stems))
     name_rows = [row for row in scores if matched[row] >= least_matched]
     name_rows.sort(key=lambda row: (-scores[row], row))
-    return list(_read_hits(db, name_rows, sources, limit))
+    return list(_read_hits(db, name_rows, sources_by_row, max_results))
 
 
 def _find_names(db: Database, stem: str) -> list[tuple[int, str]]:
     """Return names with a word that begins with the stem, each with its source."""
     if len(stem) < 3 or not stem.isalnum():
         return []
-    rows = db.execute(
+    name_rows = db.execute(
         """SELECT n.name_row, n.source FROM names_fts f JOIN names n ON n.name_row = f.rowid
            WHERE f.folded MATCH ? LIMIT ?""",
         (f'" {stem}"', _MAX_ROWS),
     ).fetchall()
-    return [(row["name_row"], row["source"]) for row in rows if row["source"] in _KINDS]
+    return [(row["name_row"], row["source"]) for row in name_rows if row["source"] in _KINDS]
 
 
 def _find_kinds(stems: Mapping[str, None]) -> set[str]:
     stemmer = shared_stemmer()
-    return {source for source, words in _KINDS.items() if stems.keys() & set(stemmer.split(words))}
+    return {
+        source_name
+        for source_name, kind_words in _KINDS.items()
+        if stems.keys() & set(stemmer.split(kind_words))
+    }
 
 
 def _read_hits(
-    db: Database, rows: Sequence[int], sources: Mapping[int, str], limit: int
+    db: Database, name_rows: Sequence[int], sources_by_row: Mapping[int, str], max_results: int
 ) -> Iterator[Hit]:
-    ids: set[str] = set()
-    for name_row in rows:
-        table = BY_NAME[sources[name_row]].name
-        record = db.execute(
+    seen_ids: set[str] = set()
+    for name_row in name_rows:
+        table_name = BY_NAME[sources_by_row[name_row]].name
+        stored_row = db.execute(
             f"""SELECT r.id, r.record, r.source_url, r.citation_string, r.published_at
-                FROM name_forms f JOIN {table} r ON r.id = f.record_id
+                FROM name_forms f JOIN {table_name} r ON r.id = f.record_id
                 WHERE f.name_row = ? AND r.status = 'active'
                 ORDER BY r.published_at DESC LIMIT 1""",
             (name_row,),
         ).fetchone()
-        if record is None or record["id"] in ids:
+        if stored_row is None or stored_row["id"] in seen_ids:
             continue
-        ids.add(record["id"])
-        fields = json.loads(record["record"])
+        seen_ids.add(stored_row["id"])
+        record_fields = json.loads(stored_row["record"])
         yield Hit(
-            id=record["id"],
-            title=fields["title"],
-            url=record["source_url"],
-            source=sources[name_row],
-            snippet=_describe(fields),
+            id=stored_row["id"],
+            title=record_fields["title"],
+            url=stored_row["source_url"],
+            source=sources_by_row[name_row],
+            snippet=_describe(record_fields),
             score=0.1,  # no search compared it with the question; the desk does
-            published_at=record["published_at"],
-            citation=Citation(citation_string=record["citation_string"], url=record["source_url"]),
+            published_at=stored_row["published_at"],
+            citation=Citation(
+                citation_string=stored_row["citation_string"], url=stored_row["source_url"]
+            ),
         )
-        if len(ids) == limit:
+        if len(seen_ids) == max_results:
             return
 
 
-def _describe(fields: Mapping[str, Any]) -> str:
+def _describe(record_fields: Mapping[str, Any]) -> str:
     """Return what a record says in words, from its fields."""
-    texts: dict[str, None] = {}
+    distinct_texts: dict[str, None] = {}
 
-    def collect(value: Any) -> None:
-        if isinstance(value, str) and " " in value.strip() and "://" not in value:
-            texts[" ".join(value.split())] = None
-        elif isinstance(value, Mapping):
-            for name, item in value.items():
-                if name not in _HIDDEN_FIELDS:
-                    collect(item)
-        elif isinstance(value, list):
-            for item in value:
-                collect(item)
+    def collect(field_value: Any) -> None:
+        if isinstance(field_value, str) and " " in field_value.strip() and "://" not in field_value:
+            distinct_texts[" ".join(field_value.split())] = None
+        elif isinstance(field_value, Mapping):
+            for field_name, inner_value in field_value.items():
+                if field_name not in _HIDDEN_FIELDS:
+                    collect(inner_value)
+        elif isinstance(field_value, list):
+            for inner_value in field_value:
+                collect(inner_value)
 
-    collect(fields)
-    return ". ".join(texts)[:_SNIPPET_LENGTH] or str(fields["title"])
+    collect(record_fields)
+    return ". ".join(distinct_texts)[:_SNIPPET_LENGTH] or str(record_fields["title"])

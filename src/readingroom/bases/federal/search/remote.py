@@ -55,22 +55,23 @@ class RemoteEmbedding:
         """How many passages are embedded, and how many wait."""
         self._count_again_at = 0.0
 
-    def claim(self, model: str, max_passages: int) -> LeasedBatch:
+    def claim(self, model_name: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed; raise `EmbeddingMismatch` for another model than ours."""
-        self._check_model(model)
+        self._check_model(model_name)
         lease_id = secrets.token_hex(16)
         with self._open() as db:
             if not self._has_dropped_others:
-                drop_other_models(db, model)
+                drop_other_models(db, model_name)
                 self._has_dropped_others = True
-            rows = self._vectors.queue.claim(db, lease_id, max_passages)
+            claimed_rows = self._vectors.queue.claim(db, lease_id, max_passages)
             return LeasedBatch(
                 lease_id=lease_id,
-                model=model,
+                model=model_name,
                 dimensions=self._vectors.embedder.dimensions,
                 lease_seconds=LEASE_SECONDS,
                 passages=[
-                    WaitingPassage(id=row["chunk"], text=build_embedded_text(row)) for row in rows
+                    WaitingPassage(id=passage_row["chunk"], text=build_embedded_text(passage_row))
+                    for passage_row in claimed_rows
                 ],
                 progress=self._compute_progress(db),
             )
@@ -85,41 +86,48 @@ class RemoteEmbedding:
         with self._open() as db:
             self._vectors.queue.release(db, lease_id)
 
-    def store(self, worker: str, lease_id: str, sent: SentVectors) -> StoredVectors:
+    def store(self, worker: str, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
         """Check vectors and store them.
 
         A lease that ran out meanwhile does no harm: what is stored depends on the passages alone.
         Raise `EmbeddingMismatch`, or `VectorsRefused`; then all that the worker ever sent is
         deleted, and it is refused from then on.
         """
-        self._check_model(sent.model)
+        self._check_model(sent_vectors.model)
         if worker in self._refused_workers:
             raise VectorsRefused(
                 f"Vectors of {worker} were wrong before; the operator can revoke its key, and "
                 "restart the server to give it another chance"
             )
         with self._open() as db:
-            texts = _read_texts(db, sent.ids)
+            passage_texts = _read_texts(db, sent_vectors.ids)
             try:
                 matrix = read_vectors(
-                    _decode(sent.vectors), len(sent.ids), self._vectors.embedder.dimensions
+                    _decode(sent_vectors.vectors),
+                    len(sent_vectors.ids),
+                    self._vectors.embedder.dimensions,
                 )
-                kept = _list_unchanged(sent, texts)
-                if kept:
-                    kept_texts = [texts[sent.ids[number]] for number in kept]
-                    check_sample(self._vectors.embedder, kept_texts, matrix[kept])
+                unchanged_indexes = _list_unchanged(sent_vectors, passage_texts)
+                if unchanged_indexes:
+                    kept_texts = [
+                        passage_texts[sent_vectors.ids[vector_index]]
+                        for vector_index in unchanged_indexes
+                    ]
+                    check_sample(self._vectors.embedder, kept_texts, matrix[unchanged_indexes])
             except VectorsRefused as error:
                 self._refuse_worker(db, worker, lease_id, error)
                 raise
-            chunks = [sent.ids[number] for number in kept]
-            stored_count = store_vectors(db, chunks, matrix[kept], sent.model, worker)
+            chunks = [sent_vectors.ids[vector_index] for vector_index in unchanged_indexes]
+            stored_count = store_vectors(
+                db, chunks, matrix[unchanged_indexes], sent_vectors.model, worker
+            )
             self._vectors.queue.release(db, lease_id)
             self._stored_counts.append((time.monotonic(), stored_count))
             embedded_count, waiting_count = self._counts
             self._counts = embedded_count + stored_count, max(0, waiting_count - stored_count)
             return StoredVectors(
                 stored=stored_count,
-                dropped=len(sent.ids) - stored_count,
+                dropped=len(sent_vectors.ids) - stored_count,
                 progress=self._compute_progress(db),
             )
 
@@ -136,16 +144,17 @@ class RemoteEmbedding:
         ):
             yield db
 
-    def _check_model(self, model: str) -> None:
+    def _check_model(self, model_name: str) -> None:
         own_model = self._vectors.embedder.identity
-        if model != own_model:
+        if model_name != own_model:
             raise EmbeddingMismatch(
-                f"This room has vectors of {own_model}; the worker makes those of {model[:200]!r}. "
+                f"This room has vectors of {own_model}; the worker makes those of "
+                f"{model_name[:200]!r}. "
                 "Start it with the same weights and precision."
             )
 
     def _refuse_worker(
-        self, db: Database, worker: str, lease_id: str, error: VectorsRefused
+        self, db: Database, worker: str, lease_id: str, refusal: VectorsRefused
     ) -> None:
         self._refused_workers.add(worker)
         with db.transaction():
@@ -160,7 +169,7 @@ class RemoteEmbedding:
             "vectors of worker %s are refused (%s); the %d that it sent before are deleted and "
             "will be made again",
             worker,
-            error.message,
+            refusal.message,
             deleted_count,
         )
 
@@ -169,22 +178,22 @@ class RemoteEmbedding:
 
         Counting a large file takes long, so it is done at times, and what is stored is added.
         """
-        started = time.monotonic()
-        if started >= self._count_again_at:
+        started_at = time.monotonic()
+        if started_at >= self._count_again_at:
             (embedded_count,) = db.execute("SELECT count(*) FROM vectors").fetchone()
             self._counts = embedded_count, count_unembedded(db)
-            self._count_again_at = started + _COST_SHARE * (time.monotonic() - started)
+            self._count_again_at = started_at + _COST_SHARE * (time.monotonic() - started_at)
         return self._counts
 
     def _compute_progress(self, db: Database) -> EmbeddingProgress:
         embedded_count, waiting_count = self._count_passages(db)
-        total = embedded_count + waiting_count
+        passage_count = embedded_count + waiting_count
         per_second = self._compute_rate()
         return EmbeddingProgress(
             embedded=embedded_count,
-            total=total,
+            total=passage_count,
             # Rounded down: 100 means that nothing is left.
-            percent=int(1000 * embedded_count / total) / 10 if total else 100.0,
+            percent=int(1000 * embedded_count / passage_count) / 10 if passage_count else 100.0,
             per_second=per_second,
             seconds_left=round(waiting_count / per_second, 1) if per_second else None,
         )
@@ -197,7 +206,7 @@ class RemoteEmbedding:
         if len(self._stored_counts) < 2:
             return None
         (first_at, first_count), *_ = self._stored_counts
-        stored_since = sum(count for _, count in self._stored_counts) - first_count
+        stored_since = sum(stored_count for _, stored_count in self._stored_counts) - first_count
         return round(stored_since / max(now - first_at, 0.001), 1)
 
 
@@ -208,22 +217,25 @@ def _decode(vectors: str) -> bytes:
         raise VectorsRefused(f"The vectors are not base64: {error}") from error
 
 
-def _read_texts(db: Database, ids: Sequence[int]) -> dict[int, str]:
+def _read_texts(db: Database, chunk_ids: Sequence[int]) -> dict[int, str]:
     """Return what is embedded of passages, of those that are here."""
-    rows = db.execute(
+    passage_rows = db.execute(
         f"""SELECT {PASSAGE_COLUMNS} FROM chunks c JOIN passages p USING (chunk)
             WHERE c.chunk IN ({db.dialect.parameter_items})""",
-        (json.dumps(list(ids)),),
+        (json.dumps(list(chunk_ids)),),
     )
-    return {row["chunk"]: build_embedded_text(row) for row in rows}
+    return {passage_row["chunk"]: build_embedded_text(passage_row) for passage_row in passage_rows}
 
 
-def _list_unchanged(sent: SentVectors, texts: dict[int, str]) -> list[int]:
+def _list_unchanged(sent_vectors: SentVectors, passage_texts: dict[int, str]) -> list[int]:
     """Return which of the vectors belong to a passage that still has the text it was made from."""
-    if len(sent.text_digests) != len(sent.ids):
+    if len(sent_vectors.text_digests) != len(sent_vectors.ids):
         raise VectorsRefused("Each vector needs the digest of its text")
     return [
-        number
-        for number, (chunk, digest) in enumerate(zip(sent.ids, sent.text_digests, strict=True))
-        if chunk in texts and hashlib.sha256(texts[chunk].encode()).hexdigest() == digest
+        vector_index
+        for vector_index, (chunk, text_digest) in enumerate(
+            zip(sent_vectors.ids, sent_vectors.text_digests, strict=True)
+        )
+        if chunk in passage_texts
+        and hashlib.sha256(passage_texts[chunk].encode()).hexdigest() == text_digest
     ]

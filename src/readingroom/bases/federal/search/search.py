@@ -74,14 +74,16 @@ class SearchResult:
     confidence: Confidence
 
 
-def plan_search(question: Search, mode: Mode) -> Plan:
+def plan_search(question: Search, search_mode: Mode) -> Plan:
     """Choose the sources to search by words and by meaning.
 
     Raise SourceNotSearchable or NotSearchableSemantically if one of the sources cannot be.
     """
     requested = find_sources(question.source)
-    sources = requested or list_sources_of_shape(Shape.BODY, Shape.SHORT)
-    registries = [source for source in sources if source.shape is Shape.REGISTRY]
+    wanted_sources = requested or list_sources_of_shape(Shape.BODY, Shape.SHORT)
+    registries = [
+        record_source for record_source in wanted_sources if record_source.shape is Shape.REGISTRY
+    ]
     if registries:
         raise SourceNotSearchable(
             f"{', '.join(list_source_names(registries))} cannot be searched as text: "
@@ -89,23 +91,25 @@ def plan_search(question: Search, mode: Mode) -> Plan:
             use_tool="resolve_entity",
             valid_sources=list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)),
         )
-    short = [source for source in requested if source.shape is Shape.SHORT]
-    if short and mode == "semantic":
+    short = [record_source for record_source in requested if record_source.shape is Shape.SHORT]
+    if short and search_mode == "semantic":
         raise NotSearchableSemantically(
             f"{', '.join(list_source_names(short))}: short texts are not searched by meaning "
             "alone; use search or lexical_search",
             valid_sources=list_source_names(list_sources_of_shape(Shape.BODY)),
         )
     # Short texts have vectors too: beside others they would lose without them.
-    embedded = (Shape.BODY,) if mode == "semantic" else (Shape.BODY, Shape.SHORT)
-    bodies = tuple(source for source in sources if source.shape in embedded)
+    embedded = (Shape.BODY,) if search_mode == "semantic" else (Shape.BODY, Shape.SHORT)
+    bodies = tuple(
+        record_source for record_source in wanted_sources if record_source.shape in embedded
+    )
     filters = question.filters.model_dump(exclude_none=True) if question.filters else {}
     return Plan(
         query=question.query,
-        mode=mode,
-        lexical=() if mode == "semantic" else tuple(sources),
-        semantic=() if mode == "lexical" else bodies,
-        facets={name: str(value) for name, value in filters.items()},
+        mode=search_mode,
+        lexical=() if search_mode == "semantic" else tuple(wanted_sources),
+        semantic=() if search_mode == "lexical" else bodies,
+        facets={filter_name: str(filter_value) for filter_name, filter_value in filters.items()},
         since=question.since,
         until=question.until,
         offset=question.offset,
@@ -133,16 +137,18 @@ def run_search(
             plan.offset + plan.limit,
         )
         proposed_docs = {proposed.doc for proposed in (*by_words, *by_meaning)}
-        page = ranked[plan.offset : plan.offset + plan.limit]
-        index.ask_for_missing({str(record.chunk): record.doc for record in page})
-        hits = list(_read_hits(db, page, plan.query))
-        nearest = hits[0].citation.citation_string if hits and not plan.offset else ""
+        page_records = ranked[plan.offset : plan.offset + plan.limit]
+        index.ask_for_missing(
+            {str(ranked_record.chunk): ranked_record.doc for ranked_record in page_records}
+        )
+        hits = list(_read_hits(db, page_records, plan.query))
+        nearest_citation = hits[0].citation.citation_string if hits and not plan.offset else ""
         return plan, SearchResult(
             hits=hits,
             # By meaning everything matches a little, so only what was ranked is counted there.
             total=max(matching, len(proposed_docs)),
             searched=_describe_sources(db, plan),
-            confidence=judge([record.score for record in ranked], nearest),
+            confidence=judge([ranked_record.score for ranked_record in ranked], nearest_citation),
         )
 
 
@@ -170,20 +176,25 @@ def _list_sources_without_vectors(
     )
 
 
-def _search_by_words(plan: Plan, sources: Sequence[Source], reason: str) -> Plan:
+def _search_by_words(plan: Plan, skipped_sources: Sequence[Source], skip_reason: str) -> Plan:
     """Return the plan with these sources searched by words only, and the reason."""
-    if not sources:
+    if not skipped_sources:
         return plan
     degraded = Degraded(
         requested_mode=plan.mode,
         used_mode="lexical",
-        sources=[*list_source_names(sources), *(plan.degraded.sources if plan.degraded else ())],
-        reason=reason,
+        sources=[
+            *list_source_names(skipped_sources),
+            *(plan.degraded.sources if plan.degraded else ()),
+        ],
+        reason=skip_reason,
     )
     return replace(
         plan,
-        lexical=tuple(dict.fromkeys((*plan.lexical, *sources))),
-        semantic=tuple(source for source in plan.semantic if source not in sources),
+        lexical=tuple(dict.fromkeys((*plan.lexical, *skipped_sources))),
+        semantic=tuple(
+            record_source for record_source in plan.semantic if record_source not in skipped_sources
+        ),
         degraded=degraded,
     )
 
@@ -193,52 +204,56 @@ def _search_by_words(plan: Plan, sources: Sequence[Source], reason: str) -> Plan
 
 def rank_by_words(db: Database, plan: Plan, passages: Passages) -> tuple[list[ProposedRecord], int]:
     """Return records by the BM25 rank of their best passage, and how many match."""
-    match = parse_query(plan.query).match_expression
-    if match is None:
+    match_expression = parse_query(plan.query).match_expression
+    if match_expression is None:
         return [], 0
-    rows = _find_matching(db, match, plan)
-    rows = rows[passages.is_of_sources(list_source_names(plan.lexical), rows["chunk"])]
-    docs = passages.docs(rows["chunk"])
+    matching_rows = _find_matching(db, match_expression, plan)
+    matching_rows = matching_rows[
+        passages.is_of_sources(list_source_names(plan.lexical), matching_rows["chunk"])
+    ]
+    docs = passages.docs(matching_rows["chunk"])
     # The ranks of FTS5 are negative, the best the lowest. Equal ones go by the record's number.
-    best_first = np.lexsort((docs, rows["rank"]))
+    best_first = np.lexsort((docs, matching_rows["rank"]))
     _, firsts = np.unique(docs[best_first], return_index=True)
     best = best_first[np.sort(firsts)[: plan.depth]]
-    ranks = rows["rank"][best]
-    matches = ranks / ranks[0] if len(ranks) else ranks
+    ranks = matching_rows["rank"][best]
+    match_strengths = ranks / ranks[0] if len(ranks) else ranks
     proposed = [
-        ProposedRecord(int(doc), int(chunk), float(match))
-        for doc, chunk, match in zip(docs[best], rows["chunk"][best], matches, strict=True)
+        ProposedRecord(int(document_number), int(chunk), float(match_expression))
+        for document_number, chunk, match_expression in zip(
+            docs[best], matching_rows["chunk"][best], match_strengths, strict=True
+        )
     ]
     return proposed, len(firsts)
 
 
-def _find_matching(db: Database, match: str, plan: Plan) -> NDArray[np.void]:
+def _find_matching(db: Database, match_expression: str, plan: Plan) -> NDArray[np.void]:
     """Return every passage that has one of the words and passes the filters, and its rank."""
-    condition, values = _build_condition(plan)
+    condition, condition_values = _build_condition(plan)
     # Tuples, because a common word has very many matches.
-    rows = db.iterate_tuples(
+    matching_rows = db.iterate_tuples(
         f"""SELECT rowid, bm25(passages_fts, {WEIGHTS}) FROM passages_fts
             WHERE passages_fts MATCH ? {condition}""",
-        (match, *values),
+        (match_expression, *condition_values),
     )
-    return np.fromiter(rows, np.dtype([("chunk", np.int64), ("rank", np.float64)]))
+    return np.fromiter(matching_rows, np.dtype([("chunk", np.int64), ("rank", np.float64)]))
 
 
 def _build_condition(plan: Plan) -> tuple[str, list[str]]:
     """Return the filters as SQL that is checked before a row is scored; empty without filters."""
     clauses: list[str] = []
-    values: list[str] = []
+    condition_values: list[str] = []
     if plan.since:
         clauses.append("d.published_at >= ?")
-        values.append(plan.since)
+        condition_values.append(plan.since)
     if plan.until:
         clauses.append("d.published_at <= ?")
-        values.append(plan.until)
-    for name, value in plan.facets.items():
+        condition_values.append(plan.until)
+    for filter_name, filter_value in plan.facets.items():
         clauses.append(
             "EXISTS (SELECT 1 FROM facets f WHERE f.field = ? AND f.value = ? AND f.doc = d.doc)"
         )
-        values += [name, value]
+        condition_values += [filter_name, filter_value]
     if not clauses:
         return "", []
     # EXISTS is checked for each row that has a word. `rowid IN (…)` would make FTS5 search anew for
@@ -246,7 +261,7 @@ def _build_condition(plan: Plan) -> tuple[str, list[str]]:
     return (
         f"""AND EXISTS (SELECT 1 FROM chunks c JOIN documents d USING (doc)
                         WHERE c.chunk = passages_fts.rowid AND {" AND ".join(clauses)})""",
-        values,
+        condition_values,
     )
 
 
@@ -262,23 +277,30 @@ def rank_by_meaning(
 ) -> list[ProposedRecord]:
     """Return records by their nearest passage."""
     docs = _find_docs_by_facets(db, plan.facets)
-    sources = list_source_names(plan.semantic)
-    where = vectors.build_filter(sources, plan.facets, plan.since, plan.until, docs)
-    nearest = index.search(vector, plan.depth, where)
-    nearest_docs = passages.docs([chunk for chunk, _ in nearest]).tolist()
+    source_names = list_source_names(plan.semantic)
+    vector_filter = vectors.build_filter(source_names, plan.facets, plan.since, plan.until, docs)
+    nearest_chunks = index.search(vector, plan.depth, vector_filter)
+    nearest_docs = passages.docs([chunk for chunk, _ in nearest_chunks]).tolist()
     return [
-        ProposedRecord(doc, chunk) for doc, (chunk, _) in zip(nearest_docs, nearest, strict=True)
+        ProposedRecord(document_number, chunk)
+        for document_number, (chunk, _) in zip(nearest_docs, nearest_chunks, strict=True)
     ]
 
 
 def _find_docs_by_facets(db: Database, facets: dict[str, str]) -> tuple[int, ...] | None:
     """Return the records that pass filters on fields with several values; None without any."""
-    filters = [(name, value) for name, value in facets.items() if name not in vectors.SINGLE]
+    filters = [
+        (facet_name, facet_value)
+        for facet_name, facet_value in facets.items()
+        if facet_name not in vectors.SINGLE
+    ]
     if not filters:
         return None
     select = "SELECT doc FROM facets WHERE field = ? AND value = ?"
     sql = " INTERSECT ".join([select] * len(filters))
-    return tuple(row["doc"] for row in db.execute(sql, [part for pair in filters for part in pair]))
+    return tuple(
+        row["doc"] for row in db.execute(sql, [sql_value for pair in filters for sql_value in pair])
+    )
 
 
 # --- hits ---
@@ -286,36 +308,38 @@ def _find_docs_by_facets(db: Database, facets: dict[str, str]) -> tuple[int, ...
 
 def _read_hits(db: Database, ranking: Sequence[RankedRecord], query: str) -> Iterable[Hit]:
     for ranked in ranking:
-        doc = db.execute("SELECT id, source FROM documents WHERE doc = ?", (ranked.doc,)).fetchone()
+        document_row = db.execute(
+            "SELECT id, source FROM documents WHERE doc = ?", (ranked.doc,)
+        ).fetchone()
         passage = db.execute(
             "SELECT part, passages.* FROM chunks JOIN passages USING (chunk) WHERE chunk = ?",
             (ranked.chunk,),
         ).fetchone()
-        if doc is None or passage is None:
+        if document_row is None or passage is None:
             continue  # the index in memory may be a load ahead of this reader's snapshot
-        shown = _choose_passage(db, ranked.doc, passage, query)
-        table = BY_NAME[doc["source"]].name
+        shown_passage = _choose_passage(db, ranked.doc, passage, query)
+        table_name = BY_NAME[document_row["source"]].name
         title, url, citation, published = db.execute(
             f"""SELECT record ->> 'title', source_url, citation_string, published_at
-                FROM {table} WHERE id = ?""",
-            (doc["id"],),
+                FROM {table_name} WHERE id = ?""",
+            (document_row["id"],),
         ).fetchone()
         yield Hit(
-            id=doc["id"],
+            id=document_row["id"],
             title=title,
             url=url,
-            source=doc["source"],
-            snippet=cut_snippet(shown, query),
+            source=document_row["source"],
+            snippet=cut_snippet(shown_passage, query),
             score=ranked.score,
             parts=ranked.parts,
             published_at=published,
             citation=Citation(citation_string=citation, url=url),
             # What is shown of titles and summaries has no place in the text.
-            offset=shown["start"] if shown["part"] == "text" else None,
+            offset=shown_passage["start"] if shown_passage["part"] == "text" else None,
         )
 
 
-def _choose_passage(db: Database, doc: int, passage: Row, query: str) -> Row:
+def _choose_passage(db: Database, document_number: int, passage: Row, query: str) -> Row:
     """Return the passage, or one with more to say if it is little more than the title.
 
     That is the one with most words of the query among the first passages of the text.
@@ -327,7 +351,7 @@ def _choose_passage(db: Database, doc: int, passage: Row, query: str) -> Row:
         f"""SELECT part, passages.* FROM chunks JOIN passages USING (chunk)
             WHERE doc = ? AND part = 'text' AND ordinal < {_MAX_OPENINGS} AND length(body) >= ?
             ORDER BY ordinal""",
-        (doc, _MIN_PASSAGE),
+        (document_number, _MIN_PASSAGE),
     ).fetchall()
     return max(
         openings,
@@ -339,40 +363,45 @@ def _choose_passage(db: Database, doc: int, passage: Row, query: str) -> Row:
 def cut_snippet(passage: Row, query: str) -> str:
     """Return the part of a passage that has most words of the query."""
     stems = _list_stems(query)
-    fields = [passage[name] for name in ("body", "abstract", "title", "action")]
+    passage_fields = [passage[field_name] for field_name in ("body", "abstract", "title", "action")]
     best_field = max(
-        filter(None, fields), key=lambda field: _count_stems(field.lower(), stems), default=""
+        filter(None, passage_fields),
+        key=lambda field: _count_stems(field.lower(), stems),
+        default="",
     )
-    text = " ".join(best_field.split())
-    if len(text) <= _SNIPPET_LENGTH:
-        return text
-    starts = range(0, len(text) - _SNIPPET_LENGTH // 2, _SNIPPET_LENGTH // 3)
-    lowered = text.lower()
+    plain_text = " ".join(best_field.split())
+    if len(plain_text) <= _SNIPPET_LENGTH:
+        return plain_text
+    starts = range(0, len(plain_text) - _SNIPPET_LENGTH // 2, _SNIPPET_LENGTH // 3)
+    lowered = plain_text.lower()
     best = max(
         starts, key=lambda start: _count_stems(lowered[start : start + _SNIPPET_LENGTH], stems)
     )
-    begin = text.rfind(" ", 0, best) + 1 if best else 0
-    end = text.rfind(" ", begin, begin + _SNIPPET_LENGTH)
-    cut = text[begin : end if end > begin else begin + _SNIPPET_LENGTH].strip()
-    return f"{'…' if begin else ''}{cut}{'…' if begin + len(cut) < len(text) else ''}"
+    begin = plain_text.rfind(" ", 0, best) + 1 if best else 0
+    end_offset = plain_text.rfind(" ", begin, begin + _SNIPPET_LENGTH)
+    snippet_text = plain_text[
+        begin : end_offset if end_offset > begin else begin + _SNIPPET_LENGTH
+    ].strip()
+    has_more = begin + len(snippet_text) < len(plain_text)
+    return f"{'…' if begin else ''}{snippet_text}{'…' if has_more else ''}"
 
 
 def _list_stems(query: str) -> list[str]:
     # Five letters are stem enough to choose a snippet by: regul-ation, regul-ate.
-    return [*parse_query(query).phrases, *(word[:5] for word in extract_words(query))]
+    return [*parse_query(query).phrases, *(query_word[:5] for query_word in extract_words(query))]
 
 
-def _count_stems(text: str, stems: Sequence[str]) -> int:
-    return sum(stem in text for stem in stems)
+def _count_stems(passage_text: str, stems: Sequence[str]) -> int:
+    return sum(stem in passage_text for stem in stems)
 
 
 def _describe_sources(db: Database, plan: Plan) -> list[Searched]:
-    sources = dict.fromkeys((*plan.lexical, *plan.semantic))
+    searched_sources = dict.fromkeys((*plan.lexical, *plan.semantic))
     return [
         Searched(
             source=progress.source,
             records=progress.records,
             loaded_up_to=progress.loaded_up_to,
         )
-        for progress in (read_progress(db, source) for source in sources)
+        for progress in (read_progress(db, record_source) for record_source in searched_sources)
     ]

@@ -60,59 +60,76 @@ class FederalVectors:
     def ask_for_missing(self, docs_by_chunk: Mapping[str, int]) -> None:
         """Let the records be embedded first whose passages a search found without a vector."""
         embedded = self._index.get_vectors(list(docs_by_chunk))
-        self.queue.ask_for(doc for chunk, doc in docs_by_chunk.items() if chunk not in embedded)
+        self.queue.ask_for(
+            document_number
+            for chunk, document_number in docs_by_chunk.items()
+            if chunk not in embedded
+        )
 
     def refresh(self, db: Database) -> None:
         """Apply what was embedded or removed since the last time; usually nothing."""
         if read_generation(db) <= self._generation:
             return
         with self._updating:
-            current = read_generation(db)
-            (stored,) = db.execute("SELECT count(*) FROM vectors").fetchone()
-            if not self._seen and stored:
+            current_generation = read_generation(db)
+            (vector_count,) = db.execute("SELECT count(*) FROM vectors").fetchone()
+            if not self._seen and vector_count:
                 # Reserve room for all at once: an array that grows is copied, and is there twice.
-                self._index = VectorIndex(_FIELDS, self.embedder.dimensions, stored)
+                self._index = VectorIndex(_FIELDS, self.embedder.dimensions, vector_count)
             # The identity of the model takes seconds to read, so it is not read without vectors.
-            for rows in _read_new_rows(db, self._seen, self.embedder.identity) if stored else ():
-                self._add(db, rows)
-                self._seen = rows[-1]["seq"]
+            for new_rows in (
+                _read_new_rows(db, self._seen, self.embedder.identity) if vector_count else ()
+            ):
+                self._add(db, new_rows)
+                self._seen = new_rows[-1]["seq"]
             # All new vectors have been added, so a difference means that some were removed.
-            if len(self._index) != stored:
-                current_ids = {str(row["chunk"]) for row in db.execute("SELECT chunk FROM vectors")}
-                self._index.delete([id for id in self._index.find_ids() if id not in current_ids])
-            self._generation = max(self._generation, current)
+            if len(self._index) != vector_count:
+                current_ids = {
+                    str(vector_row["chunk"])
+                    for vector_row in db.execute("SELECT chunk FROM vectors")
+                }
+                self._index.delete(
+                    [chunk_id for chunk_id in self._index.find_ids() if chunk_id not in current_ids]
+                )
+            self._generation = max(self._generation, current_generation)
 
-    def _add(self, db: Database, rows: list[Row]) -> None:
-        joined = b"".join(row["embedding"] for row in rows)
-        vectors = np.frombuffer(joined, np.float32).reshape(len(rows), -1)
-        metadata = _read_metadata(db, {row["doc"] for row in rows})
-        self.sources |= {fields["source"] for fields in metadata.values()}
-        ids = [str(row["chunk"]) for row in rows]
-        self._index.upsert(ids, vectors, [metadata[row["doc"]] for row in rows])
+    def _add(self, db: Database, vector_rows: list[Row]) -> None:
+        joined = b"".join(vector_row["embedding"] for vector_row in vector_rows)
+        vectors = np.frombuffer(joined, np.float32).reshape(len(vector_rows), -1)
+        metadata = _read_metadata(db, {vector_row["doc"] for vector_row in vector_rows})
+        self.sources |= {chunk_metadata["source"] for chunk_metadata in metadata.values()}
+        chunk_ids = [str(vector_row["chunk"]) for vector_row in vector_rows]
+        self._index.upsert(
+            chunk_ids, vectors, [metadata[vector_row["doc"]] for vector_row in vector_rows]
+        )
 
 
 def build_filter(
-    sources: list[str],
+    source_names: list[str],
     facets: dict[str, str],
-    since: str | None,
+    since_day: str | None,
     until: str | None,
     docs: tuple[int, ...] | None,
 ) -> Filter:
     """Return the filters of a search as one of the engine."""
-    parts: list[Filter] = [In("source", tuple(sources))]
+    filter_parts: list[Filter] = [In("source", tuple(source_names))]
     # In lower case, as in the metadata: the index compares exactly, SQLite's facets do not.
-    parts += [In(field, (value.lower(),)) for field, value in facets.items() if field in SINGLE]
-    if since or until:
-        parts.append(Range("day", _to_ordinal(since), _to_ordinal(until)))
+    filter_parts += [
+        In(facet_name, (facet_value.lower(),))
+        for facet_name, facet_value in facets.items()
+        if facet_name in SINGLE
+    ]
+    if since_day or until:
+        filter_parts.append(Range("day", _to_ordinal(since_day), _to_ordinal(until)))
     if docs is not None:
-        parts.append(In("doc", docs))
-    return And(tuple(parts))
+        filter_parts.append(In("doc", docs))
+    return And(tuple(filter_parts))
 
 
 def embed(
     db: Database,
     embedder: Embedder,
-    report: ReportProgressSync,
+    report_progress: ReportProgressSync,
     wait: Callable[[float], None] = time.sleep,
 ) -> int:
     """Embed what has no vector yet, in batches that each stay once done; stopping loses nothing.
@@ -121,50 +138,55 @@ def embed(
     silent, its passages are embedded here.
     """
     drop_other_models(db, embedder.identity)
-    total = count_unembedded(db)
+    waiting_count = count_unembedded(db)
     queue, lease_id = EmbeddingQueue(), make_local_lease()
     release_dead_leases(db)
-    done, started = 0, time.monotonic()
+    embedded_count, started_at = 0, time.monotonic()
     try:
         while True:
             batches = (
-                (rows, [build_embedded_text(row) for row in rows])
-                for rows in _claim_batches(db, queue, lease_id, embedder.batch_texts)
+                (passage_rows, [build_embedded_text(passage_row) for passage_row in passage_rows])
+                for passage_rows in _claim_batches(db, queue, lease_id, embedder.batch_texts)
             )
-            for rows, matrix in embedder.embed_stream(batches):
-                store_vectors(db, [row["chunk"] for row in rows], matrix, embedder.identity)
+            for passage_rows, matrix in embedder.embed_stream(batches):
+                store_vectors(
+                    db,
+                    [passage_row["chunk"] for passage_row in passage_rows],
+                    matrix,
+                    embedder.identity,
+                )
                 queue.extend(db, lease_id)
-                done += len(rows)
-                rate = done / max(time.monotonic() - started, 0.001)
-                report(done, total, f"{rate:,.1f} a second")
+                embedded_count += len(passage_rows)
+                rate = embedded_count / max(time.monotonic() - started_at, 0.001)
+                report_progress(embedded_count, waiting_count, f"{rate:,.1f} a second")
             if not count_unembedded(db):
-                return done
-            report(done, total, "the rest is being embedded elsewhere")
+                return embedded_count
+            report_progress(embedded_count, waiting_count, "the rest is being embedded elsewhere")
             wait(_WAIT_SECONDS)
     finally:
         queue.release(db, lease_id)
 
 
-def build_embedded_text(row: Row) -> str:
+def build_embedded_text(passage_row: Row) -> str:
     """Return what is embedded of a passage."""
-    return build_passage_text(row)[:1000]
+    return build_passage_text(passage_row)[:1000]
 
 
-def drop_other_models(db: Database, model: str) -> None:
+def drop_other_models(db: Database, model_name: str) -> None:
     """Delete the vectors of other models: they cannot be compared with those of this one."""
-    db.execute("DELETE FROM vectors WHERE model != ?", (model,))
+    db.execute("DELETE FROM vectors WHERE model != ?", (model_name,))
 
 
 def _claim_batches(
     db: Database, queue: EmbeddingQueue, lease_id: str, batch_size: int
 ) -> Iterator[list[Row]]:
     """Yield passages to embed; some batches may be claimed before the last is stored."""
-    while rows := queue.claim(db, lease_id, batch_size):
-        yield rows
+    while passage_rows := queue.claim(db, lease_id, batch_size):
+        yield passage_rows
 
 
 def store_vectors(
-    db: Database, chunks: Sequence[int], matrix: Matrix, model: str, worker: str | None = None
+    db: Database, chunks: Sequence[int], matrix: Matrix, model_name: str, worker: str | None = None
 ) -> int:
     """Store the vectors of passages, end their leases, and return how many are new.
 
@@ -179,7 +201,7 @@ def store_vectors(
                 """INSERT INTO vectors (chunk, model, embedding)
                    SELECT chunk, ?, ? FROM chunks WHERE chunk = ?
                    ON CONFLICT (chunk) DO NOTHING""",
-                (model, vector.astype(np.float32).tobytes(), chunk),
+                (model_name, vector.astype(np.float32).tobytes(), chunk),
             ).rowcount
             stored_count += was_stored
             if was_stored and worker is not None:
@@ -194,32 +216,41 @@ def store_vectors(
     return stored_count
 
 
-def _read_new_rows(db: Database, seen: int, model: str) -> Iterator[list[Row]]:
+def _read_new_rows(db: Database, newest_seen: int, model_name: str) -> Iterator[list[Row]]:
     cursor = db.execute(
         """SELECT v.seq, v.chunk, v.embedding, c.doc FROM vectors v JOIN chunks c USING (chunk)
            WHERE v.seq > ? AND v.model = ? ORDER BY v.seq""",
-        (seen, model),
+        (newest_seen, model_name),
     )
-    while rows := cursor.fetchmany(_FETCH_ROWS):
-        yield rows
+    while vector_rows := cursor.fetchmany(_FETCH_ROWS):
+        yield vector_rows
 
 
 def _read_metadata(db: Database, docs: set[int]) -> dict[int, dict[str, Any]]:
     """Return the fields of these records that filters use."""
-    ids = json.dumps(sorted(docs))
+    document_numbers_json = json.dumps(sorted(docs))
     metadata: dict[int, dict[str, Any]] = {}
     in_ids = db.dialect.parameter_items
-    for row in db.execute(
-        f"SELECT doc, source, published_at FROM documents WHERE doc IN ({in_ids})", (ids,)
+    for document_row in db.execute(
+        f"SELECT doc, source, published_at FROM documents WHERE doc IN ({in_ids})",
+        (document_numbers_json,),
     ):
-        day = _to_ordinal(row["published_at"])
-        fields = {"doc": row["doc"], "source": row["source"]}
-        metadata[row["doc"]] = fields if day is None else fields | {"day": day}
-    for row in db.execute(f"SELECT doc, field, value FROM facets WHERE doc IN ({in_ids})", (ids,)):
-        if row["field"] in SINGLE:
-            metadata[row["doc"]].setdefault(row["field"], row["value"].lower())
+        published_ordinal = _to_ordinal(document_row["published_at"])
+        document_metadata = {"doc": document_row["doc"], "source": document_row["source"]}
+        metadata[document_row["doc"]] = (
+            document_metadata
+            if published_ordinal is None
+            else document_metadata | {"day": published_ordinal}
+        )
+    for document_row in db.execute(
+        f"SELECT doc, field, value FROM facets WHERE doc IN ({in_ids})", (document_numbers_json,)
+    ):
+        if document_row["field"] in SINGLE:
+            metadata[document_row["doc"]].setdefault(
+                document_row["field"], document_row["value"].lower()
+            )
     return metadata
 
 
-def _to_ordinal(text: str | None) -> int | None:
-    return date.fromisoformat(text).toordinal() if text else None
+def _to_ordinal(iso_date: str | None) -> int | None:
+    return date.fromisoformat(iso_date).toordinal() if iso_date else None
