@@ -37,7 +37,7 @@ class Loader(Protocol):
     """Columns (`congress`, or several with commas) for whose values a file holds every record:
     stored records with the same values that are not in the file are gone."""
 
-    def matches(self, start: FileStart) -> bool:
+    def matches(self, file_start: FileStart) -> bool:
         """Whether a file is in this format, judged by its name and its beginning."""
         ...
 

@@ -35,12 +35,12 @@ class Estimates:
     sources: ClassVar[tuple[str, ...]] = ("cbo_cost_estimates",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return b"<response>" in start.head and b"cbo.gov/" in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return b"<response>" in file_start.head and b"cbo.gov/" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        for item in parse(file.data).findall("item"):
-            yield _parse_item(item, provenance)
+        for feed_item in parse(file.data).findall("item"):
+            yield _parse_item(feed_item, provenance)
 
 
 def build_estimate(
@@ -58,12 +58,12 @@ def build_estimate(
 
     Raise ValueError for a URL that is not of a publication of CBO.
     """
-    id = parse_estimate_id(url)
-    if id is None:
+    estimate_id = parse_estimate_id(url)
+    if estimate_id is None:
         raise ValueError(f"{url!r} is not the address of a publication of CBO")
     congress = get_congress_on(published) if published else None
-    record = CboEstimate(
-        id=id,
+    estimate_record = CboEstimate(
+        id=estimate_id,
         title=title,
         congress=congress,
         description=description,
@@ -72,14 +72,14 @@ def build_estimate(
             provenance,
             url=url,
             org=ORG,
-            cite=f"CBO, {title}, Publication {id.partition(':')[2]}",
+            cite=f"CBO, {title}, Publication {estimate_id.partition(':')[2]}",
             published_at=published,
             raw_sha256=raw_sha256,
         ),
     )
     facets = {"congress": [str(congress)] if congress else [], "bill": bills}
     return ParsedRecord(
-        record,
+        estimate_record,
         partial=partial,
         head=SearchHead(title, description or ""),
         facets=facets,
@@ -90,35 +90,35 @@ def build_estimate(
     )
 
 
-def _parse_item(item: Element, provenance: Provenance) -> ParsedRecord:
-    published = _parse_date(get_text(item, "Date"))
-    title = get_text(item, "Title") or "Cost estimate"
-    bill_text = f"{get_text(item, 'Bill_Number') or ''} {title}"
+def _parse_item(feed_item: Element, provenance: Provenance) -> ParsedRecord:
+    published = _parse_date(get_text(feed_item, "Date"))
+    estimate_title = get_text(feed_item, "Title") or "Cost estimate"
+    bill_text = f"{get_text(feed_item, 'Bill_Number') or ''} {estimate_title}"
     return build_estimate(
-        get_text(item, "Link") or "",
-        title,
+        get_text(feed_item, "Link") or "",
+        estimate_title,
         published,
         _find_bills(bill_text, get_congress_on(published)) if published else [],
         provenance,
-        description=get_text(item, "Description"),
-        raw_sha256=hash_element(item),
+        description=get_text(feed_item, "Description"),
+        raw_sha256=hash_element(feed_item),
     )
 
 
-def _find_bills(text: str, congress: int) -> list[str]:
+def _find_bills(estimate_text: str, congress: int) -> list[str]:
     """The bills a text names; CBO leaves out the Congress, which the date tells."""
-    ids: dict[str, None] = {}
-    for match in _NAMED.finditer(text):
+    bill_ids: dict[str, None] = {}
+    for bill_match in _NAMED.finditer(estimate_text):
         try:
-            ids[parse_federal_id(match[0], congress).id] = None
+            bill_ids[parse_federal_id(bill_match[0], congress).id] = None
         except UnrecognizedId:
             continue
-    return list(ids)
+    return list(bill_ids)
 
 
-def _parse_date(written: str | None) -> str | None:
+def _parse_date(printed_date: str | None) -> str | None:
     """`Fri, 11 Sep 2026 17:00:00 -0400` as a date; what cannot be read is no date."""
     try:
-        return datetime.strptime(written or "", "%a, %d %b %Y %H:%M:%S %z").date().isoformat()
+        return datetime.strptime(printed_date or "", "%a, %d %b %Y %H:%M:%S %z").date().isoformat()
     except ValueError:
         return None

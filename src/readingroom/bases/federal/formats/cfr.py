@@ -50,30 +50,33 @@ class Regulations:
     sources: ClassVar[tuple[str, ...]] = ("cfr_sections",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return is_uslm(start, b"<cfrDoc ")
+    def matches(self, file_start: FileStart) -> bool:
+        return is_uslm(file_start, b"<cfrDoc ")
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         volume = parse(file.data)
-        meta = volume.find("meta")
-        title = int(get_text(meta, "docNumber") or "")
-        revised = parse_iso_date(get_text(meta, "docReleasePoint")) or parse_iso_date(
-            get_text(meta, "created")
+        metadata = volume.find("meta")
+        title_number = int(get_text(metadata, "docNumber") or "")
+        revised = parse_iso_date(get_text(metadata, "docReleasePoint")) or parse_iso_date(
+            get_text(metadata, "created")
         )
         main = volume.find("main")
         if main is None:
             raise ValueError("no <main> in this file")
         repeats: Counter[str] = Counter()
-        for provision, context in _iterate_provisions(main, _Context(title, revised)):
-            label = (
-                _label_section(provision, context)
+        for provision, cfr_context in _iterate_provisions(main, _Context(title_number, revised)):
+            provision_label = (
+                _label_section(provision, cfr_context)
                 if provision.tag == "section"
-                else _label_appendix(provision, context)
+                else _label_appendix(provision, cfr_context)
             )
             # Only appendices: the printed number of a section is its identity.
-            repeats[label.number] += provision.tag == "appendix"
+            repeats[provision_label.number] += provision.tag == "appendix"
             yield _build_entry(
-                provision, label.with_repeat(repeats[label.number]), context, provenance
+                provision,
+                provision_label.with_repeat(repeats[provision_label.number]),
+                cfr_context,
+                provenance,
             )
 
 
@@ -107,120 +110,156 @@ class _ProvisionLabel:
         return self if times < 2 else replace(self, number=f"{self.number}-{times}")
 
 
-def _iterate_provisions(node: Element, context: _Context) -> Iterator[tuple[Element, _Context]]:
-    for child in node:
-        if child.tag in ("section", "appendix"):
-            yield child, context
+def _iterate_provisions(node: Element, cfr_context: _Context) -> Iterator[tuple[Element, _Context]]:
+    for child_node in node:
+        if child_node.tag in ("section", "appendix"):
+            yield child_node, cfr_context
         else:
-            yield from _iterate_provisions(child, _enter_level(child, context))
+            yield from _iterate_provisions(child_node, _enter_level(child_node, cfr_context))
 
 
-def _enter_level(node: Element, context: _Context) -> _Context:
+def _enter_level(node: Element, cfr_context: _Context) -> _Context:
     if node.tag not in _LEVELS:
-        return context
-    heading, num = get_text(node, "heading"), node.find("num")
-    value = num.get("value") if num is not None else None
+        return cfr_context
+    level_heading, num = get_text(node, "heading"), node.find("num")
+    level_number = num.get("value") if num is not None else None
     if node.tag == "chapter":
-        return replace(context, chapter=_soften_capitals(heading))
+        return replace(cfr_context, chapter=_soften_capitals(level_heading))
     resting_on = node.find("authority")
     if resting_on is not None:
         authority = re.sub(r"^Authority:\s*", "", get_text(resting_on) or "")
-        context = replace(
-            context, authority=authority, resting_on=collect_references((resting_on,))
+        cfr_context = replace(
+            cfr_context, authority=authority, resting_on=collect_references((resting_on,))
         )
     if node.tag == "part":
-        return replace(context, part=value, part_heading=_soften_capitals(heading), subpart=None)
-    return replace(context, subpart=value) if node.tag == "subpart" else context
+        return replace(
+            cfr_context,
+            part=level_number,
+            part_heading=_soften_capitals(level_heading),
+            subpart=None,
+        )
+    return replace(cfr_context, subpart=level_number) if node.tag == "subpart" else cfr_context
 
 
-def _label_section(section: Element, context: _Context) -> _ProvisionLabel:
-    number = _read_number(section)
-    heading = (get_text(section, "heading") or "").rstrip(".") or None
-    part = context.part or number.partition(".")[0]
-    within = number.removeprefix(f"{part}.")
-    return _ProvisionLabel(number, f"{context.title} CFR {number}", heading, part, within)
-
-
-def _label_appendix(appendix: Element, context: _Context) -> _ProvisionLabel:
-    """`Appendix A to Part 447—Forms` is number `447.appendix-a`, whichever element says so."""
-    label, _, heading = (get_text(appendix, "heading") or "").partition("\u2014")
-    if num := get_text(appendix, "num"):
-        label, heading = num.rstrip("\u2014 "), get_text(appendix, "heading") or ""
-    label = _soften_capitals(_OF_PART.sub("", fold_dashes(label)).strip(" -.")) or "Appendix"
-    number = "-".join(re.findall("[a-z0-9]+", label.lower()))[:_LONGEST] or "appendix"
-    where = f"{context.title} CFR Part {context.part}" if context.part else f"{context.title} CFR"
+def _label_section(section_element: Element, cfr_context: _Context) -> _ProvisionLabel:
+    section_number = _read_number(section_element)
+    section_heading = (get_text(section_element, "heading") or "").rstrip(".") or None
+    part_number = cfr_context.part or section_number.partition(".")[0]
+    within = section_number.removeprefix(f"{part_number}.")
     return _ProvisionLabel(
-        f"{context.part}.{number}" if context.part else number,
-        f"{where}, {label}",
-        _soften_capitals(heading.strip().rstrip(".")) or None,
-        context.part,
+        section_number,
+        f"{cfr_context.title} CFR {section_number}",
+        section_heading,
+        part_number,
+        within,
+    )
+
+
+def _label_appendix(appendix: Element, cfr_context: _Context) -> _ProvisionLabel:
+    """`Appendix A to Part 447—Forms` is number `447.appendix-a`, whichever element says so."""
+    appendix_label, _, appendix_heading = (get_text(appendix, "heading") or "").partition("\u2014")
+    if num := get_text(appendix, "num"):
+        appendix_label, appendix_heading = (
+            num.rstrip("\u2014 "),
+            get_text(appendix, "heading") or "",
+        )
+    appendix_label = (
+        _soften_capitals(_OF_PART.sub("", fold_dashes(appendix_label)).strip(" -.")) or "Appendix"
+    )
+    appendix_id = "-".join(re.findall("[a-z0-9]+", appendix_label.lower()))[:_LONGEST] or "appendix"
+    containing_part = (
+        f"{cfr_context.title} CFR Part {cfr_context.part}"
+        if cfr_context.part
+        else f"{cfr_context.title} CFR"
+    )
+    return _ProvisionLabel(
+        f"{cfr_context.part}.{appendix_id}" if cfr_context.part else appendix_id,
+        f"{containing_part}, {appendix_label}",
+        _soften_capitals(appendix_heading.strip().rstrip(".")) or None,
+        cfr_context.part,
     )
 
 
 def _build_entry(
-    provision: Element, label: _ProvisionLabel, context: _Context, provenance: Provenance
+    provision: Element,
+    provision_label: _ProvisionLabel,
+    cfr_context: _Context,
+    provenance: Provenance,
 ) -> ParsedRecord:
-    title = f"{label.cite}, {label.heading}" if label.heading else label.cite
-    notes = [get_text(element) or "" for element in provision.iter("source")]
-    body = extract_prose(provision)
+    provision_title = (
+        f"{provision_label.cite}, {provision_label.heading}"
+        if provision_label.heading
+        else provision_label.cite
+    )
+    notes = [get_text(source_note) or "" for source_note in provision.iter("source")]
+    provision_text = extract_prose(provision)
     own = collect_references((provision,))
-    record = CfrSection(
-        id=make_cfr_id(context.title, label.number),
-        title=title,
+    section_record = CfrSection(
+        id=make_cfr_id(cfr_context.title, provision_label.number),
+        title=provision_title,
         type="section" if provision.tag == "section" else "appendix",
-        cfr_title=context.title,
-        part=label.part,
-        subpart=context.subpart,
-        number=label.number,
-        heading=label.heading,
-        part_heading=context.part_heading,
-        agency=context.chapter,
-        revised_at=context.revised,
-        authority=context.authority,
+        cfr_title=cfr_context.title,
+        part=provision_label.part,
+        subpart=cfr_context.subpart,
+        number=provision_label.number,
+        heading=provision_label.heading,
+        part_heading=cfr_context.part_heading,
+        agency=cfr_context.chapter,
+        revised_at=cfr_context.revised,
+        authority=cfr_context.authority,
         source_note=" ".join(notes).strip("[] ") or None,
         fr_citations=list(collect_references(provision.iter("source")).register),
-        laws=list(own.laws | context.resting_on.laws),
-        usc_references=list(own.code | context.resting_on.code),
+        laws=list(own.laws | cfr_context.resting_on.laws),
+        usc_references=list(own.code | cfr_context.resting_on.code),
         cfr_references=list(own.regulations),
-        characters=len(body),
+        characters=len(provision_text),
         **build_citation_fields(
             provenance,
-            url=_build_url(context, label),
+            url=_build_url(cfr_context, provision_label),
             org=ORG,
-            cite=title,
-            published_at=context.revised,
+            cite=provision_title,
+            published_at=cfr_context.revised,
             # The authority stands above, at the part, but is stored with each section.
-            raw_sha256=hash_item([hash_element(provision), context.authority]),
+            raw_sha256=hash_item([hash_element(provision), cfr_context.authority]),
         ),
     )
-    agencies = [context.chapter, slugify(context.chapter)] if context.chapter else []
+    agencies = [cfr_context.chapter, slugify(cfr_context.chapter)] if cfr_context.chapter else []
     return ParsedRecord(
-        record,
-        head=SearchHead(title, context.part_heading or ""),
-        facets={"type": [record.type], "agency": agencies},
-        text=Text("text", body, title, record.url, record.raw_sha256, dated=context.revised),
-        links=list(_build_links(record.id, label.cite, own, context)),
-        revision=context.revised,
+        section_record,
+        head=SearchHead(provision_title, cfr_context.part_heading or ""),
+        facets={"type": [section_record.type], "agency": agencies},
+        text=Text(
+            "text",
+            provision_text,
+            provision_title,
+            section_record.url,
+            section_record.raw_sha256,
+            dated=cfr_context.revised,
+        ),
+        links=list(_build_links(section_record.id, provision_label.cite, own, cfr_context)),
+        revision=cfr_context.revised,
     )
 
 
-def _build_links(id: str, cite: str, own: References, context: _Context) -> Iterator[Link]:
-    for law in context.resting_on.laws:
-        yield Link(LinkKind.AUTHORITY, law, f"authority of the part: {context.authority}")
+def _build_links(
+    section_id: str, cite: str, own: References, cfr_context: _Context
+) -> Iterator[Link]:
+    for law in cfr_context.resting_on.laws:
+        yield Link(LinkKind.AUTHORITY, law, f"authority of the part: {cfr_context.authority}")
     # A law that is the authority of the part is not also a mention.
-    for law, words in own.laws.items():
-        if law not in context.resting_on.laws:
-            yield Link(LinkKind.MENTION, law, f"reference in {cite}: {words}")
-    for other, words in own.regulations.items():
-        if other != id:
-            yield Link(LinkKind.MENTION, other, f"reference in {cite}: {words}")
+    for law, cited_words in own.laws.items():
+        if law not in cfr_context.resting_on.laws:
+            yield Link(LinkKind.MENTION, law, f"reference in {cite}: {cited_words}")
+    for cited_section_id, cited_words in own.regulations.items():
+        if cited_section_id != section_id:
+            yield Link(LinkKind.MENTION, cited_section_id, f"reference in {cite}: {cited_words}")
 
 
-def _read_number(section: Element) -> str:
-    num = section.find("num")
-    match = _PRINTED.search(fold_dashes(get_text(num) or ""))
-    if match:
-        return match[1].rstrip(".-")
+def _read_number(section_element: Element) -> str:
+    num = section_element.find("num")
+    number_match = _PRINTED.search(fold_dashes(get_text(num) or ""))
+    if number_match:
+        return number_match[1].rstrip(".-")
     stated = num.get("value") if num is not None else None
     if not stated:
         raise ValueError("a section has no number")
@@ -231,10 +270,10 @@ def _soften_capitals(heading: str | None) -> str | None:
     return to_title_case(heading) if heading and heading.isupper() else heading
 
 
-def _build_url(context: _Context, label: _ProvisionLabel) -> str:
+def _build_url(cfr_context: _Context, provision_label: _ProvisionLabel) -> str:
     """GovInfo leads to a section, or to the part that an appendix is of."""
-    year = context.revised[:4] if context.revised else "mostrecent"
-    if label.part is None:
-        return f"https://www.govinfo.gov/app/collection/cfr/{year}/title{context.title}"
-    query = f"sectionnum={label.within}&" if label.within else ""
-    return f"https://www.govinfo.gov/link/cfr/{context.title}/{label.part}?{query}year={year}"
+    edition_year = cfr_context.revised[:4] if cfr_context.revised else "mostrecent"
+    if provision_label.part is None:
+        return f"https://www.govinfo.gov/app/collection/cfr/{edition_year}/title{cfr_context.title}"
+    query = f"sectionnum={provision_label.within}&" if provision_label.within else ""
+    return f"https://www.govinfo.gov/link/cfr/{cfr_context.title}/{provision_label.part}?{query}year={edition_year}"

@@ -34,62 +34,72 @@ class Compilations:
     sources: ClassVar[tuple[str, ...]] = ("statute_compilations",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return is_uslm(start, b"<statuteCompilation ")
+    def matches(self, file_start: FileStart) -> bool:
+        return is_uslm(file_start, b"<statuteCompilation ")
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        root = parse(file.data)
-        meta = root.find("meta")
-        if meta is None:
+        compilation_element = parse(file.data)
+        metadata = compilation_element.find("meta")
+        if metadata is None:
             raise ValueError("no <meta> in this file")
-        yield _build_entry(root, meta, provenance)
+        yield _build_entry(compilation_element, metadata, provenance)
 
 
-def _build_entry(element: Element, meta: Element, provenance: Provenance) -> ParsedRecord:
-    number = get_text(meta, "property[@role='fileId']")
-    if not number:
+def _build_entry(
+    compilation_element: Element, metadata: Element, provenance: Provenance
+) -> ParsedRecord:
+    file_number = get_text(metadata, "property[@role='fileId']")
+    if not file_number:
         raise ValueError("the file does not say which compilation it is")
-    edition = element.find("preface/editionNote")
-    through = _find_last_law(edition, meta)
+    edition = compilation_element.find("preface/editionNote")
+    through = _find_last_law(edition, metadata)
     amended, approved = (
         _read_amendment_date(edition),
-        parse_iso_date(get_text(meta, "approvedDate")),
+        parse_iso_date(get_text(metadata, "approvedDate")),
     )
-    title = get_text(meta, "title") or f"Compilation {number}"
-    title = to_title_case(title) if title.isupper() else title
-    law = _find_law(element, meta)
-    body = extract_body(element)
+    compilation_title = get_text(metadata, "title") or f"Compilation {file_number}"
+    compilation_title = (
+        to_title_case(compilation_title) if compilation_title.isupper() else compilation_title
+    )
+    law = _find_law(compilation_element, metadata)
+    compilation_text = extract_body(compilation_element)
     published = amended or approved
-    label = f"Public Law {law.partition(':')[2]}" if law else f"COMPS-{number}"
-    since = f", as amended through {_cite_law(through)}" if through and through != law else ""
-    cite = f"{title}, {label}{since}"
-    url = f"https://www.govinfo.gov/app/details/COMPS-{number}"
-    short = [text for name in meta.findall("containsShortTitle") if (text := get_text(name))]
-    record = Compilation(
-        id=make_compilation_id(number),
-        title=title,
-        congress=int(get_text(meta, "congress") or 0) or None,
+    law_label = f"Public Law {law.partition(':')[2]}" if law else f"COMPS-{file_number}"
+    amended_note = (
+        f", as amended through {_cite_law(through)}" if through and through != law else ""
+    )
+    cite = f"{compilation_title}, {law_label}{amended_note}"
+    url = f"https://www.govinfo.gov/app/details/COMPS-{file_number}"
+    short = [
+        short_title
+        for short_title_element in metadata.findall("containsShortTitle")
+        if (short_title := get_text(short_title_element))
+    ]
+    compilation_record = Compilation(
+        id=make_compilation_id(file_number),
+        title=compilation_title,
+        congress=int(get_text(metadata, "congress") or 0) or None,
         law_id=law,
         approved_at=approved,
         amended_through=through,
         amended_at=amended,
-        statutes_at_large=_find_statutes_citation(meta),
+        statutes_at_large=_find_statutes_citation(metadata),
         short_titles=short,
-        usc_references=list(references.collect_references((element,)).code),
-        sections=sum(1 for _ in element.iter("section")),
-        characters=len(body),
+        usc_references=list(references.collect_references((compilation_element,)).code),
+        sections=sum(1 for _ in compilation_element.iter("section")),
+        characters=len(compilation_text),
         **build_citation_fields(provenance, url=url, org=ORG, cite=cite, published_at=published),
     )
-    congress = [str(record.congress)] if record.congress else []
+    congress = [str(compilation_record.congress)] if compilation_record.congress else []
     return ParsedRecord(
-        record,
-        head=SearchHead("\n".join(dict.fromkeys((title, *short))), cite),
+        compilation_record,
+        head=SearchHead("\n".join(dict.fromkeys((compilation_title, *short))), cite),
         facets={"congress": congress, "type": ["compilation"]},
         # Each edition is a version of the text, so that two of them can be compared.
         text=Text(
             through.partition(":")[2] if through else "text",
-            body,
-            title,
+            compilation_text,
+            compilation_title,
             url,
             provenance.sha256,
             f"As amended through {_cite_law(through)}" if through else "As amended",
@@ -102,33 +112,37 @@ def _build_entry(element: Element, meta: Element, provenance: Provenance) -> Par
     )
 
 
-def _find_law(element: Element, meta: Element) -> str | None:
+def _find_law(compilation_element: Element, metadata: Element) -> str | None:
     """The law it is the text of: as cited, else as its sections are numbered."""
-    for cited_as in meta.iterfind("citableAs"):
-        if match := _LAW.match(fold_dashes(get_text(cited_as) or "")):
-            return make_law_id(f"{match[1]}-{match[2]}")
-    for section in element.iter("section"):
-        if match := _OWN.fullmatch(section.get("identifier") or ""):
-            return make_law_id(f"{match[1]}-{match[2]}")
+    for cited_as in metadata.iterfind("citableAs"):
+        if law_match := _LAW.match(fold_dashes(get_text(cited_as) or "")):
+            return make_law_id(f"{law_match[1]}-{law_match[2]}")
+    for section_element in compilation_element.iter("section"):
+        if law_match := _OWN.fullmatch(section_element.get("identifier") or ""):
+            return make_law_id(f"{law_match[1]}-{law_match[2]}")
     return None
 
 
-def _find_last_law(edition: Element | None, meta: Element) -> str | None:
+def _find_last_law(edition: Element | None, metadata: Element) -> str | None:
     """The last law in it. The printed note is right where the metadata was not kept up."""
-    for element in (edition, meta):
-        match = _LAW.search(fold_dashes(get_text(element, "currentThroughPublicLaw") or ""))
-        if match:
-            return make_law_id(f"{match[1]}-{match[2]}")
+    for stating_element in (edition, metadata):
+        law_match = _LAW.search(
+            fold_dashes(get_text(stating_element, "currentThroughPublicLaw") or "")
+        )
+        if law_match:
+            return make_law_id(f"{law_match[1]}-{law_match[2]}")
     return None
 
 
 def _read_amendment_date(edition: Element | None) -> str | None:
-    date = edition.find("date") if edition is not None else None
-    return parse_iso_date(date.get("date")) if date is not None else None
+    date_element = edition.find("date") if edition is not None else None
+    return parse_iso_date(date_element.get("date")) if date_element is not None else None
 
 
-def _find_statutes_citation(meta: Element) -> str | None:
-    citations = (get_text(element) or "" for element in meta.iterfind("citableAs"))
+def _find_statutes_citation(metadata: Element) -> str | None:
+    citations = (
+        get_text(citation_element) or "" for citation_element in metadata.iterfind("citableAs")
+    )
     return next((citation for citation in citations if "Stat." in citation), None)
 
 

@@ -79,13 +79,15 @@ class Pages:
     sources: ClassVar[tuple[str, ...]] = ("congressional_record", "amendments")
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return b"[Congressional Record Volume" in start.head and start.name.startswith("CREC-")
+    def matches(self, file_start: FileStart) -> bool:
+        return b"[Congressional Record Volume" in file_start.head and file_start.name.startswith(
+            "CREC-"
+        )
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        page = _Page(file, provenance)
-        yield page.build_entry()
-        yield from page.find_amendments()
+        item_page = _Page(file, provenance)
+        yield item_page.build_entry()
+        yield from item_page.find_amendments()
 
 
 class Issues:
@@ -95,20 +97,24 @@ class Issues:
     sources: ClassVar[tuple[str, ...]] = ("congressional_record",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return b"http://www.loc.gov/mods" in start.head and b">CREC<" in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return b"http://www.loc.gov/mods" in file_start.head and b">CREC<" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         issue = parse(file.data)
         about = _Issue(issue)
         people: dict[str, Person] = {}
-        for item in issue.findall("relatedItem[@type='constituent']"):
-            entry = about.build_entry(item, provenance)
-            assert isinstance(entry.record, Proceeding)
-            people.update({speaker.bioguide_id or "": speaker for speaker in entry.record.speakers})
-            yield entry
+        for item_element in issue.findall("relatedItem[@type='constituent']"):
+            parsed_item = about.build_entry(item_element, provenance)
+            assert isinstance(parsed_item.record, Proceeding)
+            people.update(
+                {speaker.bioguide_id or "": speaker for speaker in parsed_item.record.speakers}
+            )
+            yield parsed_item
         yield from (
-            build_legislator_stub(person, provenance) for id, person in sorted(people.items()) if id
+            build_legislator_stub(person, provenance)
+            for bioguide_id, person in sorted(people.items())
+            if bioguide_id
         )
 
 
@@ -137,7 +143,7 @@ class _Page:
         )
 
     def build_entry(self) -> ParsedRecord:
-        record = _build_proceeding(
+        proceeding = _build_proceeding(
             self._granule,
             self._provenance,
             title=self.title,
@@ -150,49 +156,55 @@ class _Page:
             pages=self.pages,
             published=self.published,
         )
-        text = Text(
-            "text", self.text, self.title, record.url, self._provenance.sha256, dated=self.published
+        item_text = Text(
+            "text",
+            self.text,
+            self.title,
+            proceeding.url,
+            self._provenance.sha256,
+            dated=self.published,
         )
         return ParsedRecord(
-            record,
+            proceeding,
             # Where the MODS of the issue is loaded, it knows more than the page.
             partial=True,
             head=SearchHead(self.title),
-            facets=_build_facets(record),
-            text=text,
+            facets=_build_facets(proceeding),
+            text=item_text,
             links=list(self._find_links()),
         )
 
     def _find_links(self) -> Iterator[Link]:
         """The bills and laws that its words name, each with the printed page they stand on."""
-        first = (self.pages or "").partition("-")[0]
-        parts = [first, *_NEW_PAGE.split(self.text)]
-        for page, words in zip(parts[::2], parts[1::2], strict=True):
-            location = f"page {page}" if page else "text"
-            yield from find_bills(words, self.congress, LinkKind.MENTION, location)
-            yield from find_laws(words, LinkKind.MENTION, location)
+        first_page = (self.pages or "").partition("-")[0]
+        page_parts = [first_page, *_NEW_PAGE.split(self.text)]
+        for page_number, page_text in zip(page_parts[::2], page_parts[1::2], strict=True):
+            location = f"page {page_number}" if page_number else "text"
+            yield from find_bills(page_text, self.congress, LinkKind.MENTION, location)
+            yield from find_laws(page_text, LinkKind.MENTION, location)
 
     def find_amendments(self) -> Iterator[ParsedRecord]:
         """The amendments printed in full: the one place where those of the Senate stand."""
         if not self.title.upper().startswith("TEXT OF AMENDMENTS"):
             return
-        for match in _AMENDMENT.finditer(self._raw):
-            yield self._build_amendment(int(match[1]), match[2])
+        for amendment_match in _AMENDMENT.finditer(self._raw):
+            yield self._build_amendment(int(amendment_match[1]), amendment_match[2])
 
-    def _build_amendment(self, number: int, printed: str) -> ParsedRecord:
-        body = _remove_indents(printed).rstrip("_\n ")
+    def _build_amendment(self, amendment_number: int, printed: str) -> ParsedRecord:
+        amendment_text = _remove_indents(printed).rstrip("_\n ")
         # Sponsor and bill stand in the first sentence; the text after it may name other bills.
-        opening = " ".join(body[:1000].split())
+        opening = " ".join(amendment_text[:1000].split())
         sponsor = _ITS_SPONSOR.match(opening)
         bill = _find_bill(opening, self.congress)
-        cite = f"S.Amdt. {number}{_format_amended(bill)}, {format_ordinal(self.congress)} Congress"
-        url = f"https://www.congress.gov/amendment/{format_ordinal(self.congress)}-congress/senate-amendment/{number}"
-        record = Amendment(
-            id=make_amendment_id(self.congress, "samdt", number),
+        congress = format_ordinal(self.congress)
+        cite = f"S.Amdt. {amendment_number}{_format_amended(bill)}, {congress} Congress"
+        url = f"https://www.congress.gov/amendment/{congress}-congress/senate-amendment/{amendment_number}"
+        amendment = Amendment(
+            id=make_amendment_id(self.congress, "samdt", amendment_number),
             title=cite,
             congress=self.congress,
             type="samdt",
-            number=number,
+            number=amendment_number,
             chamber="senate",
             bill_id=bill,
             submitted_at=self.published,
@@ -212,11 +224,24 @@ class _Page:
             "chamber": ["senate"],
             "bill": [bill] if bill else [],
         }
-        text = Text("text", body, cite, url, record.raw_sha256, "Submitted", self.published)
+        text_version = Text(
+            "text",
+            amendment_text,
+            cite,
+            url,
+            amendment.raw_sha256,
+            "Submitted",
+            self.published,
+        )
         evidence = f"printed as an amendment to it: {opening[:_EVIDENCE]}"
-        links = [Link(LinkKind.AMENDMENT, bill, evidence)] if bill else []
+        bill_links = [Link(LinkKind.AMENDMENT, bill, evidence)] if bill else []
         return ParsedRecord(
-            record, partial=True, head=SearchHead(cite), facets=facets, text=text, links=links
+            amendment,
+            partial=True,
+            head=SearchHead(cite),
+            facets=facets,
+            text=text_version,
+            links=bill_links,
         )
 
 
@@ -226,7 +251,9 @@ class _Issue:
     def __init__(self, mods: Element) -> None:
         # There are several extensions; the one about the issue itself has the volume.
         extension = next(
-            element for element in mods.findall("extension") if element.find("volume") is not None
+            extension_element
+            for extension_element in mods.findall("extension")
+            if extension_element.find("volume") is not None
         )
         self._published = parse_iso_date(get_text(mods, "originInfo/dateIssued"))
         self._volume = int(get_text(extension, "volume") or "")
@@ -234,20 +261,22 @@ class _Issue:
         self._congress = int(get_text(extension, "congress") or "")
         self._session = int(get_text(extension, "session") or "1")
 
-    def build_entry(self, element: Element, provenance: Provenance) -> ParsedRecord:
-        extension = element.find("extension")
+    def build_entry(self, item_element: Element, provenance: Provenance) -> ParsedRecord:
+        extension = item_element.find("extension")
         if extension is None:
             raise ValueError("an item of the issue says nothing of itself")
         granule = get_text(extension, "accessId") or ""
         spoken = parse_iso_date(get_text(extension, "granuleDate"))
         letter = get_text(extension, "pagePrefix") or ""
-        start, end = (get_text(element, f"part/extent/{edge}") for edge in ("start", "end"))
-        title = get_text(element, "titleInfo/title") or granule
+        first_page, last_page = (
+            get_text(item_element, f"part/extent/{edge}") for edge in ("start", "end")
+        )
+        item_title = get_text(item_element, "titleInfo/title") or granule
         mentions = self._find_mentions(extension)
-        record = _build_proceeding(
+        proceeding = _build_proceeding(
             granule,
             provenance,
-            title=title,
+            title=item_title,
             congress=self._congress,
             session=self._session,
             type=_TYPES.get(letter[:1], "other"),
@@ -255,22 +284,24 @@ class _Issue:
             category=(get_text(extension, "subGranuleClass") or "").lower() or None,
             volume=self._volume,
             issue=self._number,
-            pages="-".join(dict.fromkeys(filter(None, (start, end)))) or None,
+            pages="-".join(dict.fromkeys(filter(None, (first_page, last_page)))) or None,
             published=self._published,
             # Only what was printed on a later day than it was spoken has a date of its own.
             spoken_at=spoken if spoken != self._published else None,
-            raw_sha256=hash_element(element),
-            speakers=[_parse_speaker(element) for element in extension.findall("congMember")],
+            raw_sha256=hash_element(item_element),
+            speakers=[
+                _parse_speaker(item_element) for item_element in extension.findall("congMember")
+            ],
             cfr_references=list(dict.fromkeys(_find_cfr_parts(extension))),
             usc_references=list(dict.fromkeys(_find_usc_sections(extension))),
-            **{field: list(ids) for field, ids in mentions.items()},
+            **{field_name: list(mentioned_ids) for field_name, mentioned_ids in mentions.items()},
         )
-        names = ", ".join(speaker.name for speaker in record.speakers)
+        speaker_names = ", ".join(speaker.name for speaker in proceeding.speakers)
         return ParsedRecord(
-            record,
-            head=SearchHead(title, action=names),
-            facets=_build_facets(record),
-            links=[*_build_speech_links(extension, record), *_build_mention_links(mentions)],
+            proceeding,
+            head=SearchHead(item_title, action=speaker_names),
+            facets=_build_facets(proceeding),
+            links=[*_build_speech_links(extension, proceeding), *_build_mention_links(mentions)],
         )
 
     def _find_mentions(self, extension: Element) -> MentionsByField:
@@ -284,9 +315,9 @@ class _Issue:
         }
 
     def _find_votes(self, extension: Element) -> Mentions:
-        for vote, congress, number in _iterate_numbered(extension, "congVote"):
+        for vote, congress, vote_number in _iterate_numbered(extension, "congVote"):
             if chamber := vote.get("chamber"):
-                yield make_vote_id(chamber, congress, self._session, number), vote
+                yield make_vote_id(chamber, congress, self._session, vote_number), vote
 
 
 def _build_proceeding(
@@ -298,10 +329,9 @@ def _build_proceeding(
     **fields: object,
 ) -> Proceeding:
     issue = granule.partition("-pt")[0]
-    first = str(fields["pages"] or "").partition("-")[0]
-    cite = (
-        f"{fields['volume']} Cong. Rec. {first or 'no. ' + str(fields['issue'])}, {fields['title']}"
-    )
+    first_page = str(fields["pages"] or "").partition("-")[0]
+    printed_at = first_page or f"no. {fields['issue']}"
+    cite = f"{fields['volume']} Cong. Rec. {printed_at}, {fields['title']}"
     return Proceeding.model_validate(
         fields
         | {"id": make_proceeding_id(granule)}
@@ -316,13 +346,13 @@ def _build_proceeding(
     )
 
 
-def _build_facets(record: Proceeding) -> dict[str, list[str]]:
+def _build_facets(proceeding: Proceeding) -> dict[str, list[str]]:
     return {
-        "congress": [str(record.congress)],
-        "type": [record.type],
-        "chamber": [record.chamber] if record.chamber else [],
-        "member": [speaker.bioguide_id for speaker in record.speakers if speaker.bioguide_id],
-        "bill": record.bills,
+        "congress": [str(proceeding.congress)],
+        "type": [proceeding.type],
+        "chamber": [proceeding.chamber] if proceeding.chamber else [],
+        "member": [speaker.bioguide_id for speaker in proceeding.speakers if speaker.bioguide_id],
+        "bill": proceeding.bills,
     }
 
 
@@ -333,38 +363,38 @@ def _find_congress(volume: int) -> int:
 
 def _remove_indents(printed: str) -> str:
     """A printed page without its indents; what was indented further begins a paragraph."""
-    lines: list[str] = []
-    before = 0
-    for line in printed.splitlines():
-        words = line.strip()
-        indent = len(line) - len(line.lstrip())
-        if words and lines and lines[-1] and indent > before:
-            lines.append("")
-        if words or (lines and lines[-1]):
-            lines.append(words)
-        before = indent if words else 0
-    return "\n".join(lines).strip()
+    unindented_lines: list[str] = []
+    previous_indent = 0
+    for printed_line in printed.splitlines():
+        line_text = printed_line.strip()
+        indent = len(printed_line) - len(printed_line.lstrip())
+        if line_text and unindented_lines and unindented_lines[-1] and indent > previous_indent:
+            unindented_lines.append("")
+        if line_text or (unindented_lines and unindented_lines[-1]):
+            unindented_lines.append(line_text)
+        previous_indent = indent if line_text else 0
+    return "\n".join(unindented_lines).strip()
 
 
-def _read_heading(text: str) -> str:
+def _read_heading(page_text: str) -> str:
     """The heading: the lines before the first empty one, or a first line in brackets."""
-    if bracketed := re.match(r"\[([^\]\n]+)\]\n", text):
+    if bracketed := re.match(r"\[([^\]\n]+)\]\n", page_text):
         return bracketed[1]
-    heading = text.partition("\n\n")[0]
+    heading = page_text.partition("\n\n")[0]
     return " ".join(heading.split())[:300].strip("_ ")
 
 
 def _format_amended(bill: str | None) -> str:
     if bill is None:
         return ""
-    kind, _, number = bill.split(":")
-    return f" to {SPOKEN[kind]} {number}"
+    bill_type, _, bill_number = bill.split(":")
+    return f" to {SPOKEN[bill_type]} {bill_number}"
 
 
 def _find_bill(opening: str, congress: int) -> str | None:
-    match = _ITS_BILL.search(opening)
+    bill_match = _ITS_BILL.search(opening)
     try:
-        return parse_federal_id(match[1], congress).id if match else None
+        return parse_federal_id(bill_match[1], congress).id if bill_match else None
     except UnrecognizedId:
         return None
 
@@ -372,91 +402,99 @@ def _find_bill(opening: str, congress: int) -> str | None:
 # --- what an item names ---
 
 
-def _build_speech_links(extension: Element, record: Proceeding) -> Iterator[Link]:
-    for member, speaker in zip(extension.findall("congMember"), record.speakers, strict=True):
+def _build_speech_links(extension: Element, proceeding: Proceeding) -> Iterator[Link]:
+    for member_element, speaker in zip(
+        extension.findall("congMember"), proceeding.speakers, strict=True
+    ):
         if speaker.bioguide_id:
-            called = get_text(member, "name[@type='parsed']") or speaker.name
-            role = (member.get("role") or "named").lower()
+            called = get_text(member_element, "name[@type='parsed']") or speaker.name
+            role = (member_element.get("role") or "named").lower()
             yield Link(LinkKind.SPEECH, speaker.bioguide_id, f"congMember ({role}): {called}")
 
 
 def _build_mention_links(mentions: MentionsByField) -> Iterator[Link]:
-    for ids in mentions.values():
-        for id, element in ids.items():
-            yield Link(LinkKind.MENTION, id, f"MODS of the item: {_format_element(element)}")
+    for elements_by_id in mentions.values():
+        for mentioned_id, element in elements_by_id.items():
+            yield Link(
+                LinkKind.MENTION, mentioned_id, f"MODS of the item: {_format_element(element)}"
+            )
 
 
 def _format_element(element: Element) -> str:
     """An element as it stands in the file: its attributes, and what it says first, if anything."""
-    attributes = " ".join((element.tag, *(f'{name}="{value}"' for name, value in element.items())))
-    return f"<{attributes}> {get_text(element[0]) or '' if len(element) else ''}".strip()
+    attributes = "".join(f' {attribute}="{value}"' for attribute, value in element.items())
+    return (
+        f"<{element.tag}{attributes}> {get_text(element[0]) or '' if len(element) else ''}".strip()
+    )
 
 
 def _keep_first(mentions: Mentions) -> dict[str, Element]:
     """What is named, each with the first element that names it."""
-    first: dict[str, Element] = {}
-    for id, element in mentions:
-        first.setdefault(id, element)
-    return first
+    first_elements: dict[str, Element] = {}
+    for mentioned_id, element in mentions:
+        first_elements.setdefault(mentioned_id, element)
+    return first_elements
 
 
-def _parse_speaker(member: Element) -> Person:
-    names = {name.get("type"): get_text(name) for name in member.findall("name")}
+def _parse_speaker(member_element: Element) -> Person:
+    names_by_type = {
+        name_element.get("type"): get_text(name_element)
+        for name_element in member_element.findall("name")
+    }
     return Person(
-        bioguide_id=member.get("bioGuideId"),
-        name=names.get("authority-fnf") or names.get("parsed") or "",
-        party=member.get("party"),
-        state=member.get("state"),
+        bioguide_id=member_element.get("bioGuideId"),
+        name=names_by_type.get("authority-fnf") or names_by_type.get("parsed") or "",
+        party=member_element.get("party"),
+        state=member_element.get("state"),
     )
 
 
 def _iterate_numbered(extension: Element, tag: str) -> Iterator[tuple[Element, str, str]]:
     """What is named by congress and number; a few lack one, and name nothing."""
     for element in extension.findall(tag):
-        named_congress, number = element.get("congress", ""), element.get("number", "")
-        if named_congress.isdecimal() and number.isdecimal():
-            yield element, named_congress, number
+        named_congress, item_number = element.get("congress", ""), element.get("number", "")
+        if named_congress.isdecimal() and item_number.isdecimal():
+            yield element, named_congress, item_number
 
 
 def _find_bills(extension: Element) -> Mentions:
-    for item, named_congress, number in _iterate_numbered(extension, "bill"):
-        if (kind := item.get("type", "").lower()) in BILL_TYPES:
-            yield make_bill_id(named_congress, kind, number), item
+    for bill_element, named_congress, bill_number in _iterate_numbered(extension, "bill"):
+        if (bill_type := bill_element.get("type", "").lower()) in BILL_TYPES:
+            yield make_bill_id(named_congress, bill_type, bill_number), bill_element
 
 
 def _find_amendments(extension: Element) -> Mentions:
-    for item, named_congress, number in _iterate_numbered(extension, "amendment"):
-        kind = "samdt" if item.get("chamber") == "SENATE" else "hamdt"
-        yield make_amendment_id(named_congress, kind, number), item
+    for element, named_congress, amendment_number in _iterate_numbered(extension, "amendment"):
+        amendment_type = "samdt" if element.get("chamber") == "SENATE" else "hamdt"
+        yield make_amendment_id(named_congress, amendment_type, amendment_number), element
 
 
 def _find_laws(extension: Element) -> Mentions:
-    for item, named_congress, number in _iterate_numbered(extension, "law"):
-        yield (
-            make_law_id(f"{named_congress}-{number}", private=item.get("isPrivate") == "true"),
-            item,
-        )
+    for element, named_congress, law_number in _iterate_numbered(extension, "law"):
+        is_private = element.get("isPrivate") == "true"
+        yield make_law_id(f"{named_congress}-{law_number}", private=is_private), element
 
 
 def _find_reports(extension: Element) -> Mentions:
-    for item, named_congress, number in _iterate_numbered(extension, "congReport"):
-        yield make_report_id(named_congress, f"{item.get('type', 'H')[0]}rpt", number), item
+    for element, named_congress, report_number in _iterate_numbered(extension, "congReport"):
+        report_type = f"{element.get('type', 'H')[0]}rpt"
+        yield make_report_id(named_congress, report_type, report_number), element
 
 
 def _find_committees(extension: Element) -> Mentions:
-    for element in extension.findall("congCommittee"):
-        if code := element.get("authorityId"):
-            yield make_committee_id(code), element
+    for committee_element in extension.findall("congCommittee"):
+        if committee_code := committee_element.get("authorityId"):
+            yield make_committee_id(committee_code), committee_element
 
 
 def _find_cfr_parts(extension: Element) -> Iterator[str]:
-    for title in extension.findall("cfr"):
-        for element in title.findall("part"):
-            yield f"{title.get('title')} CFR Part {element.get('number')}"
+    for title_element in extension.findall("cfr"):
+        for part_element in title_element.findall("part"):
+            yield f"{title_element.get('title')} CFR Part {part_element.get('number')}"
 
 
 def _find_usc_sections(extension: Element) -> Iterator[str]:
-    for title in extension.findall("USCode"):
-        for section in title.findall("section"):
-            number = f"{section.get('number')}{section.get('detail') or ''}"
-            yield f"{title.get('title')} U.S.C. {number}"
+    for title_element in extension.findall("USCode"):
+        for section_element in title_element.findall("section"):
+            section_number = f"{section_element.get('number')}{section_element.get('detail') or ''}"
+            yield f"{title_element.get('title')} U.S.C. {section_number}"

@@ -40,108 +40,132 @@ class CrsReports:
     sources: ClassVar[tuple[str, ...]] = ("crs_reports",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return start.head.lstrip()[:1] == b"{" and b'"CRSReport' in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return file_start.head.lstrip()[:1] == b"{" and b'"CRSReport' in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        data = json.loads(file.data)
-        if report := data.get("CRSReport"):
-            for name in drop_repeated_topics(_list_values(report, "topics", "topic")):
-                yield build_topic(name, provenance)
-            yield _build_entry(report, provenance, partial=False)
-        for report in data.get("CRSReports") or ():
+        parsed_file = json.loads(file.data)
+        if report_data := parsed_file.get("CRSReport"):
+            for topic_name in drop_repeated_topics(_list_values(report_data, "topics", "topic")):
+                yield build_topic(topic_name, provenance)
+            yield _build_entry(report_data, provenance, partial=False)
+        for report_data in parsed_file.get("CRSReports") or ():
             # A list has no summaries: it must not replace a report that was read by itself.
-            yield _build_entry(report, provenance, partial=True)
+            yield _build_entry(report_data, provenance, partial=True)
 
 
-def _build_entry(data: dict[str, Any], provenance: Provenance, *, partial: bool) -> ParsedRecord:
-    id = parse_federal_id(f"crs:{data['id']}").id
-    title = " ".join(data["title"].split())
-    published, updated = parse_iso_date(data.get("publishDate")), data.get("updateDate")
-    topics = _list_values(data, "topics", "topic")
-    related = data.get("relatedMaterials") or []
+def _build_entry(
+    report_data: dict[str, Any], provenance: Provenance, *, partial: bool
+) -> ParsedRecord:
+    report_id = parse_federal_id(f"crs:{report_data['id']}").id
+    report_title = " ".join(report_data["title"].split())
+    published, updated = (
+        parse_iso_date(report_data.get("publishDate")),
+        report_data.get("updateDate"),
+    )
+    topics = _list_values(report_data, "topics", "topic")
+    related = report_data.get("relatedMaterials") or []
     bills, laws = dict(_find_bills(related)), dict(_find_laws(related))
-    body = strip_html(data.get("summary") or "")
-    record = CrsReport(
-        id=id,
-        title=title,
-        type=(data.get("contentType") or "").lower() or None,
-        archived=(data.get("status") or "").lower() == "archived",
-        version=data.get("version"),
+    summary_text = strip_html(report_data.get("summary") or "")
+    report_record = CrsReport(
+        id=report_id,
+        title=report_title,
+        type=(report_data.get("contentType") or "").lower() or None,
+        archived=(report_data.get("status") or "").lower() == "archived",
+        version=report_data.get("version"),
         updated_at=updated,
-        authors=_list_values(data, "authors", "author"),
+        authors=_list_values(report_data, "authors", "author"),
         topics=topics,
         bills=list(bills),
         laws=list(laws),
-        pdf_url=_find_pdf_url(data),
-        characters=len(body),
+        pdf_url=_find_pdf_url(report_data),
+        characters=len(summary_text),
         **build_citation_fields(
             provenance,
-            url=f"https://www.congress.gov/crs-product/{id}",
+            url=f"https://www.congress.gov/crs-product/{report_id}",
             org=ORG,
-            cite=f"{title}, CRS {id}",
+            cite=f"{report_title}, CRS {report_id}",
             published_at=published,
-            raw_sha256=hash_item(data),
+            raw_sha256=hash_item(report_data),
         ),
     )
-    types = [record.type] if record.type else []
+    types = [report_record.type] if report_record.type else []
     return ParsedRecord(
-        record,
+        report_record,
         partial=partial,
-        head=SearchHead(f"{title}, CRS {id}"),
-        facets={"type": types, "topic": topics, "bill": record.bills},
-        text=Text("text", body, title, record.url, record.raw_sha256, dated=published)
-        if body
+        head=SearchHead(f"{report_title}, CRS {report_id}"),
+        facets={"type": types, "topic": topics, "bill": report_record.bills},
+        text=Text(
+            "text",
+            summary_text,
+            report_title,
+            report_record.url,
+            report_record.raw_sha256,
+            dated=published,
+        )
+        if summary_text
         else None,
         links=[
-            Link(LinkKind.CRS_REPORT, other, f"relatedMaterials: {words}")
-            for other, words in (bills | laws).items()
+            Link(LinkKind.CRS_REPORT, related_id, f"relatedMaterials: {evidence}")
+            for related_id, evidence in (bills | laws).items()
         ]
         + [
-            *_find_title_links(title, published),
+            *_find_title_links(report_title, published),
             *build_topic_links(drop_repeated_topics(topics), "topics"),
         ],
         revision=updated,
     )
 
 
-def _find_title_links(title: str, published: str | None) -> Iterator[Link]:
+def _find_title_links(report_title: str, published: str | None) -> Iterator[Link]:
     """The bills and laws in a title; of which Congress a bill is, the report's date says."""
-    yield from find_laws(title, LinkKind.CRS_REPORT, "title")
+    yield from find_laws(report_title, LinkKind.CRS_REPORT, "title")
     if published:
-        yield from find_bills(title, get_congress_on(published), LinkKind.CRS_REPORT, "title")
+        yield from find_bills(
+            report_title, get_congress_on(published), LinkKind.CRS_REPORT, "title"
+        )
 
 
-def _list_values(data: dict[str, Any], field: str, name: str) -> list[str]:
+def _list_values(report_data: dict[str, Any], list_field: str, value_field: str) -> list[str]:
     """`[{"topic": "Taxation"}]` as `["Taxation"]`."""
-    return [item[name].strip() for item in data.get(field) or () if item.get(name)]
+    return [
+        item[value_field].strip()
+        for item in report_data.get(list_field) or ()
+        if item.get(value_field)
+    ]
 
 
 def _find_bills(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """Ids, each with how the file writes it."""
-    for item in related:
-        if (kind := (item.get("type") or "").lower()) in BILL_TYPES:
-            yield make_bill_id(item["congress"], kind, item["number"]), _describe(item)
-
-
-def _find_laws(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    for item in related:
-        if (kind := (item.get("type") or "").upper()) in ("PUB", "PRIV"):
+    for related_item in related:
+        if (bill_type := (related_item.get("type") or "").lower()) in BILL_TYPES:
             yield (
-                make_law_id(f"{item['congress']}-{item['number']}", private=kind == "PRIV"),
-                _describe(item),
+                make_bill_id(related_item["congress"], bill_type, related_item["number"]),
+                _describe(related_item),
             )
 
 
-def _describe(item: dict[str, Any]) -> str:
-    return f"type {item['type']}, number {item['number']}, congress {item['congress']}"
+def _find_laws(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    for related_item in related:
+        if (law_type := (related_item.get("type") or "").upper()) in ("PUB", "PRIV"):
+            yield (
+                make_law_id(
+                    f"{related_item['congress']}-{related_item['number']}",
+                    private=law_type == "PRIV",
+                ),
+                _describe(related_item),
+            )
 
 
-def _find_pdf_url(data: dict[str, Any]) -> str | None:
+def _describe(related_item: dict[str, Any]) -> str:
+    return ", ".join(f"{field} {related_item[field]}" for field in ("type", "number", "congress"))
+
+
+def _find_pdf_url(report_data: dict[str, Any]) -> str | None:
     return next(
         (
             format.get("url")
-            for format in data.get("formats") or ()
+            for format in report_data.get("formats") or ()
             if format.get("format") == "PDF"
         ),
         None,

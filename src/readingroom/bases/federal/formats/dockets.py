@@ -25,43 +25,49 @@ class Dockets:
     sources: ClassVar[tuple[str, ...]] = ("regulations_dot_gov_dockets",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        head = start.head
-        return head.lstrip()[:1] == b"{" and b'"dockets"' in head and b'"attributes"' in head
+    def matches(self, file_start: FileStart) -> bool:
+        first_bytes = file_start.head
+        return (
+            first_bytes.lstrip()[:1] == b"{"
+            and b'"dockets"' in first_bytes
+            and b'"attributes"' in first_bytes
+        )
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        data = json.loads(file.data)["data"]
-        for item in data if isinstance(data, list) else [data]:
-            if item["type"] == "dockets":
-                yield _build_docket(item["id"], item["attributes"], provenance)
+        resource_data = json.loads(file.data)["data"]
+        for docket_data in resource_data if isinstance(resource_data, list) else [resource_data]:
+            if docket_data["type"] == "dockets":
+                yield _build_docket(docket_data["id"], docket_data["attributes"], provenance)
 
 
-def _build_docket(number: str, data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
+def _build_docket(
+    docket_number: str, attributes: dict[str, Any], provenance: Provenance
+) -> ParsedRecord:
     # An agency may leave a docket without a title.
-    title = data.get("title") or number
-    modified = data.get("modifyDate") or data.get("lastModifiedDate")
-    rin = data.get("rin")
-    record = Docket(
-        id=make_docket_id(number),
-        title=title,
-        agency=data.get("agencyId"),
-        type=data.get("docketType"),
-        abstract=data.get("dkAbstract"),
+    docket_title = attributes.get("title") or docket_number
+    modified = attributes.get("modifyDate") or attributes.get("lastModifiedDate")
+    rin = attributes.get("rin")
+    docket_record = Docket(
+        id=make_docket_id(docket_number),
+        title=docket_title,
+        agency=attributes.get("agencyId"),
+        type=attributes.get("docketType"),
+        abstract=attributes.get("dkAbstract"),
         rin=rin if rin != _NO_RIN else None,
-        keywords=data.get("keywords") or [],
-        program=data.get("program"),
-        organization=data.get("organization"),
+        keywords=attributes.get("keywords") or [],
+        program=attributes.get("program"),
+        organization=attributes.get("organization"),
         modified_at=modified,
         **build_citation_fields(
             provenance,
-            url=f"https://www.regulations.gov/docket/{number}",
+            url=f"https://www.regulations.gov/docket/{docket_number}",
             org="Regulations.gov",
-            cite=f"Docket {number}, {title}",
+            cite=f"Docket {docket_number}, {docket_title}",
             published_at=parse_iso_date(modified),
-            raw_sha256=hash_item(data),
+            raw_sha256=hash_item(attributes),
         ),
     )
     # A page of results has no abstract: it makes a docket known, and changes none that is.
-    is_summary = "modifyDate" not in data
-    names = (title, number, data.get("shortTitle") or "")
-    return ParsedRecord(record, partial=is_summary, names=names, revision=modified)
+    is_summary = "modifyDate" not in attributes
+    docket_names = (docket_title, docket_number, attributes.get("shortTitle") or "")
+    return ParsedRecord(docket_record, partial=is_summary, names=docket_names, revision=modified)

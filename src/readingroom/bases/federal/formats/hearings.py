@@ -43,8 +43,8 @@ class HouseMeetings:
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return b"<committee-meeting" in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return b"<committee-meeting" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         yield from _parse_house_meeting(parse(file.data), provenance)
@@ -57,8 +57,8 @@ class HouseWitnesses:
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return b"<witness-list" in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return b"<witness-list" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         yield _parse_house_witnesses(parse(file.data), provenance)
@@ -71,8 +71,8 @@ class CongressMeetings:
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return _has_object(start, b"committeeMeeting")
+    def matches(self, file_start: FileStart) -> bool:
+        return _has_object(file_start, b"committeeMeeting")
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         yield from _parse_congress_meeting(json.loads(file.data)["committeeMeeting"], provenance)
@@ -85,17 +85,17 @@ class CongressHearings:
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return _has_object(start, b"hearing")
+    def matches(self, file_start: FileStart) -> bool:
+        return _has_object(file_start, b"hearing")
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         yield from _parse_congress_hearing(json.loads(file.data)["hearing"], provenance)
 
 
-def _has_object(start: FileStart, name: bytes) -> bool:
+def _has_object(file_start: FileStart, object_name: bytes) -> bool:
     """Whether it is JSON with an object of this name; the API's description only mentions it."""
-    is_json = start.head.lstrip()[:1] == b"{"
-    return is_json and re.search(rb'"%s"\s*:\s*\{' % name, start.head) is not None
+    is_json = file_start.head.lstrip()[:1] == b"{"
+    return is_json and re.search(rb'"%s"\s*:\s*\{' % object_name, file_start.head) is not None
 
 
 # --- docs.house.gov ---
@@ -103,196 +103,222 @@ def _has_object(start: FileStart, name: bytes) -> bool:
 
 def _parse_house_meeting(meeting: Element, provenance: Provenance) -> Iterator[ParsedRecord]:
     event, congress = _read_event(meeting), int(meeting.get("congress-num") or "")
-    details = meeting.find("meeting-details")
-    title = get_text(details, "meeting-title") or f"Meeting {event}"
+    meeting_details = meeting.find("meeting-details")
+    meeting_title = get_text(meeting_details, "meeting-title") or f"Meeting {event}"
     committees = [
         # The House leaves out the HS that its codes have in every other file: RU00 is HSRU.
-        (make_committee_id(f"HS{code}"), get_text(element) or code)
-        for element in meeting.iterfind("meeting-details/committees/committee-name")
-        if (code := element.get("id"))
+        (make_committee_id(f"HS{committee_code}"), get_text(committee_element) or committee_code)
+        for committee_element in meeting.iterfind("meeting-details/committees/committee-name")
+        if (committee_code := committee_element.get("id"))
     ]
     documents = (
-        get_text(element)
-        for element in meeting.iterfind("meeting-documents/meeting-document/legis-num")
+        get_text(committee_element)
+        for committee_element in meeting.iterfind("meeting-documents/meeting-document/legis-num")
     )
-    links = [
+    hearing_links = [
         *(
-            link
-            for written in documents
-            for link in find_bills(written or "", congress, LinkKind.HEARING, "legis-num")
+            bill_link
+            for document_number in documents
+            for bill_link in find_bills(
+                document_number or "", congress, LinkKind.HEARING, "legis-num"
+            )
         ),
-        *find_bills(title, congress, LinkKind.HEARING, "meeting-title"),
+        *find_bills(meeting_title, congress, LinkKind.HEARING, "meeting-title"),
     ]
     yield from _build_entries(
         provenance,
         committees,
-        links,
+        hearing_links,
         revision=meeting.get("update-date"),
         org=_HOUSE,
         url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event}",
-        cite=title,
+        cite=meeting_title,
         raw_sha256=provenance.sha256,
         id=make_meeting_id("house", event),
-        title=title,
+        title=meeting_title,
         type=_HOUSE_TYPES.get(meeting.get("meeting-type") or "", "meeting"),
         congress=congress,
         chamber="house",
-        held_at=parse_iso_date(get_text(details, "meeting-date/calendar-date")),
-        time=get_text(details, "meeting-date/start-time"),
+        held_at=parse_iso_date(get_text(meeting_details, "meeting-date/calendar-date")),
+        time=get_text(meeting_details, "meeting-date/start-time"),
         status=get_text(meeting, "current-status"),
-        location=_format_location(details, "meeting-location/capitol-complex/"),
+        location=_format_location(meeting_details, "meeting-location/capitol-complex/"),
     )
 
 
-def _read_event(element: Element) -> str:
+def _read_event(meeting_element: Element) -> str:
     """`HMTG102252` and `102252` are one event."""
-    match = re.fullmatch(r"[A-Z]*(\d+)", element.get("meeting-id") or "")
-    if match is None:
+    id_match = re.fullmatch(r"[A-Z]*(\d+)", meeting_element.get("meeting-id") or "")
+    if id_match is None:
         raise ValueError("the file does not say which meeting it is of")
-    return match[1]
+    return id_match[1]
 
 
-def _format_location(details: Element | None, path: str) -> str | None:
-    parts = (get_text(details, path + name) for name in ("room", "building"))
-    return " ".join(filter(None, parts)) or None
+def _format_location(meeting_details: Element | None, location_path: str) -> str | None:
+    location_parts = (
+        get_text(meeting_details, location_path + part_name) for part_name in ("room", "building")
+    )
+    return " ".join(filter(None, location_parts)) or None
 
 
-def _parse_house_witnesses(element: Element, provenance: Provenance) -> ParsedRecord:
-    event = _read_event(element)
+def _parse_house_witnesses(meeting_element: Element, provenance: Provenance) -> ParsedRecord:
+    event = _read_event(meeting_element)
     witnesses = [
         Witness(
-            name=" ".join(filter(None, (get_text(witness, part) for part in _NAME))),
+            name=" ".join(filter(None, (get_text(witness, name_part) for name_part in _NAME))),
             position=get_text(witness, "position"),
             organization=get_text(witness, "organization"),
         )
-        for witness in element.iterfind("panel/witness")
+        for witness in meeting_element.iterfind("panel/witness")
     ]
-    title = f"House committee meeting {event}"
-    record = Hearing(
+    meeting_title = f"House committee meeting {event}"
+    hearing_record = Hearing(
         id=make_meeting_id("house", event),
-        title=title,
+        title=meeting_title,
         type="meeting",
-        congress=_find_congress(element),
+        congress=_find_congress(meeting_element),
         chamber="house",
         **build_citation_fields(
             provenance,
             url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event}",
             org=_HOUSE,
-            cite=title,
+            cite=meeting_title,
             published_at=None,
         ),
     )
     return ParsedRecord(
-        record, partial=True, names=(title,), children=_build_witness_rows(witnesses)
+        hearing_record,
+        partial=True,
+        names=(meeting_title,),
+        children=_build_witness_rows(witnesses),
     )
 
 
-def _find_congress(element: Element) -> int:
+def _find_congress(meeting_element: Element) -> int:
     """The list itself does not say; the names of its papers do: `HHRG-113-GO25-…`."""
-    for file in element.iter("file"):
-        if match := re.search(r"/[A-Z]+-(\d{2,3})-", file.get("doc-url") or ""):
-            return int(match[1])
+    for file_element in meeting_element.iter("file"):
+        if congress_match := re.search(r"/[A-Z]+-(\d{2,3})-", file_element.get("doc-url") or ""):
+            return int(congress_match[1])
     raise ValueError("the list of witnesses does not say in which Congress they spoke")
 
 
 # --- api.congress.gov ---
 
 
-def _parse_congress_meeting(data: dict[str, Any], provenance: Provenance) -> Iterator[ParsedRecord]:
-    event, congress = str(data["eventId"]), int(data["congress"])
-    chamber = parse_chamber(_read_chamber(data))
-    title = data.get("title") or f"Meeting {event}"
-    related = (data.get("relatedItems") or {}).get("bills") or ()
-    links = [
+def _parse_congress_meeting(
+    meeting_data: dict[str, Any], provenance: Provenance
+) -> Iterator[ParsedRecord]:
+    event, congress = str(meeting_data["eventId"]), int(meeting_data["congress"])
+    chamber = parse_chamber(_read_chamber(meeting_data))
+    meeting_title = meeting_data.get("title") or f"Meeting {event}"
+    related = (meeting_data.get("relatedItems") or {}).get("bills") or ()
+    hearing_links = [
         *_build_bill_links(related),
-        *find_bills(title, congress, LinkKind.HEARING, "title"),
+        *find_bills(meeting_title, congress, LinkKind.HEARING, "title"),
     ]
-    location = data.get("location") or {}
-    kind = str(data.get("type") or "").lower()
+    location = meeting_data.get("location") or {}
+    meeting_type = str(meeting_data.get("type") or "").lower()
     yield from _build_entries(
         provenance,
-        _list_committees(data),
-        links,
+        _list_committees(meeting_data),
+        hearing_links,
         witnesses=[
-            Witness(**{key: witness.get(key) for key in ("name", "position", "organization")})
-            for witness in data.get("witnesses") or ()
+            Witness(
+                **{
+                    field_name: witness.get(field_name)
+                    for field_name in ("name", "position", "organization")
+                }
+            )
+            for witness in meeting_data.get("witnesses") or ()
         ],
-        revision=data.get("updateDate"),
+        revision=meeting_data.get("updateDate"),
         org=_CONGRESS_GOV,
         url=f"{_EVENTS}/{format_ordinal(congress)}-congress/{chamber or 'joint'}-event/{event}",
-        cite=title,
-        raw_sha256=hash_item(data),
+        cite=meeting_title,
+        raw_sha256=hash_item(meeting_data),
         id=make_meeting_id(chamber, event),
-        title=title,
-        type=kind if kind in ("hearing", "markup") else "meeting",
+        title=meeting_title,
+        type=meeting_type if meeting_type in ("hearing", "markup") else "meeting",
         congress=congress,
         chamber=chamber,
-        held_at=parse_iso_date(data.get("date")),
-        time=(data.get("date") or "")[11:16] or None,
-        status=data.get("meetingStatus"),
+        held_at=parse_iso_date(meeting_data.get("date")),
+        time=(meeting_data.get("date") or "")[11:16] or None,
+        status=meeting_data.get("meetingStatus"),
         location=" ".join(filter(None, (location.get("room"), location.get("building")))) or None,
     )
 
 
-def _parse_congress_hearing(data: dict[str, Any], provenance: Provenance) -> Iterator[ParsedRecord]:
-    congress, jacket = int(data["congress"]), str(data["jacketNumber"])
-    chamber = parse_chamber(_read_chamber(data))
-    title = data.get("title") or f"Hearing {jacket}"
-    id = make_transcript_id(congress, chamber, jacket)
-    links = list(find_bills(title, congress, LinkKind.HEARING, "title"))
-    meeting = data.get("associatedMeeting") or {}
+def _parse_congress_hearing(
+    hearing_data: dict[str, Any], provenance: Provenance
+) -> Iterator[ParsedRecord]:
+    congress, jacket = int(hearing_data["congress"]), str(hearing_data["jacketNumber"])
+    chamber = parse_chamber(_read_chamber(hearing_data))
+    hearing_title = hearing_data.get("title") or f"Hearing {jacket}"
+    hearing_id = make_transcript_id(congress, chamber, jacket)
+    bill_links = list(find_bills(hearing_title, congress, LinkKind.HEARING, "title"))
+    meeting = hearing_data.get("associatedMeeting") or {}
     # The API's documentation writes `eventID`, its answers have `eventId`.
     if event := meeting.get("eventId") or meeting.get("eventID"):
         evidence = f"associatedMeeting: {event}"
-        links.append(Link(LinkKind.RELATED, make_meeting_id(chamber, str(event)), evidence))
-    package = id.removeprefix("hearing:")
+        bill_links.append(Link(LinkKind.RELATED, make_meeting_id(chamber, str(event)), evidence))
+    package = hearing_id.removeprefix("hearing:")
     days = sorted(
-        filter(None, (parse_iso_date(date.get("date")) for date in data.get("dates") or ()))
+        filter(
+            None,
+            (
+                parse_iso_date(date_data.get("date"))
+                for date_data in hearing_data.get("dates") or ()
+            ),
+        )
     )
-    number = data.get("citation")
+    citation = hearing_data.get("citation")
     yield from _build_entries(
         provenance,
-        _list_committees(data),
-        links,
-        revision=data.get("updateDate"),
+        _list_committees(hearing_data),
+        bill_links,
+        revision=hearing_data.get("updateDate"),
         org=_CONGRESS_GOV,
         url=f"https://www.congress.gov/{congress}/chrg/{package}/{package}.htm",
-        cite=", ".join(filter(None, (title, number))),
-        raw_sha256=hash_item(data),
-        id=id,
-        title=title,
+        cite=", ".join(filter(None, (hearing_title, citation))),
+        raw_sha256=hash_item(hearing_data),
+        id=hearing_id,
+        title=hearing_title,
         type="transcript",
         congress=congress,
         chamber=chamber,
         # A printed hearing may have lasted several days; it is dated by the first.
         held_at=days[0] if days else None,
-        number=number,
+        number=citation,
     )
 
 
-def _read_chamber(data: dict[str, Any]) -> str | None:
+def _read_chamber(hearing_data: dict[str, Any]) -> str | None:
     """`NoChamber` is what both chambers hold together."""
-    chamber: str | None = data.get("chamber")
+    chamber: str | None = hearing_data.get("chamber")
     return "joint" if chamber == "NoChamber" else chamber
 
 
-def _list_committees(data: dict[str, Any]) -> list[NamedCommittee]:
+def _list_committees(hearing_data: dict[str, Any]) -> list[NamedCommittee]:
     return [
         (
             make_committee_id(committee["systemCode"]),
             committee.get("name") or committee["systemCode"],
         )
-        for committee in data.get("committees") or ()
+        for committee in hearing_data.get("committees") or ()
         if committee.get("systemCode")
     ]
 
 
 def _build_bill_links(related: Sequence[dict[str, Any]]) -> Iterator[Link]:
-    for item in related:
-        kind = str(item.get("type") or "").lower()
-        if kind in SPOKEN:
-            id = make_bill_id(item["congress"], kind, item["number"])
-            yield Link(LinkKind.HEARING, id, f"relatedItems/bills: {item['type']} {item['number']}")
+    for bill_data in related:
+        bill_type = str(bill_data.get("type") or "").lower()
+        if bill_type in SPOKEN:
+            bill_id = make_bill_id(bill_data["congress"], bill_type, bill_data["number"])
+            yield Link(
+                LinkKind.HEARING,
+                bill_id,
+                f"relatedItems/bills: {bill_data['type']} {bill_data['number']}",
+            )
 
 
 # --- both ---
@@ -312,12 +338,12 @@ def _build_entries(
     **fields: Any,
 ) -> Iterator[ParsedRecord]:
     chamber: Chamber | None = fields["chamber"]
-    for id, name in committees:
-        yield build_committee_stub(id, name, chamber, provenance)
+    for committee_id, committee_name in committees:
+        yield build_committee_stub(committee_id, committee_name, chamber, provenance)
     bills = dict.fromkeys(link.id for link in links if link.kind is LinkKind.HEARING)
-    record = Hearing(
+    hearing_record = Hearing(
         **fields,
-        committees=[id for id, _ in committees],
+        committees=[committee_id for committee_id, _ in committees],
         bills=list(bills),
         **build_citation_fields(
             provenance,
@@ -328,10 +354,17 @@ def _build_entries(
             raw_sha256=raw_sha256,
         ),
     )
-    held_by = [Link(LinkKind.COMMITTEE, id, f"committees: {name}") for id, name in committees]
+    held_by = [
+        Link(LinkKind.COMMITTEE, committee_id, f"committees: {committee_name}")
+        for committee_id, committee_name in committees
+    ]
     yield ParsedRecord(
-        record,
-        names=(record.title, record.number or "", record.id.removeprefix("hearing:")),
+        hearing_record,
+        names=(
+            hearing_record.title,
+            hearing_record.number or "",
+            hearing_record.id.removeprefix("hearing:"),
+        ),
         links=[*links, *held_by],
         # None is not empty: the House lists witnesses in another file, whose rows must stay.
         children={} if witnesses is None else _build_witness_rows(witnesses),
@@ -340,7 +373,7 @@ def _build_entries(
 
 
 def _build_witness_rows(witnesses: Sequence[Witness]) -> dict[str, list[tuple[Any, ...]]]:
-    rows = [
+    witness_rows = [
         (position, witness.model_dump_json()) for position, witness in enumerate(witnesses, start=1)
     ]
-    return {"hearing_witnesses": rows}
+    return {"hearing_witnesses": witness_rows}

@@ -45,10 +45,10 @@ class Legislators:
     current_source: ClassVar[str] = "legislators"
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        if not start.head.startswith(b"- id:\n"):
+    def matches(self, file_start: FileStart) -> bool:
+        if not file_start.head.startswith(b"- id:\n"):
             return False
-        people = start.read(_FIRST_PEOPLE_BYTES)
+        people = file_start.read(_FIRST_PEOPLE_BYTES)
         # executive.yaml looks alike, but its people are presidents.
         has_members = b"  - type: sen" in people or b"  - type: rep" in people
         return has_members and b"  - type: prez" not in people
@@ -58,11 +58,13 @@ class Legislators:
         provenance = _add_file_date(provenance, people)
         lists_current = "current" in file.name
         for person in people:
-            member = _build_legislator(person, lists_current, provenance)
-            term = person["terms"][-1]
-            yield ParsedRecord(member, names=_list_name_forms(person["name"], member.name))
-            if member.current and term.get("address"):
-                yield _build_washington_office(member, term, provenance)
+            parsed_member = _build_legislator(person, lists_current, provenance)
+            latest_term = person["terms"][-1]
+            yield ParsedRecord(
+                parsed_member, names=_list_name_forms(person["name"], parsed_member.name)
+            )
+            if parsed_member.current and latest_term.get("address"):
+                yield _build_washington_office(parsed_member, latest_term, provenance)
 
 
 class Committees:
@@ -73,18 +75,20 @@ class Committees:
     current_source: ClassVar[str] = "committees"
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return start.head.startswith(b"- type: ") and b"thomas_id:" in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return file_start.head.startswith(b"- type: ") and b"thomas_id:" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for committee in load_yaml(file.data):
             subcommittees = committee.get("subcommittees", ())
-            id = make_committee_id(str(committee["thomas_id"]))
-            ids = [f"{id}{subcommittee['thomas_id']}" for subcommittee in subcommittees]
-            yield _build_committee(committee, id, None, ids, provenance)
-            for subcommittee, sub_id in zip(subcommittees, ids, strict=True):
-                typed = {"type": committee["type"], **subcommittee}
-                yield _build_committee(typed, sub_id, committee, [], provenance)
+            committee_id = make_committee_id(str(committee["thomas_id"]))
+            subcommittee_ids = [
+                f"{committee_id}{subcommittee['thomas_id']}" for subcommittee in subcommittees
+            ]
+            yield _build_committee(committee, committee_id, None, subcommittee_ids, provenance)
+            for subcommittee, sub_id in zip(subcommittees, subcommittee_ids, strict=True):
+                typed_subcommittee = {"type": committee["type"], **subcommittee}
+                yield _build_committee(typed_subcommittee, sub_id, committee, [], provenance)
 
 
 class Rosters:
@@ -95,18 +99,24 @@ class Rosters:
     # A roster lists every seat of its Congress: whoever is not in it has left the committee.
     complete_for_columns: ClassVar[str | None] = "congress"
 
-    def matches(self, start: FileStart) -> bool:
-        first, _, rest = start.head.partition(b"\n")
-        return first.endswith(b":") and rest.startswith(b"- name:") and b"bioguide:" in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        first_line, _, other_lines = file_start.head.partition(b"\n")
+        return (
+            first_line.endswith(b":")
+            and other_lines.startswith(b"- name:")
+            and b"bioguide:" in file_start.head
+        )
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         # The file does not say of which Congress it is: it is that of the day it was read.
         congress = get_congress_on(provenance.retrieved_at)
-        for code, seats in load_yaml(file.data).items():
+        for committee_code, seats in load_yaml(file.data).items():
             for seat in seats:
                 person = Person(bioguide_id=seat["bioguide"], name=seat["name"])
                 yield build_legislator_stub(person, provenance)
-                yield _build_membership(make_committee_id(code), congress, seat, provenance)
+                yield _build_membership(
+                    make_committee_id(committee_code), congress, seat, provenance
+                )
 
 
 class DistrictOffices:
@@ -117,13 +127,13 @@ class DistrictOffices:
     # The file has all offices of its type, and none of another.
     complete_for_columns: ClassVar[str | None] = "type"
 
-    def matches(self, start: FileStart) -> bool:
-        return start.head.startswith(b"- id:\n") and b"\n  offices:\n" in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return file_start.head.startswith(b"- id:\n") and b"\n  offices:\n" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        for member in load_yaml(file.data):
-            for office in member["offices"]:
-                yield _build_district_office(member["id"]["bioguide"], office, provenance)
+        for member_data in load_yaml(file.data):
+            for office in member_data["offices"]:
+                yield _build_district_office(member_data["id"]["bioguide"], office, provenance)
 
 
 class SocialMedia:
@@ -133,20 +143,20 @@ class SocialMedia:
     sources: ClassVar[tuple[str, ...]] = ("staff_directories",)
     complete_for_columns: ClassVar[str | None] = "type"
 
-    def matches(self, start: FileStart) -> bool:
-        return b"- id:\n" in start.head and b"\n  social:\n" in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return b"- id:\n" in file_start.head and b"\n  social:\n" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        for member in load_yaml(file.data):
-            yield _build_accounts(member["id"]["bioguide"], member["social"], provenance)
+        for member_data in load_yaml(file.data):
+            yield _build_accounts(member_data["id"]["bioguide"], member_data["social"], provenance)
 
 
 def _add_file_date(provenance: Provenance, people: list[dict[str, Any]]) -> Provenance:
     """Date a file that bears no date: it is of no earlier day than the newest term that began."""
     today = provenance.retrieved_at[:10]
     began = [term["start"] for person in people for term in person["terms"]]
-    newest = max((day for day in began if day <= today), default=None)
-    return replace(provenance, file_date=provenance.file_date or newest)
+    newest_start = max((start_day for start_day in began if start_day <= today), default=None)
+    return replace(provenance, file_date=provenance.file_date or newest_start)
 
 
 def _is_current(term_end: str, lists_current: bool, provenance: Provenance) -> bool:
@@ -162,136 +172,153 @@ def _is_current(term_end: str, lists_current: bool, provenance: Provenance) -> b
 def _build_legislator(
     person: dict[str, Any], lists_current: bool, provenance: Provenance
 ) -> Legislator:
-    names = person["name"]
+    name_parts = person["name"]
     terms = [_build_term(term) for term in person["terms"]]
-    last = terms[-1]
-    name = names.get("official_full") or f"{names['first']} {names['last']}"
+    last_term = terms[-1]
+    full_name = name_parts.get("official_full") or f"{name_parts['first']} {name_parts['last']}"
     bioguide = person["id"]["bioguide"]
     return Legislator(
         id=bioguide,
-        title=f"{name} ({last.party or '?'}-{last.state})",
-        name=name,
-        first_name=names.get("first"),
-        last_name=names.get("last"),
-        nickname=names.get("nickname"),
+        title=f"{full_name} ({last_term.party or '?'}-{last_term.state})",
+        name=full_name,
+        first_name=name_parts.get("first"),
+        last_name=name_parts.get("last"),
+        nickname=name_parts.get("nickname"),
         birthday=person.get("bio", {}).get("birthday"),
         gender=person.get("bio", {}).get("gender"),
-        chamber=last.chamber,
-        party=last.party,
-        state=last.state,
+        chamber=last_term.chamber,
+        party=last_term.party,
+        state=last_term.state,
         # District 0 is the whole state, so only None means that there is none.
-        district=None if last.district is None else str(last.district),
-        current=_is_current(last.end, lists_current, provenance),
+        district=None if last_term.district is None else str(last_term.district),
+        current=_is_current(last_term.end, lists_current, provenance),
         # Candidates for several offices have a list of FEC ids; all others are single.
-        ids={key: str(value) for key, value in person["id"].items() if not isinstance(value, list)},
+        ids={
+            id_name: str(id_value)
+            for id_name, id_value in person["id"].items()
+            if not isinstance(id_value, list)
+        },
         terms=terms,
         leadership=[
-            Leadership(**{key: role.get(key) for key in ("title", "chamber", "start", "end")})
+            Leadership(
+                **{id_name: role.get(id_name) for id_name in ("title", "chamber", "start", "end")}
+            )
             for role in person.get("leadership_roles", ())
         ],
         **build_citation_fields(
             provenance,
             url=build_bioguide_url(bioguide),
             org=BIOGUIDE,
-            cite=f"{name}, {BIOGUIDE}",
-            published_at=last.start,
+            cite=f"{full_name}, {BIOGUIDE}",
+            published_at=last_term.start,
             raw_sha256=hash_item(person),
         ),
     )
 
 
 def _build_washington_office(
-    member: Legislator, term: dict[str, Any], provenance: Provenance
+    member: Legislator, latest_term: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
-    title = f"Washington office of {member.name}"
-    contact = {key: term.get(key) for key in ("address", "phone", "fax", "contact_form")}
+    office_title = f"Washington office of {member.name}"
+    contact = {
+        field_name: latest_term.get(field_name)
+        for field_name in ("address", "phone", "fax", "contact_form")
+    }
     return build_office(
         f"{member.id}-washington",
         member.id,
         provenance,
         type="washington_office",
-        title=title,
-        names=(title, member.name),
-        evidence=f"terms: address {term['address']}",
-        raw_sha256=hash_item([member.name, term]),
+        office_title=office_title,
+        office_names=(office_title, member.name),
+        evidence=f"terms: address {latest_term['address']}",
+        raw_sha256=hash_item([member.name, latest_term]),
         city="Washington",
         state="DC",
-        website=term.get("url"),
+        website=latest_term.get("url"),
         **contact,
     )
 
 
-def _build_term(term: dict[str, Any]) -> Term:
+def _build_term(term_data: dict[str, Any]) -> Term:
     return Term(
-        chamber="senate" if term["type"] == "sen" else "house",
-        start=str(term["start"]),
-        end=str(term["end"]),
-        state=term["state"],
-        district=term.get("district"),
-        senate_class=term.get("class"),
-        party=PARTIES.get(term.get("party", ""), term.get("party")),
+        chamber="senate" if term_data["type"] == "sen" else "house",
+        start=str(term_data["start"]),
+        end=str(term_data["end"]),
+        state=term_data["state"],
+        district=term_data.get("district"),
+        senate_class=term_data.get("class"),
+        party=PARTIES.get(term_data.get("party", ""), term_data.get("party")),
     )
 
 
-def _list_name_forms(names: dict[str, Any], full: str) -> tuple[str, ...]:
+def _list_name_forms(name_parts: dict[str, Any], full: str) -> tuple[str, ...]:
     """Return every form of a name: official, first and last, nickname, with the middle name."""
-    last = " ".join(filter(None, (names["last"], names.get("suffix"))))
-    middle = names.get("middle") or ""
+    last_name = " ".join(filter(None, (name_parts["last"], name_parts.get("suffix"))))
+    middle = name_parts.get("middle") or ""
     # Some go by their middle name, nobody by its initial.
-    firsts = [names["first"], names.get("nickname"), middle if len(middle) > 2 else None]
-    forms = [full, *(f"{first} {last}" for first in firsts if first)]
-    forms.append(f"{names['first']} {middle} {last}")
-    return tuple(" ".join(form.split()) for form in forms)
+    firsts = [name_parts["first"], name_parts.get("nickname"), middle if len(middle) > 2 else None]
+    forms = [full, *(f"{first_name} {last_name}" for first_name in firsts if first_name)]
+    forms.append(f"{name_parts['first']} {middle} {last_name}")
+    return tuple(" ".join(name_form.split()) for name_form in forms)
 
 
 def _build_committee(
     committee: dict[str, Any],
-    id: str,
-    parent: dict[str, Any] | None,
+    committee_id: str,
+    parent_committee: dict[str, Any] | None,
     subcommittees: list[str],
     provenance: Provenance,
 ) -> ParsedRecord:
     congresses = [int(congress) for congress in committee.get("congresses", ())]
-    name = f"{parent['name']}, {committee['name']}" if parent else committee["name"]
-    record = Committee(
-        id=id,
-        title=name,
+    committee_name = (
+        f"{parent_committee['name']}, {committee['name']}"
+        if parent_committee
+        else committee["name"]
+    )
+    committee_record = Committee(
+        id=committee_id,
+        title=committee_name,
         name=committee["name"],
         chamber=parse_chamber(committee["type"]),
-        parent_id=id[:4] if parent else None,
+        parent_id=committee_id[:4] if parent_committee else None,
         subcommittees=subcommittees,
         jurisdiction=committee.get("jurisdiction"),
         phone=committee.get("phone"),
         address=committee.get("address"),
         # Only committees of the past come with the Congresses in which they existed.
-        current=not (congresses or (parent or {}).get("congresses")),
+        current=not (congresses or (parent_committee or {}).get("congresses")),
         congresses=congresses,
         former_names=list(dict.fromkeys(committee.get("names", {}).values())),
         **build_citation_fields(
             provenance,
-            url=committee.get("url") or (parent or {}).get("url") or _CONGRESS_GOV,
+            url=committee.get("url") or (parent_committee or {}).get("url") or _CONGRESS_GOV,
             org=CONGRESS_LEGISLATORS,
-            cite=name,
+            cite=committee_name,
             published_at=None,
-            raw_sha256=hash_item([committee, parent["name"] if parent else None]),
+            raw_sha256=hash_item(
+                [committee, parent_committee["name"] if parent_committee else None]
+            ),
         ),
     )
     # The historical file describes the past of committees that still exist: their current record
     # must stay.
     return ParsedRecord(
-        record, partial=not record.current, names=(name, committee["name"], *record.former_names)
+        committee_record,
+        partial=not committee_record.current,
+        names=(committee_name, committee["name"], *committee_record.former_names),
     )
 
 
 def _build_membership(
     committee: str, congress: int, seat: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
-    id = make_membership_id(congress, committee, seat["bioguide"])
+    membership_id = make_membership_id(congress, committee, seat["bioguide"])
     role = f", {seat['title']}" if seat.get("title") else ""
-    title = f"{seat['name']} on {committee}{role}"
-    record = Membership(
-        id=id,
-        title=title,
+    membership_title = f"{seat['name']} on {committee}{role}"
+    membership_record = Membership(
+        id=membership_id,
+        title=membership_title,
         committee_id=committee,
         congress=congress,
         bioguide_id=seat["bioguide"],
@@ -304,49 +331,52 @@ def _build_membership(
             provenance,
             url=_CONGRESS_GOV,
             org=CONGRESS_LEGISLATORS,
-            cite=f"{title}, {congress}th Congress",
+            cite=f"{membership_title}, {congress}th Congress",
             published_at=None,
             raw_sha256=hash_item([committee, seat]),
         ),
     )
-    return ParsedRecord(record, names=(seat["name"],))
+    return ParsedRecord(membership_record, names=(seat["name"],))
 
 
 def _build_district_office(
     bioguide: str, office: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
     city = f"{office['city']}, {office['state']}"
-    title = f"District office in {city} ({bioguide})"
+    office_title = f"District office in {city} ({bioguide})"
     # YAML takes a suite or a ZIP code for a number.
-    address = {
-        key: None if office.get(key) is None else str(office[key]) for key in _ADDRESS_FIELDS
+    address_fields = {
+        field_name: None if office.get(field_name) is None else str(office[field_name])
+        for field_name in _ADDRESS_FIELDS
     }
     return build_office(
         office["id"],
         bioguide,
         provenance,
         type="district_office",
-        title=title,
-        names=(f"{city} district office", office.get("building") or ""),
+        office_title=office_title,
+        office_names=(f"{city} district office", office.get("building") or ""),
         evidence=f"offices: {office['id']} under bioguide {bioguide}",
         raw_sha256=hash_item([bioguide, office]),
         latitude=office.get("latitude"),
         longitude=office.get("longitude"),
-        **address,
+        **address_fields,
     )
 
 
 def _build_accounts(bioguide: str, social: dict[str, Any], provenance: Provenance) -> ParsedRecord:
-    accounts = {service: str(name) for service, name in social.items()}
+    accounts = {service: str(account_name) for service, account_name in social.items()}
     # `twitter_id` and the like are numbers that nobody searches for.
-    handles = [name for service, name in accounts.items() if not service.endswith("_id")]
+    handles = [
+        account_name for service, account_name in accounts.items() if not service.endswith("_id")
+    ]
     return build_office(
         f"{bioguide}-social",
         bioguide,
         provenance,
         type="social_media",
-        title=f"Accounts on social media ({bioguide})",
-        names=tuple(handles),
+        office_title=f"Accounts on social media ({bioguide})",
+        office_names=tuple(handles),
         evidence=f"social: {', '.join(accounts)} under bioguide {bioguide}",
         raw_sha256=hash_item([bioguide, social]),
         accounts=accounts,

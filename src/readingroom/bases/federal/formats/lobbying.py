@@ -35,56 +35,66 @@ class LobbyingFilings:
     sources: ClassVar[tuple[str, ...]] = ("lda_filings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return start.head.lstrip()[:1] == b"{" and b'"filing_uuid"' in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return file_start.head.lstrip()[:1] == b"{" and b'"filing_uuid"' in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         # Money is never a float, not even on its way in.
-        data = json.loads(file.data, parse_float=Decimal)
-        for result in data.get("results", [data]):
-            activities = [_parse_activity(item) for item in result.get("lobbying_activities") or ()]
+        parsed_file = json.loads(file.data, parse_float=Decimal)
+        for filing_data in parsed_file.get("results", [parsed_file]):
+            activities = [
+                _parse_activity(activity_data)
+                for activity_data in filing_data.get("lobbying_activities") or ()
+            ]
             issues = drop_repeated_topics(activity.issue for activity in activities)
             yield from (build_topic(issue, provenance, "lda") for issue in issues)
-            yield _build_filing(result, activities, issues, provenance)
+            yield _build_filing(filing_data, activities, issues, provenance)
 
 
-def parse_dollars(text: Any) -> Decimal | None:
+def parse_dollars(amount: Any) -> Decimal | None:
     """`"100000.00"` to the cent; nothing where nothing was reported."""
-    if text is None or text == "":
+    if amount is None or amount == "":
         return None
     try:
-        return Decimal(str(text)).quantize(Decimal("0.01"))
+        return Decimal(str(amount)).quantize(Decimal("0.01"))
     except InvalidOperation as error:
-        raise ValueError(f"{text!r} is not an amount of money") from error
+        raise ValueError(f"{amount!r} is not an amount of money") from error
 
 
 def _build_filing(
-    data: dict[str, Any],
+    filing_data: dict[str, Any],
     activities: list[LobbyingActivity],
     issues: list[str],
     provenance: Provenance,
 ) -> ParsedRecord:
-    uuid, form, year = str(data["filing_uuid"]).lower(), data["filing_type"], data["filing_year"]
-    registrant, client = _read_party(data["registrant"]), _read_party(data["client"])
-    registration = form.startswith("R")
-    posted = _to_utc(data.get("dt_posted"))
-    income, expenses = parse_dollars(data.get("income")), parse_dollars(data.get("expenses"))
+    uuid, filing_type, filing_year = (
+        str(filing_data["filing_uuid"]).lower(),
+        filing_data["filing_type"],
+        filing_data["filing_year"],
+    )
+    registrant, client = _read_party(filing_data["registrant"]), _read_party(filing_data["client"])
+    registration = filing_type.startswith("R")
+    posted = _to_utc(filing_data.get("dt_posted"))
+    income, expenses = (
+        parse_dollars(filing_data.get("income")),
+        parse_dollars(filing_data.get("expenses")),
+    )
     # Firms report their income from a client; those who lobby for themselves report expenses.
     amount = expenses if income is None else income
-    name = data.get("filing_type_display") or form
-    title = f"{name} {year}: {registrant[1]} for {client[1]}"
-    page = f"https://lda.senate.gov/filings/public/filing/{uuid}/print/"
+    filing_type_name = filing_data.get("filing_type_display") or filing_type
+    filing_title = f"{filing_type_name} {filing_year}: {registrant[1]} for {client[1]}"
+    filing_url = f"https://lda.senate.gov/filings/public/filing/{uuid}/print/"
     # A registration and the first report of the same quarter are two papers, not one filed again.
     paper = "registration" if registration else "report"
-    period = data.get("filing_period")
-    record = Filing(
+    period = filing_data.get("filing_period")
+    filing_record = Filing(
         id=f"lda:{uuid}",
-        title=title,
-        type=form,
-        type_name=data.get("filing_type_display"),
+        title=filing_title,
+        type=filing_type,
+        type_name=filing_data.get("filing_type_display"),
         registration=registration,
-        amendment=_AMENDMENT.fullmatch(form) is not None,
-        year=year,
+        amendment=_AMENDMENT.fullmatch(filing_type) is not None,
+        year=filing_year,
         period=period,
         registrant_id=registrant[0],
         registrant=registrant[1],
@@ -94,54 +104,64 @@ def _build_filing(
         expenses=None if expenses is None else str(expenses),
         amount_cents=None if amount is None else int(amount * 100),
         posted_at=posted,
-        series=f"{registrant[0]}:{client[0]}:{year}:{period}:{paper}",
+        series=f"{registrant[0]}:{client[0]}:{filing_year}:{period}:{paper}",
         activities=activities,
         **build_citation_fields(
             provenance,
-            url=data.get("filing_document_url") or page,
+            url=filing_data.get("filing_document_url") or filing_url,
             org=_ORG,
-            cite=f"LDA filing, {title}",
+            cite=f"LDA filing, {filing_title}",
             published_at=posted[:10] if posted else None,
-            raw_sha256=hash_item(data),
+            raw_sha256=hash_item(filing_data),
         ),
     )
-    links = [*_find_links(record), *build_topic_links(issues, "general_issue_code_display")]
-    return ParsedRecord(record, names=(registrant[1], client[1]), links=links, revision=posted)
+    filing_links = [
+        *_find_links(filing_record),
+        *build_topic_links(issues, "general_issue_code_display"),
+    ]
+    return ParsedRecord(
+        filing_record, names=(registrant[1], client[1]), links=filing_links, revision=posted
+    )
 
 
-def _read_party(data: dict[str, Any]) -> tuple[str, str]:
+def _read_party(party_data: dict[str, Any]) -> tuple[str, str]:
     """Its number and name; who has no number is known by name."""
-    name = data["name"]
-    return str(data.get("id") or name), name
+    party_name = party_data["name"]
+    return str(party_data.get("id") or party_name), party_name
 
 
-def _to_utc(text: str | None) -> str | None:
+def _to_utc(timestamp: str | None) -> str | None:
     """In UTC: the clock of Washington goes back once a year, and order matters here."""
-    if not text:
+    if not timestamp:
         return None
-    return datetime.fromisoformat(text).astimezone(UTC).isoformat(timespec="microseconds")
+    return datetime.fromisoformat(timestamp).astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def _parse_activity(data: dict[str, Any]) -> LobbyingActivity:
-    people = (entry.get("lobbyist") or {} for entry in data.get("lobbyists") or ())
-    names = (
+def _parse_activity(activity_data: dict[str, Any]) -> LobbyingActivity:
+    people = (
+        lobbyist_data.get("lobbyist") or {}
+        for lobbyist_data in activity_data.get("lobbyists") or ()
+    )
+    lobbyist_names = (
         " ".join(filter(None, map(person.get, ("first_name", "last_name")))) for person in people
     )
     return LobbyingActivity(
-        issue_code=data.get("general_issue_code"),
-        issue=data.get("general_issue_code_display"),
-        description=data.get("description"),
-        lobbyists=[name for name in names if name],
-        government_entities=[entity["name"] for entity in data.get("government_entities") or ()],
+        issue_code=activity_data.get("general_issue_code"),
+        issue=activity_data.get("general_issue_code_display"),
+        description=activity_data.get("description"),
+        lobbyists=[lobbyist_name for lobbyist_name in lobbyist_names if lobbyist_name],
+        government_entities=[
+            entity["name"] for entity in activity_data.get("government_entities") or ()
+        ],
     )
 
 
-def _find_links(record: Filing) -> Iterator[Link]:
+def _find_links(filing_record: Filing) -> Iterator[Link]:
     """The bills and laws its descriptions name; bills of the Congress that sat in its year."""
     # Mid-year: on 1 and 2 January the Congress of the year before still sits.
-    congress = get_congress_on(f"{record.year}-06-30")
-    for activity in record.activities:
-        field = f"description ({activity.issue_code})"
-        text = activity.description or ""
-        yield from find_bills(text, congress, LinkKind.FILING, field)
-        yield from find_laws(text, LinkKind.FILING, field)
+    congress = get_congress_on(f"{filing_record.year}-06-30")
+    for activity in filing_record.activities:
+        field_name = f"description ({activity.issue_code})"
+        activity_description = activity.description or ""
+        yield from find_bills(activity_description, congress, LinkKind.FILING, field_name)
+        yield from find_laws(activity_description, LinkKind.FILING, field_name)

@@ -72,25 +72,27 @@ class RegisterIssues:
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for_columns: ClassVar[str | None] = "published_at"
 
-    def matches(self, start: FileStart) -> bool:
-        return NAMESPACE in start.head and b"<frDoc" in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return NAMESPACE in file_start.head and b"<frDoc" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
         issue = parse(file.data)
-        meta = issue.find("meta")
-        published, volume = parse_iso_date(get_text(meta, "date")), get_text(meta, "volume")
+        metadata = issue.find("meta")
+        published, volume = parse_iso_date(get_text(metadata, "date")), get_text(metadata, "volume")
         listed_titles = _read_contents(issue)
         printed_numbers = set()
-        for document in issue.iter():
-            if _is_document(document):
-                entry = _parse_printed(document, published, volume, listed_titles, provenance)
-                printed_numbers.add(entry.record.id.removeprefix("presdoc:"))
-                yield entry
-        for number in sorted(listed_titles.keys() - printed_numbers):
+        for document_element in issue.iter():
+            if _is_document(document_element):
+                parsed_document = _parse_printed(
+                    document_element, published, volume, listed_titles, provenance
+                )
+                printed_numbers.add(parsed_document.record.id.removeprefix("presdoc:"))
+                yield parsed_document
+        for document_number in sorted(listed_titles.keys() - printed_numbers):
             yield FileProblem(
-                f"the contents of this issue list {number} ({listed_titles[number][:100]}), which "
-                f"is not in the file: download the issue of {published} again, or load the "
-                "document from the Federal Register's API"
+                f"the contents of this issue list {document_number} "
+                f"({listed_titles[document_number][:100]}), which is not in the file: download the "
+                f"issue of {published} again, or load the document from the Federal Register's API"
             )
 
 
@@ -107,11 +109,13 @@ def _read_contents(issue: Element) -> dict[str, str]:
     for contents in issue.iter("toc"):
         if contents.get("role") != "fr-contents":
             continue
-        for item in contents.iter("referenceItem"):
-            for target in item.iterfind("target"):
-                if match := _DOCUMENT_REF.fullmatch(fold_dashes(target.get("href") or "")):
-                    number = parse_federal_id(match[1]).id
-                    titles[number] = (get_text(item, "label") or "").rstrip(" ,")
+        for reference_item in contents.iter("referenceItem"):
+            for target_element in reference_item.iterfind("target"):
+                if document_match := _DOCUMENT_REF.fullmatch(
+                    fold_dashes(target_element.get("href") or "")
+                ):
+                    document_id = parse_federal_id(document_match[1]).id
+                    titles[document_id] = (get_text(reference_item, "label") or "").rstrip(" ,")
     return titles
 
 
@@ -122,18 +126,18 @@ class RegisterJson:
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
+    def matches(self, file_start: FileStart) -> bool:
         # The API may put a long abstract and every agency first.
-        return start.head.lstrip()[:1] == b"{" and b'"document_number"' in start.read(
+        return file_start.head.lstrip()[:1] == b"{" and b'"document_number"' in file_start.read(
             _JSON_HEAD_BYTES
         )
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        data = json.loads(file.data)
-        for result in data.get("results", [data]):
-            for name in drop_repeated_topics(result.get("topics") or ()):
-                yield build_topic(name, provenance, "federal_register")
-            yield _parse_api(result, provenance)
+        parsed_file = json.loads(file.data)
+        for document_data in parsed_file.get("results", [parsed_file]):
+            for topic_name in drop_repeated_topics(document_data.get("topics") or ()):
+                yield build_topic(topic_name, provenance, "federal_register")
+            yield _parse_api(document_data, provenance)
 
 
 def slugify(agency: str) -> str:
@@ -141,44 +145,51 @@ def slugify(agency: str) -> str:
 
 
 def _parse_printed(
-    document: Element,
+    document_element: Element,
     published: str | None,
     volume: str | None,
     listed_titles: Mapping[str, str],
     provenance: Provenance,
 ) -> ParsedRecord:
-    meta, preface = document.find("meta"), document.find("preface")
-    number = parse_federal_id(get_text(meta, "docNumber") or "").id
-    kind = _parse_kind(document.tag, get_text(meta, "type"))
+    metadata, preface = document_element.find("meta"), document_element.find("preface")
+    document_number = parse_federal_id(get_text(metadata, "docNumber") or "").id
+    document_type = _parse_kind(document_element.tag, get_text(metadata, "type"))
     agencies = list(dict.fromkeys(_read_agencies(preface)))
-    page = get_text(meta, "startingPage")
-    summary = document.find(".//statement[@role='summary']")
-    main = document.find("main")
-    action = get_text(meta, "property[@role='ACTION']")
-    fields = {
-        "number": number,
-        "kind": kind,
-        "title": get_text(preface, "subject") or listed_titles.get(number) or number,
+    first_page = get_text(metadata, "startingPage")
+    summary_element = document_element.find(".//statement[@role='summary']")
+    main = document_element.find("main")
+    action_text = get_text(metadata, "property[@role='ACTION']")
+    document_fields = {
+        "number": document_number,
+        "kind": document_type,
+        "title": get_text(preface, "subject")
+        or listed_titles.get(document_number)
+        or document_number,
         "published": published,
-        "fr_citation": f"{volume} FR {page}" if volume and page else None,
-        "abstract": _strip_heading(summary),
+        "fr_citation": f"{volume} FR {first_page}" if volume and first_page else None,
+        "abstract": _strip_heading(summary_element),
         "agencies": agencies,
         "slugs": [slugify(agency) for agency in agencies],
-        "action": action,
-        "url": f"https://www.federalregister.gov/d/{number}",
-        "raw": hash_element(document),
+        "action": action_text,
+        "url": f"https://www.federalregister.gov/d/{document_number}",
+        "raw": hash_element(document_element),
         "cfr": _read_references(preface, "affected"),
         "dockets": _read_references(preface, "property[@role='DEPDOC']"),
         "rins": [
-            item.removeprefix("RIN ") for item in _read_references(preface, "property[@role='RIN']")
+            rin.removeprefix("RIN ") for rin in _read_references(preface, "property[@role='RIN']")
         ],
         "body": extract_prose(main) if main is not None else "",
-        "authorities": [get_text(element) or "" for element in document.iter("authority")],
+        "authorities": [
+            get_text(authority_element) or ""
+            for authority_element in document_element.iter("authority")
+        ],
         "cited": references.collect_references((main,)).regulations if main is not None else {},
     }
-    if kind == _PRESIDENTIAL:
-        fields |= _parse_signed(document, number, listed_titles, published)
-    return _build_entry(fields, provenance)
+    if document_type == _PRESIDENTIAL:
+        document_fields |= _parse_signed(
+            document_element, document_number, listed_titles, published
+        )
+    return _build_entry(document_fields, provenance)
 
 
 def _parse_kind(tag: str, stated_type: str | None) -> str:
@@ -188,176 +199,227 @@ def _parse_kind(tag: str, stated_type: str | None) -> str:
 
 
 def _parse_signed(
-    document: Element, number: str, listed_titles: Mapping[str, str], published: str | None
+    document_element: Element,
+    document_number: str,
+    listed_titles: Mapping[str, str],
+    published: str | None,
 ) -> dict[str, Any]:
     """Return what only a document of the President has: who signed it when, as what.
 
     These are printed without a subject: the heading below `Notice of May 10, 2018` is the title.
     """
-    preface, main = document.find("preface"), document.find("main")
-    blocks = [fold_dashes(text) for element in document.iter() if (text := get_text(element))]
+    preface, main = document_element.find("preface"), document_element.find("main")
+    blocks = [
+        fold_dashes(block_text)
+        for element in document_element.iter()
+        if (block_text := get_text(element))
+    ]
     designation = next(filter(None, map(_DESIGNATION.fullmatch, blocks)), None)
-    kind, order_number, day = designation.groups() if designation else (None, None, "")
-    signed = parse_spelled_date(day) or parse_spelled_date(get_text(document, ".//signatureDate"))
+    document_type, order_number, signed_day = (
+        designation.groups() if designation else (None, None, "")
+    )
+    signed = parse_spelled_date(signed_day) or parse_spelled_date(
+        get_text(document_element, ".//signatureDate")
+    )
     president = find_president_on(signed or published or "")
     headings = (
-        text
-        for part in (preface, main)
-        for element in (part.iter("heading") if part is not None else ())
-        if (text := get_text(element))
-        and not (_DESIGNATION.fullmatch(fold_dashes(text)) or _RUNNING_HEAD.fullmatch(text))
+        block_text
+        for heading_parent in (preface, main)
+        for element in (heading_parent.iter("heading") if heading_parent is not None else ())
+        if (block_text := get_text(element))
+        and not (
+            _DESIGNATION.fullmatch(fold_dashes(block_text)) or _RUNNING_HEAD.fullmatch(block_text)
+        )
     )
-    title = get_text(preface, "subject") or next(headings, None) or listed_titles.get(number)
+    document_title = (
+        get_text(preface, "subject") or next(headings, None) or listed_titles.get(document_number)
+    )
     return {
-        "title": title or (designation[0] if designation else number),
-        "subtype": _PRESIDENTIAL_TYPES.get(kind, kind) if kind else None,
-        "order": order_number if kind == "Executive Order" else None,
+        "title": document_title or (designation[0] if designation else document_number),
+        "subtype": _PRESIDENTIAL_TYPES.get(document_type, document_type) if document_type else None,
+        "order": order_number if document_type == "Executive Order" else None,
         "signed": signed,
         "president": president.name if president else None,
-        "body": extract_prose(main if main is not None else document),
+        "body": extract_prose(main if main is not None else document_element),
     }
 
 
-def _strip_heading(summary: Element | None) -> str | None:
-    text = get_text(summary)
-    return re.sub(r"^SUMMARY:\s*", "", text) if text else None
+def _strip_heading(summary_element: Element | None) -> str | None:
+    summary_text = get_text(summary_element)
+    return re.sub(r"^SUMMARY:\s*", "", summary_text) if summary_text else None
 
 
 def _read_agencies(preface: Element | None) -> Iterator[str]:
-    for name in preface.iterfind("organization") if preface is not None else ():
-        style = (name.get("style") or "").rpartition(":")[2]
-        if style in ("AGENCY", "SUBAGY") and (text := get_text(name)):
-            yield to_title_case(text) if text.isupper() else text
+    for organization_element in preface.iterfind("organization") if preface is not None else ():
+        style = (organization_element.get("style") or "").rpartition(":")[2]
+        if style in ("AGENCY", "SUBAGY") and (agency_name := get_text(organization_element)):
+            yield to_title_case(agency_name) if agency_name.isupper() else agency_name
 
 
 def to_title_case(capitals: str) -> str:
     """`BUREAU OF LAND MANAGEMENT` as `Bureau of Land Management`."""
-    words = [word.capitalize() for word in capitals.split()]
-    return " ".join(word.lower() if word in ("Of", "And", "The", "For") else word for word in words)
+    title_words = [word.capitalize() for word in capitals.split()]
+    return " ".join(
+        word.lower() if word in ("Of", "And", "The", "For") else word for word in title_words
+    )
 
 
-def _read_references(preface: Element | None, path: str) -> list[str]:
-    elements = preface.iterfind(path) if preface is not None else ()
-    return [fold_dashes(text).strip("[]") for element in elements if (text := get_text(element))]
+def _read_references(preface: Element | None, reference_path: str) -> list[str]:
+    elements = preface.iterfind(reference_path) if preface is not None else ()
+    return [
+        fold_dashes(reference_text).strip("[]")
+        for element in elements
+        if (reference_text := get_text(element))
+    ]
 
 
-def _parse_api(data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
-    number = parse_federal_id(data["document_number"]).id
-    agencies = [agency.get("name") or agency["raw_name"] for agency in data.get("agencies") or ()]
-    cfr = data.get("cfr_references") or ()
-    fields = {
-        "number": number,
-        "kind": _TYPES.get((data.get("type") or "").lower(), (data.get("type") or "").lower()),
-        "subtype": data.get("subtype"),
-        "title": data["title"],
-        "published": data.get("publication_date"),
-        "fr_citation": data.get("citation"),
-        "abstract": data.get("abstract"),
+def _parse_api(document_data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
+    document_number = parse_federal_id(document_data["document_number"]).id
+    agencies = [
+        agency.get("name") or agency["raw_name"] for agency in document_data.get("agencies") or ()
+    ]
+    cfr = document_data.get("cfr_references") or ()
+    document_fields = {
+        "number": document_number,
+        "kind": _TYPES.get(
+            (document_data.get("type") or "").lower(), (document_data.get("type") or "").lower()
+        ),
+        "subtype": document_data.get("subtype"),
+        "title": document_data["title"],
+        "published": document_data.get("publication_date"),
+        "fr_citation": document_data.get("citation"),
+        "abstract": document_data.get("abstract"),
         "agencies": agencies,
         "slugs": [
-            agency.get("slug") or slugify(agency["name"]) for agency in data.get("agencies") or ()
+            agency.get("slug") or slugify(agency["name"])
+            for agency in document_data.get("agencies") or ()
         ],
-        "action": data.get("action"),
-        "url": data.get("html_url") or f"https://www.federalregister.gov/d/{number}",
-        "pdf_url": data.get("pdf_url"),
-        "raw": hash_item(data),
-        "cfr": [f"{item.get('title')} CFR Part {item.get('part')}" for item in cfr],
-        "dockets": data.get("docket_ids") or [],
-        "rins": data.get("regulation_id_numbers") or [],
-        "topics": data.get("topics") or [],
-        "president": (data.get("president") or {}).get("name"),
-        "signed": data.get("signing_date"),
-        "order": data.get("executive_order_number"),
+        "action": document_data.get("action"),
+        "url": document_data.get("html_url")
+        or f"https://www.federalregister.gov/d/{document_number}",
+        "pdf_url": document_data.get("pdf_url"),
+        "raw": hash_item(document_data),
+        "cfr": [f"{cfr_data.get('title')} CFR Part {cfr_data.get('part')}" for cfr_data in cfr],
+        "dockets": document_data.get("docket_ids") or [],
+        "rins": document_data.get("regulation_id_numbers") or [],
+        "topics": document_data.get("topics") or [],
+        "president": (document_data.get("president") or {}).get("name"),
+        "signed": document_data.get("signing_date"),
+        "order": document_data.get("executive_order_number"),
         "body": "",
     }
-    return _build_entry(fields, provenance)
+    return _build_entry(document_fields, provenance)
 
 
-def _build_entry(fields: dict[str, Any], provenance: Provenance) -> ParsedRecord:
+def _build_entry(document_fields: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     """The two readings meet: a presidential document, or one of an agency."""
-    cite = f"{fields['title']}, {fields['fr_citation'] or 'FR Doc. ' + fields['number']}"
-    source = build_citation_fields(
+    printed_at = document_fields["fr_citation"] or f"FR Doc. {document_fields['number']}"
+    cite = f"{document_fields['title']}, {printed_at}"
+    citation_fields = build_citation_fields(
         provenance,
-        url=fields["url"],
+        url=document_fields["url"],
         org=ORG,
         cite=cite,
-        published_at=fields["published"],
-        raw_sha256=fields["raw"],
+        published_at=document_fields["published"],
+        raw_sha256=document_fields["raw"],
     )
-    presidential = fields["kind"] == _PRESIDENTIAL
-    record = (_build_presidential if presidential else _build_rule)(fields, source)
-    body = fields["body"]
-    text = Text("text", body, record.title, record.url, fields["raw"], dated=fields["published"])
-    facets = {"type": [fields["kind"]], "agency": [*fields["slugs"], *fields["agencies"]]}
+    presidential = document_fields["kind"] == _PRESIDENTIAL
+    document_record = (_build_presidential if presidential else _build_rule)(
+        document_fields, citation_fields
+    )
+    document_text = document_fields["body"]
+    text_version = Text(
+        "text",
+        document_text,
+        document_record.title,
+        document_record.url,
+        document_fields["raw"],
+        dated=document_fields["published"],
+    )
+    facets = {
+        "type": [document_fields["kind"]],
+        "agency": [*document_fields["slugs"], *document_fields["agencies"]],
+    }
     return ParsedRecord(
-        record,
-        head=SearchHead(fields["title"], fields["abstract"] or "", fields["action"] or ""),
-        facets=facets | {"topic": fields.get("topics", []), "rin": fields["rins"]},
-        text=text if body else None,
-        links=list(_find_links(fields)),
+        document_record,
+        head=SearchHead(
+            document_fields["title"],
+            document_fields["abstract"] or "",
+            document_fields["action"] or "",
+        ),
+        facets=facets
+        | {"topic": document_fields.get("topics", []), "rin": document_fields["rins"]},
+        text=text_version if document_text else None,
+        links=list(_find_links(document_fields)),
     )
 
 
-def _find_links(fields: dict[str, Any]) -> Iterator[Link]:
+def _find_links(document_fields: dict[str, Any]) -> Iterator[Link]:
     """The dockets, regulations, laws and subjects that a document names."""
-    for text in fields["dockets"]:
-        for number in _DOCKET.findall(fold_dashes(text)):
-            yield Link(LinkKind.DOCKET, make_docket_id(number), f"docket: {text}")
-    for text in fields["cfr"]:
-        for title, parts in _PARTS.findall(text):
-            for part in re.findall(r"\d+[a-z]?", parts):
-                yield Link(LinkKind.CFR, make_cfr_id(title, part), f"affected: {text}")
-    for section, words in fields.get("cited", {}).items():
-        yield Link(LinkKind.MENTION, section, f"reference in the text: {words}")
+    for docket_text in document_fields["dockets"]:
+        for docket_number in _DOCKET.findall(fold_dashes(docket_text)):
+            yield Link(LinkKind.DOCKET, make_docket_id(docket_number), f"docket: {docket_text}")
+    for docket_text in document_fields["cfr"]:
+        for title_number, part_numbers in _PARTS.findall(docket_text):
+            for part_number in re.findall(r"\d+[a-z]?", part_numbers):
+                yield Link(
+                    LinkKind.CFR, make_cfr_id(title_number, part_number), f"affected: {docket_text}"
+                )
+    for section_id, evidence in document_fields.get("cited", {}).items():
+        yield Link(LinkKind.MENTION, section_id, f"reference in the text: {evidence}")
     rests_on = [
-        link
-        for text in fields.get("authorities", ())
-        for link in find_laws(text, LinkKind.AUTHORITY, "authority")
+        law_link
+        for docket_text in document_fields.get("authorities", ())
+        for law_link in find_laws(docket_text, LinkKind.AUTHORITY, "authority")
     ]
     yield from rests_on
-    linked = {link.id for link in rests_on}
-    for link in find_laws(fields["body"] or fields["abstract"] or "", LinkKind.MENTION, "text"):
-        if link.id not in linked:
-            yield link
-    yield from build_topic_links(drop_repeated_topics(fields.get("topics", ())), "topics")
+    linked_ids = {law_link.id for law_link in rests_on}
+    for law_link in find_laws(
+        document_fields["body"] or document_fields["abstract"] or "", LinkKind.MENTION, "text"
+    ):
+        if law_link.id not in linked_ids:
+            yield law_link
+    yield from build_topic_links(drop_repeated_topics(document_fields.get("topics", ())), "topics")
 
 
-def _build_rule(fields: dict[str, Any], source: dict[str, Any]) -> Rule:
+def _build_rule(document_fields: dict[str, Any], citation_fields: dict[str, Any]) -> Rule:
     return Rule(
-        id=fields["number"],
-        title=fields["title"],
-        document_number=fields["number"],
-        type=fields["kind"],
-        subtype=fields.get("subtype"),
-        action=fields["action"],
-        abstract=fields["abstract"],
-        agencies=fields["agencies"],
-        agency_slugs=fields["slugs"],
-        fr_citation=fields["fr_citation"],
-        cfr_references=fields["cfr"],
-        docket_ids=fields["dockets"],
-        regulation_id_numbers=fields["rins"],
-        topics=fields.get("topics", []),
-        pdf_url=fields.get("pdf_url"),
-        characters=len(fields["body"]),
-        **source,
+        id=document_fields["number"],
+        title=document_fields["title"],
+        document_number=document_fields["number"],
+        type=document_fields["kind"],
+        subtype=document_fields.get("subtype"),
+        action=document_fields["action"],
+        abstract=document_fields["abstract"],
+        agencies=document_fields["agencies"],
+        agency_slugs=document_fields["slugs"],
+        fr_citation=document_fields["fr_citation"],
+        cfr_references=document_fields["cfr"],
+        docket_ids=document_fields["dockets"],
+        regulation_id_numbers=document_fields["rins"],
+        topics=document_fields.get("topics", []),
+        pdf_url=document_fields.get("pdf_url"),
+        characters=len(document_fields["body"]),
+        **citation_fields,
     )
 
 
-def _build_presidential(fields: dict[str, Any], source: dict[str, Any]) -> PresidentialDocument:
-    order = fields.get("order")
+def _build_presidential(
+    document_fields: dict[str, Any], citation_fields: dict[str, Any]
+) -> PresidentialDocument:
+    order = document_fields.get("order")
     return PresidentialDocument(
-        id=f"presdoc:{fields['number']}",
-        title=fields["title"],
-        document_number=fields["number"],
-        type=fields.get("subtype"),
-        abstract=fields["abstract"],
-        president=fields.get("president"),
-        signed_at=fields.get("signed"),
+        id=f"presdoc:{document_fields['number']}",
+        title=document_fields["title"],
+        document_number=document_fields["number"],
+        type=document_fields.get("subtype"),
+        abstract=document_fields["abstract"],
+        president=document_fields.get("president"),
+        signed_at=document_fields.get("signed"),
         executive_order_number=str(order) if order else None,
-        fr_citation=fields["fr_citation"],
-        topics=fields.get("topics", []),
-        pdf_url=fields.get("pdf_url"),
-        characters=len(fields["body"]),
-        **source,
+        fr_citation=document_fields["fr_citation"],
+        topics=document_fields.get("topics", []),
+        pdf_url=document_fields.get("pdf_url"),
+        characters=len(document_fields["body"]),
+        **citation_fields,
     )

@@ -47,12 +47,12 @@ class Reports:
     sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return start.head.lstrip()[:1] == b"{" and b'"committeeReports"' in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return file_start.head.lstrip()[:1] == b"{" and b'"committeeReports"' in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        for item in json.loads(file.data)["committeeReports"]:
-            yield _parse_report(item, provenance)
+        for report_data in json.loads(file.data)["committeeReports"]:
+            yield _parse_report(report_data, provenance)
 
 
 class ReportTexts:
@@ -62,19 +62,25 @@ class ReportTexts:
     sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return _PRINTED.search(start.head.decode("utf-8", "replace")) is not None
+    def matches(self, file_start: FileStart) -> bool:
+        return _PRINTED.search(file_start.head.decode("utf-8", "replace")) is not None
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         markup = file.data.decode("utf-8", "replace")
-        printed, title = _PRINTED.search(markup), _TITLE.search(markup)
-        if printed is None:
+        printed_citation, title_match = _PRINTED.search(markup), _TITLE.search(markup)
+        if printed_citation is None:
             raise ValueError("the page does not say which report it is")
-        kind = "Ex" if "Executive" in printed[1] else printed[1][0]
-        cite = f"{kind}. Rept. {printed[2]}-{printed[3]}" + (f",{printed[4]}" if printed[4] else "")
-        body = html.unescape(_TAG.sub("", markup[printed.start() :])).strip()
+        report_type = "Ex" if "Executive" in printed_citation[1] else printed_citation[1][0]
+        cite = f"{report_type}. Rept. {printed_citation[2]}-{printed_citation[3]}" + (
+            f",{printed_citation[4]}" if printed_citation[4] else ""
+        )
+        report_text = html.unescape(_TAG.sub("", markup[printed_citation.start() :])).strip()
         yield build_cited_report(
-            cite, [], provenance, html.unescape(title[1]) if title else None, body
+            cite,
+            [],
+            provenance,
+            html.unescape(title_match[1]) if title_match else None,
+            report_text,
         )
 
 
@@ -86,73 +92,83 @@ def build_cited_report(
     body: str = "",
 ) -> ParsedRecord:
     """A report of which only its citation is known, and perhaps its text."""
-    id = parse_report_citation(citation)
-    match = _ID.fullmatch(id or "")
-    if id is None or match is None:
+    report_id = parse_report_citation(citation)
+    id_match = _ID.fullmatch(report_id or "")
+    if report_id is None or id_match is None:
         raise ValueError(f"{citation!r} is not a committee report")
-    record = _build_record(
-        match[1],
-        match[2],
-        match[3],
-        match[4],
+    report_record = _build_record(
+        id_match[1],
+        id_match[2],
+        id_match[3],
+        id_match[4],
         title,
         None,
         provenance,
         provenance.sha256,
         bills=bills,
     )
-    text = Text("text", body, record.title, record.url, provenance.sha256) if body else None
+    text_version = (
+        Text("text", body, report_record.title, report_record.url, provenance.sha256)
+        if body
+        else None
+    )
     return ParsedRecord(
-        record, partial=True, head=SearchHead(record.title), facets=_build_facets(record), text=text
+        report_record,
+        partial=True,
+        head=SearchHead(report_record.title),
+        facets=_build_facets(report_record),
+        text=text_version,
     )
 
 
-def _parse_report(data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
+def _parse_report(report_data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     # Part 1 has the id of the report itself: citations without a part mean it.
-    part = int(data.get("part") or 1)
-    related = data.get("associatedBill") or data.get("associatedBills") or ()
+    part_number = int(report_data.get("part") or 1)
+    related = report_data.get("associatedBill") or report_data.get("associatedBills") or ()
     bills = {
-        make_bill_id(item["congress"], item["type"], item["number"]): item
-        for item in related
-        if item["type"].lower() in BILL_TYPES
+        make_bill_id(bill_data["congress"], bill_data["type"], bill_data["number"]): bill_data
+        for bill_data in related
+        if bill_data["type"].lower() in BILL_TYPES
     }
-    record = _build_record(
-        data["congress"],
-        data["type"].lower(),
-        data["number"],
-        f"pt{part}" if part > 1 else None,
-        data.get("title"),
-        parse_iso_date(data.get("issueDate")),
+    report_record = _build_record(
+        report_data["congress"],
+        report_data["type"].lower(),
+        report_data["number"],
+        f"pt{part_number}" if part_number > 1 else None,
+        report_data.get("title"),
+        parse_iso_date(report_data.get("issueDate")),
         provenance,
-        hash_item(data),
-        session=data.get("sessionNumber"),
-        conference=str(data.get("isConferenceReport")).lower() == "true",
-        updated_at=data.get("updateDate"),
+        hash_item(report_data),
+        session=report_data.get("sessionNumber"),
+        conference=str(report_data.get("isConferenceReport")).lower() == "true",
+        updated_at=report_data.get("updateDate"),
         committees=[
-            make_committee_id(committee["systemCode"]) for committee in data.get("committees") or ()
+            make_committee_id(committee["systemCode"])
+            for committee in report_data.get("committees") or ()
         ],
         bills=list(bills),
     )
     return ParsedRecord(
-        record,
-        head=SearchHead(record.title, action=record.citation_string),
-        facets=_build_facets(record),
+        report_record,
+        head=SearchHead(report_record.title, action=report_record.citation_string),
+        facets=_build_facets(report_record),
         links=[
             Link(
                 LinkKind.COMMITTEE_REPORT,
                 bill,
-                f"associatedBill: {item['type']} {item['number']}, congress {item['congress']}",
+                f"associatedBill: {bill_data['type']} {bill_data['number']}, "
+                f"congress {bill_data['congress']}",
             )
-            for bill, item in bills.items()
+            for bill, bill_data in bills.items()
         ],
-        revision=record.updated_at,
+        revision=report_record.updated_at,
     )
 
 
 def _build_record(
     congress: int | str,
-    kind: str,
-    number: int | str,
+    report_type: str,
+    report_number: int | str,
     part: str | None,
     title: str | None,
     issued: str | None,
@@ -160,24 +176,26 @@ def _build_record(
     raw_sha256: str,
     **fields: Any,
 ) -> CommitteeReport:
-    label = f"{_SPOKEN[kind]} {congress}-{number}" + (f", {_spell_part(part)}" if part else "")
-    package = f"CRPT-{congress}{kind}{number}" + (f"-{part}" if part else "")
+    report_label = f"{_SPOKEN[report_type]} {congress}-{report_number}" + (
+        f", {_spell_part(part)}" if part else ""
+    )
+    package = f"CRPT-{congress}{report_type}{report_number}" + (f"-{part}" if part else "")
     about = " ".join((title or "").split())
     return CommitteeReport(
-        id=make_report_id(congress, kind, number, part),
-        title=f"{label}, {about}" if about else label,
+        id=make_report_id(congress, report_type, report_number, part),
+        title=f"{report_label}, {about}" if about else report_label,
         congress=int(congress),
-        type=kind,
-        number=int(number),
+        type=report_type,
+        number=int(report_number),
         part=part,
         # Executive reports, on treaties and nominations, are the Senate's alone.
-        chamber=parse_chamber("senate" if kind == "erpt" else kind),
+        chamber=parse_chamber("senate" if report_type == "erpt" else report_type),
         issued_at=issued,
         **build_citation_fields(
             provenance,
             url=f"https://www.govinfo.gov/app/details/{package}",
             org=GPO,
-            cite=f"{label}, {about}" if about else label,
+            cite=f"{report_label}, {about}" if about else report_label,
             published_at=issued,
             raw_sha256=raw_sha256,
         ),
@@ -187,14 +205,14 @@ def _build_record(
 
 def _spell_part(part: str) -> str:
     """`pt2` as `Part 2`, `bk1` as `Book 1`."""
-    words = {"pt": "Part", "bk": "Book"}
-    return f"{words[part[:2]]} {part[2:]}" if part[:2] in words else part.capitalize()
+    part_words = {"pt": "Part", "bk": "Book"}
+    return f"{part_words[part[:2]]} {part[2:]}" if part[:2] in part_words else part.capitalize()
 
 
-def _build_facets(record: CommitteeReport) -> dict[str, list[str]]:
+def _build_facets(report_record: CommitteeReport) -> dict[str, list[str]]:
     return {
-        "congress": [str(record.congress)],
-        "type": [record.type],
-        "chamber": [record.chamber] if record.chamber else [],
-        "bill": record.bills,
+        "congress": [str(report_record.congress)],
+        "type": [report_record.type],
+        "chamber": [report_record.chamber] if report_record.chamber else [],
+        "bill": report_record.bills,
     }

@@ -46,21 +46,21 @@ class Saps:
     def __init__(self, read_pdf_texts: Callable[[Sequence[bytes]], list[PdfText]]) -> None:
         self._read_pdf_texts = read_pdf_texts
 
-    def matches(self, start: FileStart) -> bool:
-        return start.head.startswith(b"- bills:") and b"document_title:" in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return file_start.head.startswith(b"- bills:") and b"document_title:" in file_start.head
 
     def companions(self, file: RawFile) -> Iterator[str]:
         """The PDFs that the file names; in YAML, so plain a name needs no parser to be found."""
-        for name in _FILE.findall(file.data):
-            yield name.decode().strip("'\"")
+        for pdf_name in _FILE.findall(file.data):
+            yield pdf_name.decode().strip("'\"")
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
         administration = _parse_administration(file.name)
         repeats: Counter[str] = Counter()
         statements = load_yaml(file.data)
         yield from _find_missing_pdfs(file, statements)
-        for first in range(0, len(statements), _AT_ONCE):
-            batch = statements[first : first + _AT_ONCE]
+        for first_statement in range(0, len(statements), _AT_ONCE):
+            batch = statements[first_statement : first_statement + _AT_ONCE]
             for statement, pdf in zip(batch, self._read_texts(file, batch), strict=True):
                 if pdf.problem:
                     yield FileProblem(f"{statement['file']} was not read: {pdf.problem}")
@@ -68,13 +68,13 @@ class Saps:
                     statement["congress"], statement["date_issued"], statement["bills"]
                 )
                 repeats[id_without_number] += 1
-                id = make_sap_id(
+                statement_id = make_sap_id(
                     statement["congress"],
                     statement["date_issued"],
                     statement["bills"],
                     repeats[id_without_number],
                 )
-                yield _build_entry(id, statement, administration, pdf, provenance)
+                yield _build_entry(statement_id, statement, administration, pdf, provenance)
 
     def _read_texts(self, file: RawFile, statements: list[dict[str, Any]]) -> list[PdfText]:
         """The words of the PDFs that the archive has here; older statements have none."""
@@ -82,8 +82,8 @@ class Saps:
             file.read_sibling(statement["file"]) if statement.get("file") else None
             for statement in statements
         ]
-        texts = iter(self._read_pdf_texts([data for data in pdfs if data]))
-        return [next(texts) if data else PdfText("") for data in pdfs]
+        pdf_texts = iter(self._read_pdf_texts([pdf_content for pdf_content in pdfs if pdf_content]))
+        return [next(pdf_texts) if pdf_content else PdfText("") for pdf_content in pdfs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,24 +100,27 @@ class Administration:
 
 
 def _parse_administration(file_name: str) -> Administration:
-    match = _ADMINISTRATION.fullmatch(PurePosixPath(file_name).name)
-    return Administration(match[2], int(match[1])) if match else Administration()
+    name_match = _ADMINISTRATION.fullmatch(PurePosixPath(file_name).name)
+    return Administration(name_match[2], int(name_match[1])) if name_match else Administration()
 
 
-def _find_titled_bills(title: str, congress: int) -> Iterator[str]:
+def _find_titled_bills(statement_title: str, congress: int) -> Iterator[str]:
     """Yield the bills that a title names: the archive lists only the first of several."""
-    for link in find_bills(title, congress, LinkKind.STATEMENT, "document_title"):
-        kind, _, number = link.id.split(":")
-        spelt = re.compile(rf"{SPOKEN[kind].replace('.', r'[.]? ?')}{number}", re.I)
-        before = [title[: match.start()] for match in spelt.finditer(title)]
-        if not before or not all(map(_OTHER_BILL.search, before)):
-            yield link.id
+    for bill_link in find_bills(statement_title, congress, LinkKind.STATEMENT, "document_title"):
+        bill_type, _, bill_number = bill_link.id.split(":")
+        spelt = re.compile(rf"{SPOKEN[bill_type].replace('.', r'[.]? ?')}{bill_number}", re.I)
+        preceding_texts = [
+            statement_title[: spelling_match.start()]
+            for spelling_match in spelt.finditer(statement_title)
+        ]
+        if not preceding_texts or not all(map(_OTHER_BILL.search, preceding_texts)):
+            yield bill_link.id
 
 
 def _find_missing_pdfs(file: RawFile, statements: list[dict[str, Any]]) -> Iterator[FileProblem]:
     """Say of how many statements the text is not here: nothing but their titles can be found."""
     named = [statement["file"] for statement in statements if statement.get("file")]
-    missing = [name for name in named if not file.has_sibling(name)]
+    missing = [pdf_name for pdf_name in named if not file.has_sibling(pdf_name)]
     if missing:
         yield FileProblem(
             f"{len(missing)} of the {len(named)} PDFs it names are not there, such as "
@@ -126,27 +129,31 @@ def _find_missing_pdfs(file: RawFile, statements: list[dict[str, Any]]) -> Itera
 
 
 def _build_entry(
-    id: str,
-    data: dict[str, Any],
+    statement_id: str,
+    statement_data: dict[str, Any],
     administration: Administration,
     pdf: PdfText,
     provenance: Provenance,
 ) -> ParsedRecord:
-    body = pdf.text
-    congress, issued = int(data["congress"]), str(data["date_issued"])
-    title = " ".join(data["document_title"].split())
-    url = (data.get("url") or data.get("fetched_from_url") or data["source"]).strip()
+    statement_text = pdf.text
+    congress, issued = int(statement_data["congress"]), str(statement_data["date_issued"])
+    statement_title = " ".join(statement_data["document_title"].split())
+    url = (
+        statement_data.get("url")
+        or statement_data.get("fetched_from_url")
+        or statement_data["source"]
+    ).strip()
     listed = [
-        make_bill_id(congress, match[1], match[2])
-        for bill in data["bills"]
-        if (match := _BILL.fullmatch(bill))
+        make_bill_id(congress, bill_match[1], bill_match[2])
+        for bill in statement_data["bills"]
+        if (bill_match := _BILL.fullmatch(bill))
     ]
-    bills = list(dict.fromkeys((*listed, *_find_titled_bills(title, congress))))
-    stated = find_position(body)
-    raw = hash_item([data, body])
-    record = Sap(
-        id=id,
-        title=title,
+    bills = list(dict.fromkeys((*listed, *_find_titled_bills(statement_title, congress))))
+    stated = find_position(statement_text)
+    raw = hash_item([statement_data, statement_text])
+    statement_record = Sap(
+        id=statement_id,
+        title=statement_title,
         congress=congress,
         issued_at=issued,
         bills=bills,
@@ -155,27 +162,27 @@ def _build_entry(
         president_name=administration.president_name,
         position=stated.position,
         position_evidence=stated.evidence,
-        rescinded=bool(data.get("rescinded")),
-        characters=len(body),
+        rescinded=bool(statement_data.get("rescinded")),
+        characters=len(statement_text),
         text_problem=pdf.problem,
         **build_citation_fields(
             provenance,
             url=url,
             org="Office of Management and Budget",
-            cite=f"Statement of Administration Policy: {title}",
+            cite=f"Statement of Administration Policy: {statement_title}",
             published_at=issued,
-            as_of=str(data.get("date_fetched") or issued),
+            as_of=str(statement_data.get("date_fetched") or issued),
             raw_sha256=raw,
         ),
     )
-    evidence = f"bills: {', '.join(data['bills'])}; document_title: {title}"
+    evidence = f"bills: {', '.join(statement_data['bills'])}; document_title: {statement_title}"
     return ParsedRecord(
-        record,
+        statement_record,
         links=[Link(LinkKind.STATEMENT, bill, evidence) for bill in bills],
         # As people ask for it: nobody calls a statement by its title alone.
         head=SearchHead(
-            f"White House position: {title}\nStatement of Administration Policy",
-            action="rescinded" if record.rescinded else "",
+            f"White House position: {statement_title}\nStatement of Administration Policy",
+            action="rescinded" if statement_record.rescinded else "",
         ),
         facets={
             "congress": [str(congress)],
@@ -187,5 +194,7 @@ def _build_entry(
             "bill": bills,
             "position": [stated.position],
         },
-        text=Text("text", body, title, url, raw, dated=issued) if body else None,
+        text=Text("text", statement_text, statement_title, url, raw, dated=issued)
+        if statement_text
+        else None,
     )

@@ -65,15 +65,15 @@ class BillTexts:
     sources: ClassVar[tuple[str, ...]] = ("bills",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return is_uslm(start, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
+    def matches(self, file_start: FileStart) -> bool:
+        return is_uslm(file_start, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        root = parse(file.data)
-        entry = _build_bill(root, _find_meta(root), provenance)
+        bill_element = parse(file.data)
+        parsed_bill = _build_bill(bill_element, _find_meta(bill_element), provenance)
         # Stubs first: rows of cosponsors and committees have foreign keys to them.
-        yield from _build_stubs(entry, provenance)
-        yield entry
+        yield from _build_stubs(parsed_bill, provenance)
+        yield parsed_bill
 
 
 class Laws:
@@ -83,64 +83,69 @@ class Laws:
     sources: ClassVar[tuple[str, ...]] = ("public_laws", "committee_reports")
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return is_uslm(start, b"<pLaw ")
+    def matches(self, file_start: FileStart) -> bool:
+        return is_uslm(file_start, b"<pLaw ")
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        root = parse(file.data)
-        reported = list(_find_reports(root))
-        yield _build_law(root, _find_meta(root), reported, provenance)
-        bill = _find_bill(root)
+        law_element = parse(file.data)
+        reported = list(_find_reports(law_element))
+        yield _build_law(law_element, _find_meta(law_element), reported, provenance)
+        bill = _find_bill(law_element)
         for citation, _ in reported:
             yield reports.build_cited_report(citation, [bill[0]] if bill else [], provenance)
 
 
-def is_uslm(start: FileStart, *roots: bytes) -> bool:
+def is_uslm(file_start: FileStart, *roots: bytes) -> bool:
     """Whether a file is in this language, and of one of these kinds."""
-    return NAMESPACE in start.head and any(root in start.head for root in roots)
+    return NAMESPACE in file_start.head and any(root_tag in file_start.head for root_tag in roots)
 
 
-def _find_meta(element: Element) -> Element:
-    for name in ("meta", "amendMeta"):
-        if (meta := element.find(name)) is not None:
-            return meta
+def _find_meta(document_element: Element) -> Element:
+    for tag in ("meta", "amendMeta"):
+        if (metadata := document_element.find(tag)) is not None:
+            return metadata
     raise ValueError("no <meta> in this file")
 
 
-def _build_bill(element: Element, meta: Element, provenance: Provenance) -> ParsedRecord:
-    congress, kind, number, version = _parse_identity(meta)
-    id = make_bill_id(congress, kind, number)
-    about = _find_subject(element, meta) or id
-    stage = get_text(meta, "docStage")
-    dated = _find_newest_date(element)
-    page = build_bill_page_url(congress, kind, number)
-    cite = f"{format_bill_number(congress, kind, number)}, {about}"
+def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance) -> ParsedRecord:
+    congress, bill_type, bill_number, version_code = _parse_identity(metadata)
+    bill_id = make_bill_id(congress, bill_type, bill_number)
+    about = _find_subject(bill_element, metadata) or bill_id
+    stage = get_text(metadata, "docStage")
+    dated = _find_newest_date(bill_element)
+    bill_url = build_bill_page_url(congress, bill_type, bill_number)
+    cite = f"{format_bill_number(congress, bill_type, bill_number)}, {about}"
     actions = [
-        (_read_date(date) if (date := action.find("date")) is not None else None, action)
-        for name in ("preface", "amendPreface")
-        for action in element.iterfind(f"{name}//action")
+        (
+            _read_date(date_element)
+            if (date_element := action_element.find("date")) is not None
+            else None,
+            action_element,
+        )
+        for preface_tag in ("preface", "amendPreface")
+        for action_element in bill_element.iterfind(f"{preface_tag}//action")
     ]
     preface = parse_preface(actions)
-    short_titles = find_short_titles(element)
-    record = Bill(
-        id=id,
+    short_titles = find_short_titles(bill_element)
+    bill_record = Bill(
+        id=bill_id,
         title=about,
         congress=congress,
-        type=kind,
-        number=number,
-        origin_chamber=parse_chamber(kind),
+        type=bill_type,
+        number=bill_number,
+        origin_chamber=parse_chamber(bill_type),
         introduced_at=preface.introduced_at,
         sponsors=preface.sponsors,
         committees=preface.committees,
         short_titles=short_titles,
         cosponsor_count=len(preface.cosponsors),
-        stage=get_stage_of_version(version),
+        stage=get_stage_of_version(version_code),
         stage_at=dated,
         status_loaded=False,
-        **build_citation_fields(provenance, url=page, org=GPO, cite=cite, published_at=dated),
+        **build_citation_fields(provenance, url=bill_url, org=GPO, cite=cite, published_at=dated),
     )
     return ParsedRecord(
-        record,
+        bill_record,
         partial=True,
         is_fallback=True,
         head=SearchHead(
@@ -148,16 +153,16 @@ def _build_bill(element: Element, meta: Element, provenance: Provenance) -> Pars
         ),
         facets={
             "congress": [str(congress)],
-            "type": [kind],
-            "chamber": [parse_chamber(kind) or ""],
+            "type": [bill_type],
+            "chamber": [parse_chamber(bill_type) or ""],
             "member": [sponsor.bioguide_id for sponsor in preface.sponsors if sponsor.bioguide_id],
         },
         children=_build_children(preface),
         text=Text(
-            part=version,
-            body=extract_body(element),
-            title=f"{SPOKEN[kind]} {number} ({stage or version.upper()}): {about}",
-            url=f"{_GOVINFO}/BILLS-{congress}{kind}{number}{version}",
+            part=version_code,
+            body=extract_body(bill_element),
+            title=f"{SPOKEN[bill_type]} {bill_number} ({stage or version_code.upper()}): {about}",
+            url=f"{_GOVINFO}/BILLS-{congress}{bill_type}{bill_number}{version_code}",
             raw_sha256=provenance.sha256,
             stage=stage,
             dated=dated,
@@ -166,64 +171,83 @@ def _build_bill(element: Element, meta: Element, provenance: Provenance) -> Pars
 
 
 def _build_children(preface: PrintedPreface) -> dict[str, list[tuple[Any, ...]]]:
-    rows: dict[str, list[tuple[Any, ...]]] = {
+    rows_by_table: dict[str, list[tuple[Any, ...]]] = {
         "bill_cosponsors": [
             (position, cosponsor.bioguide_id, cosponsor.model_dump_json())
             for position, cosponsor in enumerate(preface.cosponsors, start=1)
         ],
         "bill_committees": [(committee.id,) for committee in preface.committees],
     }
-    return {table: table_rows for table, table_rows in rows.items() if table_rows}
+    return {
+        table_name: table_rows for table_name, table_rows in rows_by_table.items() if table_rows
+    }
 
 
-def _build_stubs(entry: ParsedRecord, provenance: Provenance) -> Iterator[ParsedRecord]:
+def _build_stubs(parsed_bill: ParsedRecord, provenance: Provenance) -> Iterator[ParsedRecord]:
     """Yield stubs of the people and committees that the first page names."""
-    assert isinstance(entry.record, Bill)
-    cosponsor_rows = entry.children.get("bill_cosponsors", ())
-    cosponsors = (Cosponsor.model_validate_json(row[2]) for row in cosponsor_rows)
-    for person in (*entry.record.sponsors, *cosponsors):
+    assert isinstance(parsed_bill.record, Bill)
+    cosponsor_rows = parsed_bill.children.get("bill_cosponsors", ())
+    cosponsors = (
+        Cosponsor.model_validate_json(cosponsor_row[2]) for cosponsor_row in cosponsor_rows
+    )
+    for person in (*parsed_bill.record.sponsors, *cosponsors):
         if person.bioguide_id:
             yield build_legislator_stub(person, provenance)
-    for committee in entry.record.committees:
+    for committee in parsed_bill.record.committees:
         yield build_committee_stub(committee.id, committee.name, committee.chamber, provenance)
 
 
-def _parse_identity(meta: Element) -> tuple[int, str, int, str]:
+def _parse_identity(metadata: Element) -> tuple[int, str, int, str]:
     """Congress, type, number and version, from the compact citation or from the title."""
-    for cited_as in meta.iterfind("citableAs"):
-        if match := _COMPACT.fullmatch((get_text(cited_as) or "").lower()):
-            return int(match[1]), _parse_kind(match[2]), int(match[3]), match[4]
-    if match := _CITED.match((get_text(meta, "title") or "").removeprefix("AMENDMENTS to ")):
-        version = match[4].replace(" ", "").lower()
-        return int(match[1]), _parse_kind(match[2]), int(match[3]), version or "pre"
+    for cited_as in metadata.iterfind("citableAs"):
+        if title_match := _COMPACT.fullmatch((get_text(cited_as) or "").lower()):
+            return (
+                int(title_match[1]),
+                _parse_kind(title_match[2]),
+                int(title_match[3]),
+                title_match[4],
+            )
+    if title_match := _CITED.match(
+        (get_text(metadata, "title") or "").removeprefix("AMENDMENTS to ")
+    ):
+        version_code = title_match[4].replace(" ", "").lower()
+        return (
+            int(title_match[1]),
+            _parse_kind(title_match[2]),
+            int(title_match[3]),
+            version_code or "pre",
+        )
     raise ValueError("the file does not say which bill it is")
 
 
-def _parse_kind(text: str) -> str:
-    if (kind := text.lower()) in SPOKEN:
-        return kind
-    raise ValueError(f"{text!r} is not a type of bill")
+def _parse_kind(type_text: str) -> str:
+    if (bill_type := type_text.lower()) in SPOKEN:
+        return bill_type
+    raise ValueError(f"{type_text!r} is not a type of bill")
 
 
-def _find_subject(element: Element, meta: Element) -> str | None:
+def _find_subject(bill_element: Element, metadata: Element) -> str | None:
     """What a bill is about: its title, or what stands for one where a file has none.
 
     Amendments name the act they amend, simple resolutions begin with what they resolve.
     """
-    if title := get_text(element, ".//officialTitle") or _read_title(meta):
-        return title
-    main = next((child for name in _MAINS if (child := element.find(name)) is not None), element)
+    if official_title := get_text(bill_element, ".//officialTitle") or _read_title(metadata):
+        return official_title
+    main = next(
+        (main_element for tag in _MAINS if (main_element := bill_element.find(tag)) is not None),
+        bill_element,
+    )
     opening = next(filter(None, map(get_text, main.iterfind(".//content"))), "")
     if entitled := _ENTITLED.search(opening):
         return entitled[1][:1].upper() + entitled[1][1:]
-    heading = get_text(main, ".//section/heading")
-    return (heading and _soften_capitals(heading)) or _get_first_sentence(opening)
+    first_heading = get_text(main, ".//section/heading")
+    return (first_heading and _soften_capitals(first_heading)) or _get_first_sentence(opening)
 
 
-def _read_title(meta: Element) -> str | None:
-    match = _CITED.match(get_text(meta, "title") or "")
-    title = match[5] if match else ""
-    return None if not title or _KIND_ALONE.fullmatch(title) else title
+def _read_title(metadata: Element) -> str | None:
+    title_match = _CITED.match(get_text(metadata, "title") or "")
+    printed_title = title_match[5] if title_match else ""
+    return None if not printed_title or _KIND_ALONE.fullmatch(printed_title) else printed_title
 
 
 def _soften_capitals(heading: str) -> str:
@@ -231,110 +255,134 @@ def _soften_capitals(heading: str) -> str:
     return plain.capitalize() if plain.isupper() else plain
 
 
-def _get_first_sentence(text: str) -> str | None:
-    first = text.removeprefix("That ").partition(". ")[0].rstrip(".")
-    return (first[:1].upper() + first[1:])[:200] or None
+def _get_first_sentence(paragraph: str) -> str | None:
+    first_sentence = paragraph.removeprefix("That ").partition(". ")[0].rstrip(".")
+    return (first_sentence[:1].upper() + first_sentence[1:])[:200] or None
 
 
-def extract_body(element: Element) -> str:
+def extract_body(document_element: Element) -> str:
     """What the document says, from its title to its last section, without its metadata."""
-    for name in _MAINS:
-        if (main := element.find(name)) is not None:
+    for tag in _MAINS:
+        if (main := document_element.find(tag)) is not None:
             return extract_prose(main)
     raise ValueError("no <main> in this file")
 
 
-def _find_newest_date(root: Element) -> str | None:
+def _find_newest_date(bill_element: Element) -> str | None:
     """The newest date its actions bear; some only spell it out."""
-    dates = [date for element in root.iterfind(".//action/date") if (date := _read_date(element))]
+    dates = [
+        action_date
+        for date_element in bill_element.iterfind(".//action/date")
+        if (action_date := _read_date(date_element))
+    ]
     return max(dates, default=None)
 
 
-def _read_date(element: Element) -> str | None:
-    return element.get("date") or parse_spelled_date(get_text(element))
+def _read_date(date_element: Element) -> str | None:
+    return date_element.get("date") or parse_spelled_date(get_text(date_element))
 
 
-def parse_spelled_date(text: str | None) -> str | None:
+def parse_spelled_date(date_text: str | None) -> str | None:
     """The first `October 11, 2013` or `Mar. 27, 2017` in a text, as a date."""
-    match = _SPELT.search(text or "")
-    for pattern in ("%B %d, %Y", "%b. %d, %Y", "%b %d, %Y") if match else ():
+    date_match = _SPELT.search(date_text or "")
+    for date_format in ("%B %d, %Y", "%b. %d, %Y", "%b %d, %Y") if date_match else ():
         try:
-            assert match is not None
-            return datetime.strptime(match[0], pattern).date().isoformat()  # noqa: DTZ007 a day
+            assert date_match is not None
+            return datetime.strptime(date_match[0], date_format).date().isoformat()  # noqa: DTZ007 a day
         except ValueError:
             continue
     return None
 
 
 def _build_law(
-    element: Element, meta: Element, reported: Sequence[tuple[str, str]], provenance: Provenance
+    law_element: Element,
+    metadata: Element,
+    reported: Sequence[tuple[str, str]],
+    provenance: Provenance,
 ) -> ParsedRecord:
     # Where `publicPrivate` is missing, the type says it.
     private = (
-        (get_text(meta, "publicPrivate") or get_text(meta, "type") or "")
+        (get_text(metadata, "publicPrivate") or get_text(metadata, "type") or "")
         .lower()
         .startswith("private")
     )
-    congress = int(get_text(meta, "congress") or "")
-    number = int(get_text(meta, "docNumber") or "")
-    id = make_law_id(f"{congress}-{number}", private)
-    label = f"{'Private' if private else 'Public'} Law {congress}-{number}"
-    about = fold_dashes(get_text(meta, "title") or label).partition(": ")[2] or label
-    approved = _find_approval_date(element)
-    bill = _find_bill(element)
-    body = extract_body(element)
-    citations = [get_text(cite) or "" for cite in meta.iterfind("citableAs")]
+    congress = int(get_text(metadata, "congress") or "")
+    law_number = int(get_text(metadata, "docNumber") or "")
+    law_id = make_law_id(f"{congress}-{law_number}", private)
+    law_label = f"{'Private' if private else 'Public'} Law {congress}-{law_number}"
+    about = fold_dashes(get_text(metadata, "title") or law_label).partition(": ")[2] or law_label
+    approved = _find_approval_date(law_element)
+    bill = _find_bill(law_element)
+    law_text = extract_body(law_element)
+    citations = [get_text(cite) or "" for cite in metadata.iterfind("citableAs")]
     stat = [citation for citation in citations if "Stat." in citation]
-    package = f"PLAW-{congress}{'pvtl' if private else 'publ'}{number}"
+    package = f"PLAW-{congress}{'pvtl' if private else 'publ'}{law_number}"
     url = f"{_GOVINFO}/{package}"
-    cite = ", ".join((label, *stat[:1]))
-    record = Law(
-        id=id,
-        title=f"{label}: {about}" if about != label else label,
+    cite = ", ".join((law_label, *stat[:1]))
+    law_record = Law(
+        id=law_id,
+        title=f"{law_label}: {about}" if about != law_label else law_label,
         congress=congress,
-        number=number,
+        number=law_number,
         private=private,
         bill_id=bill[0] if bill else None,
         approved_at=approved,
         statutes_at_large=stat[0] if stat else None,
-        characters=len(body),
+        characters=len(law_text),
         **build_citation_fields(provenance, url=url, org=GPO, cite=cite, published_at=approved),
     )
     facets = {"congress": [str(congress)], "type": ["private" if private else "public"]}
-    text = Text("text", body, record.title, url, provenance.sha256, "Enacted", approved)
-    links = [Link(LinkKind.LAW, *bill)] if bill else []
-    for citation, words in reported:
-        links.append(Link(LinkKind.COMMITTEE_REPORT, parse_report_citation(citation) or "", words))
+    text_version = Text(
+        "text", law_text, law_record.title, url, provenance.sha256, "Enacted", approved
+    )
+    bill_links = [Link(LinkKind.LAW, *bill)] if bill else []
+    for citation, evidence in reported:
+        bill_links.append(
+            Link(LinkKind.COMMITTEE_REPORT, parse_report_citation(citation) or "", evidence)
+        )
     return ParsedRecord(
-        record, head=SearchHead(record.title), facets=facets, text=text, links=links
+        law_record,
+        head=SearchHead(law_record.title),
+        facets=facets,
+        text=text_version,
+        links=bill_links,
     )
 
 
-def _find_reports(element: Element) -> Iterator[tuple[str, str]]:
+def _find_reports(law_element: Element) -> Iterator[tuple[str, str]]:
     """The reports on what became a law, as they are cited, from the history printed after it."""
-    for ref in element.iterfind("legislativeHistory//ref"):
-        if match := _REPORT_REF.fullmatch(ref.get("href") or ""):
-            text = " ".join("".join((*ref.itertext(), ref.tail or "")).split())
-            citation = f"{match[1].upper()}. Rept. {fold_dashes(text)}"
+    for ref_element in law_element.iterfind("legislativeHistory//ref"):
+        if report_match := _REPORT_REF.fullmatch(ref_element.get("href") or ""):
+            reference_text = " ".join(
+                "".join((*ref_element.itertext(), ref_element.tail or "")).split()
+            )
+            citation = f"{report_match[1].upper()}. Rept. {fold_dashes(reference_text)}"
             if parse_report_citation(citation):
-                yield citation, f"legislativeHistory: {text}"
+                yield citation, f"legislativeHistory: {reference_text}"
 
 
-def _find_approval_date(root: Element) -> str | None:
+def _find_approval_date(law_element: Element) -> str | None:
     # The date of approval stands in one of these, the surest of them first.
-    for path in ("main/longTitle//sidenote/p", "main/action/actionDescription", "main//sidenote/p"):
-        for element in root.iterfind(path):
-            if date := parse_spelled_date(get_text(element)):
-                return date
+    for date_path in (
+        "main/longTitle//sidenote/p",
+        "main/action/actionDescription",
+        "main//sidenote/p",
+    ):
+        for date_element in law_element.iterfind(date_path):
+            if approval_date := parse_spelled_date(get_text(date_element)):
+                return approval_date
     return None
 
 
-def _find_bill(element: Element) -> tuple[str, str] | None:
+def _find_bill(law_element: Element) -> tuple[str, str] | None:
     """The bill a law was, and the words that say so beside its title or in its history."""
     # The long title first: notes further down refer to other bills as well.
-    for path in ("main/longTitle//ref", "legislativeHistory//ref", "main//sidenote//ref"):
-        for ref in element.iterfind(path):
-            if match := _BILL_REF.match(ref.get("href") or ""):
-                id = parse_federal_id(f"bill:{match[1]}-{match[2]}-{match[3]}").id
-                return id, f"{path.partition('//')[0]}: {get_text(ref) or ref.get('href')}"
+    for ref_path in ("main/longTitle//ref", "legislativeHistory//ref", "main//sidenote//ref"):
+        for ref_element in law_element.iterfind(ref_path):
+            if bill_match := _BILL_REF.match(ref_element.get("href") or ""):
+                bill_id = parse_federal_id(
+                    f"bill:{bill_match[1]}-{bill_match[2]}-{bill_match[3]}"
+                ).id
+                cited_as = get_text(ref_element) or ref_element.get("href")
+                return bill_id, f"{ref_path.partition('//')[0]}: {cited_as}"
     return None

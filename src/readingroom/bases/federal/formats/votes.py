@@ -60,15 +60,15 @@ class HouseVotes:
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return b"<rollcall-vote" in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return b"<rollcall-vote" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        root = parse(file.data)
-        meta = root.find("vote-metadata")
-        if meta is None:
+        vote_element = parse(file.data)
+        metadata = vote_element.find("vote-metadata")
+        if metadata is None:
             raise ValueError("no <vote-metadata> in this file")
-        yield from _parse_house_vote(meta, root, provenance)
+        yield from _parse_house_vote(metadata, vote_element, provenance)
 
 
 class SenateVotes:
@@ -78,192 +78,216 @@ class SenateVotes:
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, start: FileStart) -> bool:
-        return b"<roll_call_vote" in start.head
+    def matches(self, file_start: FileStart) -> bool:
+        return b"<roll_call_vote" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         yield from _parse_senate_vote(parse(file.data), provenance)
 
 
 def _parse_house_vote(
-    meta: Element, element: Element, provenance: Provenance
+    metadata: Element, vote_element: Element, provenance: Provenance
 ) -> Iterator[ParsedRecord]:
-    congress, number = (
-        int(get_text(meta, "congress") or ""),
-        int(get_text(meta, "rollcall-num") or ""),
+    congress, vote_number = (
+        int(get_text(metadata, "congress") or ""),
+        int(get_text(metadata, "rollcall-num") or ""),
     )
     # `1st` or `2nd`.
-    session = int((get_text(meta, "session") or "")[:1])
-    voted = _parse_date(get_text(meta, "action-date"), "%d-%b-%Y")
+    session = int((get_text(metadata, "session") or "")[:1])
+    voted = _parse_date(get_text(metadata, "action-date"), "%d-%b-%Y")
     # Each session is one year long.
-    year = int(voted[:4]) if voted else get_first_day(congress).year + session - 1
-    rows = list(_read_house_rows(element))
-    bill_number = get_text(meta, "legis-num")
+    vote_year = int(voted[:4]) if voted else get_first_day(congress).year + session - 1
+    member_votes = list(_read_house_rows(vote_element))
+    bill_number = get_text(metadata, "legis-num")
     bills = list(_find_bill(bill_number, congress))
     # Before the vote: its rows have foreign keys to the members.
-    yield from _build_stubs(rows, provenance)
+    yield from _build_stubs(member_votes, provenance)
     yield _build_entry(
         "house",
-        (congress, session, number),
-        rows,
+        (congress, session, vote_number),
+        member_votes,
         provenance,
-        url=f"https://clerk.house.gov/Votes/{year}{number}",
+        url=f"https://clerk.house.gov/Votes/{vote_year}{vote_number}",
         voted_at=voted,
-        question=get_text(meta, "vote-question") or "",
-        type=get_text(meta, "vote-type"),
-        result=get_text(meta, "vote-result"),
-        description=get_text(meta, "vote-desc"),
+        question=get_text(metadata, "vote-question") or "",
+        type=get_text(metadata, "vote-type"),
+        result=get_text(metadata, "vote-result"),
+        description=get_text(metadata, "vote-desc"),
         bills=bills,
-        links=[Link(LinkKind.VOTE, bill, f"legis-num: {bill_number}") for bill in bills],
-        amendment=get_text(meta, "amendment-author"),
-        totals=_read_totals(meta.find("vote-totals/totals-by-vote"), "-total"),
-        party_totals=list(_read_party_totals(meta)) or _count_by_party(rows),
+        record_links=[Link(LinkKind.VOTE, bill, f"legis-num: {bill_number}") for bill in bills],
+        amendment=get_text(metadata, "amendment-author"),
+        totals=_read_totals(metadata.find("vote-totals/totals-by-vote"), "-total"),
+        party_totals=list(_read_party_totals(metadata)) or _count_by_party(member_votes),
     )
 
 
-def _read_house_rows(element: Element) -> Iterator[Row]:
-    for vote in element.iterfind("vote-data/recorded-vote"):
-        member = vote.find("legislator")
-        if member is None:
+def _read_house_rows(vote_element: Element) -> Iterator[Row]:
+    for vote in vote_element.iterfind("vote-data/recorded-vote"):
+        member_element = vote.find("legislator")
+        if member_element is None:
             continue
-        name_id = member.get("name-id") or ""
+        name_id = member_element.get("name-id") or ""
         is_bioguide = _BIOGUIDE.fullmatch(name_id) is not None  # before 2003 there is none
         person = Person(
             bioguide_id=name_id if is_bioguide else None,
-            name=get_text(member) or member.get("sort-field") or name_id,
-            party=member.get("party"),
-            state=member.get("state"),
+            name=get_text(member_element) or member_element.get("sort-field") or name_id,
+            party=member_element.get("party"),
+            state=member_element.get("state"),
         )
         yield person, get_text(vote, "vote") or "", None
 
 
-def _parse_senate_vote(element: Element, provenance: Provenance) -> Iterator[ParsedRecord]:
+def _parse_senate_vote(vote_element: Element, provenance: Provenance) -> Iterator[ParsedRecord]:
     congress, session = (
-        int(get_text(element, "congress") or ""),
-        int(get_text(element, "session") or ""),
+        int(get_text(vote_element, "congress") or ""),
+        int(get_text(vote_element, "session") or ""),
     )
-    number = int(get_text(element, "vote_number") or "")
-    rows = list(_read_senate_rows(element))
-    documents = dict(_find_documents(element, congress))
-    links = [Link(LinkKind.VOTE, id, f"document: {name}") for id, name in documents.items()]
-    links += _find_senate_amendment(element, congress)
-    page = f"vote{congress}{session}/vote_{congress}_{session}_{number:05}.htm"
+    vote_number = int(get_text(vote_element, "vote_number") or "")
+    member_votes = list(_read_senate_rows(vote_element))
+    documents = dict(_find_documents(vote_element, congress))
+    document_links = [
+        Link(LinkKind.VOTE, document_id, f"document: {document_name}")
+        for document_id, document_name in documents.items()
+    ]
+    document_links += _find_senate_amendment(vote_element, congress)
+    page_path = f"vote{congress}{session}/vote_{congress}_{session}_{vote_number:05}.htm"
     yield _build_entry(
         "senate",
-        (congress, session, number),
-        rows,
+        (congress, session, vote_number),
+        member_votes,
         provenance,
-        url=f"https://www.senate.gov/legislative/LIS/roll_call_votes/{page}",
-        voted_at=_parse_senate_date(get_text(element, "vote_date")),
-        question=get_text(element, "vote_question_text") or get_text(element, "question") or "",
-        type=get_text(element, "question"),
-        result=get_text(element, "vote_result"),
-        majority_required=get_text(element, "majority_requirement"),
-        description=get_text(element, "vote_document_text") or get_text(element, "vote_title"),
+        url=f"https://www.senate.gov/legislative/LIS/roll_call_votes/{page_path}",
+        voted_at=_parse_senate_date(get_text(vote_element, "vote_date")),
+        question=get_text(vote_element, "vote_question_text")
+        or get_text(vote_element, "question")
+        or "",
+        type=get_text(vote_element, "question"),
+        result=get_text(vote_element, "vote_result"),
+        majority_required=get_text(vote_element, "majority_requirement"),
+        description=get_text(vote_element, "vote_document_text")
+        or get_text(vote_element, "vote_title"),
         bills=list(documents),
-        links=links,
-        amendment=get_text(element, "amendment/amendment_number"),
+        record_links=document_links,
+        amendment=get_text(vote_element, "amendment/amendment_number"),
         totals=VoteTotals(
-            yea=_read_number(element, "count/yeas"),
-            nay=_read_number(element, "count/nays"),
-            present=_read_number(element, "count/present"),
-            not_voting=_read_number(element, "count/absent"),
+            yea=_read_number(vote_element, "count/yeas"),
+            nay=_read_number(vote_element, "count/nays"),
+            present=_read_number(vote_element, "count/present"),
+            not_voting=_read_number(vote_element, "count/absent"),
         ),
-        party_totals=_count_by_party(rows),
+        party_totals=_count_by_party(member_votes),
     )
 
 
-def _read_senate_rows(element: Element) -> Iterator[Row]:
+def _read_senate_rows(vote_element: Element) -> Iterator[Row]:
     """Members go by their LIS ids here; who they are is found out when the load ends."""
-    for member in element.iterfind("members/member"):
-        lis = get_text(member, "lis_member_id")
-        first, last = get_text(member, "first_name"), get_text(member, "last_name")
+    for member_element in vote_element.iterfind("members/member"):
+        lis = get_text(member_element, "lis_member_id")
+        first_name, last_name = (
+            get_text(member_element, "first_name"),
+            get_text(member_element, "last_name"),
+        )
         person = Person(
             bioguide_id=None,
-            name=" ".join(filter(None, (first, last))) or get_text(member, "member_full") or "",
-            party=get_text(member, "party"),
-            state=get_text(member, "state"),
+            name=" ".join(filter(None, (first_name, last_name)))
+            or get_text(member_element, "member_full")
+            or "",
+            party=get_text(member_element, "party"),
+            state=get_text(member_element, "state"),
         )
-        yield person, get_text(member, "vote_cast") or "", lis
+        yield person, get_text(member_element, "vote_cast") or "", lis
 
 
-def _parse_senate_date(text: str | None) -> str | None:
+def _parse_senate_date(date_text: str | None) -> str | None:
     """`November 17, 2004,  05:48 PM`."""
-    parts = (text or "").split(",")
-    return _parse_date(",".join(parts[:2]).strip(), "%B %d, %Y")
+    date_parts = (date_text or "").split(",")
+    return _parse_date(",".join(date_parts[:2]).strip(), "%B %d, %Y")
 
 
-def _find_senate_amendment(element: Element, congress: int) -> Iterator[Link]:
+def _find_senate_amendment(vote_element: Element, congress: int) -> Iterator[Link]:
     """`S.Amdt. 4999`; the numbers begin anew with each Congress."""
-    number = get_text(element, "amendment/amendment_number")
-    if match := _AMENDMENT.fullmatch(number or ""):
-        id = make_amendment_id(congress, "samdt", match[1])
-        yield Link(LinkKind.VOTE, id, f"amendment_number: {number}")
+    amendment_number = get_text(vote_element, "amendment/amendment_number")
+    if amendment_match := _AMENDMENT.fullmatch(amendment_number or ""):
+        amendment_id = make_amendment_id(congress, "samdt", amendment_match[1])
+        yield Link(LinkKind.VOTE, amendment_id, f"amendment_number: {amendment_number}")
 
 
-def _find_documents(element: Element, congress: int) -> Iterator[tuple[str, str]]:
+def _find_documents(vote_element: Element, congress: int) -> Iterator[tuple[str, str]]:
     """The bills voted on, and how the file writes them; one vote may be on forty-eight papers."""
-    for document in element.iterfind("document"):
+    for document_element in vote_element.iterfind("document"):
         # Nominations and treaties are documents too, but no bills.
-        kind = re.sub(r"[.\s]", "", get_text(document, "document_type") or "").lower()
-        number = get_text(document, "document_number")
-        if kind in SPOKEN and number and number.isdecimal():
-            id = make_bill_id(get_text(document, "document_congress") or congress, kind, number)
-            yield id, get_text(document, "document_name") or f"{kind} {number}"
+        document_type = re.sub(
+            r"[.\s]", "", get_text(document_element, "document_type") or ""
+        ).lower()
+        document_number = get_text(document_element, "document_number")
+        if document_type in SPOKEN and document_number and document_number.isdecimal():
+            bill_id = make_bill_id(
+                get_text(document_element, "document_congress") or congress,
+                document_type,
+                document_number,
+            )
+            yield (
+                bill_id,
+                get_text(document_element, "document_name") or f"{document_type} {document_number}",
+            )
 
 
-def _find_bill(text: str | None, congress: int) -> Iterator[str]:
+def _find_bill(issue_text: str | None, congress: int) -> Iterator[str]:
     """`H R 21`, `H J RES 5`; a quorum call or an election has none."""
     try:
-        if text:
-            yield parse_federal_id(re.sub(r"\s+(?=\D)", "", text), congress).id
+        if issue_text:
+            yield parse_federal_id(re.sub(r"\s+(?=\D)", "", issue_text), congress).id
     except UnrecognizedId:
         return
 
 
 def _build_entry(
     chamber: Chamber,
-    numbers: tuple[int, int, int],
-    rows: list[Row],
+    vote_numbers: tuple[int, int, int],
+    member_votes: list[Row],
     provenance: Provenance,
     *,
     url: str,
-    links: Sequence[Link],
+    record_links: Sequence[Link],
     **fields: Any,
 ) -> ParsedRecord:
-    congress, session, number = numbers
-    id = make_vote_id(chamber, *numbers)
-    label = f"{chamber.title()} roll call vote {number}, {format_ordinal(congress)} Congress"
-    label += f", {format_ordinal(session)} session"
+    congress, session, vote_number = vote_numbers
+    vote_id = make_vote_id(chamber, *vote_numbers)
+    vote_label = (
+        f"{chamber.title()} roll call vote {vote_number}, {format_ordinal(congress)} Congress"
+    )
+    vote_label += f", {format_ordinal(session)} session"
     about = ", ".join(fields["bills"])
-    title = f"{label}: {fields['question']}" + (f" ({about})" if about else "")
+    vote_title = f"{vote_label}: {fields['question']}" + (f" ({about})" if about else "")
     org = "Clerk of the House" if chamber == "house" else "Secretary of the Senate"
-    record = RollCall(
-        id=id,
-        title=title,
+    vote_record = RollCall(
+        id=vote_id,
+        title=vote_title,
         chamber=chamber,
         congress=congress,
         session=session,
-        number=number,
-        recorded=len(rows),
+        number=vote_number,
+        recorded=len(member_votes),
         **fields,
         **build_citation_fields(
-            provenance, url=url, org=org, cite=label, published_at=fields["voted_at"]
+            provenance, url=url, org=org, cite=vote_label, published_at=fields["voted_at"]
         ),
     )
     # Compared as text: by day, and within a day by number.
-    sorted_at = f"{fields['voted_at'] or ''}#{number:05}"
+    sorted_at = f"{fields['voted_at'] or ''}#{vote_number:05}"
     members = [
         (row_number, person.bioguide_id, lis, congress, sorted_at, person.name, person.party,
-         person.state, position)
-        for row_number, (person, position, lis) in enumerate(rows, start=1)
+         person.state, vote_position)
+        for row_number, (person, vote_position, lis) in enumerate(member_votes, start=1)
     ]  # fmt: skip
-    names = (title, record.description or "", record.amendment or "")
-    return ParsedRecord(record, names=names, children={"member_votes": members}, links=links)
+    vote_names = (vote_title, vote_record.description or "", vote_record.amendment or "")
+    return ParsedRecord(
+        vote_record, names=vote_names, children={"member_votes": members}, links=record_links
+    )
 
 
-def _build_stubs(rows: list[Row], provenance: Provenance) -> Iterator[ParsedRecord]:
-    for person, *_ in rows:
+def _build_stubs(member_votes: list[Row], provenance: Provenance) -> Iterator[ParsedRecord]:
+    for person, *_ in member_votes:
         if person.bioguide_id:
             yield build_legislator_stub(person, provenance)
 
@@ -279,31 +303,31 @@ def _read_totals(totals: Element | None, ending: str) -> VoteTotals:
     )
 
 
-def _read_party_totals(meta: Element) -> Iterator[PartyTotals]:
+def _read_party_totals(metadata: Element) -> Iterator[PartyTotals]:
     """The Clerk prints how each party voted."""
-    for totals in meta.iterfind("vote-totals/totals-by-party"):
+    for totals in metadata.iterfind("vote-totals/totals-by-party"):
         party = get_text(totals, "party") or ""
-        counts = _read_totals(totals, "-total")
-        yield PartyTotals(party=PARTIES.get(party, party), **counts.model_dump())
+        party_counts = _read_totals(totals, "-total")
+        yield PartyTotals(party=PARTIES.get(party, party), **party_counts.model_dump())
 
 
-def _count_by_party(rows: Sequence[Row]) -> list[PartyTotals]:
+def _count_by_party(member_votes: Sequence[Row]) -> list[PartyTotals]:
     """The Senate prints no totals of parties: they are counted from its members."""
-    counts: dict[str, Counter[str]] = {}
-    for person, position, _ in rows:
-        field = _TOTAL_OF_POSITION.get(position.lower().partition(",")[0])
-        if person.party and field:
-            counts.setdefault(person.party, Counter())[field] += 1
-    return [PartyTotals(party=party, **counts[party]) for party in sorted(counts)]
+    counts_by_party: dict[str, Counter[str]] = {}
+    for person, vote_position, _ in member_votes:
+        total_field = _TOTAL_OF_POSITION.get(vote_position.lower().partition(",")[0])
+        if person.party and total_field:
+            counts_by_party.setdefault(person.party, Counter())[total_field] += 1
+    return [PartyTotals(party=party, **counts_by_party[party]) for party in sorted(counts_by_party)]
 
 
 def _read_number(element: Element, path: str) -> int:
-    text = get_text(element, path)
-    return int(text) if text and text.isdecimal() else 0
+    number_text = get_text(element, path)
+    return int(number_text) if number_text and number_text.isdecimal() else 0
 
 
-def _parse_date(text: str | None, pattern: str) -> str | None:
+def _parse_date(date_text: str | None, date_format: str) -> str | None:
     try:
-        return datetime.strptime(text or "", pattern).date().isoformat()  # noqa: DTZ007 a day
+        return datetime.strptime(date_text or "", date_format).date().isoformat()  # noqa: DTZ007 a day
     except ValueError:
         return None

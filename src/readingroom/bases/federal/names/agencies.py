@@ -36,42 +36,52 @@ class AgencyMatch:
         }
 
 
-def resolve_agency(db: Database, text: str) -> list[AgencyMatch]:
+def resolve_agency(db: Database, agency_name: str) -> list[AgencyMatch]:
     """Return the agencies of loaded documents that a text may mean, the likeliest first."""
     rows = db.execute(
         "SELECT value, count(*) AS documents FROM facets WHERE field = 'agency' GROUP BY value"
     ).fetchall()
     documents = {row["value"]: row["documents"] for row in rows}
     aliases = fold.load_vocabulary().value_aliases["agency"]
-    meant = aliases.get("".join(fold.fold_all_words(text)), text)
-    by_initials = {fold_agency(value) for value in match_abbreviation(meant, documents)}
-    matches: dict[str, AgencyMatch] = {}
-    for folded, (slug, name) in _group_spellings(documents).items():
+    meant = aliases.get("".join(fold.fold_all_words(agency_name)), agency_name)
+    by_initials = {fold_agency(stored_name) for stored_name in match_abbreviation(meant, documents)}
+    matches_by_agency: dict[str, AgencyMatch] = {}
+    for folded, (slug, stored_spelling) in _group_spellings(documents).items():
         if folded == fold_agency(meant):
-            score, reason = 1.0, f"named {name!r}"
+            score, reason = 1.0, f"named {stored_spelling!r}"
         elif folded in by_initials:
-            score, reason = 0.99, f"{text!r} are the initials of {name!r}"
+            score, reason = 0.99, f"{agency_name!r} are the initials of {stored_spelling!r}"
         else:
             query = NameQuery.parse(meant, AGENCIES)
-            score = make_candidate(fold.words(name), query).best_score * 0.98
-            reason = f"named {name!r}"
+            score = make_candidate(fold.words(stored_spelling), query).best_score * 0.98
+            reason = f"named {stored_spelling!r}"
         if score >= MIN_SCORE:
-            count = max(documents.get(slug, 0), documents.get(name, 0))
-            matches[folded] = AgencyMatch(slug, name, count, round(score, 4), reason)
-    return sorted(matches.values(), key=lambda match: (-match.score, -match.documents, match.slug))
+            document_count = max(documents.get(slug, 0), documents.get(stored_spelling, 0))
+            matches_by_agency[folded] = AgencyMatch(
+                slug, stored_spelling, document_count, round(score, 4), reason
+            )
+    return sorted(
+        matches_by_agency.values(), key=lambda match: (-match.score, -match.documents, match.slug)
+    )
 
 
 def _group_spellings(documents: Mapping[str, int]) -> dict[str, tuple[str, str]]:
     """Return slug and name of each agency, by what tells agencies apart; both are facets."""
     spellings: dict[str, list[str]] = {}
-    for value in sorted(documents, key=lambda value: -documents[value]):
-        spellings.setdefault(fold_agency(value), []).append(value)
+    for spelling in sorted(documents, key=lambda spelling: -documents[spelling]):
+        spellings.setdefault(fold_agency(spelling), []).append(spelling)
     return {
         folded: (
-            next((value for value in values if value == value.lower()), values[0]),
-            next((value for value in values if value != value.lower()), values[0]),
+            next(
+                (spelling for spelling in same_spellings if spelling == spelling.lower()),
+                same_spellings[0],
+            ),
+            next(
+                (spelling for spelling in same_spellings if spelling != spelling.lower()),
+                same_spellings[0],
+            ),
         )
-        for folded, values in spellings.items()
+        for folded, same_spellings in spellings.items()
     }
 
 
@@ -80,25 +90,32 @@ _AGENCY_KINDS = frozenset(
 )
 
 
-def fold_agency(text: str) -> str:
+def fold_agency(agency_name: str) -> str:
     """Return what tells agencies apart: `Labor Department` is the Department of Labor."""
-    words = fold.fold_all_words(text)
-    return " ".join(sorted(set(words) - _AGENCY_KINDS) or words)
+    name_words = fold.fold_all_words(agency_name)
+    return " ".join(sorted(set(name_words) - _AGENCY_KINDS) or name_words)
 
 
-def match_abbreviation(text: str, stored: Iterable[str]) -> tuple[str, ...]:
+def match_abbreviation(abbreviation: str, stored_names: Iterable[str]) -> tuple[str, ...]:
     """Return the values whose initials the letters of a text are: `DOT`, `HHS`, `FERC`."""
-    letters = text.replace(".", "").lower()
+    letters = abbreviation.replace(".", "").lower()
     if not (letters.isalpha() and 2 <= len(letters) <= 6):
         return ()
-    matching = [value for value in stored if letters in list_initials(value)]
-    return tuple(matching) if len({fold_agency(value) for value in matching}) == 1 else ()
+    matching = [
+        stored_name for stored_name in stored_names if letters in list_initials(stored_name)
+    ]
+    return (
+        tuple(matching) if len({fold_agency(stored_name) for stored_name in matching}) == 1 else ()
+    )
 
 
-def list_initials(name: str) -> set[str]:
-    words = fold.fold_all_words(name)
+def list_initials(agency_name: str) -> set[str]:
+    name_words = fold.fold_all_words(agency_name)
     small = fold.load_vocabulary().stopwords
-    strong = [word for word in words if word not in small]
-    with_of = [word for word in words if word not in ("the", "and", "for")]
+    strong = [word for word in name_words if word not in small]
+    with_of = [word for word in name_words if word not in ("the", "and", "for")]
     without_kind = [word for word in strong if word != "department"]
-    return {"".join(word[0] for word in chosen) for chosen in (strong, with_of, without_kind)}
+    return {
+        "".join(word[0] for word in chosen_words)
+        for chosen_words in (strong, with_of, without_kind)
+    }

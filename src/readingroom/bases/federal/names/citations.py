@@ -21,28 +21,32 @@ _REGISTER_FIRST_YEAR, _RECORD_FIRST_YEAR = 1935, 1854
 _MAX_CANDIDATES = 12
 
 
-def find_cited_id(db: Database, text: str) -> FederalId:
+def find_cited_id(db: Database, citation: str) -> FederalId:
     """Return the id of the one record that a citation means.
 
     Raise UnrecognizedId, which lists the records it may mean where there are several.
     """
     try:
-        return parse_federal_id(text)
+        return parse_federal_id(citation)
     except UnrecognizedId as unrecognized:
-        found = _find_by_beginning(text) or _find_by_page(db, text) or _find_by_words(db, text)
-        if found:
-            return found
-        if bill := parse_bill_number(text):
+        cited_id = (
+            _find_by_beginning(citation)
+            or _find_by_page(db, citation)
+            or _find_by_words(db, citation)
+        )
+        if cited_id:
+            return cited_id
+        if bill := parse_bill_number(citation):
             raise _ask_for_congress(db, *bill) from unrecognized
         raise
 
 
-def _find_by_beginning(text: str) -> FederalId | None:
+def _find_by_beginning(citation: str) -> FederalId | None:
     """Read a citation as records print it: an id's spelling, then a title and a date."""
-    parts = _DATE_AT_END.sub("", text).split(", ")
-    for end in range(min(len(parts), 3), 0, -1):
+    citation_parts = _DATE_AT_END.sub("", citation).split(", ")
+    for part_count in range(min(len(citation_parts), 3), 0, -1):
         try:
-            return parse_federal_id(", ".join(parts[:end]))
+            return parse_federal_id(", ".join(citation_parts[:part_count]))
         except UnrecognizedId:
             continue
     return None
@@ -51,96 +55,99 @@ def _find_by_beginning(text: str) -> FederalId | None:
 # --- pages ---
 
 
-def _find_by_page(db: Database, text: str) -> FederalId | None:
-    plain = fold_dashes(text)
-    if match := _REGISTER_PAGE.search(plain):
-        volume, page = int(match[1]), match[2]
-        sources = ("federal_register", "presidential_documents")
-        year, cited = volume + _REGISTER_FIRST_YEAR, f"{volume} FR {page}"
-        ids = [
-            FederalId(source, id)
-            for source in sources
-            for id in _read_register_ids(db, source, year, cited)
+def _find_by_page(db: Database, citation: str) -> FederalId | None:
+    plain = fold_dashes(citation)
+    if page_match := _REGISTER_PAGE.search(plain):
+        volume, page_number = int(page_match[1]), page_match[2]
+        register_sources = ("federal_register", "presidential_documents")
+        published_year, cited = volume + _REGISTER_FIRST_YEAR, f"{volume} FR {page_number}"
+        cited_ids = [
+            FederalId(source_name, record_id)
+            for source_name in register_sources
+            for record_id in _read_register_ids(db, source_name, published_year, cited)
         ]
-        return _choose_only(db, ids, cited)
-    if match := _RECORD_PAGE.search(plain):
-        volume, page = int(match[1]), f"{match[2].upper()}{match[3]}"
-        ids = [
-            FederalId("congressional_record", id)
-            for id in _read_record_pages(db, volume + _RECORD_FIRST_YEAR, page)
+        return _choose_only(db, cited_ids, cited)
+    if page_match := _RECORD_PAGE.search(plain):
+        volume, page_number = int(page_match[1]), f"{page_match[2].upper()}{page_match[3]}"
+        cited_ids = [
+            FederalId("congressional_record", record_id)
+            for record_id in _read_record_pages(db, volume + _RECORD_FIRST_YEAR, page_number)
         ]
-        return _choose_only(db, ids, f"{volume} Cong. Rec. {page}")
+        return _choose_only(db, cited_ids, f"{volume} Cong. Rec. {page_number}")
     return None
 
 
-def _read_register_ids(db: Database, source: str, year: int, cited: str) -> list[str]:
+def _read_register_ids(
+    db: Database, source_name: str, published_year: int, cited: str
+) -> list[str]:
     """Return the documents of a year that are cited by this page."""
     rows = db.execute(
-        f"""SELECT id FROM {source}
+        f"""SELECT id FROM {source_name}
             WHERE published_at BETWEEN ? AND ? AND status = 'active'
               AND record ->> 'fr_citation' = ? ORDER BY id LIMIT {_MAX_CANDIDATES}""",
-        (f"{year}-01-01", f"{year}-12-31", cited),
+        (f"{published_year}-01-01", f"{published_year}-12-31", cited),
     )
     return [row["id"] for row in rows]
 
 
-def _read_record_pages(db: Database, year: int, page: str) -> list[str]:
+def _read_record_pages(db: Database, published_year: int, page_number: str) -> list[str]:
     """Return the items that begin on a page; if none does, those that go on over it."""
     rows = db.execute(
         """SELECT id, record ->> 'pages' AS pages FROM congressional_record
            WHERE published_at BETWEEN ? AND ? AND status = 'active'
            ORDER BY published_at, id""",
-        (f"{year}-01-01", f"{year}-12-31"),
+        (f"{published_year}-01-01", f"{published_year}-12-31"),
     ).fetchall()
     spans = [(row["id"], *_split_pages(row["pages"])) for row in rows]
-    beginning = [id for id, first, _ in spans if first == page]
-    number = int(page[1:])
+    beginning = [record_id for record_id, first_page, _ in spans if first_page == page_number]
+    bare_number = int(page_number[1:])
     covering = [
-        id
-        for id, first, last in spans
-        if first[:1] == page[0] and int(first[1:] or 0) <= number <= int(last[1:] or 0)
+        record_id
+        for record_id, first_page, last_page in spans
+        if first_page[:1] == page_number[0]
+        and int(first_page[1:] or 0) <= bare_number <= int(last_page[1:] or 0)
     ]
     return (beginning or covering)[:_MAX_CANDIDATES]
 
 
-def _split_pages(pages: str | None) -> tuple[str, str]:
-    first, _, last = (pages or "").partition("-")
-    return first, last or first
+def _split_pages(page_range: str | None) -> tuple[str, str]:
+    first_page, _, last_page = (page_range or "").partition("-")
+    return first_page, last_page or first_page
 
 
-def _choose_only(db: Database, ids: Sequence[FederalId], cited: str) -> FederalId | None:
-    if len(ids) <= 1:
-        return ids[0] if ids else None
+def _choose_only(db: Database, candidate_ids: Sequence[FederalId], cited: str) -> FederalId | None:
+    if len(candidate_ids) <= 1:
+        return candidate_ids[0] if candidate_ids else None
     raise UnrecognizedId(
-        f"{cited} may be several: {_list_titles(db, ids)}; fetch one of these ids",
-        candidates=[each.id for each in ids],
+        f"{cited} may be several: {_list_titles(db, candidate_ids)}; fetch one of these ids",
+        candidates=[each.id for each in candidate_ids],
     )
 
 
 # --- words and bills ---
 
 
-def _find_by_words(db: Database, text: str) -> FederalId | None:
+def _find_by_words(db: Database, citation: str) -> FederalId | None:
     """Find a record by its whole citation, and a statement by its address: both have no id."""
     lookups = [
-        ("saps", "citation_string", text.startswith("Statement of Administration Policy")),
-        ("saps", "source_url", text.startswith(("https://", "http://"))),
-        ("statute_compilations", "citation_string", "as amended" in text),
-        ("cbo_cost_estimates", "citation_string", text.startswith("CBO")),
-        ("legislators", "citation_string", "Biographical Directory" in text),
-        ("committees", "citation_string", "Committee on" in text or "Subcommittee" in text),
+        ("saps", "citation_string", citation.startswith("Statement of Administration Policy")),
+        ("saps", "source_url", citation.startswith(("https://", "http://"))),
+        ("statute_compilations", "citation_string", "as amended" in citation),
+        ("cbo_cost_estimates", "citation_string", citation.startswith("CBO")),
+        ("legislators", "citation_string", "Biographical Directory" in citation),
+        ("committees", "citation_string", "Committee on" in citation or "Subcommittee" in citation),
     ]
-    for source, column, is_likely in lookups:
+    for source_name, column, is_likely in lookups:
         if is_likely:
             row = db.execute(
-                f"SELECT id FROM {source} WHERE {column} = ? LIMIT 1", (text.strip(),)
+                f"SELECT id FROM {source_name} WHERE {column} = ? LIMIT 1", (citation.strip(),)
             ).fetchone()
             if row:
-                return FederalId(source, row["id"])
+                return FederalId(source_name, row["id"])
     return None
 
 
-def _ask_for_congress(db: Database, kind: str, number: int) -> UnrecognizedId:
+def _ask_for_congress(db: Database, bill_type: str, bill_number: int) -> UnrecognizedId:
     rows = db.execute(
         f"""SELECT id, congress, record ->> 'title' AS title FROM bills
             WHERE id IN (SELECT ? || ':' || congress || ':' || ? FROM
@@ -148,13 +155,13 @@ def _ask_for_congress(db: Database, kind: str, number: int) -> UnrecognizedId:
                     (SELECT 1 UNION ALL SELECT congress + 1 FROM numbers WHERE congress < 999)
                  SELECT congress FROM numbers)) AND status = 'active'
             ORDER BY congress DESC LIMIT {_MAX_CANDIDATES}""",
-        (kind, str(number)),
+        (bill_type, str(bill_number)),
     ).fetchall()
-    cited = f"{SPOKEN[kind]} {number}"
+    cited = f"{SPOKEN[bill_type]} {bill_number}"
     if not rows:
         return UnrecognizedId(
-            f"{cited} of which Congress? None is loaded here; write `{kind}:119:{number}` "
-            "for the one of the 119th",
+            f"{cited} of which Congress? None is loaded here; write "
+            f"`{bill_type}:119:{bill_number}` for the one of the 119th",
             candidates=[],
         )
     titles = "; ".join(f"{row['congress']}: `{row['id']}` ({row['title'][:80]})" for row in rows)
@@ -165,9 +172,9 @@ def _ask_for_congress(db: Database, kind: str, number: int) -> UnrecognizedId:
     )
 
 
-def _list_titles(db: Database, ids: Sequence[FederalId]) -> str:
+def _list_titles(db: Database, record_ids: Sequence[FederalId]) -> str:
     titles = []
-    for each in ids:
+    for each in record_ids:
         row = db.execute(
             f"SELECT record ->> 'title' AS title FROM {each.source} WHERE id = ?", (each.id,)
         ).fetchone()

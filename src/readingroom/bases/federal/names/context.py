@@ -59,8 +59,8 @@ _MAX_FIELD_WORDS = 200
 """How many words of the other fields are compared: an abstract may be long."""
 
 
-def get_context_fields(source: str) -> ContextFields:
-    return _FIELDS.get(source, _NO_FIELDS)
+def get_context_fields(source_name: str) -> ContextFields:
+    return _FIELDS.get(source_name, _NO_FIELDS)
 
 
 def get_extra_initials(record: Mapping[str, Any]) -> str:
@@ -79,50 +79,56 @@ class Parent:
 class NameContext:
     """Explains words of a query by the context of a record. Each parent is read once."""
 
-    def __init__(self, db: Database, source: str, query: Sequence[str]) -> None:
+    def __init__(self, db: Database, source_name: str, query: Sequence[str]) -> None:
         self._db = db
-        self._fields = get_context_fields(source)
+        self._fields = get_context_fields(source_name)
         self._query = query
         self._parents: dict[str, Parent | None] = {}
 
     def find_parents(self, record: Mapping[str, Any]) -> list[Parent]:
         """Return the records that this one belongs to, as far as they are loaded."""
         parents = (
-            self._get_parent(registry, id)
-            for name, registry in self._fields.parents.items()
-            for id in _to_list(record.get(name))
+            self._get_parent(registry, parent_id)
+            for field_name, registry in self._fields.parents.items()
+            for parent_id in _to_list(record.get(field_name))
         )
         return [parent for parent in parents if parent]
 
-    def _get_parent(self, registry: str, id: str) -> Parent | None:
-        if id not in self._parents:
-            self._parents[id] = self._read_parent(registry, id)
-        return self._parents[id]
+    def _get_parent(self, registry: str, parent_id: str) -> Parent | None:
+        if parent_id not in self._parents:
+            self._parents[parent_id] = self._read_parent(registry, parent_id)
+        return self._parents[parent_id]
 
-    def _read_parent(self, registry: str, id: str) -> Parent | None:
-        row = self._db.execute(f"SELECT record FROM {registry} WHERE id = ?", (id,)).fetchone()
-        names = self._db.execute(
-            "SELECT folded FROM name_forms JOIN names USING (name_row) WHERE record_id = ?", (id,)
+    def _read_parent(self, registry: str, parent_id: str) -> Parent | None:
+        row = self._db.execute(
+            f"SELECT record FROM {registry} WHERE id = ?", (parent_id,)
+        ).fetchone()
+        name_rows = self._db.execute(
+            "SELECT folded FROM name_forms JOIN names USING (name_row) WHERE record_id = ?",
+            (parent_id,),
         ).fetchall()
-        if row is None or not names:
+        if row is None or not name_rows:
             return None
         parent_record = from_json(row["record"])
-        candidates = (self._compare(tuple(name["folded"].split()), parent_record) for name in names)
-        return Parent(parent_record, max(candidates, key=_sum_scores))
+        similarities = (
+            self._compare(tuple(name_row["folded"].split()), parent_record)
+            for name_row in name_rows
+        )
+        return Parent(parent_record, max(similarities, key=_sum_scores))
 
-    def _compare(self, name: tuple[str, ...], record: Mapping[str, Any]) -> Similarity:
+    def _compare(self, name_words: tuple[str, ...], record: Mapping[str, Any]) -> Similarity:
         """Compare the query with a name; a word of the query may also be the name's initials."""
-        similarity = compare(self._query, name)
-        matches = list(similarity.matches)
+        similarity = compare(self._query, name_words)
+        word_matches = list(similarity.matches)
         for index, word in enumerate(self._query):
-            if matches[index] is None and 3 <= len(word) <= 6:
-                score = score_initials(word, name, get_extra_initials(record))
-                match = WordMatch(word, " ".join(name), score, "stands for")
-                matches[index] = match if score else None
-        return Similarity(tuple(matches), similarity.coverage)
+            if word_matches[index] is None and 3 <= len(word) <= 6:
+                initials_score = score_initials(word, name_words, get_extra_initials(record))
+                initials_match = WordMatch(word, " ".join(name_words), initials_score, "stands for")
+                word_matches[index] = initials_match if initials_score else None
+        return Similarity(tuple(word_matches), similarity.coverage)
 
     def match_words(
-        self, name: tuple[str, ...], record: Mapping[str, Any], parents: Iterable[Parent]
+        self, name_words: tuple[str, ...], record: Mapping[str, Any], parents: Iterable[Parent]
     ) -> list[WordMatch | None]:
         """Return, for each word of the query, its best match in the context of a record.
 
@@ -131,11 +137,14 @@ class NameContext:
         field_words = tuple(islice(self._iterate_field_words(record), _MAX_FIELD_WORDS))
         similarities = [parent.similarity for parent in parents]
         if record.get("source") == "committees":
-            similarities.append(self._compare(name, record))
+            similarities.append(self._compare(name_words, record))
         return [
             _choose_best(
                 [
-                    *(_scale(names.matches[index], _PARENT_FACTOR) for names in similarities),
+                    *(
+                        _scale(parent_similarity.matches[index], _PARENT_FACTOR)
+                        for parent_similarity in similarities
+                    ),
                     _match_among(word, field_words),
                 ]
             )
@@ -143,50 +152,56 @@ class NameContext:
         ]
 
     def _iterate_field_words(self, record: Mapping[str, Any]) -> Iterator[str]:
-        for name in self._fields.texts:
-            for text in _iterate_texts(record.get(name)):
-                yield from fold.fold_all_words(text)
+        for field_name in self._fields.texts:
+            for field_text in _iterate_texts(record.get(field_name)):
+                yield from fold.fold_all_words(field_text)
 
 
 def _sum_scores(similarity: Similarity) -> tuple[float, float]:
     return sum(match.score for match in similarity.matches if match), similarity.coverage
 
 
-def _to_list(value: Any) -> Sequence[str]:
-    return value if isinstance(value, list) else [value] if value else []
+def _to_list(field_value: Any) -> Sequence[str]:
+    return field_value if isinstance(field_value, list) else [field_value] if field_value else []
 
 
-def _iterate_texts(value: Any) -> Iterator[str]:
+def _iterate_texts(field_value: Any) -> Iterator[str]:
     """Yield every text in a field, however deep, and the keys above it: `twitter`."""
-    if isinstance(value, Mapping):
-        value = [*value.keys(), *value.values()]
-    if isinstance(value, list):
-        for item in value:
-            yield from _iterate_texts(item)
-    elif value is not None:
-        yield str(value)
+    if isinstance(field_value, Mapping):
+        field_value = [*field_value.keys(), *field_value.values()]
+    if isinstance(field_value, list):
+        for inner_value in field_value:
+            yield from _iterate_texts(inner_value)
+    elif field_value is not None:
+        yield str(field_value)
 
 
-def _match_among(word: str, words: tuple[str, ...]) -> WordMatch | None:
+def _match_among(word: str, name_words: tuple[str, ...]) -> WordMatch | None:
     """Return the best match of a word among those of the fields, where initials do not count."""
     if not word:
         return None
-    if word in words:
+    if word in name_words:
         return WordMatch(word, word, _FIELD_FACTOR, "stands beside")
     if len(word) < 3:
         return None
-    if run := find_initials(word, words):
-        spelled_out = " ".join(words[run.start : run.stop])
+    if initials_range := find_initials(word, name_words):
+        spelled_out = " ".join(name_words[initials_range.start : initials_range.stop])
         return _scale(WordMatch(word, spelled_out, 0.85, "stands for"), _FIELD_FACTOR)
-    matches = (match_word(word, other) for other in set(words) if len(other) > 2)
+    matches = (match_word(word, name_word) for name_word in set(name_words) if len(name_word) > 2)
     return _scale(_choose_best(matches), _FIELD_FACTOR)
 
 
-def _scale(match: WordMatch | None, factor: float) -> WordMatch | None:
-    if match is None or match.score < _MIN_SCORE:
+def _scale(word_match: WordMatch | None, factor: float) -> WordMatch | None:
+    if word_match is None or word_match.score < _MIN_SCORE:
         return None
-    return WordMatch(match.word, match.name_word, match.score * factor, match.relation)
+    return WordMatch(
+        word_match.word, word_match.name_word, word_match.score * factor, word_match.relation
+    )
 
 
-def _choose_best(matches: Iterable[WordMatch | None]) -> WordMatch | None:
-    return max((match for match in matches if match), key=lambda match: match.score, default=None)
+def _choose_best(word_matches: Iterable[WordMatch | None]) -> WordMatch | None:
+    return max(
+        (word_match for word_match in word_matches if word_match),
+        key=lambda word_match: word_match.score,
+        default=None,
+    )

@@ -8,6 +8,7 @@ refused with the nearest values; it never becomes an answer of nothing.
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NoReturn
 
 from readingroom.bases.federal.filters import RowFilter, build_row_filter
@@ -57,9 +58,10 @@ def resolve_filters(db: Database, table: RecordTable, row_filter: RowFilter) -> 
 
     Raise InvalidArguments, which lists the nearest values, for one that means nothing here.
     """
-    written = _name_one_president(db, table, row_filter.filters)
+    written_filters = _name_one_president(db, table, row_filter.filters)
     resolved = {
-        name: _resolve_value(db, table, name, value, written) for name, value in written.items()
+        filter_name: _resolve_value(db, table, filter_name, filter_value, written_filters)
+        for filter_name, filter_value in written_filters.items()
     }
     if resolved == dict(row_filter.filters):
         return row_filter
@@ -70,17 +72,18 @@ def _name_one_president(
     db: Database, table: RecordTable, filters: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Return the filters with a full name as the president's number: surnames are shared."""
-    said = set(fold.words(str(filters.get("president") or ""))) - {"president"}
-    if table.name != "saps" or not said:
+    said_words = set(fold.words(str(filters.get("president") or ""))) - {"president"}
+    if table.name != "saps" or not said_words:
         return filters
     presidents = list_presidents(db)
     # George W. Bush is not George H. W. Bush, whose name has all of these words too.
-    meant = [number for number, words in presidents.items() if said == words - {str(number)}]
-    meant = meant or [number for number, words in presidents.items() if said <= words]
+    meant = [
+        number for number, names in presidents.items() if said_words == names - {str(number)}
+    ] or [number for number, names in presidents.items() if said_words <= names]
     if len(meant) != 1:
         return filters
-    others = {name: value for name, value in filters.items() if name != "president"}
-    return {**others, "president_number": meant[0]}
+    other_filters = {name: filters[name] for name in filters if name != "president"}
+    return {**other_filters, "president_number": meant[0]}
 
 
 def list_presidents(db: Database) -> dict[int, set[str]]:
@@ -99,22 +102,24 @@ def list_presidents(db: Database) -> dict[int, set[str]]:
 def resolve_search_filters(db: Database, filters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the filters of a search with each value as it is stored; raise InvalidArguments."""
     return {
-        name: _resolve_search_value(db, name, value, filters) for name, value in filters.items()
+        filter_name: _resolve_search_value(db, filter_name, filter_value, filters)
+        for filter_name, filter_value in filters.items()
     }
 
 
 def describe_reading(
-    written: Mapping[str, Any], resolved: Mapping[str, Any]
+    written_filters: Mapping[str, Any], resolved: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return the values that were read otherwise than they were written; None if there are none.
 
     Another case or punctuation is not told.
     """
     changed = {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in resolved.items()
-        if isinstance(value, tuple)
-        or _fold_value(str(value)) != _fold_value(str(written.get(name, "")))
+        filter_name: list(resolved_value) if isinstance(resolved_value, tuple) else resolved_value
+        for filter_name, resolved_value in resolved.items()
+        if isinstance(resolved_value, tuple)
+        or _fold_value(str(resolved_value))
+        != _fold_value(str(written_filters.get(filter_name, "")))
     }
     return changed or None
 
@@ -127,64 +132,83 @@ def describe_missing_numbers(
     A Congress or a year of which nothing is loaded means something, so it is told and not refused.
     """
     numeric = {column.name for column in table.filters if column.kind == "INTEGER"}
-    for name, value in filters.items():
-        stored = _ColumnValues(db, table, name)
-        if name not in numeric or stored.has(value):
+    for filter_name, filter_value in filters.items():
+        column_values = _ColumnValues(db, table, filter_name)
+        if filter_name not in numeric or column_values.has(filter_value):
             continue
-        nearest = sorted(stored.list_some(_MAX_VALUES), key=lambda number: abs(number - value))
-        shown = ", ".join(str(number) for number in sorted(nearest[:_MAX_NEAREST]))
-        loaded = f"the nearest that are: {shown}" if shown else "none has any"
-        return f"No record of {table.path} with {name} {value} is loaded here; {loaded}."
+        nearest_numbers = sorted(
+            column_values.list_some(_MAX_VALUES), key=lambda number: abs(number - filter_value)
+        )
+        nearest_list = ", ".join(str(number) for number in sorted(nearest_numbers[:_MAX_NEAREST]))
+        loaded = f"the nearest that are: {nearest_list}" if nearest_list else "none has any"
+        return (
+            f"No record of {table.path} with {filter_name} {filter_value} is loaded here; {loaded}."
+        )
     return None
 
 
-def _resolve_search_value(db: Database, name: str, value: Any, filters: Mapping[str, Any]) -> Any:
-    if name == "congress":
-        _check_congress(value)
-    if not isinstance(value, str):
-        return value
-    stored = _FacetValues(db, name)
-    if name in REFERENCES:
-        return _resolve_reference(db, stored, name, value, filters)
-    if stored.has(value) or not stored.list_some(1):
-        return value
-    return _match_text(db, name, value, stored.list_some(_MAX_VALUES))[0]
+def _resolve_search_value(
+    db: Database, filter_name: str, filter_value: Any, filters: Mapping[str, Any]
+) -> Any:
+    if filter_name == "congress":
+        _check_congress(filter_value)
+    if not isinstance(filter_value, str):
+        return filter_value
+    facet_values = _FacetValues(db, filter_name)
+    if filter_name in REFERENCES:
+        return _resolve_reference(db, facet_values, filter_name, filter_value, filters)
+    if facet_values.has(filter_value) or not facet_values.list_some(1):
+        return filter_value
+    return _match_text(db, filter_name, filter_value, facet_values.list_some(_MAX_VALUES))[0]
 
 
 def _resolve_value(
-    db: Database, table: RecordTable, name: str, value: Any, filters: Mapping[str, Any]
+    db: Database,
+    table: RecordTable,
+    filter_name: str,
+    filter_value: Any,
+    filters: Mapping[str, Any],
 ) -> FilterValue:
-    if name == "congress":
-        _check_congress(value)
-    if not isinstance(value, str) or name in ("since", "until"):
-        unchanged: FilterValue = value
+    if filter_name == "congress":
+        _check_congress(filter_value)
+    if not isinstance(filter_value, str) or filter_name in ("since", "until"):
+        unchanged: FilterValue = filter_value
         return unchanged
-    facet = next((facet for facet in table.plan.facets if facet.name == name), None)
-    stored = _choose_values(db, table, name, facet)
-    if name in REFERENCES:
-        return _resolve_reference(db, stored, name, value, filters)
-    if equivalents := _find_equivalents(name, value):
+    facet = next((facet for facet in table.plan.facets if facet.name == filter_name), None)
+    stored_values = _choose_values(db, table, filter_name, facet)
+    if filter_name in REFERENCES:
+        return _resolve_reference(db, stored_values, filter_name, filter_value, filters)
+    if equivalents := _find_equivalents(filter_name, filter_value):
         return equivalents
     # Names and slugs of agencies are both facets; lists and groups go by the slug.
-    goes_by_slug = facet is not None and name == "agency"
-    is_stored = stored.has(value) and not (goes_by_slug and value != value.lower())
-    if is_stored or not stored.list_some(1):
-        return value  # also where nothing is loaded that could tell a wrong value
-    matches = _match_text(db, name, value, stored.list_some(_MAX_VALUES))
+    goes_by_slug = facet is not None and filter_name == "agency"
+    is_stored = stored_values.has(filter_value) and not (
+        goes_by_slug and filter_value != filter_value.lower()
+    )
+    if is_stored or not stored_values.list_some(1):
+        return filter_value  # also where nothing is loaded that could tell a wrong value
+    matching_values = _match_text(
+        db, filter_name, filter_value, stored_values.list_some(_MAX_VALUES)
+    )
     if goes_by_slug:
-        matches = tuple(match for match in matches if match == match.lower()) or matches
-    return matches if len(matches) > 1 else matches[0]
+        slugs = tuple(value for value in matching_values if value == value.lower())
+        matching_values = slugs or matching_values
+    return matching_values if len(matching_values) > 1 else matching_values[0]
 
 
 def _check_congress(congress: Any) -> None:
-    newest = get_congress_on(now().isoformat()) + 1
-    if isinstance(congress, int) and not 1 <= congress <= newest:
-        _refuse("congress", f"there is no {congress}th Congress; from 1 to {newest}")
+    newest_congress = get_congress_on(now().isoformat()) + 1
+    if isinstance(congress, int) and not 1 <= congress <= newest_congress:
+        _refuse("congress", f"there is no {congress}th Congress; from 1 to {newest_congress}")
 
 
-def _find_equivalents(name: str, value: str) -> tuple[str, ...]:
-    said = " ".join(fold.fold_all_words(value))
-    return tuple(stored for stored, words in _EQUIVALENTS.get(name, {}).items() if said in words)
+def _find_equivalents(filter_name: str, filter_value: str) -> tuple[str, ...]:
+    said_value = " ".join(fold.fold_all_words(filter_value))
+    return tuple(
+        stored_value
+        for stored_value, equivalent_words in _EQUIVALENTS.get(filter_name, {}).items()
+        if said_value in equivalent_words
+    )
 
 
 # --- the values that are stored ---
@@ -198,22 +222,28 @@ class _ColumnValues:
     table: RecordTable
     column: str
 
-    def has(self, value: str | int) -> bool:
+    def has(self, searched_value: str | int) -> bool:
         return _has_row(
-            self.db, f"SELECT 1 FROM {self.table.name} WHERE {self.column} = ? LIMIT 1", value
+            self.db,
+            f"SELECT 1 FROM {self.table.name} WHERE {self.column} = ? LIMIT 1",
+            searched_value,
         )
 
     def list_some(self, limit: int) -> list[Any]:
-        name, column = self.table.name, self.column
-        if column not in self.table.lookups:
-            sql = f"SELECT DISTINCT {column} FROM {name} WHERE {column} IS NOT NULL LIMIT ?"
-            return [row[0] for row in self.db.execute(sql, (limit,))]
+        table_name, column_name = self.table.name, self.column
+        if column_name not in self.table.lookups:
+            rows = self.db.execute(
+                f"""SELECT DISTINCT {column_name} FROM {table_name}
+                    WHERE {column_name} IS NOT NULL LIMIT ?""",
+                (limit,),
+            )
+            return [row[0] for row in rows]
         # From each value to the next by the column's index: rows with equal values are not read.
         rows = self.db.execute(
             f"""WITH RECURSIVE stored (value) AS (
-                    SELECT min({column}) FROM {name}
+                    SELECT min({column_name}) FROM {table_name}
                     UNION ALL
-                    SELECT (SELECT min({column}) FROM {name} WHERE {column} > value)
+                    SELECT (SELECT min({column_name}) FROM {table_name} WHERE {column_name} > value)
                     FROM stored WHERE value IS NOT NULL)
                 SELECT value FROM stored WHERE value IS NOT NULL LIMIT ?""",
             (limit,),
@@ -228,11 +258,11 @@ class _FacetValues:
     db: Database
     field: str
 
-    def has(self, value: str) -> bool:
+    def has(self, searched_value: str) -> bool:
         return _has_row(
             self.db,
             f"SELECT 1 FROM facets WHERE field = '{self.field}' AND value = ? LIMIT 1",
-            value,
+            searched_value,
         )
 
     def list_some(self, limit: int) -> list[str]:
@@ -256,9 +286,9 @@ class _ItemValues:
     db: Database
     facet: Facet
 
-    def has(self, value: str) -> bool:
+    def has(self, searched_value: str) -> bool:
         return _has_row(
-            self.db, f"SELECT 1 FROM ({self.facet.rows}) WHERE value = ? LIMIT 1", value
+            self.db, f"SELECT 1 FROM ({self.facet.rows}) WHERE value = ? LIMIT 1", searched_value
         )
 
     def list_some(self, limit: int) -> list[str]:
@@ -273,65 +303,73 @@ _StoredValues = _ColumnValues | _FacetValues | _ItemValues
 
 
 def _choose_values(
-    db: Database, table: RecordTable, name: str, facet: Facet | None
+    db: Database, table: RecordTable, filter_name: str, facet: Facet | None
 ) -> _StoredValues:
     if facet is None:
-        return _ColumnValues(db, table, name)
-    return _FacetValues(db, name) if name in ("agency", "topic") else _ItemValues(db, facet)
+        return _ColumnValues(db, table, filter_name)
+    if filter_name in ("agency", "topic"):
+        return _FacetValues(db, filter_name)
+    return _ItemValues(db, facet)
 
 
-def _has_row(db: Database, sql: str, value: str | int) -> bool:
-    return db.execute(sql, (value,)).fetchone() is not None
+def _has_row(db: Database, sql: str, searched_value: str | int) -> bool:
+    return db.execute(sql, (searched_value,)).fetchone() is not None
 
 
 # --- ids and names of records ---
 
 
 def _resolve_reference(
-    db: Database, stored: _StoredValues, name: str, text: str, filters: Mapping[str, Any]
+    db: Database,
+    stored_values: _StoredValues,
+    filter_name: str,
+    written_value: str,
+    filters: Mapping[str, Any],
 ) -> str:
     """Return the id that a filter's value means: an id in any spelling, or a name.
 
     Raise InvalidArguments for an id of another source, and for one that is neither loaded nor named
     by the records that are filtered.
     """
-    source = BY_NAME[REFERENCES[name]]
+    named_source = BY_NAME[REFERENCES[filter_name]]
     congress = filters.get("congress")
     try:
-        parsed = parse_federal_id(text, congress if isinstance(congress, int) else None)
+        parsed = parse_federal_id(written_value, congress if isinstance(congress, int) else None)
     except UnrecognizedId:
-        return _find_named(db, source, name, text)
-    if parsed.source != source.name:
-        problem = f"{parsed.id} is an id of {parsed.source}, not of {source.name}"
-        _refuse(name, f"{problem}; an id such as `{_EXAMPLES[source.name]}`")
-    is_loaded = _has_row(db, f"SELECT 1 FROM {source.name} WHERE id = ?", parsed.id)
-    if is_loaded or stored.has(parsed.id):
+        return _find_named(db, named_source, filter_name, written_value)
+    if parsed.source != named_source.name:
+        id_problem = f"{parsed.id} is an id of {parsed.source}, not of {named_source.name}"
+        _refuse(filter_name, f"{id_problem}; an id such as `{_EXAMPLES[named_source.name]}`")
+    is_loaded = _has_row(db, f"SELECT 1 FROM {named_source.name} WHERE id = ?", parsed.id)
+    if is_loaded or stored_values.has(parsed.id):
         return parsed.id
-    nearest = _list_neighbouring_ids(db, source, parsed.id) or stored.list_some(_MAX_NEAREST)
-    if nearest:  # else nothing is loaded that could tell a wrong id
+    nearest_ids = _list_neighbouring_ids(db, named_source, parsed.id)
+    nearest_ids = nearest_ids or stored_values.list_some(_MAX_NEAREST)
+    if nearest_ids:  # else nothing is loaded that could tell a wrong id
         _refuse(
-            name,
+            filter_name,
             f"{parsed.id} is not loaded here, and nothing that is loaded names it; the nearest of "
-            f"{source.name}: {', '.join(nearest)}; `resolve_entity` finds ids by name",
+            f"{named_source.name}: {', '.join(nearest_ids)}; `resolve_entity` finds ids by name",
         )
     return parsed.id
 
 
-def _list_neighbouring_ids(db: Database, source: Source, id: str) -> list[str]:
+def _list_neighbouring_ids(db: Database, source: Source, record_id: str) -> list[str]:
     """Return the loaded ids of a source that stand around one in their order."""
     each_side = _MAX_NEAREST // 2
-    before = db.execute(
-        f"SELECT id FROM {source.name} WHERE id < ? ORDER BY id DESC LIMIT ?", (id, each_side)
+    rows_before = db.execute(
+        f"SELECT id FROM {source.name} WHERE id < ? ORDER BY id DESC LIMIT ?",
+        (record_id, each_side),
     )
-    after = db.execute(
-        f"SELECT id FROM {source.name} WHERE id > ? ORDER BY id LIMIT ?", (id, each_side)
+    rows_after = db.execute(
+        f"SELECT id FROM {source.name} WHERE id > ? ORDER BY id LIMIT ?", (record_id, each_side)
     )
-    return sorted(row["id"] for rows in (before, after) for row in rows)
+    return sorted(row["id"] for rows in (rows_before, rows_after) for row in rows)
 
 
-def _find_named(db: Database, source: Source, name: str, text: str) -> str:
+def _find_named(db: Database, source: Source, filter_name: str, record_name: str) -> str:
     everything = build_row_filter(source.table, {})
-    matches = resolver.resolve(db, source, text, everything)
+    matches = resolver.resolve(db, source, record_name, everything)
     likely = [match for match in matches if match.score >= _SURE_SCORE]
     if likely and (
         len(likely) == 1
@@ -339,12 +377,12 @@ def _find_named(db: Database, source: Source, name: str, text: str) -> str:
         or _is_only_current(likely)
     ):
         return likely[0].id
-    nearest = ", ".join(f"{match.id} ({match.record['title']})" for match in matches[:4])
+    nearest_names = ", ".join(f"{match.id} ({match.record['title']})" for match in matches[:4])
     _refuse(
-        name,
-        f"{text!r} may be several: {nearest}; say its id"
-        if nearest
-        else f"{text!r} is no id "
+        filter_name,
+        f"{record_name!r} may be several: {nearest_names}; say its id"
+        if nearest_names
+        else f"{record_name!r} is no id "
         f"and no name of {source.path} here; an id such as `{_EXAMPLES[source.name]}`",
     )
 
@@ -370,75 +408,89 @@ def _is_only_current(likely: Sequence[resolver.EntityMatch]) -> bool:
 # --- words ---
 
 
-def _match_text(db: Database, name: str, text: str, stored: Sequence[str]) -> tuple[str, ...]:
+def _match_text(
+    db: Database, filter_name: str, written_value: str, stored_values: Sequence[str]
+) -> tuple[str, ...]:
     """Return the stored values that a text means; raise InvalidArguments if there is none."""
-    meant = _expand_alias(db, name, text)
-    fold_value = fold_agency if name == "agency" else _fold_value
+    meant = _expand_alias(db, filter_name, written_value)
+    fold_value = fold_agency if filter_name == "agency" else _fold_value
     folded = fold_value(meant)
-    if equal := tuple(value for value in stored if fold_value(value) == folded):
+    if equal := tuple(
+        stored_value for stored_value in stored_values if fold_value(stored_value) == folded
+    ):
         return equal
-    if name == "agency" and (matching := match_abbreviation(meant, stored)):
+    if filter_name == "agency" and (matching := match_abbreviation(meant, stored_values)):
         return matching
-    containing = _find_containing(meant, stored)
-    is_one_value = len({fold_value(value) for value in containing}) == 1
-    if containing and (is_one_value or name in _ORGANIZATIONS):
+    containing = _find_containing(meant, stored_values)
+    is_one_value = len({fold_value(stored_value) for stored_value in containing}) == 1
+    if containing and (is_one_value or filter_name in _ORGANIZATIONS):
         return tuple(containing)
-    nearest = ", ".join(_list_nearest(meant, stored, containing))
-    _refuse(name, f"nothing here has {text!r}; the nearest: {nearest}")
+    nearest_values = ", ".join(_list_nearest(meant, stored_values, containing))
+    _refuse(filter_name, f"nothing here has {written_value!r}; the nearest: {nearest_values}")
 
 
-def _expand_alias(db: Database, name: str, text: str) -> str:
+def _expand_alias(db: Database, filter_name: str, written_value: str) -> str:
     """Return the words for an id or a code: the name of a topic, the type behind `PRORULE`."""
-    if name in ("topic", "policy_area") and text.lower().startswith("topic:"):
+    if filter_name in ("topic", "policy_area") and written_value.lower().startswith("topic:"):
         row = db.execute(
-            "SELECT record ->> 'name' AS name FROM topic_taxonomy WHERE id = ?", (text.lower(),)
+            "SELECT record ->> 'name' AS name FROM topic_taxonomy WHERE id = ?",
+            (written_value.lower(),),
         ).fetchone()
-        return str(row["name"]) if row else text
-    if name == "issue":
+        return str(row["name"]) if row else written_value
+    if filter_name == "issue":
         row = db.execute(
             f"""SELECT item.value ->> 'issue_code' AS code FROM lda_filings r,
                        {db.dialect.list_field_items("r.record", "activities")} item
                 WHERE item.value ->> 'issue' = ? {db.dialect.any_case} LIMIT 1""",
-            (text,),
+            (written_value,),
         ).fetchone()
-        return str(row["code"]) if row else text
-    aliases = fold.load_vocabulary().value_aliases.get(name, {})
-    return aliases.get("".join(fold.fold_all_words(text)), text)
+        return str(row["code"]) if row else written_value
+    aliases = fold.load_vocabulary().value_aliases.get(filter_name, {})
+    return aliases.get("".join(fold.fold_all_words(written_value)), written_value)
 
 
-def _fold_value(text: str) -> str:
+def _fold_value(filter_value: str) -> str:
     """Return a value without case, accents and punctuation; `&` and `and` are the same."""
-    return "".join(word for word in fold.fold_all_words(text) if word != "and")
+    return "".join(word for word in fold.fold_all_words(filter_value) if word != "and")
 
 
-def _find_containing(text: str, stored: Iterable[str]) -> list[str]:
+def _find_containing(written_value: str, stored_values: Iterable[str]) -> list[str]:
     """Return the values that have all words of a text, or whose words are all in it."""
-    said = set(fold.words(text))
+    said_words = set(fold.words(written_value))
     weak = fold.load_vocabulary().weak
     containing = []
-    for value in stored:
-        words = set(fold.words(value))
-        if said <= words or (words <= said and words - weak):
-            containing.append(value)
+    for stored_value in stored_values:
+        value_words = set(fold.words(stored_value))
+        if said_words <= value_words or (value_words <= said_words and value_words - weak):
+            containing.append(stored_value)
     return containing
 
 
-def _list_nearest(text: str, stored: Sequence[str], containing: Sequence[str]) -> list[str]:
+def _list_nearest(
+    written_value: str, stored_values: Sequence[str], containing: Sequence[str]
+) -> list[str]:
     """Return the values nearest to a text, each in one spelling."""
-    if len(stored) <= _MAX_NEAREST:
-        return list(stored)
-    pieces = set(fold.trigrams(_fold_value(text)))
+    if len(stored_values) <= _MAX_NEAREST:
+        return list(stored_values)
+    written_trigrams = set(fold.trigrams(_fold_value(written_value)))
 
-    def count_shared(value: str) -> tuple[bool, float]:
-        own = set(fold.trigrams(_fold_value(value)))
-        letters = {piece for initials in list_initials(value) for piece in fold.trigrams(initials)}
-        closest = max(own, letters, key=lambda each: len(pieces & each) / (len(each) or 1))
-        return value in containing, len(pieces & closest) / (len(pieces) + len(closest))
+    def count_shared(stored_value: str) -> tuple[bool, float]:
+        own = set(fold.trigrams(_fold_value(stored_value)))
+        initial_trigrams = set(chain.from_iterable(map(fold.trigrams, list_initials(stored_value))))
+        closest = max(
+            own, initial_trigrams, key=lambda each: len(written_trigrams & each) / (len(each) or 1)
+        )
+        return stored_value in containing, len(written_trigrams & closest) / (
+            len(written_trigrams) + len(closest)
+        )
 
     # Of a name and its slug, the name is shown.
-    by_fold = {_fold_value(value): value for value in sorted(stored, key=str.islower, reverse=True)}
+    by_fold = {
+        _fold_value(stored_value): stored_value
+        for stored_value in sorted(stored_values, key=str.islower, reverse=True)
+    }
     return heapq.nlargest(_MAX_NEAREST, by_fold.values(), key=count_shared)
 
 
-def _refuse(name: str, problem: str) -> NoReturn:
-    raise InvalidArguments([{"field": f"filters.{name}", "message": problem}])
+def _refuse(filter_name: str, problem: str) -> NoReturn:
+    raise InvalidArguments([{"field": f"filters.{filter_name}", "message": problem}])

@@ -24,60 +24,62 @@ _ROLES = {
 
 
 def find_holders(
-    db: Database, text: str, find_committee: FindCommittee
+    db: Database, post_name: str, find_committee: FindCommittee
 ) -> Iterator[tuple[str, float, str, dict[str, Any]]]:
     """Yield who holds or held the post that a text names: id, score, reason and record."""
-    words = _list_words(text)
-    years = {word for word in words if word.isdecimal() and len(word) == 4}
-    said = frozenset(words) - years - _FILLERS
-    yield from _find_leaders(db, said, years)
-    role = next((_ROLES[word] for word in words if word in _ROLES), None)
+    post_words = _list_words(post_name)
+    years = {word for word in post_words if word.isdecimal() and len(word) == 4}
+    said_words = frozenset(post_words) - years - _FILLERS
+    yield from _find_leaders(db, said_words, years)
+    role = next((_ROLES[word] for word in post_words if word in _ROLES), None)
     if role:
-        vice = "Vice " if "vice" in said else ""
-        rest = " ".join(word for word in words if word not in {*_ROLES, *_FILLERS, "vice"})
-        committee = find_committee(rest) if rest else None
+        vice = "Vice " if "vice" in said_words else ""
+        committee_name = " ".join(
+            word for word in post_words if word not in {*_ROLES, *_FILLERS, "vice"}
+        )
+        committee = find_committee(committee_name) if committee_name else None
         if committee:
             yield from _find_chairs(db, committee, vice + role)
 
 
-def _list_words(text: str) -> list[str]:
+def _list_words(post_name: str) -> list[str]:
     codes = fold.load_vocabulary().parties
     long_names = {"D": "democratic", "R": "republican"}
     return [
         long_names.get(codes.get(word, ""), word) if len(word) > 1 else word
-        for word in fold.words(text)
+        for word in fold.words(post_name)
     ]
 
 
 def _find_leaders(
-    db: Database, said: frozenset[str], years: set[str]
+    db: Database, said_words: frozenset[str], years: set[str]
 ) -> Iterator[tuple[str, float, str, dict[str, Any]]]:
     rows = db.execute(
         """SELECT id, record FROM legislators
            WHERE status = 'active' AND record ->> 'leadership' <> '[]'"""
     )
-    for row in rows if said else ():
+    for row in rows if said_words else ():
         record = from_json(row["record"])
         for post in reversed(record["leadership"]):
-            if not _is_named(said, post["title"], record):
+            if not _is_named(said_words, post["title"], record):
                 continue
-            start, end = post.get("start") or "", post.get("end")
-            is_meant = any(start[:4] <= year <= (end or "9999")[:4] for year in years)
+            first_day, last_day = post.get("start") or "", post.get("end")
+            is_meant = any(first_day[:4] <= year <= (last_day or "9999")[:4] for year in years)
             if years and not is_meant:
                 continue
-            score = 1.0 if is_meant or (not years and end is None) else _PAST_SCORE
-            reason = f"{post['title']}, {start or '?'} to {end or 'now'}"
+            score = 1.0 if is_meant or (not years and last_day is None) else _PAST_SCORE
+            reason = f"{post['title']}, {first_day or '?'} to {last_day or 'now'}"
             yield row["id"], score, reason, record
             break
 
 
-def _is_named(said: frozenset[str], title: str, record: Mapping[str, Any]) -> bool:
+def _is_named(said_words: frozenset[str], post_title: str, record: Mapping[str, Any]) -> bool:
     """Return whether the words are a title, whose chamber or side may go without saying."""
-    words = frozenset(fold.words(title))
+    title_words = frozenset(fold.words(post_title))
     party = frozenset(_PARTIES.get(record.get("party") or "", ()))
-    unsaid, unexplained = words - said, said - words
+    unsaid, unexplained = title_words - said_words, said_words - title_words
     allowed = _CHAMBERS | (_SIDES if unexplained & party else frozenset())
-    return unexplained <= party and unsaid <= allowed and bool(said & words - _CHAMBERS)
+    return unexplained <= party and unsaid <= allowed and bool(said_words & title_words - _CHAMBERS)
 
 
 def _find_chairs(

@@ -37,16 +37,18 @@ class NameQuery:
     words: tuple[QueryWord, ...]
 
     @classmethod
-    def parse(cls, text: str, registry: str) -> "NameQuery":
+    def parse(cls, written_name: str, registry: str) -> "NameQuery":
         """Return the query for a text, without stopwords unless it has no other words."""
-        kinds = load_vocabulary().kinds.get(registry, frozenset())
-        plain = _POSSESSIVE.sub("", text)
+        kind_words = load_vocabulary().kinds.get(registry, frozenset())
+        plain = _POSSESSIVE.sub("", written_name)
         words = tuple(
-            replace(word, is_record_kind=word.text in kinds)
+            replace(word, is_record_kind=word.text in kind_words)
             for word in _add_meanings(tuple(_split_compounds(fold.fold_all_words(plain))))
         )
-        content = tuple(word for word in words if word.text not in load_vocabulary().stopwords)
-        return cls(content or words)
+        content_words = tuple(
+            word for word in words if word.text not in load_vocabulary().stopwords
+        )
+        return cls(content_words or words)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -72,11 +74,13 @@ class NameQuery:
     @cached_property
     def lookup_words(self) -> tuple[str, ...]:
         """The words whose trigrams a name must share. A single word may mean others: `guns`."""
-        numbers = [word.text for word in self.words if word.meaning and word.meaning[0] == "number"]
+        number_words = [
+            word.text for word in self.words if word.meaning and word.meaning[0] == "number"
+        ]
         if len(self.distinctive_words) > 1:
-            return (*self.distinctive_words, *numbers)
+            return (*self.distinctive_words, *number_words)
         synonyms = load_vocabulary().nicknames.get(self.distinctive_words[0], ())
-        return (*self.distinctive_words, *numbers, *synonyms)
+        return (*self.distinctive_words, *number_words, *synonyms)
 
     @cached_property
     def no_matches(self) -> tuple[None, ...]:
@@ -108,45 +112,51 @@ class NameQuery:
             yield replace(self, words=(*self.words[:index], joined, *self.words[index + 2 :]))
 
 
-def _split_compounds(texts: Iterable[str]) -> Iterator[str]:
+def _split_compounds(word_texts: Iterable[str]) -> Iterator[str]:
     """Yield `HR21` as two words, and `FY15` as the year it is."""
-    for text in texts:
-        if fiscal_year := _FISCAL_YEAR.fullmatch(text):
+    for word_text in word_texts:
+        if fiscal_year := _FISCAL_YEAR.fullmatch(word_text):
             yield f"20{fiscal_year[1][-2:]}"
-        elif bill := _BILL.fullmatch(text):
+        elif bill := _BILL.fullmatch(word_text):
             yield from bill.groups()
         else:
-            yield text
+            yield word_text
 
 
-def _add_meanings(texts: Sequence[str]) -> Iterator[QueryWord]:
+def _add_meanings(word_texts: Sequence[str]) -> Iterator[QueryWord]:
     """Yield the words with their meanings; the two of `new york` share one."""
     states = load_vocabulary().states
     index = 0
-    while index < len(texts):
-        is_place = index > 0 and texts[index - 1] in _BEFORE_PLACES
-        pair = tuple(texts[index : index + 2])
+    while index < len(word_texts):
+        is_place = index > 0 and word_texts[index - 1] in _BEFORE_PLACES
+        pair = tuple(word_texts[index : index + 2])
         if len(pair) == 2 and pair in states:
-            yield from (QueryWord(text, ("state", states[pair]), is_place) for text in pair)
+            yield from (
+                QueryWord(word_text, ("state", states[pair]), is_place) for word_text in pair
+            )
             index += 2
             continue
-        meaning = _find_meaning(texts[index])
+        meaning = _find_meaning(word_texts[index])
         is_state = meaning is not None and meaning[0] == "state"
-        yield QueryWord(texts[index], meaning, is_place and is_state)
+        yield QueryWord(word_texts[index], meaning, is_place and is_state)
         index += 1
 
 
-def _find_meaning(text: str) -> tuple[str, str] | None:
-    terms = load_vocabulary()
-    tables = {"chamber": terms.chambers, "party": terms.parties, "period": terms.periods}
-    for kind, table in tables.items():
-        if text in table:
-            return kind, table[text]
-    if (text,) in terms.states:
-        return "state", terms.states[(text,)]
-    if text in terms.subcommittee:
+def _find_meaning(word_text: str) -> tuple[str, str] | None:
+    vocabulary = load_vocabulary()
+    tables = {
+        "chamber": vocabulary.chambers,
+        "party": vocabulary.parties,
+        "period": vocabulary.periods,
+    }
+    for meaning_kind, terms_of_kind in tables.items():
+        if word_text in terms_of_kind:
+            return meaning_kind, terms_of_kind[word_text]
+    if (word_text,) in vocabulary.states:
+        return "state", vocabulary.states[(word_text,)]
+    if word_text in vocabulary.subcommittee:
         return "kind", "subcommittee"
-    if ordinal := _ORDINAL.fullmatch(text):
+    if ordinal := _ORDINAL.fullmatch(word_text):
         return "number", ordinal[1]
     # Nothing is counted that far: a longer number is a name, such as that of a meeting.
-    return ("number", text) if text.isdecimal() and len(text) < 5 else None
+    return ("number", word_text) if word_text.isdecimal() and len(word_text) < 5 else None

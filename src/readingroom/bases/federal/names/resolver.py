@@ -70,25 +70,27 @@ class EntityMatch:
 # --- the answer ---
 
 
-def resolve(db: Database, source: Source, text: str, row_filter: RowFilter) -> list[EntityMatch]:
+def resolve(
+    db: Database, source: Source, written_name: str, row_filter: RowFilter
+) -> list[EntityMatch]:
     """Return every record of a registry that a text may mean, the likeliest first."""
-    query = NameQuery.parse(text, source.name)
+    query = NameQuery.parse(written_name, source.name)
     words_by_row = _find_names(db, source, query, row_filter) if query.words else {}
     candidates = select_candidates(query, words_by_row)
     best: dict[str, EntityMatch] = {}
     _keep_best(
         best,
         chain(
-            _match_id(db, source, text, row_filter),
+            _match_id(db, source, written_name, row_filter),
             _match_candidates(db, source, query, candidates, row_filter),
             _match_popular_names(db, source, query, row_filter),
             _match_without_name(db, source, query, row_filter),
-            _match_posts(db, source, text, row_filter),
+            _match_posts(db, source, written_name, row_filter),
         ),
     )
-    fields = get_context_fields(source.name)
+    context_fields = get_context_fields(source.name)
     is_unsure = all(match.score < _SURE for match in best.values())
-    if fields.parents or (fields.texts and is_unsure):
+    if context_fields.parents or (context_fields.texts and is_unsure):
         # Names that explain only some of the words, where the record may explain the others.
         candidates = select_candidates(query, words_by_row, unexplained=0.8)
         _keep_best(best, _match_candidates(db, source, query, candidates, row_filter))
@@ -98,44 +100,44 @@ def resolve(db: Database, source: Source, text: str, row_filter: RowFilter) -> l
 
 
 def _keep_best(best: dict[str, EntityMatch], matches: Iterable[EntityMatch]) -> None:
-    for match in matches:
-        previous = best.get(match.id)
-        if previous is None or match.score > previous.score:
-            best[match.id] = match
+    for entity_match in matches:
+        previous_match = best.get(entity_match.id)
+        if previous_match is None or entity_match.score > previous_match.score:
+            best[entity_match.id] = entity_match
 
 
-def _sort_key(match: EntityMatch) -> tuple[Any, ...]:
+def _sort_key(entity_match: EntityMatch) -> tuple[Any, ...]:
     """Sort by score; of equals, those in office and whole committees first, then the newest."""
-    record = match.record
+    record = entity_match.record
     return (
-        -match.score,
+        -entity_match.score,
         not record.get("current", True),
         bool(record.get("stub")),
         bool(record.get("parent_id")),
-        match.name_length,
+        entity_match.name_length,
         _make_newest_first_key(record.get("published_at")),
-        match.id,
+        entity_match.id,
     )
 
 
-def _make_newest_first_key(day: str | None) -> tuple[int, ...]:
-    return tuple(-ord(letter) for letter in day) if day else (0,)
+def _make_newest_first_key(iso_day: str | None) -> tuple[int, ...]:
+    return tuple(-ord(letter) for letter in iso_day) if iso_day else (0,)
 
 
 # --- ways to match ---
 
 
 def _match_id(
-    db: Database, source: Source, text: str, row_filter: RowFilter
+    db: Database, source: Source, written_id: str, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
     """The text may simply be an id."""
     try:
-        parsed = parse_federal_id(text)
+        parsed = parse_federal_id(written_id)
     except UnrecognizedId:
         return
     if parsed.source == source.name:
-        for id, record in _read_records(db, source, ("id = ?", parsed.id), row_filter):
-            yield EntityMatch(id, 1.0, [f"{id} is its id"], record)
+        for record_id, record in _read_records(db, source, ("id = ?", parsed.id), row_filter):
+            yield EntityMatch(record_id, 1.0, [f"{record_id} is its id"], record)
 
 
 def _match_candidates(
@@ -146,41 +148,50 @@ def _match_candidates(
     row_filter: RowFilter,
 ) -> Iterator[EntityMatch]:
     """The records that have the names of candidates."""
-    context = NameContext(db, source.name, query.name_texts)
-    for id, (name_row, form), record in _read_named_records(db, source, candidates, row_filter):
-        yield from _match_record(context, query, candidates[name_row], form, id, record)
+    name_context = NameContext(db, source.name, query.name_texts)
+    for record_id, (name_row, name_form), record in _read_named_records(
+        db, source, candidates, row_filter
+    ):
+        yield from _match_record(
+            name_context, query, candidates[name_row], name_form, record_id, record
+        )
 
 
 def _match_record(
-    context: NameContext,
+    name_context: NameContext,
     query: NameQuery,
     candidate: Candidate,
-    form: str,
-    id: str,
+    name_form: str,
+    record_id: str,
     record: dict[str, Any],
 ) -> Iterator[EntityMatch]:
-    parents = (parent.record for parent in context.find_parents(record))
+    parents = (parent.record for parent in name_context.find_parents(record))
     committees = [parent for parent in parents if "parent_id" in parent]
-    if any(is_of_other_chamber(query, candidate, item) for item in (record, *committees)):
+    if any(
+        is_of_other_chamber(query, candidate, checked_record)
+        for checked_record in (record, *committees)
+    ):
         return
-    score, reasons = score_record(context, query, candidate, form, record)
+    score, reasons = score_record(name_context, query, candidate, name_form, record)
     if is_subcommittee(record) and not query.wants_subcommittee:
         score *= _SUBCOMMITTEE_FACTOR
     if record.get("source") == "committees" and not record["current"]:
         score *= _PAST_FACTOR
-    yield EntityMatch(id, round(score, 4), reasons, record, len(candidate.words))
+    yield EntityMatch(record_id, round(score, 4), reasons, record, len(candidate.words))
 
 
 def _match_popular_names(
     db: Database, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
     """What everybody calls a record, though no official file does."""
-    context = NameContext(db, source.name, query.name_texts)
-    for name, record_id in load_vocabulary().popular_names.get(source.name, {}).items():
-        candidate = make_candidate(fold.words(name), query)
+    name_context = NameContext(db, source.name, query.name_texts)
+    for popular_name, record_id in load_vocabulary().popular_names.get(source.name, {}).items():
+        candidate = make_candidate(fold.words(popular_name), query)
         if candidate.best_score >= _SURE:
-            for id, record in _read_records(db, source, ("id = ?", record_id), row_filter):
-                yield from _match_record(context, query, candidate, name, id, record)
+            for found_id, record in _read_records(db, source, ("id = ?", record_id), row_filter):
+                yield from _match_record(
+                    name_context, query, candidate, popular_name, found_id, record
+                )
 
 
 def _match_by_parents(
@@ -189,13 +200,15 @@ def _match_by_parents(
     """The records that belong to those that some of the words name: the offices of Pelosi."""
     if not query.words:
         return
-    context = NameContext(db, source.name, query.name_texts)
-    for field, registry in get_context_fields(source.name).parents.items():
+    name_context = NameContext(db, source.name, query.name_texts)
+    for parent_field, registry in get_context_fields(source.name).parents.items():
         parents = _find_likely_parents(db, BY_NAME[registry], query)
-        for id, record in _read_records_of(db, source, field, parents, row_filter):
-            for name, form in _read_names(db, id):
-                candidate = make_candidate(name, query)
-                yield from _match_record(context, query, candidate, form, id, record)
+        for record_id, record in _read_records_of(db, source, parent_field, parents, row_filter):
+            for record_name, name_form in _read_names(db, record_id):
+                candidate = make_candidate(record_name, query)
+                yield from _match_record(
+                    name_context, query, candidate, name_form, record_id, record
+                )
 
 
 def _find_likely_parents(db: Database, registry: Source, query: NameQuery) -> list[str]:
@@ -218,12 +231,12 @@ def _find_likely_parents(db: Database, registry: Source, query: NameQuery) -> li
     return [row["record_id"] for row in rows]
 
 
-def _score_mention(query: NameQuery, name: Name) -> float:
+def _score_mention(query: NameQuery, record_name: Name) -> float:
     """Return how well some of the words name this, whatever the others say."""
-    similarity = compare(query.name_texts, name)
+    similarity = compare(query.name_texts, record_name)
     initials_score = max(
         (
-            score_initials(word, name, COMMITTEE_INITIALS)
+            score_initials(word, record_name, COMMITTEE_INITIALS)
             for word in query.distinctive_words
             if 3 <= len(word) <= 6
         ),
@@ -244,40 +257,42 @@ def _match_without_name(
         word.meaning or word.is_record_kind for word in query.words
     ):
         return
-    for id, record in _read_records(
+    for found_id, record in _read_records(
         db, source, ("status = 'active'",), _add_filters(row_filter, meanings)
     ):
         scores, reasons = explain_words(query, query.no_matches, query.no_matches, [record])
-        yield EntityMatch(id, round(combine_scores(query, scores, 1.0), 4), reasons, record)
+        yield EntityMatch(found_id, round(combine_scores(query, scores, 1.0), 4), reasons, record)
 
 
 def _match_posts(
-    db: Database, source: Source, text: str, row_filter: RowFilter
+    db: Database, source: Source, post_name: str, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
     """Those who hold or held a post: `Speaker of the House`, `chair of Ways and Means`."""
     if source.name != "legislators":
         return
 
-    def find_committee(name: str) -> str | None:
+    def find_committee(committee_name: str) -> str | None:
         registry = BY_NAME["committees"]
-        matches = resolve(db, registry, name, RowFilter(registry.table.where, (), {}))
+        matches = resolve(db, registry, committee_name, RowFilter(registry.table.where, (), {}))
         return matches[0].id if matches else None
 
-    for id, score, reason, record in find_holders(db, text, find_committee):
-        if next(_read_records(db, source, ("id = ?", id), row_filter), None):
-            yield EntityMatch(id, score, [reason], record)
+    for holder_id, score, reason, record in find_holders(db, post_name, find_committee):
+        if next(_read_records(db, source, ("id = ?", holder_id), row_filter), None):
+            yield EntityMatch(holder_id, score, [reason], record)
 
 
 def _find_meanings(source: Source, query: NameQuery) -> dict[str, str]:
     """Return what the query says about columns of the source."""
-    columns = {column.name for column in source.columns}
-    return dict(word.meaning for word in query.words if word.meaning and word.meaning[0] in columns)
+    column_names = {column.name for column in source.columns}
+    return dict(
+        word.meaning for word in query.words if word.meaning and word.meaning[0] in column_names
+    )
 
 
 def _add_filters(row_filter: RowFilter, filters: Mapping[str, str]) -> RowFilter:
-    sql = " AND ".join([row_filter.sql, *(f"{name} = ?" for name in filters)])
-    values = (*row_filter.values, *filters.values())
-    return RowFilter(sql, values, {**row_filter.filters, **filters})
+    sql = " AND ".join([row_filter.sql, *(f"{filter_name} = ?" for filter_name in filters)])
+    filter_values = (*row_filter.values, *filters.values())
+    return RowFilter(sql, filter_values, {**row_filter.filters, **filters})
 
 
 # --- names that may be meant ---
@@ -298,8 +313,8 @@ def _find_names_by_trigrams(
     db: Database, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> dict[int, Name]:
     """Return the names that share most trigrams with the query, and those equal to it."""
-    first = fold.first_row(source.name)
-    bounds = (first, first + fold.ROWS)
+    first_row = fold.first_row(source.name)
+    bounds = (first_row, first_row + fold.ROWS)
     with_trigram = (
         "SELECT rowid AS name_row FROM names_fts WHERE names_fts MATCH ? AND rowid BETWEEN ? AND ?"
     )
@@ -310,18 +325,18 @@ def _find_names_by_trigrams(
     counted = db.execute(
         f"""SELECT name_row, count(*) AS shared FROM ({sharing})
             GROUP BY name_row ORDER BY shared DESC""",
-        [value for trigram in trigrams for value in (f'"{trigram}"', *bounds)],
+        [sql_value for trigram in trigrams for sql_value in (f'"{trigram}"', *bounds)],
     )
     passing = _filter_names(db, source, _keep_nearest(counted), row_filter)
-    nearest = list(islice(passing, _MAX_NAMES))
+    nearest_rows = list(islice(passing, _MAX_NAMES))
     rows = db.execute(
         "SELECT name_row, folded FROM names WHERE source = ? AND folded = ?",
         (source.name, fold.pad(query.texts)),
     ).fetchall()
-    if nearest:
-        placeholders = ", ".join("?" * len(nearest))
+    if nearest_rows:
+        placeholders = ", ".join("?" * len(nearest_rows))
         rows += db.execute(
-            f"SELECT name_row, folded FROM names WHERE name_row IN ({placeholders})", nearest
+            f"SELECT name_row, folded FROM names WHERE name_row IN ({placeholders})", nearest_rows
         )
     return _index_by_row(sorted(rows, key=lambda row: row["name_row"]))
 
@@ -364,9 +379,11 @@ def _find_names_by_initials(db: Database, source: Source, acronym: str | None) -
         return {}
     # Sorted, as `fold.initials` stores them. Every subset is tried, because some of the letters may
     # stand for weak words, which have no initial there: the H and the C of HASC.
-    letters = sorted(acronym)
+    sorted_letters = sorted(acronym)
     initials_keys = {
-        "".join(subset) for size in range(1, 7) for subset in combinations(letters, size)
+        "".join(subset)
+        for subset_size in range(1, 7)
+        for subset in combinations(sorted_letters, subset_size)
     }
     rows = db.execute(
         f"""SELECT name_row, folded FROM names
@@ -380,11 +397,13 @@ def _find_names_by_initials(db: Database, source: Source, acronym: str | None) -
     rows = db.execute(
         f"""SELECT name_row, folded FROM names
             WHERE source = ? AND initials LIKE ? LIMIT {_MAX_INITIALS}""",
-        (source.name, f"%{'%'.join(letters)}%"),
+        (source.name, f"%{'%'.join(sorted_letters)}%"),
     )
     longer = _index_by_row(rows)
     return words_by_row | {
-        row: name for row, name in longer.items() if find_initials(acronym, name)
+        name_row: folded_name
+        for name_row, folded_name in longer.items()
+        if find_initials(acronym, folded_name)
     }
 
 
@@ -402,15 +421,15 @@ def _read_named_records(
               WHERE f.name_row = ? AND {row_filter.sql}
               ORDER BY r.published_at DESC NULLS LAST, r.id LIMIT ?"""
     for name_row in name_rows:
-        limit = max(1, _MAX_RECORDS // len(name_rows))
-        for row in db.execute(sql, (name_row, *row_filter.values, limit)):
+        record_limit = max(1, _MAX_RECORDS // len(name_rows))
+        for row in db.execute(sql, (name_row, *row_filter.values, record_limit)):
             yield row["id"], (name_row, row["form"]), from_json(row["record"])
 
 
 def _read_records_of(
     db: Database,
     source: Source,
-    field: str,
+    parent_field: str,
     parents: Sequence[str],
     row_filter: RowFilter,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -418,30 +437,31 @@ def _read_records_of(
     if not parents:
         return iter(())
     placeholders = ", ".join("?" * len(parents))
-    if any(column.name == field for column in source.columns):
-        condition = f"{field} IN ({placeholders})"
+    if any(column.name == parent_field for column in source.columns):
+        condition = f"{parent_field} IN ({placeholders})"
     else:
         condition = f"id IN (SELECT from_id FROM links WHERE to_id IN ({placeholders}))"
     return _read_records(db, source, (condition, *parents), row_filter)
 
 
-def _read_names(db: Database, id: str) -> Iterator[tuple[Name, str]]:
+def _read_names(db: Database, record_id: str) -> Iterator[tuple[Name, str]]:
     rows = db.execute(
-        "SELECT folded, form FROM name_forms JOIN names USING (name_row) WHERE record_id = ?", (id,)
+        "SELECT folded, form FROM name_forms JOIN names USING (name_row) WHERE record_id = ?",
+        (record_id,),
     )
     for row in rows:
         yield tuple(row["folded"].split()), row["form"]
 
 
 def _read_records(
-    db: Database, source: Source, where: tuple[Any, ...], row_filter: RowFilter
+    db: Database, source: Source, condition_and_values: tuple[Any, ...], row_filter: RowFilter
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the newest records under a condition, which is given with its values."""
-    condition, *values = where
+    condition, *condition_values = condition_and_values
     rows = db.execute(
         f"""SELECT id, record FROM {source.name} WHERE {condition} AND {row_filter.sql}
             ORDER BY published_at DESC NULLS LAST, id LIMIT ?""",
-        (*values, *row_filter.values, _MAX_RECORDS),
+        (*condition_values, *row_filter.values, _MAX_RECORDS),
     )
     for row in rows:
         yield row["id"], from_json(row["record"])

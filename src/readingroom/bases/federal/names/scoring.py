@@ -42,13 +42,16 @@ class Candidate:
 
 
 def select_candidates(
-    query: NameQuery, names: Mapping[int, tuple[str, ...]], unexplained: float = 0.0
+    query: NameQuery, names_by_row: Mapping[int, tuple[str, ...]], unexplained: float = 0.0
 ) -> dict[int, Candidate]:
     """Return the names that may reach MIN_SCORE, by row.
 
     Only for the best of them are two words also tried as one: trying all costs too much.
     """
-    candidates = {row: make_candidate(words, query, unexplained) for row, words in names.items()}
+    candidates = {
+        row: make_candidate(name_words, query, unexplained)
+        for row, name_words in names_by_row.items()
+    }
     best = sorted(candidates, key=lambda row: (-candidates[row].best_score, row))[:_MAX_VARIANTS]
     candidates |= {
         row: max(_make_variants(candidates[row]), key=lambda variant: variant.best_score)
@@ -63,65 +66,71 @@ def _make_variants(candidate: Candidate) -> Iterator[Candidate]:
     """Yield the candidate, and it with two words of the query, or of the name, joined."""
     yield candidate
     weak = load_vocabulary().weak
-    words = candidate.query.words
+    query_words = candidate.query.words
     for index, query in enumerate(candidate.query.join_neighbours()):
         is_apart = any(
-            word.is_record_kind or word.text in weak for word in words[index : index + 2]
+            word.is_record_kind or word.text in weak for word in query_words[index : index + 2]
         )
         joined = query.texts[index]
         if not is_apart and any(is_same_but_for_typos(joined, word) for word in candidate.words):
             yield make_candidate(candidate.words, query)
-    for index, (first, second) in enumerate(pairwise(candidate.words)):
-        joined = first + second
+    for index, (first_word, second) in enumerate(pairwise(candidate.words)):
+        joined = first_word + second
         if any(is_same_but_for_typos(word, joined) for word in candidate.query.texts):
-            name = (*candidate.words[:index], joined, *candidate.words[index + 2 :])
-            yield make_candidate(name, candidate.query)
+            joined_name = (*candidate.words[:index], joined, *candidate.words[index + 2 :])
+            yield make_candidate(joined_name, candidate.query)
 
 
-def make_candidate(words: tuple[str, ...], query: NameQuery, unexplained: float = 0.0) -> Candidate:
+def make_candidate(
+    name_words: tuple[str, ...], query: NameQuery, unexplained: float = 0.0
+) -> Candidate:
     """Compare a name with a query. Words that the name does not explain score `unexplained`."""
-    similarity = compare(query.name_texts, words)
-    if query.acronym and score_initials(query.acronym, words, COMMITTEE_INITIALS):
-        return Candidate(words, query, similarity, 1.0)
+    similarity = compare(query.name_texts, name_words)
+    if query.acronym and score_initials(query.acronym, name_words, COMMITTEE_INITIALS):
+        return Candidate(name_words, query, similarity, 1.0)
     scores = [
         _find_best_word_score(word, match, unexplained)
         for word, match in zip(query.words, similarity.matches, strict=True)
     ]
     best_score = combine_scores(query, scores, similarity.coverage)
-    return Candidate(words, query, similarity, best_score)
+    return Candidate(name_words, query, similarity, best_score)
 
 
-def _find_best_word_score(word: QueryWord, match: WordMatch | None, unexplained: float) -> float:
-    if word.meaning:
+def _find_best_word_score(
+    query_word: QueryWord, match: WordMatch | None, unexplained: float
+) -> float:
+    if query_word.meaning:
         return 1.0
     if match:
         return match.score
-    return 0.0 if word.is_record_kind else unexplained
+    return 0.0 if query_word.is_record_kind else unexplained
 
 
 def is_subcommittee(record: Mapping[str, Any]) -> bool:
     """Return whether a record is a subcommittee, or a seat on one."""
-    id = record["id"] if record.get("source") == "committees" else record.get("committee_id")
-    return len(id or "") > 4
+    committee_id = (
+        record["id"] if record.get("source") == "committees" else record.get("committee_id")
+    )
+    return len(committee_id or "") > 4
 
 
 def score_record(
-    context: NameContext,
+    name_context: NameContext,
     query: NameQuery,
     candidate: Candidate,
-    form: str,
+    name_form: str,
     record: Mapping[str, Any],
 ) -> tuple[float, list[str]]:
     """Return how well a record explains the query, and the reasons for that."""
-    if score := _score_acronym(query, candidate, record):
+    if acronym_score := _score_acronym(query, candidate, record):
         scores, reasons = explain_words(query, query.no_matches, query.no_matches, [record])
         scores = [
-            score if word.text in query.acronym_words else other
+            acronym_score if word.text in query.acronym_words else other
             for word, other in zip(query.words, scores, strict=True)
         ]
-        initials = f"{query.acronym!r} are the initials of {form!r}"
+        initials = f"{query.acronym!r} are the initials of {name_form!r}"
         return combine_scores(query, scores, 1.0), [initials, *reasons]
-    return _score_by_words(context, query, candidate, form, record)
+    return _score_by_words(name_context, query, candidate, name_form, record)
 
 
 def _score_acronym(query: NameQuery, candidate: Candidate, record: Mapping[str, Any]) -> float:
@@ -131,25 +140,25 @@ def _score_acronym(query: NameQuery, candidate: Candidate, record: Mapping[str, 
 
 
 def _score_by_words(
-    context: NameContext,
+    name_context: NameContext,
     query: NameQuery,
     candidate: Candidate,
-    form: str,
+    name_form: str,
     record: Mapping[str, Any],
 ) -> tuple[float, list[str]]:
-    matches = candidate.similarity.matches
+    word_matches = candidate.similarity.matches
     parents: list[Parent] = []
     in_context: Sequence[WordMatch | None] = candidate.query.no_matches
-    is_exact = all(match and match.score == 1.0 for match in matches)
+    is_exact = all(match and match.score == 1.0 for match in word_matches)
     # A variant has other words than the query that the context was made for.
     if candidate.query is query and not is_exact:
-        parents = context.find_parents(record)
-        in_context = context.match_words(candidate.words, record, parents)
-    if not any(match and match.score > 0.5 for match in (*matches, *in_context)):
+        parents = name_context.find_parents(record)
+        in_context = name_context.match_words(candidate.words, record, parents)
+    if not any(match and match.score > 0.5 for match in (*word_matches, *in_context)):
         return 0.0, []
-    records = [record, *(parent.record for parent in parents)]
-    scores, reasons = explain_words(candidate.query, matches, in_context, records)
-    if parents and _is_name_of_another(candidate.query, matches, scores):
+    confirming_records = [record, *(parent.record for parent in parents)]
+    scores, reasons = explain_words(candidate.query, word_matches, in_context, confirming_records)
+    if parents and _is_name_of_another(candidate.query, word_matches, scores):
         return 0.0, []
     coverages = [
         candidate.similarity.coverage,
@@ -157,19 +166,20 @@ def _score_by_words(
     ]
     coverage = sum(coverages) / len(coverages)
     unexplained_weight = 0.5 if _is_full_name(candidate) else 1.0
-    score = combine_scores(candidate.query, scores, coverage, unexplained_weight)
-    return score, [f"named {form!r}", *reasons]
+    record_score = combine_scores(candidate.query, scores, coverage, unexplained_weight)
+    return record_score, [f"named {name_form!r}", *reasons]
 
 
 def _is_name_of_another(
-    query: NameQuery, matches: Sequence[WordMatch | None], scores: Sequence[float | None]
+    query: NameQuery, word_matches: Sequence[WordMatch | None], scores: Sequence[float | None]
 ) -> bool:
     """Return whether the query has a name that is not the record's, and nothing of the record's.
 
     Whoever sits on the committee mentioned beside `Gandalf` is no answer.
     """
     if any(
-        match and match.score > 0.5 and compute_word_weight(match.word) == 1.0 for match in matches
+        match and match.score > 0.5 and compute_word_weight(match.word) == 1.0
+        for match in word_matches
     ):
         return False
     return any(
@@ -184,18 +194,18 @@ def _is_name_of_another(
 def _is_full_name(candidate: Candidate) -> bool:
     """Return whether the query has a whole name of several words: other words count less then."""
     similarity = candidate.similarity
-    close = (match for match in similarity.matches if match and match.score > 0.8)
+    close_matches = (match for match in similarity.matches if match and match.score > 0.8)
     return (
-        sum(compute_word_weight(match.word) == 1.0 for match in close) > 1
+        sum(compute_word_weight(match.word) == 1.0 for match in close_matches) > 1
         and similarity.coverage > 0.9
     )
 
 
 def explain_words(
     query: NameQuery,
-    matches: Sequence[WordMatch | None],
+    word_matches: Sequence[WordMatch | None],
     in_context: Sequence[WordMatch | None],
-    records: Sequence[Mapping[str, Any]],
+    confirming_records: Sequence[Mapping[str, Any]],
 ) -> tuple[list[float | None], list[str]]:
     """Return the score of each word and the reasons; None if it is neither for nor against.
 
@@ -203,30 +213,35 @@ def explain_words(
     """
     scores: list[float | None] = []
     reasons = []
-    for word, match, other in zip(query.words, matches, in_context, strict=True):
-        best = other if other and (match is None or other.score > match.score) else match
-        field = next(
-            filter(None, (_find_confirming_field(record, word) for record in records)), None
+    for word, match, context_match in zip(query.words, word_matches, in_context, strict=True):
+        best = (
+            context_match
+            if context_match and (match is None or context_match.score > match.score)
+            else match
         )
-        if field and (best is None or best.score < 1.0):
+        confirming_field = next(
+            filter(None, (_find_confirming_field(record, word) for record in confirming_records)),
+            None,
+        )
+        if confirming_field and (best is None or best.score < 1.0):
             scores.append(1.0)
-            reasons.append(f"{word.text!r} is its {field}")
+            reasons.append(f"{word.text!r} is its {confirming_field}")
         elif best:
             scores.append(best.score)
             if best.score < 1.0:
                 reasons.append(f"{best.word!r} {best.relation} {best.name_word!r}")
         else:
-            scores.append(None if _is_neutral(word, records[0]) else 0.0)
+            scores.append(None if _is_neutral(word, confirming_records[0]) else 0.0)
     return scores, reasons
 
 
-def _is_neutral(word: QueryWord, record: Mapping[str, Any]) -> bool:
+def _is_neutral(query_word: QueryWord, record: Mapping[str, Any]) -> bool:
     """Return whether a word does not speak against a record that cannot confirm it."""
     return bool(
-        word.meaning
-        and word.meaning[0] == "number"
+        query_word.meaning
+        and query_word.meaning[0] == "number"
         and not record.get("published_at")
-        and not any(record.get(name) for name in _NUMBERED)
+        and not any(record.get(field_name) for field_name in _NUMBERED)
     )
 
 
@@ -242,19 +257,26 @@ def is_of_other_chamber(query: NameQuery, candidate: Candidate, record: Mapping[
     return not any(word.meaning == own or word.text in candidate.words for word in chambers)
 
 
-def _find_confirming_field(record: Mapping[str, Any], word: QueryWord) -> str | None:
+def _find_confirming_field(record: Mapping[str, Any], query_word: QueryWord) -> str | None:
     """Return what the meaning of a word is in a record, such as its `state`, or None."""
-    if word.meaning is None:
+    if query_word.meaning is None:
         return None
-    kind, value = word.meaning
-    if kind == "kind":
+    meaning_kind, meaning_value = query_word.meaning
+    if meaning_kind == "kind":
         return "kind" if is_subcommittee(record) else None
-    if kind == "number":
-        if len(value) == 4 and (record.get("published_at") or "").startswith(value):
+    if meaning_kind == "number":
+        if len(meaning_value) == 4 and (record.get("published_at") or "").startswith(meaning_value):
             return "year"
-        return next((name for name in _NUMBERED if str(record.get(name)) == value), None)
-    past = (term.get(kind) for term in record.get("terms") or ())
-    return kind if value in (record.get(kind), *past) else None
+        return next(
+            (
+                field_name
+                for field_name in _NUMBERED
+                if str(record.get(field_name)) == meaning_value
+            ),
+            None,
+        )
+    past = (term.get(meaning_kind) for term in record.get("terms") or ())
+    return meaning_kind if meaning_value in (record.get(meaning_kind), *past) else None
 
 
 def combine_scores(
@@ -267,20 +289,20 @@ def combine_scores(
 
     Words that nothing explains count `unexplained_weight` times as much as others.
     """
-    total = explained = 0.0
+    total_weight = explained = 0.0
     for word, score in zip(query.words, scores, strict=True):
         if score is None:
             continue
         weight = _compute_weight_in_query(word, score)
-        total += weight if score else weight * unexplained_weight
+        total_weight += weight if score else weight * unexplained_weight
         explained += weight * score
     # A little for coverage: of names that explain the query alike, the shorter one is meant.
-    return explained / total * (0.85 + 0.15 * coverage) if total else 0.0
+    return explained / total_weight * (0.85 + 0.15 * coverage) if total_weight else 0.0
 
 
-def _compute_weight_in_query(word: QueryWord, score: float) -> float:
+def _compute_weight_in_query(query_word: QueryWord, word_score: float) -> float:
     """Return how much a word counts; least when it only names a kind of record, and another."""
-    if word.is_record_kind:
-        return _KIND_WEIGHT if score else _WRONG_KIND_WEIGHT
-    weight = compute_word_weight(word.text)
-    return _MEANING_WEIGHT if word.meaning and weight == 1.0 else weight
+    if query_word.is_record_kind:
+        return _KIND_WEIGHT if word_score else _WRONG_KIND_WEIGHT
+    weight = compute_word_weight(query_word.text)
+    return _MEANING_WEIGHT if query_word.meaning and weight == 1.0 else weight

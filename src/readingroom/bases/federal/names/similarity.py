@@ -39,32 +39,45 @@ class Similarity:
     coverage: float
 
 
-def compare(query: Sequence[str], name: Sequence[str]) -> Similarity:
+def compare(query: Sequence[str], name_words: Sequence[str]) -> Similarity:
     """Pair the words of a query with those of a name, best pairs first, each word used once.
 
     The order of the words does not matter. An empty word of the query is never paired.
     """
     pairs = sorted(
-        (-match.score, query_index, name_index, match)
-        for query_index, word in enumerate(query)
-        for name_index, name_word in enumerate(name)
-        if word and (match := match_word(word, name_word))
+        (-word_match.score, query_index, name_index, word_match)
+        for query_index, query_word in enumerate(query)
+        for name_index, name_word in enumerate(name_words)
+        if query_word and (word_match := match_word(query_word, name_word))
     )
-    matches: dict[int, WordMatch] = {}
+    matches_by_index: dict[int, WordMatch] = {}
     used: dict[int, float] = {}
-    for _, query_index, name_index, match in pairs:
-        if query_index not in matches and name_index not in used:
-            matches[query_index], used[name_index] = match, match.score
-    for index, word in enumerate(query):
-        if index not in matches and (run := find_initials(word, name) or _find_blend(word, name)):
-            score = _INITIALS if len(word) > 2 else _INITIAL
-            spelled_out = " ".join(name[run.start : run.stop])
-            matches[index] = WordMatch(word, spelled_out, score, "stands for")
-            used |= {name_index: max(score, used.get(name_index, 0.0)) for name_index in run}
-    if not any(len(match.name_word) > 1 or len(match.word) == 1 for match in matches.values()):
+    for _, query_index, name_index, word_match in pairs:
+        if query_index not in matches_by_index and name_index not in used:
+            matches_by_index[query_index], used[name_index] = word_match, word_match.score
+    for index, query_word in enumerate(query):
+        if index not in matches_by_index and (
+            initials_range := find_initials(query_word, name_words)
+            or _find_blend(query_word, name_words)
+        ):
+            initials_score = _INITIALS if len(query_word) > 2 else _INITIAL
+            spelled_out = " ".join(name_words[initials_range.start : initials_range.stop])
+            matches_by_index[index] = WordMatch(
+                query_word, spelled_out, initials_score, "stands for"
+            )
+            used |= {
+                name_index: max(initials_score, used.get(name_index, 0.0))
+                for name_index in initials_range
+            }
+    if not any(
+        len(word_match.name_word) > 1 or len(word_match.word) == 1
+        for word_match in matches_by_index.values()
+    ):
         # That some name has the initial of a word is no evidence by itself.
-        matches, used = {}, {}
-    return Similarity(tuple(map(matches.get, range(len(query)))), _compute_coverage(name, used))
+        matches_by_index, used = {}, {}
+    return Similarity(
+        tuple(map(matches_by_index.get, range(len(query)))), _compute_coverage(name_words, used)
+    )
 
 
 def compute_word_weight(word: str) -> float:
@@ -74,9 +87,9 @@ def compute_word_weight(word: str) -> float:
     return 0.3 if len(word) == 1 else 1.0
 
 
-def _compute_coverage(name: Sequence[str], used: dict[int, float]) -> float:
+def _compute_coverage(name_words: Sequence[str], used: dict[int, float]) -> float:
     """Return the share of a name that was explained; weak words need not be."""
-    weights = {index: compute_word_weight(word) for index, word in enumerate(name)}
+    weights = {index: compute_word_weight(word) for index, word in enumerate(name_words)}
     counted = {
         index: weight for index, weight in weights.items() if weight > _WEAK_WEIGHT or index in used
     } or weights
@@ -84,62 +97,72 @@ def _compute_coverage(name: Sequence[str], used: dict[int, float]) -> float:
 
 
 @lru_cache(maxsize=65_536)
-def match_word(word: str, name_word: str) -> WordMatch | None:
+def match_word(query_word: str, name_word: str) -> WordMatch | None:
     """Return how a word of a query may mean a word of a name, or None if it cannot."""
-    if word == name_word:
-        return WordMatch(word, name_word, 1.0, "is")
-    if name_word in load_vocabulary().nicknames.get(word, ()):
-        return WordMatch(word, name_word, _NICKNAME, "is short for, or a form of,")
-    if len(word) == 1 or len(name_word) == 1:
-        score = _INITIAL if len(word) == 1 else _NAME_INITIAL
-        has_initial = word[0] == name_word[0]
-        return WordMatch(word, name_word, score, "has the initial of") if has_initial else None
-    if _is_prefix(word, name_word):
-        return WordMatch(word, name_word, _PREFIX, "begins")
-    if score := _score_spelling(word, name_word):
-        return WordMatch(word, name_word, score, "is spelt like")
-    if _has_same_stem(word, name_word):
-        return WordMatch(word, name_word, _STEM, "has the stem of")
-    if _is_contraction(word, name_word):
-        return WordMatch(word, name_word, _CONTRACTION, "shortens")
+    if query_word == name_word:
+        return WordMatch(query_word, name_word, 1.0, "is")
+    if name_word in load_vocabulary().nicknames.get(query_word, ()):
+        return WordMatch(query_word, name_word, _NICKNAME, "is short for, or a form of,")
+    if len(query_word) == 1 or len(name_word) == 1:
+        initial_score = _INITIAL if len(query_word) == 1 else _NAME_INITIAL
+        has_initial = query_word[0] == name_word[0]
+        return (
+            WordMatch(query_word, name_word, initial_score, "has the initial of")
+            if has_initial
+            else None
+        )
+    if _is_prefix(query_word, name_word):
+        return WordMatch(query_word, name_word, _PREFIX, "begins")
+    if initial_score := _score_spelling(query_word, name_word):
+        return WordMatch(query_word, name_word, initial_score, "is spelt like")
+    if _has_same_stem(query_word, name_word):
+        return WordMatch(query_word, name_word, _STEM, "has the stem of")
+    if _is_contraction(query_word, name_word):
+        return WordMatch(query_word, name_word, _CONTRACTION, "shortens")
     return None
 
 
 @lru_cache(maxsize=65_536)
-def is_same_but_for_typos(word: str, other: str) -> bool:
+def is_same_but_for_typos(query_word: str, name_word: str) -> bool:
     """Return whether two words are the same, or one is the other with a typo or two."""
-    return word == other or _score_spelling(word, other) > 0
+    return query_word == name_word or _score_spelling(query_word, name_word) > 0
 
 
-def _is_prefix(word: str, name_word: str) -> bool:
+def _is_prefix(query_word: str, name_word: str) -> bool:
     """`ag` begins `agriculture`, and `approps` nearly begins `appropriations`."""
-    if name_word.startswith(word):
+    if name_word.startswith(query_word):
         return True
-    return len(word) > 4 and word[-1] == "s" and name_word.startswith(word[:-1])
+    return len(query_word) > 4 and query_word[-1] == "s" and name_word.startswith(query_word[:-1])
 
 
-def _is_contraction(word: str, name_word: str) -> bool:
+def _is_contraction(query_word: str, name_word: str) -> bool:
     """`svcs`, `mgmt` have lost their vowels; `natl`, `envt` are a prefix and the last letter."""
-    if len(word) < 3 or len(name_word) < len(word) + 3 or word[0] != name_word[0]:
+    if len(query_word) < 3 or len(name_word) < len(query_word) + 3 or query_word[0] != name_word[0]:
         return False
-    if len(word) > 3 and name_word.startswith(word[:-1]) and name_word.endswith(word[-1]):
+    if (
+        len(query_word) > 3
+        and name_word.startswith(query_word[:-1])
+        and name_word.endswith(query_word[-1])
+    ):
         return True
-    letters = iter(name_word)
-    return _VOWELS.isdisjoint(word[1:]) and all(letter in letters for letter in word)
-
-
-def _has_same_stem(word: str, name_word: str) -> bool:
-    """`China` and `Chinese`, `immigrants` and `immigration` differ only in a common ending."""
-    prefix = Prefix.similarity(word, name_word)
-    endings = load_vocabulary().endings
-    # The last letter they share may belong to both endings: immigr-ants, immigr-ation.
-    return any(
-        word[stem:] in endings and name_word[stem:] in endings
-        for stem in range(max(4, prefix - 1), prefix + 1)
+    name_letters = iter(name_word)
+    return _VOWELS.isdisjoint(query_word[1:]) and all(
+        letter in name_letters for letter in query_word
     )
 
 
-def find_initials(letters: str, name: Sequence[str]) -> range | None:
+def _has_same_stem(query_word: str, name_word: str) -> bool:
+    """`China` and `Chinese`, `immigrants` and `immigration` differ only in a common ending."""
+    shared_length = Prefix.similarity(query_word, name_word)
+    endings = load_vocabulary().endings
+    # The last letter they share may belong to both endings: immigr-ants, immigr-ation.
+    return any(
+        query_word[stem_length:] in endings and name_word[stem_length:] in endings
+        for stem_length in range(max(4, shared_length - 1), shared_length + 1)
+    )
+
+
+def find_initials(letters: str, name_words: Sequence[str]) -> range | None:
     """Return where a name has, in order, the words that these are the first letters of.
 
     One letter inside may stand for a stopword, which folded names do not contain: `DOGE` is
@@ -147,76 +170,92 @@ def find_initials(letters: str, name: Sequence[str]) -> range | None:
     """
     if not 2 <= len(letters) <= 6 or not letters.isalpha():
         return None
-    initials = "".join(word[0] for word in name)
-    inner = (index for index in range(1, len(letters) - 1) if letters[index] in _STOPWORD_INITIALS)
-    shorter = (letters[:index] + letters[index + 1 :] for index in inner)
+    initials = "".join(word[0] for word in name_words)
+    stopword_positions = (
+        index for index in range(1, len(letters) - 1) if letters[index] in _STOPWORD_INITIALS
+    )
+    shorter = (letters[:index] + letters[index + 1 :] for index in stopword_positions)
     for sequence in (letters, *shorter):
-        start = initials.find(sequence)
-        weights = [compute_word_weight(word) for word in name[start : start + len(sequence)]]
-        if start >= 0 and sum(weight > _WEAK_WEIGHT for weight in weights) > 1:
-            return range(start, start + len(sequence))
+        first_index = initials.find(sequence)
+        weights = [
+            compute_word_weight(word)
+            for word in name_words[first_index : first_index + len(sequence)]
+        ]
+        if first_index >= 0 and sum(weight > _WEAK_WEIGHT for weight in weights) > 1:
+            return range(first_index, first_index + len(sequence))
     return None
 
 
-def _find_blend(word: str, name: Sequence[str]) -> range | None:
+def _find_blend(word: str, name_words: Sequence[str]) -> range | None:
     """Return where a name has two words whose beginnings make this: `MilCon`, `fintech`."""
-    for index, (first, second) in enumerate(pairwise(name)):
+    for index, (first_word, second) in enumerate(pairwise(name_words)):
         cuts = range(3, len(word) - 2)
-        if any(first.startswith(word[:cut]) and second.startswith(word[cut:]) for cut in cuts):
+        if any(
+            first_word.startswith(word[:cut_index]) and second.startswith(word[cut_index:])
+            for cut_index in cuts
+        ):
             return range(index, index + 2)
     return None
 
 
-def score_initials(letters: str, name: Sequence[str], extra_letters: str = "") -> float:
+def score_initials(letters: str, name_words: Sequence[str], extra_letters: str = "") -> float:
     """Return what letters are worth as the initials of a whole name; more if in its order.
 
     They may include initials of weak words, such as the H and the C of HASC, and `extra_letters`.
     """
     counted = Counter(letters)
-    core = [word[0] for word in name if word not in load_vocabulary().weak]
-    weak = [word[0] for word in name if word in load_vocabulary().weak]
+    core = [word[0] for word in name_words if word not in load_vocabulary().weak]
+    weak = [word[0] for word in name_words if word in load_vocabulary().weak]
     surplus = counted - Counter(core)
     if Counter(core) - counted or not surplus <= Counter(weak) | Counter(extra_letters):
         return 0.0
-    if len(core) < 2 and len(letters) < 4 and letters not in _initials_in_order(name):
+    if len(core) < 2 and len(letters) < 4 and letters not in _initials_in_order(name_words):
         return 0.0
-    rest = iter(letters)
-    score = 0.95 if all(letter in rest for letter in core) else 0.65
-    return score - 0.05 if len(core) < 2 or any(len(word) == 1 for word in name) else score
+    remaining_letters = iter(letters)
+    initials_score = 0.95 if all(letter in remaining_letters for letter in core) else 0.65
+    return (
+        initials_score - 0.05
+        if len(core) < 2 or any(len(word) == 1 for word in name_words)
+        else initials_score
+    )
 
 
-def _initials_in_order(name: Sequence[str]) -> tuple[str, str]:
+def _initials_in_order(name_words: Sequence[str]) -> tuple[str, str]:
     """Return all initials, and those with the C of `committee` last: `SJC` for the Judiciary."""
-    initials = "".join(word[0] for word in name)
-    others = "".join(word[0] for word in name if word not in load_vocabulary().committee)
-    return initials, f"{others}c"
+    initials = "".join(word[0] for word in name_words)
+    significant_initials = "".join(
+        word[0] for word in name_words if word not in load_vocabulary().committee
+    )
+    return initials, f"{significant_initials}c"
 
 
-def _score_spelling(word: str, other: str) -> float:
+def _score_spelling(query_word: str, name_word: str) -> float:
     """Return a score that falls with each typo; 0 if there are too many for words this long.
 
     Different numbers never match, however similar they look.
     """
-    if word.isdecimal() or other.isdecimal():
+    if query_word.isdecimal() or name_word.isdecimal():
         return 0.0
-    longest = max(len(word), len(other))
+    longest = max(len(query_word), len(name_word))
     # Short words that differ in a letter are other names: Lee, Lew.
     allowed = 0 if longest < 4 else 1 if longest < 6 else 2 if longest < 9 else 3
     # Two cheap checks rule out nearly every pair before the distance is computed.
-    if abs(len(word) - len(other)) > allowed or not _share_letter_pair(word, other):
+    if abs(len(query_word) - len(name_word)) > allowed or not _share_letter_pair(
+        query_word, name_word
+    ):
         return 0.0
-    typos = count_typos(word, other)
+    typos = count_typos(query_word, name_word)
     if typos > allowed:
         return 0.0
-    other_initial = 0.08 if word[0] != other[0] else 0.0
+    other_initial = 0.08 if query_word[0] != name_word[0] else 0.0
     return 0.97 - 0.9 * typos / longest - other_initial
 
 
-def _share_letter_pair(word: str, other: str) -> bool:
-    pairs = {word[index : index + 2] for index in range(len(word) - 1)}
-    return any(other[index : index + 2] in pairs for index in range(len(other) - 1))
+def _share_letter_pair(query_word: str, name_word: str) -> bool:
+    pairs = {query_word[index : index + 2] for index in range(len(query_word) - 1)}
+    return any(name_word[index : index + 2] in pairs for index in range(len(name_word) - 1))
 
 
-def count_typos(word: str, other: str) -> int:
+def count_typos(query_word: str, name_word: str) -> int:
     """Count the letters to add, drop, change or swap with a neighbour to get from word to word."""
-    return OSA.distance(word, other)
+    return OSA.distance(query_word, name_word)

@@ -69,36 +69,40 @@ def _is_recorded(action: Element) -> bool:
     return action.find("recordedVotes") is not None
 
 
-def build_vote_links(items: Iterable[Element], actions: Iterable[BillAction]) -> Iterator[Link]:
+def build_vote_links(
+    action_elements: Iterable[Element], actions: Iterable[BillAction]
+) -> Iterator[Link]:
     """The roll calls that actions record; the action's words say what was voted on.
 
     Several actions may tell of one: what stands in a field comes before what only words say.
     """
-    pairs = zip(map(_is_recorded, items), actions, strict=True)
+    pairs = zip(map(_is_recorded, action_elements), actions, strict=True)
     for recorded, action in sorted(pairs, key=lambda pair: not pair[0]):
-        field = "recordedVotes" if recorded else "text"
+        stating_field = "recordedVotes" if recorded else "text"
         for vote in action.votes:
-            words = f"{action.date} {action.text}"[:MAX_EVIDENCE]
-            yield Link(LinkKind.VOTE, vote, f"actions/item/{field}: {words}")
+            evidence = f"{action.date} {action.text}"[:MAX_EVIDENCE]
+            yield Link(LinkKind.VOTE, vote, f"actions/item/{stating_field}: {evidence}")
 
 
-def parse_reports(element: Element, actions: Iterable[BillAction]) -> Iterator[tuple[str, str]]:
+def parse_reports(
+    bill_element: Element, actions: Iterable[BillAction]
+) -> Iterator[tuple[str, str]]:
     """The reports on a bill as they are cited, each with what says so."""
-    citations = _get_texts(element.iterfind("committeeReports/committeeReport/citation"))
+    citations = _get_texts(bill_element.iterfind("committeeReports/committeeReport/citation"))
     for citation in citations:
         yield citation, f"committeeReports/committeeReport: {citation}"
     # Only where the fields are empty: they are the better evidence.
     for action in actions if not citations else ():
-        if match := _REPORT_TEXT.search(action.text):
-            words = f"{action.date} {action.text}"[:MAX_EVIDENCE]
-            yield match[1] or f"S. Rept. {match[2]}", f"actions/item/text: {words}"
+        if report_match := _REPORT_TEXT.search(action.text):
+            evidence = f"{action.date} {action.text}"[:MAX_EVIDENCE]
+            yield report_match[1] or f"S. Rept. {report_match[2]}", f"actions/item/text: {evidence}"
 
 
 def require_text(element: Element, *names: str) -> str:
     """Return a value that identifies the record. Raise `ValueError` if the file has none."""
-    for name in names:
-        if value := get_text(element, name):
-            return value
+    for path in names:
+        if path_text := get_text(element, path):
+            return path_text
     raise ValueError(f"no <{names[0]}> in this file")
 
 
@@ -107,16 +111,16 @@ def drop_empty_fields(facets: dict[str, Sequence[str | None]]) -> dict[str, list
 
 
 def _get_texts(elements: Iterable[Element]) -> list[str]:
-    return [text for element in elements if (text := get_text(element))]
+    return [element_text for element in elements if (element_text := get_text(element))]
 
 
-def _map_children(item: Element) -> dict[str, Element]:
+def _map_children(parent_element: Element) -> dict[str, Element]:
     """Return the first child of each name: cheaper than a search for every name."""
-    return {child.tag: child for child in reversed(item)}
+    return {child.tag: child for child in reversed(parent_element)}
 
 
-def parse_person(item: Element) -> Person:
-    return Person(**_parse_person_fields(_map_children(item)))
+def parse_person(person_element: Element) -> Person:
+    return Person(**_parse_person_fields(_map_children(person_element)))
 
 
 def _parse_person_fields(children: Mapping[str, Element]) -> dict[str, Any]:
@@ -132,8 +136,8 @@ def _parse_person_fields(children: Mapping[str, Element]) -> dict[str, Any]:
     }
 
 
-def parse_cosponsor(item: Element) -> Cosponsor:
-    children = _map_children(item)
+def parse_cosponsor(cosponsor_element: Element) -> Cosponsor:
+    children = _map_children(cosponsor_element)
     return Cosponsor(
         **_parse_person_fields(children),
         sponsored_at=parse_iso_date(get_text(children.get("sponsorshipDate"))),
@@ -143,19 +147,23 @@ def parse_cosponsor(item: Element) -> Cosponsor:
     )
 
 
-def parse_action(item: Element, congress: int) -> BillAction:
-    children = _map_children(item)
-    date = parse_iso_date(get_text(children.get("actionDate"))) or ""
-    text = get_text(children.get("text")) or ""
-    recorded = [id for vote in children.get("recordedVotes", ()) for id in parse_vote_ids(vote)]
+def parse_action(action_element: Element, congress: int) -> BillAction:
+    children = _map_children(action_element)
+    action_date = parse_iso_date(get_text(children.get("actionDate"))) or ""
+    action_text = get_text(children.get("text")) or ""
+    recorded = [
+        vote_id for vote in children.get("recordedVotes", ()) for vote_id in parse_vote_ids(vote)
+    ]
     return BillAction(
-        date=date,
+        date=action_date,
         time=get_text(children.get("actionTime")),
-        text=text,
+        text=action_text,
         type=get_text(children.get("type")),
         code=get_text(children.get("actionCode")),
-        committees=[make_committee_id(code) for code in _list_committee_codes(children)],
-        votes=recorded or list(_find_roll_calls(text, date, congress)),
+        committees=[
+            make_committee_id(committee_code) for committee_code in _list_committee_codes(children)
+        ],
+        votes=recorded or list(_find_roll_calls(action_text, action_date, congress)),
     )
 
 
@@ -163,49 +171,58 @@ def _list_committee_codes(children: Mapping[str, Element]) -> list[str]:
     listed = [*children.get("committees", ())]
     if "committee" in children:
         listed.append(children["committee"])
-    return [code for committee in listed if (code := get_text(committee, "systemCode"))]
+    return [
+        committee_code
+        for committee in listed
+        if (committee_code := get_text(committee, "systemCode"))
+    ]
 
 
-def _find_roll_calls(text: str, date: str, congress: int) -> Iterator[str]:
+def _find_roll_calls(action_text: str, action_date: str, congress: int) -> Iterator[str]:
     """`(Roll no. 58)` is the House's way to say it, `Record Vote Number: 13` the Senate's."""
-    if not date:
+    if not action_date:
         return
     # The words name no session. The first is that of the year in which the Congress began.
-    session = 1 if int(date[:4]) <= get_first_day(congress).year else 2
-    for house, senate in _ROLL_CALL_TEXT.findall(text):
+    session = 1 if int(action_date[:4]) <= get_first_day(congress).year else 2
+    for house, senate in _ROLL_CALL_TEXT.findall(action_text):
         yield make_vote_id("house" if house else "senate", congress, session, house or senate)
 
 
 def parse_law_ids(law: Element) -> Iterator[str]:
-    if number := get_text(law, "number"):
-        yield make_law_id(number, private="private" in (get_text(law, "type") or "").lower())
+    if law_number := get_text(law, "number"):
+        yield make_law_id(law_number, private="private" in (get_text(law, "type") or "").lower())
 
 
 def parse_vote_ids(vote: Element) -> Iterator[str]:
-    parts = [
-        get_text(vote, name) for name in ("chamber", "congress", "sessionNumber", "rollNumber")
+    vote_numbers = [
+        get_text(vote, field_name)
+        for field_name in ("chamber", "congress", "sessionNumber", "rollNumber")
     ]
-    if all(parts):
-        yield make_vote_id(*[part or "" for part in parts])
+    if all(vote_numbers):
+        yield make_vote_id(*[vote_number or "" for vote_number in vote_numbers])
 
 
-def parse_latest_action(item: Element | None) -> LatestAction | None:
-    text = get_text(item, "text")
+def parse_latest_action(action_element: Element | None) -> LatestAction | None:
+    action_text = get_text(action_element, "text")
     return (
-        LatestAction(date=parse_iso_date(get_text(item, "actionDate")), text=text) if text else None
+        LatestAction(date=parse_iso_date(get_text(action_element, "actionDate")), text=action_text)
+        if action_text
+        else None
     )
 
 
 def parse_committees(bill: Element) -> Iterator[BillCommittee]:
     # `billCommittees` is the extra level of the oldest generation.
-    items = bill.findall("committees/item") + bill.findall("committees/billCommittees/item")
-    for item in items:
-        chamber = get_text(item, "chamber")
-        for committee in (item, *item.findall("subcommittees/item")):
-            if code := get_text(committee, "systemCode"):
+    committee_elements = bill.findall("committees/item") + bill.findall(
+        "committees/billCommittees/item"
+    )
+    for committee_element in committee_elements:
+        chamber = get_text(committee_element, "chamber")
+        for committee in (committee_element, *committee_element.findall("subcommittees/item")):
+            if committee_code := get_text(committee, "systemCode"):
                 yield BillCommittee(
-                    id=make_committee_id(code),
-                    name=get_text(committee, "name") or code,
+                    id=make_committee_id(committee_code),
+                    name=get_text(committee, "name") or committee_code,
                     chamber=parse_chamber(chamber),
                     activities=_get_texts(committee.iterfind("activities/item/name")),
                     dated_activities=list(_parse_activities(committee)),
@@ -213,111 +230,130 @@ def parse_committees(bill: Element) -> Iterator[BillCommittee]:
 
 
 def _parse_activities(committee: Element) -> Iterator[CommitteeActivity]:
-    for item in committee.iterfind("activities/item"):
-        if name := get_text(item, "name"):
-            yield CommitteeActivity(name=name, date=parse_iso_date(get_text(item, "date")))
+    for activity_element in committee.iterfind("activities/item"):
+        if activity_name := get_text(activity_element, "name"):
+            yield CommitteeActivity(
+                name=activity_name, date=parse_iso_date(get_text(activity_element, "date"))
+            )
 
 
-def parse_calendar_numbers(element: Element) -> Iterator[CalendarNumber]:
+def parse_calendar_numbers(bill_element: Element) -> Iterator[CalendarNumber]:
     """`U00125` is number 125 of the Union Calendar; the Senate's has a name and a number."""
-    for item in element.iterfind("calendarNumbers/item"):
-        stated = [get_text(item, "calendar"), get_text(item, "number")]
-        house = next(filter(None, (_HOUSE_CALENDAR.fullmatch(text or "") for text in stated)), None)
+    for calendar_element in bill_element.iterfind("calendarNumbers/item"):
+        stated = [get_text(calendar_element, "calendar"), get_text(calendar_element, "number")]
+        house = next(
+            filter(None, (_HOUSE_CALENDAR.fullmatch(stated_text or "") for stated_text in stated)),
+            None,
+        )
         if house:
             yield CalendarNumber(calendar=_HOUSE_CALENDARS[house[1]], number=int(house[2]))
         elif stated[0]:
             digits = stated[1] or ""
-            number = int(digits) if digits.isdecimal() else None
-            yield CalendarNumber(calendar=stated[0], number=number)
+            calendar_number = int(digits) if digits.isdecimal() else None
+            yield CalendarNumber(calendar=stated[0], number=calendar_number)
 
 
-def describe_miscounted_lists(element: Element, what: str) -> Iterator[str]:
+def describe_miscounted_lists(bill_element: Element, what: str) -> Iterator[str]:
     """Compare the cosponsors and actions of a bill or an amendment with the file's own counts."""
-    for list_name, path, count_name in _COUNTED_LISTS:
-        stated = get_text(element, f"{list_name}/{count_name}") or ""
-        listed = len(element.findall(path))
+    for list_name, list_path, count_name in _COUNTED_LISTS:
+        stated = get_text(bill_element, f"{list_name}/{count_name}") or ""
+        listed = len(bill_element.findall(list_path))
         if stated.isdecimal() and int(stated) > listed:
             yield f"{what} has {stated} {list_name} by its own count and {listed} in the file"
 
 
-def count_cosponsors(element: Element, cosponsors: Sequence[Cosponsor]) -> int:
+def count_cosponsors(bill_element: Element, cosponsors: Sequence[Cosponsor]) -> int:
     """Return how many cosponsor now: who withdrew stays listed, with a date.
 
     The oldest files tell of an amendment only how many there are, and not who.
     """
-    stated = get_text(element, "cosponsors/currentCount") or ""
+    stated = get_text(bill_element, "cosponsors/currentCount") or ""
     if not cosponsors and stated.isdecimal():
         return int(stated)
     return sum(cosponsor.withdrawn_at is None for cosponsor in cosponsors)
 
 
-def parse_subjects(element: Element) -> Iterator[str]:
-    for path in (
+def parse_subjects(bill_element: Element) -> Iterator[str]:
+    for subject_path in (
         "subjects/legislativeSubjects/item/name",
         "subjects/billSubjects/legislativeSubjects/item/name",
         "subjects/billSubjects/otherSubjects/item/name",
     ):
-        yield from _get_texts(element.iterfind(path))
+        yield from _get_texts(bill_element.iterfind(subject_path))
 
 
-def parse_summaries(element: Element) -> Iterator[BillSummary]:
-    for path in ("summaries/summary", "summaries/billSummaries/item"):
-        for item in element.iterfind(path):
+def parse_summaries(bill_element: Element) -> Iterator[BillSummary]:
+    for summary_path in ("summaries/summary", "summaries/billSummaries/item"):
+        for summary_element in bill_element.iterfind(summary_path):
             # The text is HTML in a CDATA section or escaped: to us it is text either way.
-            text = item.findtext("text") or item.findtext("cdata/text") or ""
-            if plain := strip_html(text):
+            summary_markup = (
+                summary_element.findtext("text") or summary_element.findtext("cdata/text") or ""
+            )
+            if plain := strip_html(summary_markup):
                 yield BillSummary(
-                    version=get_text(item, "versionCode"),
-                    date=parse_iso_date(get_text(item, "actionDate")),
-                    description=get_text(item, "actionDesc") or get_text(item, "name"),
+                    version=get_text(summary_element, "versionCode"),
+                    date=parse_iso_date(get_text(summary_element, "actionDate")),
+                    description=get_text(summary_element, "actionDesc")
+                    or get_text(summary_element, "name"),
                     text=plain,
                 )
 
 
-def parse_short_titles(element: Element) -> list[str]:
+def parse_short_titles(bill_element: Element) -> list[str]:
     titles = (
-        get_text(item, "title")
-        for item in element.iterfind("titles/item")
-        if "short" in (get_text(item, "titleType") or "").lower()
+        get_text(title_element, "title")
+        for title_element in bill_element.iterfind("titles/item")
+        if "short" in (get_text(title_element, "titleType") or "").lower()
     )
-    return list(dict.fromkeys(title for title in titles if title))
+    return list(dict.fromkeys(short_title for short_title in titles if short_title))
 
 
-def parse_text_versions(element: Element) -> list[TextVersion]:
+def parse_text_versions(bill_element: Element) -> list[TextVersion]:
     return [
         TextVersion(
-            type=get_text(item, "type") or "",
-            date=parse_iso_date(get_text(item, "date")),
-            url=get_text(item, "formats/item/url"),
+            type=get_text(version_element, "type") or "",
+            date=parse_iso_date(get_text(version_element, "date")),
+            url=get_text(version_element, "formats/item/url"),
         )
-        for item in element.iterfind("textVersions/item")
+        for version_element in bill_element.iterfind("textVersions/item")
     ]
 
 
-def parse_related_bills(element: Element) -> Iterator[RelatedBill]:
-    for item in element.iterfind("relatedBills/item"):
-        congress, kind, number = (get_text(item, name) for name in ("congress", "type", "number"))
-        kind = re.sub(r"[.\s]", "", kind or "").lower()  # the oldest files write `H.Res.`
-        if congress and number and kind in SPOKEN:
+def parse_related_bills(bill_element: Element) -> Iterator[RelatedBill]:
+    for related_element in bill_element.iterfind("relatedBills/item"):
+        congress, bill_type, bill_number = (
+            get_text(related_element, field_name) for field_name in ("congress", "type", "number")
+        )
+        bill_type = re.sub(r"[.\s]", "", bill_type or "").lower()  # the oldest files write `H.Res.`
+        if congress and bill_number and bill_type in SPOKEN:
             yield RelatedBill(
-                id=make_bill_id(congress, kind, number),
-                title=get_text(item, "title") or get_text(item, "latestTitle"),
-                relationships=_get_texts(item.iterfind("relationshipDetails/item/type")),
+                id=make_bill_id(congress, bill_type, bill_number),
+                title=get_text(related_element, "title")
+                or get_text(related_element, "latestTitle"),
+                relationships=_get_texts(related_element.iterfind("relationshipDetails/item/type")),
             )
 
 
-def parse_cost_estimate(item: Element) -> CostEstimate:
+def parse_cost_estimate(estimate_element: Element) -> CostEstimate:
     # GPO has dropped the `rpt` from these names; the oldest files still have it.
-    url = get_text(item, "url") or get_text(item, "rptUrl")
+    url = get_text(estimate_element, "url") or get_text(estimate_element, "rptUrl")
     return CostEstimate(
         id=parse_estimate_id(url or ""),
-        title=get_text(item, "title") or get_text(item, "rptTitle") or "Cost estimate",
-        date=parse_iso_date(get_text(item, "pubDate") or get_text(item, "rptPubDate")),
+        title=get_text(estimate_element, "title")
+        or get_text(estimate_element, "rptTitle")
+        or "Cost estimate",
+        date=parse_iso_date(
+            get_text(estimate_element, "pubDate") or get_text(estimate_element, "rptPubDate")
+        ),
         url=url,
     )
 
 
-def parse_amended_id(item: Element) -> str | None:
-    amended = item.find("amendedAmendment")
-    parts = [get_text(amended, name) for name in ("congress", "type", "number")]
-    return make_amendment_id(*[part or "" for part in parts]) if all(parts) else None
+def parse_amended_id(amendment_element: Element) -> str | None:
+    amended = amendment_element.find("amendedAmendment")
+    amended_parts = [get_text(amended, field_name) for field_name in ("congress", "type", "number")]
+    return (
+        make_amendment_id(*[amended_part or "" for amended_part in amended_parts])
+        if all(amended_parts)
+        else None
+    )

@@ -41,79 +41,91 @@ class PrintedPreface:
 def parse_preface(actions: list[tuple[str | None, Element]]) -> PrintedPreface:
     """Return what the actions on the first page say, each given with its date."""
     preface = PrintedPreface()
-    for date, action in actions:
-        text = get_text(action) or ""
-        sponsor = action.find(".//sponsor")
-        introduces = _INTRODUCED.search(text) is not None
+    for action_date, action_element in actions:
+        action_text = get_text(action_element) or ""
+        sponsor = action_element.find(".//sponsor")
+        introduces = _INTRODUCED.search(action_text) is not None
         if introduces and sponsor is not None and not preface.sponsors:
             preface.sponsors.append(Person(**_parse_member(sponsor)))
-            preface.introduced_at = date
-        for cosponsor in action.iter("cosponsor"):
+            preface.introduced_at = action_date
+        for cosponsor in action_element.iter("cosponsor"):
             preface.cosponsors.append(
-                Cosponsor(**_parse_member(cosponsor), sponsored_at=date, original=introduces)
+                Cosponsor(**_parse_member(cosponsor), sponsored_at=action_date, original=introduces)
             )
-        _add_committees(preface.committees, action, text, date)
+        _add_committees(preface.committees, action_element, action_text, action_date)
     return preface
 
 
-def find_short_titles(root: Element) -> list[str]:
+def find_short_titles(bill_element: Element) -> list[str]:
     """Return the short titles in the text of a bill, those of the whole bill first."""
     titles = [
-        (item.get("role") not in (None, "act", "resolution"), title)
-        for item in root.iter("shortTitle")
-        if (title := get_text(item))
+        (title_element.get("role") not in (None, "act", "resolution"), short_title)
+        for title_element in bill_element.iter("shortTitle")
+        if (short_title := get_text(title_element))
     ]
-    return list(dict.fromkeys(title for _, title in sorted(titles, key=lambda pair: pair[0])))
+    return list(
+        dict.fromkeys(short_title for _, short_title in sorted(titles, key=lambda pair: pair[0]))
+    )
 
 
-def _parse_member(element: Element) -> dict[str, Any]:
+def _parse_member(member_element: Element) -> dict[str, Any]:
     """`Mr. Lawson of Florida`, with the id that the House or the Senate gave the member."""
-    printed = _HONORIFIC.sub("", get_text(element) or "")
-    state = _OF_STATE.search(printed)
-    code = load_vocabulary().states.get(tuple(state[1].lower().split())) if state else None
+    printed = _HONORIFIC.sub("", get_text(member_element) or "")
+    state_match = _OF_STATE.search(printed)
+    state_code = (
+        load_vocabulary().states.get(tuple(state_match[1].lower().split())) if state_match else None
+    )
     return {
-        "bioguide_id": element.get("bioGuideId"),
-        "lis_id": element.get("senateId"),
-        "name": _OF_STATE.sub("", printed) if code else printed,
-        "state": code,
+        "bioguide_id": member_element.get("bioGuideId"),
+        "lis_id": member_element.get("senateId"),
+        "name": _OF_STATE.sub("", printed) if state_code else printed,
+        "state": state_code,
     }
 
 
 def _add_committees(
-    committees: list[BillCommittee], action: Element, text: str, date: str | None
+    committees: list[BillCommittee],
+    action_element: Element,
+    action_text: str,
+    action_date: str | None,
 ) -> None:
-    if _REPORTED.search(text) and not _INTRODUCED.search(text):
+    if _REPORTED.search(action_text) and not _INTRODUCED.search(action_text):
         activity = "Reported by"
-    elif _REFERRED.search(text):
+    elif _REFERRED.search(action_text):
         activity = "Referred to"
     else:
         return
-    for id, name in _find_committees(action):
-        dated = CommitteeActivity(name=activity, date=date)
-        known = next((committee for committee in committees if committee.id == id), None)
-        if known:
-            known.activities.append(activity)
-            known.dated_activities.append(dated)
+    for committee_id, committee_name in _find_committees(action_element):
+        dated = CommitteeActivity(name=activity, date=action_date)
+        known_committee = next(
+            (committee for committee in committees if committee.id == committee_id), None
+        )
+        if known_committee:
+            known_committee.activities.append(activity)
+            known_committee.dated_activities.append(dated)
         else:
-            chamber = parse_chamber(id)
+            chamber = parse_chamber(committee_id)
             committees.append(
                 BillCommittee(
-                    id=id, name=name, chamber=chamber,
+                    id=committee_id, name=committee_name, chamber=chamber,
                     activities=[activity], dated_activities=[dated],
                 )
             )  # fmt: skip
 
 
-def _find_committees(action: Element) -> Iterator[tuple[str, str]]:
-    for element in action.iter("committee"):
-        code, name = element.get("committeeId") or "", get_text(element) or ""
-        if house := _HOUSE_COMMITTEE.fullmatch(code):
-            base = _SELECT_COMMITTEES.get(house[1], f"HS{house[1]}")
-            yield make_committee_id(f"{base}{house[2]}"), _spell_committee(name)
-        elif code.startswith(("S", "J")) and len(code) == 6:
-            yield make_committee_id(code), _spell_committee(name)
+def _find_committees(action_element: Element) -> Iterator[tuple[str, str]]:
+    for committee_element in action_element.iter("committee"):
+        committee_code, committee_name = (
+            committee_element.get("committeeId") or "",
+            get_text(committee_element) or "",
+        )
+        if house := _HOUSE_COMMITTEE.fullmatch(committee_code):
+            parent_code = _SELECT_COMMITTEES.get(house[1], f"HS{house[1]}")
+            yield make_committee_id(f"{parent_code}{house[2]}"), _spell_committee(committee_name)
+        elif committee_code.startswith(("S", "J")) and len(committee_code) == 6:
+            yield make_committee_id(committee_code), _spell_committee(committee_name)
 
 
-def _spell_committee(name: str) -> str:
+def _spell_committee(committee_name: str) -> str:
     """`the Judiciary`, after `the Committees on`, is the Committee on the Judiciary."""
-    return name if "ommittee" in name else f"Committee on {name}"
+    return committee_name if "ommittee" in committee_name else f"Committee on {committee_name}"

@@ -54,7 +54,7 @@ class BillProgress:
 
 def determine_progress(
     congress: int,
-    kind: str,
+    bill_type: str,
     actions: Iterable[BillAction],
     *,
     introduced_at: str | None,
@@ -62,16 +62,18 @@ def determine_progress(
     as_of: str | None,
 ) -> BillProgress:
     """Return how far a bill came by its actions, as of the day of its file."""
-    steps = _find_first_days(actions) | {"introduced": introduced_at or ""}
-    stage = _determine_stage(steps.keys(), has_law)
-    days = (steps.get(step) for step in _STEPS_OF_STAGE[stage])
+    first_days = _find_first_days(actions) | {"introduced": introduced_at or ""}
+    stage = _determine_stage(first_days.keys(), has_law)
+    days = (first_days.get(step) for step in _STEPS_OF_STAGE[stage])
     reached_at = max(filter(None, days), default=None)
-    return BillProgress(stage, reached_at, _determine_outcome(congress, kind, stage, steps, as_of))
+    return BillProgress(
+        stage, reached_at, _determine_outcome(congress, bill_type, stage, first_days, as_of)
+    )
 
 
-def get_stage_of_version(version: str) -> BillStage:
+def get_stage_of_version(version_code: str) -> BillStage:
     """Return how far a bill had come, at least, when this version of its text was printed."""
-    return _STAGE_OF_VERSION.get(version.rstrip("0123456789"), "introduced")
+    return _STAGE_OF_VERSION.get(version_code.rstrip("0123456789"), "introduced")
 
 
 def _find_first_days(actions: Iterable[BillAction]) -> dict[str, str]:
@@ -84,18 +86,18 @@ def _find_first_days(actions: Iterable[BillAction]) -> dict[str, str]:
 
 
 def _find_steps(action: BillAction) -> Iterable[str]:
-    code, text = action.code or "", action.text
-    if code in _REPORTED_CODES or _REPORTED.match(text):
+    action_code, action_text = action.code or "", action.text
+    if action_code in _REPORTED_CODES or _REPORTED.match(action_text):
         yield "reported"
-    if passed := _PASSED.match(text):
+    if passed := _PASSED.match(action_text):
         yield (passed[1] or passed[2] or passed[3]).lower()
-    elif code in _PASSED_CODES:
-        yield _PASSED_CODES[code]
-    elif code in _HOUSE_RESULT_CODES and _HOUSE_PASSED.search(text):
+    elif action_code in _PASSED_CODES:
+        yield _PASSED_CODES[action_code]
+    elif action_code in _HOUSE_RESULT_CODES and _HOUSE_PASSED.search(action_text):
         yield "house"
-    if code == "31000" or _VETOED.match(text):
+    if action_code == "31000" or _VETOED.match(action_text):
         yield "vetoed"
-    if code in ("36000", "E40000") or _LAW.match(text):
+    if action_code in ("36000", "E40000") or _LAW.match(action_text):
         yield "law"
 
 
@@ -112,13 +114,13 @@ def _determine_stage(steps: Iterable[str], has_law: bool) -> BillStage:
 
 
 def _determine_outcome(
-    congress: int, kind: str, stage: BillStage, steps: Iterable[str], as_of: str | None
+    congress: int, bill_type: str, stage: BillStage, steps: Iterable[str], as_of: str | None
 ) -> BillOutcome:
     if stage in ("law", "vetoed"):
         return stage
     # A resolution of one chamber needs that chamber alone, a concurrent one both; none is signed.
-    needed = {"hres": {"house"}, "sres": {"senate"}}.get(kind)
-    if kind in ("hconres", "sconres"):
+    needed = {"hres": {"house"}, "sres": {"senate"}}.get(bill_type)
+    if bill_type in ("hconres", "sconres"):
         needed = {"house", "senate"}
     if needed and needed <= set(steps):
         return "adopted"

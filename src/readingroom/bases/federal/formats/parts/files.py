@@ -44,7 +44,7 @@ ReadSibling = Callable[[str], bytes | None]
 HasSibling = Callable[[str], bool]
 
 
-def _has_no_sibling(name: str) -> bool:
+def _has_no_sibling(sibling_name: str) -> bool:
     return False
 
 
@@ -63,9 +63,9 @@ class FileStart:
     def head(self) -> bytes:
         return self.read(_HEAD_BYTES)
 
-    def read(self, size: int) -> bytes:
-        """Return the first `size` bytes without byte order mark and Windows line ends."""
-        return self.read_bytes(size).removeprefix(_BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
+    def read(self, max_bytes: int) -> bytes:
+        """Return the first `max_bytes` bytes without byte order mark and Windows line ends."""
+        return self.read_bytes(max_bytes).removeprefix(_BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,10 @@ class FileRef:
 
     def read(self) -> RawFile:
         """Read the whole file. Raise `OversizedFile` if it exceeds `MAX_FILE_BYTES`."""
-        data = b"" if self.size > MAX_FILE_BYTES else self.read_bytes(MAX_FILE_BYTES + 1)
-        if max(self.size, len(data)) > MAX_FILE_BYTES:
+        file_bytes = b"" if self.size > MAX_FILE_BYTES else self.read_bytes(MAX_FILE_BYTES + 1)
+        if max(self.size, len(file_bytes)) > MAX_FILE_BYTES:
             raise OversizedFile(f"larger than {MAX_FILE_BYTES // 1024 // 1024} MB")
-        return RawFile(self._name, data, self.read_sibling, self.has_sibling, self.file_date)
+        return RawFile(self._name, file_bytes, self.read_sibling, self.has_sibling, self.file_date)
 
     @property
     def start(self) -> FileStart:
@@ -116,8 +116,8 @@ class FileRef:
 
     @property
     def _name(self) -> str:
-        _, member = split_member(self.path) or ("", self.path)
-        return Path(member).name
+        _, member_name = split_member(self.path) or ("", self.path)
+        return Path(member_name).name
 
 
 def find_files(paths: Iterable[Path], file_date: str | None = None) -> Iterator[FileRef]:
@@ -127,8 +127,8 @@ def find_files(paths: Iterable[Path], file_date: str | None = None) -> Iterator[
     named by itself never is.
     """
     for path in paths:
-        for ref in _find_in_folder(path) if path.is_dir() else _find_at(path):
-            yield replace(ref, file_date=file_date) if file_date else ref
+        for file_ref in _find_in_folder(path) if path.is_dir() else _find_at(path):
+            yield replace(file_ref, file_date=file_date) if file_date else file_ref
 
 
 def find_pdfs(paths: Iterable[Path]) -> Iterator[str]:
@@ -138,10 +138,10 @@ def find_pdfs(paths: Iterable[Path]) -> Iterator[str]:
     """
     for path in paths:
         if path.is_dir():
-            for root, _, names in sorted(os.walk(path)):
-                for name in sorted(names):
-                    file_path = Path(root, name)
-                    if _is_pdf(name):
+            for folder, _, file_names in sorted(os.walk(path)):
+                for file_name in sorted(file_names):
+                    file_path = Path(folder, file_name)
+                    if _is_pdf(file_name):
                         yield to_text(file_path)
                     elif file_path.suffix.lower() == ".zip":
                         yield from _find_pdfs_in_zip(file_path)
@@ -149,45 +149,45 @@ def find_pdfs(paths: Iterable[Path]) -> Iterator[str]:
             yield from _find_pdfs_in_zip(path)
 
 
-def _find_pdfs_in_zip(path: Path) -> Iterator[str]:
+def _find_pdfs_in_zip(zip_path: Path) -> Iterator[str]:
     with suppress(*BAD_FILE_ERRORS):  # one that cannot be opened is reported when it is read
-        for name in sorted(_open_zip(*_read_zip_state(path)).namelist()):
-            if _is_pdf(name):
-                yield to_text(f"{path}!{name}")
+        for member_name in sorted(_open_zip(*_read_zip_state(zip_path)).namelist()):
+            if _is_pdf(member_name):
+                yield to_text(f"{zip_path}!{member_name}")
 
 
-def _is_pdf(name: str) -> bool:
-    return name.lower().endswith(".pdf")
+def _is_pdf(file_name: str) -> bool:
+    return file_name.lower().endswith(".pdf")
 
 
-def split_member(path: str) -> tuple[str, str] | None:
+def split_member(file_path: str) -> tuple[str, str] | None:
     """Split `package.zip!member` into zip and member; return None for a file that is in no zip."""
-    match = _ZIP_MEMBER.fullmatch(path)
-    return (match[1], match[2]) if match else None
+    member_match = _ZIP_MEMBER.fullmatch(file_path)
+    return (member_match[1], member_match[2]) if member_match else None
 
 
-def to_text(name: str | Path) -> str:
+def to_text(path_or_name: str | Path) -> str:
     """Return a file name or message as valid text, with undecodable bytes escaped."""
-    return str(name).encode("utf-8", "backslashreplace").decode()
+    return str(path_or_name).encode("utf-8", "backslashreplace").decode()
 
 
-def load_yaml(data: bytes) -> Any:
+def load_yaml(yaml_bytes: bytes) -> Any:
     """Parse YAML, refusing aliases: a few lines of them can expand to gigabytes."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
-    if _YAML_ANCHOR.search(data) and any(
-        isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, Loader=loader)
+    if _YAML_ANCHOR.search(yaml_bytes) and any(
+        isinstance(event, yaml.AliasEvent) for event in yaml.parse(yaml_bytes, Loader=loader)
     ):
         raise ValueError("the file has YAML aliases, which no official file has")
-    return yaml.load(data, Loader=loader)
+    return yaml.load(yaml_bytes, Loader=loader)
 
 
 def _find_in_folder(folder: Path) -> Iterator[FileRef]:
     # Without a callback os.walk silently passes over folders that it may not read.
     errors: list[OSError] = []
     paths = [
-        Path(root, name)
-        for root, _, names in os.walk(folder, onerror=errors.append)
-        for name in names
+        Path(subfolder, file_name)
+        for subfolder, _, file_names in os.walk(folder, onerror=errors.append)
+        for file_name in file_names
     ]
     # Sorted, so that two loads of a folder write the same rows in the same order.
     for path in sorted(path for path in paths if path.is_file()):
@@ -202,89 +202,89 @@ def _find_at(path: Path) -> Iterator[FileRef]:
         yield from _find_in_zip(path)
         return
     try:
-        size = path.stat().st_size
+        file_size = path.stat().st_size
     except OSError as error:
         yield _make_unreadable(path, error)
     else:
         yield FileRef(
             to_text(path),
-            size,
+            file_size,
             partial(_read_path, path),
             partial(_read_sibling, path),
             partial(_has_sibling, path),
         )
 
 
-def _find_in_zip(path: Path) -> Iterator[FileRef]:
+def _find_in_zip(zip_path: Path) -> Iterator[FileRef]:
     try:
-        members = _open_zip(*_read_zip_state(path)).infolist()
+        members = _open_zip(*_read_zip_state(zip_path)).infolist()
     except BAD_FILE_ERRORS as error:
-        yield _make_unreadable(path, error)
+        yield _make_unreadable(zip_path, error)
         return
     for member in sorted(members, key=lambda member: member.filename):
         ignored = Path(member.filename).suffix.lower() in _IGNORED_SUFFIXES
         if not ignored and not member.is_dir():
-            name = to_text(f"{path}!{member.filename}")
-            read = partial(_read_member, path, member)
-            yield FileRef(name, member.file_size, read, _read_no_sibling)
+            member_path = to_text(f"{zip_path}!{member.filename}")
+            read_member = partial(_read_member, zip_path, member)
+            yield FileRef(member_path, member.file_size, read_member, _read_no_sibling)
 
 
-def _make_unreadable(path: str | Path, error: Exception) -> FileRef:
+def _make_unreadable(file_path: str | Path, error: Exception) -> FileRef:
     """A file that fails when its turn comes, so that it is reported like any other."""
-    return FileRef(to_text(path), 0, partial(_raise, error), _read_no_sibling)
+    return FileRef(to_text(file_path), 0, partial(_raise, error), _read_no_sibling)
 
 
 def _raise(error: Exception, size: int) -> NoReturn:
     raise error
 
 
-def _read_no_sibling(name: str) -> None:
+def _read_no_sibling(sibling_name: str) -> None:
     return None
 
 
-def _read_path(path: Path, size: int) -> bytes:
+def _read_path(path: Path, max_bytes: int) -> bytes:
     status = path.stat()
     # Opening a named pipe would wait for somebody to write into it.
     if not stat.S_ISREG(status.st_mode):
         raise ValueError("neither a file nor a folder; save its contents as a file first")
     with path.open("rb") as file:
         # Python reserves as much memory as it is asked to read.
-        return file.read(size) if size < status.st_size else file.read()
+        return file.read(max_bytes) if max_bytes < status.st_size else file.read()
 
 
-def _read_sibling(path: Path, name: str) -> bytes | None:
+def _read_sibling(path: Path, sibling_name: str) -> bytes | None:
     """Read a file below the folder of `path`; return None for a name that leads out of it."""
-    target = _find_sibling(path, name)
-    if target is None or target.stat().st_size > MAX_FILE_BYTES:
+    sibling_path = _find_sibling(path, sibling_name)
+    if sibling_path is None or sibling_path.stat().st_size > MAX_FILE_BYTES:
         return None
-    return target.read_bytes()
+    return sibling_path.read_bytes()
 
 
-def _has_sibling(path: Path, name: str) -> bool:
-    return _find_sibling(path, name) is not None
+def _has_sibling(path: Path, sibling_name: str) -> bool:
+    return _find_sibling(path, sibling_name) is not None
 
 
-def _find_sibling(path: Path, name: str) -> Path | None:
+def _find_sibling(path: Path, sibling_name: str) -> Path | None:
     folder = path.parent.resolve()
     # Resolved before the check: the name comes from the file, and may be `..` or a link.
-    target = (folder / name).resolve()
-    return target if target.is_relative_to(folder) and target.is_file() else None
+    sibling_path = (folder / sibling_name).resolve()
+    return sibling_path if sibling_path.is_relative_to(folder) and sibling_path.is_file() else None
 
 
-def _read_member(path: Path, member: zipfile.ZipInfo, size: int) -> bytes:
+def _read_member(zip_path: Path, member: zipfile.ZipInfo, max_bytes: int) -> bytes:
     # At most `size`, whatever the zip's directory says: that of a zip bomb lies.
-    with _open_zip(*_read_zip_state(path)).open(member) as stream:
-        return stream.read(size)
+    with _open_zip(*_read_zip_state(zip_path)).open(member) as stream:
+        return stream.read(max_bytes)
 
 
-def _read_zip_state(path: Path) -> tuple[Path, int, int]:
-    state = path.stat()
-    return path, state.st_mtime_ns, state.st_size
+def _read_zip_state(zip_path: Path) -> tuple[Path, int, int]:
+    file_stat = zip_path.stat()
+    return zip_path, file_stat.st_mtime_ns, file_stat.st_size
 
 
 # One, because members are read zip by zip. Time and size are part of the key, because a zip may be
 # replaced by a newer one while this process lives.
 @lru_cache(maxsize=1)
-def _open_zip(path: Path, modified: int, size: int) -> zipfile.ZipFile:
+def _open_zip(zip_path: Path, modified: int, size: int) -> zipfile.ZipFile:
     """Open a zip and keep it open for its next member: its directory may list ten thousand."""
-    return zipfile.ZipFile(path)
+    return zipfile.ZipFile(zip_path)

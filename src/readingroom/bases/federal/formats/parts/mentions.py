@@ -31,23 +31,25 @@ _LAW = re.compile(
 _AROUND = 80
 
 
-def find_bills(text: str, congress: int, kind: LinkKind, field: str) -> Iterator[Link]:
+def find_bills(text: str, congress: int, link_kind: LinkKind, field_name: str) -> Iterator[Link]:
     """Yield the bills that a text names; of this Congress, unless the text states another."""
-    for match in _BILL.finditer(text):
-        stated = _CONGRESS.match(text, match.end())
+    for bill_match in _BILL.finditer(text):
+        stated = _CONGRESS.match(text, bill_match.end())
         of = int(stated[1]) if stated else congress
         why = "" if stated else f" (Congress {congress} by its date)"
-        id = make_bill_id(of, match[1], match[2])
-        yield Link(kind, id, f"{field}: {_quote(text, match)}{why}")
+        bill_id = make_bill_id(of, bill_match[1], bill_match[2])
+        yield Link(link_kind, bill_id, f"{field_name}: {_quote(text, bill_match)}{why}")
 
 
-def find_laws(text: str, kind: LinkKind, field: str) -> Iterator[Link]:
-    for match in _LAW.finditer(text):
-        words = fold_dashes(_quote(text, match))
-        yield Link(kind, make_law_id(f"{match[1]}-{match[2]}"), f"{field}: {words}")
+def find_laws(text: str, link_kind: LinkKind, field_name: str) -> Iterator[Link]:
+    for law_match in _LAW.finditer(text):
+        quotation = fold_dashes(_quote(text, law_match))
+        yield Link(
+            link_kind, make_law_id(f"{law_match[1]}-{law_match[2]}"), f"{field_name}: {quotation}"
+        )
 
 
-def _quote(text: str, match: re.Match[str]) -> str:
+def _quote(text: str, mention: re.Match[str]) -> str:
     """The name where it stands, with a little of what is said around it."""
-    begin, end = max(0, match.start() - _AROUND), match.end() + _AROUND
-    return " ".join(text[begin:end].split())
+    begin, end_offset = max(0, mention.start() - _AROUND), mention.end() + _AROUND
+    return " ".join(text[begin:end_offset].split())

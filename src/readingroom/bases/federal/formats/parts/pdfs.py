@@ -24,36 +24,36 @@ class PdfText:
     problem: str | None = None
 
 
-def read_pdf_texts(files: Sequence[bytes]) -> list[PdfText]:
+def read_pdf_texts(pdf_contents: Sequence[bytes]) -> list[PdfText]:
     """Return the text of each PDF, in order; an empty one, with the reason, if it has none."""
-    if not files:
+    if not pdf_contents:
         return []
     # On a thread of its own: whoever loads may be inside an event loop already.
     with ThreadPoolExecutor(1) as executor:
-        return executor.submit(anyio.run, _read_all, files).result()
+        return executor.submit(anyio.run, _read_all, pdf_contents).result()
 
 
-async def _read_all(files: Sequence[bytes]) -> list[PdfText]:
+async def _read_all(pdf_contents: Sequence[bytes]) -> list[PdfText]:
     sandbox = Sandbox(_LIMITS)
-    texts = [PdfText("")] * len(files)
+    pdf_texts = [PdfText("")] * len(pdf_contents)
 
     async def read(index: int) -> None:
-        texts[index] = await _read(sandbox, files[index])
+        pdf_texts[index] = await _read(sandbox, pdf_contents[index])
 
-    async with anyio.create_task_group() as group:
-        for index in range(len(files)):
-            group.start_soon(read, index)
-    return texts
+    async with anyio.create_task_group() as task_group:
+        for index in range(len(pdf_contents)):
+            task_group.start_soon(read, index)
+    return pdf_texts
 
 
-async def _read(sandbox: Sandbox, data: bytes) -> PdfText:
-    with tempfile.TemporaryFile(buffering=0) as file:
-        file.write(data)
+async def _read(sandbox: Sandbox, pdf_content: bytes) -> PdfText:
+    with tempfile.TemporaryFile(buffering=0) as pdf_file:
+        pdf_file.write(pdf_content)
         try:
-            document = await sandbox.read(
-                file, "statement.pdf", ReadOptions(enable_ocr=False), no_progress
+            reading = await sandbox.read(
+                pdf_file, "statement.pdf", ReadOptions(enable_ocr=False), no_progress
             )
         except KnowledgeError as error:
             return PdfText("", error.message)
-    text = document.text if isinstance(document, Document) else ""
-    return PdfText(text, None if text.strip() else "it has no text, only pictures of pages")
+    pdf_text = reading.text if isinstance(reading, Document) else ""
+    return PdfText(pdf_text, None if pdf_text.strip() else "it has no text, only pictures of pages")

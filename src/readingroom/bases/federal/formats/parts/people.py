@@ -31,24 +31,24 @@ _FULL = re.compile(r"^(?P<title>\w+\.)?\s*(?P<name>.+?)\s*\[(?P<rest>[^\]]*)\]$"
 
 
 @lru_cache(maxsize=4096)  # the same few hundred people are named again and again
-def format_name(name: str) -> str:
+def format_name(printed_name: str) -> str:
     """`CRUZ, TED` and `Sen. Cruz, Ted [R-TX]` as `Ted Cruz`."""
-    match = _FULL.match(name.strip())
-    plain = match["name"] if match else name.strip()
+    name_match = _FULL.match(printed_name.strip())
+    plain = name_match["name"] if name_match else printed_name.strip()
     if plain.isupper():
         plain = plain.title()
-    last, comma, first = plain.partition(", ")
-    first, _, suffix = first.partition(", ")
-    return " ".join(filter(None, (first, last, suffix))) if comma else plain
+    last_name, comma, first_name = plain.partition(", ")
+    first_name, _, suffix = first_name.partition(", ")
+    return " ".join(filter(None, (first_name, last_name, suffix))) if comma else plain
 
 
 @lru_cache(maxsize=4096)
 def parse_affiliation(full_name: str) -> Mapping[str, str | None]:
     """Party, state and district of `Rep. Adams, Alma S. [D-NC-12]`."""
-    match = _FULL.match(full_name.strip())
-    parts = match["rest"].split("-") if match else []
-    names = ("party", "state", "district")
-    return dict(zip(names, [*parts, None, None, None][:3], strict=True))
+    name_match = _FULL.match(full_name.strip())
+    affiliation_parts = name_match["rest"].split("-") if name_match else []
+    field_names = ("party", "state", "district")
+    return dict(zip(field_names, [*affiliation_parts, None, None, None][:3], strict=True))
 
 
 def name_sponsors(sponsors: Iterable[Person]) -> Iterator[str]:
@@ -65,7 +65,7 @@ def build_legislator_stub(person: Person, provenance: Provenance) -> ParsedRecor
     """A legislator of whom only another record speaks."""
     assert person.bioguide_id is not None
     url = build_bioguide_url(person.bioguide_id)
-    record = Legislator(
+    legislator_record = Legislator(
         id=person.bioguide_id,
         title=person.name,
         name=person.name,
@@ -78,63 +78,65 @@ def build_legislator_stub(person: Person, provenance: Provenance) -> ParsedRecor
             provenance, url=url, org=BIOGUIDE, cite=person.name, published_at=None
         ),
     )
-    return ParsedRecord(record, partial=True, names=(person.name,))
+    return ParsedRecord(legislator_record, partial=True, names=(person.name,))
 
 
 def build_committee_stub(
-    id: str, name: str, chamber: str | None, provenance: Provenance
+    committee_id: str, committee_name: str, chamber: str | None, provenance: Provenance
 ) -> ParsedRecord:
     """A committee of which only a bill speaks."""
-    record = Committee(
-        id=id,
-        title=name,
-        name=name,
+    committee_record = Committee(
+        id=committee_id,
+        title=committee_name,
+        name=committee_name,
         chamber=parse_chamber(chamber),
         # The code of a subcommittee is that of its committee and two digits.
-        parent_id=id[:4] if len(id) > 4 else None,
+        parent_id=committee_id[:4] if len(committee_id) > 4 else None,
         current=False,
         stub=True,
         **build_citation_fields(
             provenance,
             url="https://www.congress.gov/committees",
             org="Congress.gov",
-            cite=name,
+            cite=committee_name,
             published_at=None,
         ),
     )
-    return ParsedRecord(record, partial=True, names=(name,))
+    return ParsedRecord(committee_record, partial=True, names=(committee_name,))
 
 
 def build_office(
-    id: str,
+    office_id: str,
     bioguide: str,
     provenance: Provenance,
     *,
-    title: str,
-    names: tuple[str, ...],
+    office_title: str,
+    office_names: tuple[str, ...],
     evidence: str,
     raw_sha256: str,
     **fields: Any,
 ) -> ParsedRecord:
     """Where a member is reached, linked to the member."""
-    record = Office(
-        id=make_staff_id(id),
-        title=title,
+    office_record = Office(
+        id=make_staff_id(office_id),
+        title=office_title,
         bioguide_id=bioguide,
         **fields,
         **build_citation_fields(
             provenance,
             url=fields.get("website") or build_bioguide_url(bioguide),
             org=CONGRESS_LEGISLATORS,
-            cite=title,
+            cite=office_title,
             published_at=None,
             raw_sha256=raw_sha256,
         ),
     )
-    return ParsedRecord(record, names=names, links=[Link(LinkKind.OFFICE, bioguide, evidence)])
+    return ParsedRecord(
+        office_record, names=office_names, links=[Link(LinkKind.OFFICE, bioguide, evidence)]
+    )
 
 
-def parse_chamber(word: str | None) -> Chamber | None:
+def parse_chamber(chamber_word: str | None) -> Chamber | None:
     """`House`, `HOUSE`, `H` and `rep` are the house; likewise the senate."""
-    letter = (word or "").strip()[:1].lower()
+    letter = (chamber_word or "").strip()[:1].lower()
     return _CHAMBERS.get(letter)

@@ -55,38 +55,44 @@ class StatedPosition:
     evidence: str | None = None
 
 
-def find_position(text: str) -> StatedPosition:
+def find_position(statement_text: str) -> StatedPosition:
     """Return the position that the words of a statement take, `unknown` where they take none."""
-    words = " ".join(text.split())
-    supports = _SUPPORTS.search(words) or _URGES.search(words) or _SIGNS.search(words)
-    opposes = _OPPOSES.search(words)
-    veto = _VETOES.search(words)
-    if veto and _is_conditional(words, veto) and not opposes:
+    spaced_text = " ".join(statement_text.split())
+    supports = (
+        _SUPPORTS.search(spaced_text) or _URGES.search(spaced_text) or _SIGNS.search(spaced_text)
+    )
+    opposes = _OPPOSES.search(spaced_text)
+    veto = _VETOES.search(spaced_text)
+    if veto and _is_conditional(spaced_text, veto) and not opposes:
         return StatedPosition("unknown")
     if veto and not supports:
-        return StatedPosition("veto_threat", _quote(words, veto))
+        return StatedPosition("veto_threat", _quote(spaced_text, veto))
     if supports and not opposes and not veto:
-        return StatedPosition("supports", _quote(words, supports))
+        return StatedPosition("supports", _quote(spaced_text, supports))
     if opposes and not supports:
-        return StatedPosition("opposes", _quote(words, opposes))
+        return StatedPosition("opposes", _quote(spaced_text, opposes))
     return StatedPosition("unknown")
 
 
-def _is_conditional(words: str, veto: re.Match[str]) -> bool:
+def _is_conditional(statement_text: str, veto_match: re.Match[str]) -> bool:
     """Whether a veto is announced for what the bill might be changed to."""
-    return bool(_OF_A_CHANGE.search(words[_find_start(words, veto) : veto.start()]))
+    return bool(
+        _OF_A_CHANGE.search(
+            statement_text[_find_start(statement_text, veto_match) : veto_match.start()]
+        )
+    )
 
 
-def _quote(words: str, match: re.Match[str]) -> str:
+def _quote(statement_text: str, position_match: re.Match[str]) -> str:
     """Return the words that say so, from the beginning of their sentence."""
-    begin = _find_start(words, match)
-    quoted = words[begin : begin + _MAX_EVIDENCE]
-    if match.end() > begin + _MAX_EVIDENCE:
-        quoted = words[match.start() : match.start() + _MAX_EVIDENCE]
+    begin = _find_start(statement_text, position_match)
+    quoted = statement_text[begin : begin + _MAX_EVIDENCE]
+    if position_match.end() > begin + _MAX_EVIDENCE:
+        quoted = statement_text[position_match.start() : position_match.start() + _MAX_EVIDENCE]
     return quoted.partition("*")[0].partition("EXECUTIVE OFFICE")[0].strip()
 
 
-def _find_start(words: str, match: re.Match[str]) -> int:
-    before = words[: match.start() + 1]
-    starts = [start.end() for start in _SENTENCE_START.finditer(before)]
-    return starts[-1] if starts else match.start()
+def _find_start(statement_text: str, position_match: re.Match[str]) -> int:
+    preceding_text = statement_text[: position_match.start() + 1]
+    starts = [sentence_start.end() for sentence_start in _SENTENCE_START.finditer(preceding_text)]
+    return starts[-1] if starts else position_match.start()

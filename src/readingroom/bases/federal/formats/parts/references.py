@@ -38,8 +38,8 @@ def collect_references(elements: Iterable[Element]) -> References:
     """Return everything that the links in these elements refer to."""
     references = References()
     for element in elements:
-        for ref in element.iter("ref"):
-            _add_reference(references, ref)
+        for ref_element in element.iter("ref"):
+            _add_reference(references, ref_element)
     return references
 
 
@@ -51,19 +51,25 @@ _KINDS: dict[str, tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] =
 }
 
 
-def _add_reference(references: References, ref: Element) -> None:
-    href = fold_dashes(ref.get("href") or "")
+def _add_reference(references: References, ref_element: Element) -> None:
+    href = fold_dashes(ref_element.get("href") or "")
     # The kind stands after `/us/`, so one pattern is tried on each link and not four.
-    kind = _KINDS.get(href[4:].partition("/")[0])
-    if kind is None:
+    reference_kind = _KINDS.get(href[4:].partition("/")[0])
+    if reference_kind is None:
         return
-    name, pattern, build = kind
-    after = fold_dashes(ref.tail or "")
+    field_name, href_pattern, build = reference_kind
+    following_text = fold_dashes(ref_element.tail or "")
     # The official markup ends the number of a section at its dash: 17 CFR 240.19b|-4.
-    if name == "regulations" and _WHOLE_SECTION.fullmatch(href) and (cut := _CUT.match(after)):
-        href += cut[0]
-    if match := pattern.fullmatch(href):
-        words: Words = getattr(references, name)
-        id = build(match)
-        if id not in words:
-            words[id] = " ".join(("".join(ref.itertext()) + after[:_AFTER]).split())
+    if (
+        field_name == "regulations"
+        and _WHOLE_SECTION.fullmatch(href)
+        and (cut_match := _CUT.match(following_text))
+    ):
+        href += cut_match[0]
+    if href_match := href_pattern.fullmatch(href):
+        words_by_id: Words = getattr(references, field_name)
+        referred_id = build(href_match)
+        if referred_id not in words_by_id:
+            words_by_id[referred_id] = " ".join(
+                ("".join(ref_element.itertext()) + following_text[:_AFTER]).split()
+            )

@@ -73,42 +73,55 @@ POLICY_AREAS = frozenset(
 
 
 def build_topic(
-    name: str, provenance: Provenance, vocabulary: Vocabulary = "crs", parent: str | None = None
+    topic_name: str,
+    provenance: Provenance,
+    vocabulary: Vocabulary = "crs",
+    parent_name: str | None = None,
 ) -> ParsedRecord:
     """A subject as a record names it. A file that knows the wider subject knows the most."""
-    label, org, url = _WHOSE[vocabulary]
-    record = Topic(
-        id=make_topic_id(name),
-        title=name,
-        name=name,
-        policy_area=vocabulary == "crs" and name in POLICY_AREAS,
-        parent_id=make_topic_id(parent) if parent else None,
+    vocabulary_label, org, url = _WHOSE[vocabulary]
+    topic_record = Topic(
+        id=make_topic_id(topic_name),
+        title=topic_name,
+        name=topic_name,
+        policy_area=vocabulary == "crs" and topic_name in POLICY_AREAS,
+        parent_id=make_topic_id(parent_name) if parent_name else None,
         vocabulary=vocabulary,
         **build_citation_fields(
             provenance,
             url=url,
             org=org,
-            cite=f"{label}: {name}",
+            cite=f"{vocabulary_label}: {topic_name}",
             published_at=None,
-            raw_sha256=_digest(name, vocabulary, parent),
+            raw_sha256=_digest(topic_name, vocabulary, parent_name),
         ),
     )
-    links = (
-        [Link(LinkKind.TOPIC, make_topic_id(parent), f"parentSubject: {parent}")] if parent else []
+    parent_links = (
+        [Link(LinkKind.TOPIC, make_topic_id(parent_name), f"parentSubject: {parent_name}")]
+        if parent_name
+        else []
     )
-    return ParsedRecord(record, partial=parent is None, names=(name,), links=links)
+    return ParsedRecord(
+        topic_record, partial=parent_name is None, names=(topic_name,), links=parent_links
+    )
 
 
 @lru_cache(maxsize=4096)
-def _digest(name: str, vocabulary: str, parent: str | None) -> str:
-    return hash_item([name, vocabulary, parent])
+def _digest(topic_name: str, vocabulary: str, parent_name: str | None) -> str:
+    return hash_item([topic_name, vocabulary, parent_name])
 
 
-def drop_repeated_topics(names: Iterable[str | None]) -> list[str]:
+def drop_repeated_topics(topic_names: Iterable[str | None]) -> list[str]:
     """Return the names that have an id of their own, without duplicates."""
-    return list(dict.fromkeys(name for name in names if name and make_topic_id(name) != "topic:"))
+    return list(
+        dict.fromkeys(
+            topic_name
+            for topic_name in topic_names
+            if topic_name and make_topic_id(topic_name) != "topic:"
+        )
+    )
 
 
-def build_topic_links(names: Iterable[str], field: str) -> Iterator[Link]:
-    for name in names:
-        yield Link(LinkKind.TOPIC, make_topic_id(name), f"{field}: {name}")
+def build_topic_links(topic_names: Iterable[str], field_name: str) -> Iterator[Link]:
+    for topic_name in topic_names:
+        yield Link(LinkKind.TOPIC, make_topic_id(topic_name), f"{field_name}: {topic_name}")

@@ -40,7 +40,7 @@ class EntitiesRefused(ValueError):
     """The document declares entities, which no official file does."""
 
 
-def parse(data: bytes) -> Element:
+def parse(markup: bytes) -> Element:
     """Return the root of a document, its tags without namespace prefixes.
 
     Expat calls the builder itself, with no Python between: half of a load is parsing.
@@ -55,21 +55,21 @@ def parse(data: bytes) -> Element:
     parser.EntityDeclHandler = _refuse
     # A DOCTYPE may name an external DTD; expat does not load it unless told to.
     parser.ExternalEntityRefHandler = _refuse
-    parser.Parse(data, True)
-    root = builder.close()
+    parser.Parse(markup, True)
+    root_element = builder.close()
     # Loaders look elements up by their plain names, whatever prefix a file chose.
-    for element in root.iter():
+    for element in root_element.iter():
         if ":" in element.tag:
             element.tag = element.tag.rpartition(":")[2]
-    return root
+    return root_element
 
 
 def hash_element(element: Element) -> str:
     """Return the hash of an element, which a change elsewhere in its file does not affect."""
     attributes = _flat(map(Element.items, element.iter()))
-    parts = (*element.itertext(), *map(_get_tag, element.iter()), *_flat(attributes))
+    hashed_parts = (*element.itertext(), *map(_get_tag, element.iter()), *_flat(attributes))
     # A separator that no XML may contain: without one, text moved between elements hashes alike.
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+    return hashlib.sha256("\x1f".join(hashed_parts).encode()).hexdigest()
 
 
 def _refuse(*declared: Any) -> int:
@@ -82,40 +82,47 @@ def get_text(element: Element | None, path: str | None = None) -> str | None:
         element = element.find(path)
     if element is None:
         return None
-    text = "".join(element.itertext()) if len(element) else element.text or ""
-    return " ".join(text.split()) or None
+    element_text = "".join(element.itertext()) if len(element) else element.text or ""
+    return " ".join(element_text.split()) or None
 
 
-def parse_iso_date(text: str | None) -> str | None:
+def parse_iso_date(date_text: str | None) -> str | None:
     """Return the date of `2021-03-01` or `2021-03-01T05:00:00Z`, or None."""
-    return text[:10] if text and len(text) >= 10 and text[4] == text[7] == "-" else None
+    return (
+        date_text[:10]
+        if date_text and len(date_text) >= 10 and date_text[4] == date_text[7] == "-"
+        else None
+    )
 
 
 def extract_prose(element: Element) -> str:
     """Return the text of an element, a paragraph for each block in it."""
-    parts: list[str] = []
-    _collect_text(element, parts)
-    tidied = (" ".join(block.split()) for block in "".join(parts).split(_END))
+    text_parts: list[str] = []
+    _collect_text(element, text_parts)
+    tidied = (" ".join(paragraph.split()) for paragraph in "".join(text_parts).split(_END))
     return "\n\n".join(filter(None, tidied))
 
 
-def _collect_text(node: Element, parts: list[str]) -> None:
+def _collect_text(node: Element, text_parts: list[str]) -> None:
     """Append the texts of an element in order, with a mark where a block ends.
 
     A number and the heading after it stay on the line of what they number: `(a) In general`.
     """
-    before, after = _EDGES.get(node.tag, _INSIDE)
-    parts.append(before + (node.text or ""))
-    for child in node:
-        _collect_text(child, parts)
-        if tail := child.tail:
-            parts.append(tail)
-    if after:
-        parts.append(after)
+    text_before, text_after = _EDGES.get(node.tag, _INSIDE)
+    text_parts.append(text_before + (node.text or ""))
+    for child_node in node:
+        _collect_text(child_node, text_parts)
+        if tail_text := child_node.tail:
+            text_parts.append(tail_text)
+    if text_after:
+        text_parts.append(text_after)
 
 
 def strip_html(markup: str) -> str:
     """Return the text of HTML, a line for each of its paragraphs."""
-    lines = _HTML_BREAK.sub("\n", markup).split("\n")
-    texts = (" ".join(html.unescape(_HTML_TAG.sub("", line)).split()) for line in lines)
-    return "\n".join(line for line in texts if line)
+    markup_lines = _HTML_BREAK.sub("\n", markup).split("\n")
+    line_texts = (
+        " ".join(html.unescape(_HTML_TAG.sub("", markup_line)).split())
+        for markup_line in markup_lines
+    )
+    return "\n".join(markup_line for markup_line in line_texts if markup_line)
