@@ -60,7 +60,7 @@ def load_vectors(texts: list[str]) -> Any:
     path = CACHE_FOLDER / f"vectors-{len(texts)}.npy"
     if not path.exists():
         CACHE_FOLDER.mkdir(parents=True, exist_ok=True)
-        embedded = Embedder(MODELS).embed_batch(texts, report=_print_progress)
+        embedded = Embedder(MODELS).embed_batch(texts, report_progress=_print_progress)
         np.save(path, embedded)
     return np.load(path)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from readingroom.engine.embedding import card
+from readingroom.engine.embedding import graphics_card
 from readingroom.engine.embedding.bulk import TokenizingPool, make_word_tokenizer
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.tokens import TokenizedTexts, WordTokenizer
@@ -101,11 +101,11 @@ def test_a_stream_on_the_processor_gives_the_vectors_of_each_batch_with_its_key(
 def test_a_card_that_is_not_there_is_named_and_auto_does_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(card, "torch", None)  # as if it were not installed
+    monkeypatch.setattr(graphics_card, "torch", None)  # as if it were not installed
     with pytest.raises(ModelUnavailable, match=r"readingroom\[gpu\]"):
         Embedder(tmp_path, device="cuda").embed_batch(["a text"])
-    assert not card.has_card("auto")
-    assert not card.has_card("cpu")
+    assert not graphics_card.has_graphics_card("auto")
+    assert not graphics_card.has_graphics_card("cpu")
 
 
 @requirement("engine:embedding:bulk")
@@ -119,12 +119,12 @@ def test_packed_rows_on_torch_give_the_vectors_of_the_processor(tmp_path: Path) 
     script = """
 import json, sys
 from pathlib import Path
-from readingroom.engine.embedding.card import Card
+from readingroom.engine.embedding.graphics_card import GraphicsCardModel
 from readingroom.engine.embedding.weights import Weights
 
 if __name__ == "__main__":
     texts = json.load(sys.stdin)
-    card = Card(Weights(Path(sys.argv[1]), ""), 256, "cpu")
+    card = GraphicsCardModel(Weights(Path(sys.argv[1]), ""), 256, "cpu")
     batches = [(number, texts[number::3]) for number in range(3)]
     streamed = [(key, matrix.tolist()) for key, matrix in card.embed_stream(batches, 2)]
     print(json.dumps([card.embed_batch(texts).tolist(), streamed]))

@@ -203,7 +203,7 @@ def test_a_question_asked_again_is_not_embedded_again(embedder: Embedder) -> Non
 def test_progress_counts_up_to_the_number_of_texts(embedder: Embedder) -> None:
     steps: list[tuple[float, float | None, str | None]] = []
 
-    embedder.embed_batch(["word"] * 70, report=lambda *step: steps.append(step))
+    embedder.embed_batch(["word"] * 70, report_progress=lambda *step: steps.append(step))
 
     assert steps == [(32, 70, None), (64, 70, None), (70, 70, None)]
 

@@ -46,7 +46,7 @@ class TokenizingPool:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
@@ -56,13 +56,13 @@ class TokenizingPool:
 
     def tokenize(self, batches: Iterable[Sequence[str]]) -> Iterator[TokenizedTexts]:
         """Yield the tokens of each batch, in order."""
-        remaining = iter(batches)
+        remaining_batches = iter(batches)
         pending: deque[Future[TokenizedTexts]] = deque()
-        for batch in islice(remaining, 2 * self.processes):
+        for batch in islice(remaining_batches, 2 * self.processes):
             pending.append(self._executor.submit(_tokenize, list(batch)))
         while pending:
             tokenized = pending.popleft().result()
-            for batch in islice(remaining, 1):
+            for batch in islice(remaining_batches, 1):
                 pending.append(self._executor.submit(_tokenize, list(batch)))
             yield tokenized
 
@@ -74,8 +74,8 @@ def embed_stream(
     waiting_keys: deque[Key] = deque()
 
     def read_texts() -> Iterator[Sequence[str]]:
-        for key, texts in batches:
-            waiting_keys.append(key)
+        for batch_key, texts in batches:
+            waiting_keys.append(batch_key)
             yield texts
 
     in_flight: deque[PendingVectors] = deque()

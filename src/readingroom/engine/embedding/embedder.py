@@ -23,8 +23,8 @@ from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.errors import describe_cause
 
 if TYPE_CHECKING:
-    from readingroom.engine.embedding.card import Card, DeviceChoice
     from readingroom.engine.embedding.graph import Precision
+    from readingroom.engine.embedding.graphics_card import DeviceChoice, GraphicsCardModel
 
 Vector = NDArray[np.float32]
 """384 numbers of unit length."""
@@ -65,7 +65,7 @@ class Embedder:
         # A model of the operator's own may be of any kind, so it is run as it comes.
         self._device: DeviceChoice = "cpu" if own_model else device
         self._own_model = own_model
-        self._card: Card | None = None
+        self._graphics_card: GraphicsCardModel | None = None
         self._model: ProcessorModel | OwnModel | None = None
         self._load_lock = threading.Lock()
         # One ingest at a time; searches pass it by and share the processor with it.
@@ -116,27 +116,27 @@ class Embedder:
         self,
         texts: Sequence[str],
         batch_size: int = 32,
-        report: ReportProgressSync = no_progress_sync,
+        report_progress: ReportProgressSync = no_progress_sync,
     ) -> Matrix:
         """Return the vectors of many texts, one row each, in their order.
 
-        `report` is told of every batch of so many texts.
+        `report_progress` is told of every batch of so many texts.
         """
         if batch_size < 1:
             raise ValueError(f"a batch has at least one text, not {batch_size}")
         cut_texts = _cut_texts(texts)
-        if card := self._get_card():
+        if graphics_card := self._get_graphics_card():
             with self._batch_lock:
-                return card.embed_batch(cut_texts)
+                return graphics_card.embed_batch(cut_texts)
         model = self._get_model()
         vectors = np.empty((len(cut_texts), model.dimensions), np.float32)
         done_count = reported_count = 0
         with self._batch_lock:
-            for rows, matrix in model.compute_in_parallel(cut_texts):
-                vectors[rows] = matrix
-                done_count += len(rows)
+            for row_numbers, matrix in model.compute_in_parallel(cut_texts):
+                vectors[row_numbers] = matrix
+                done_count += len(row_numbers)
                 if done_count - reported_count >= batch_size or done_count == len(cut_texts):
-                    report(done_count, len(cut_texts), None)
+                    report_progress(done_count, len(cut_texts), None)
                     reported_count = done_count
             return_memory()
         return vectors
@@ -148,36 +148,40 @@ class Embedder:
 
         Some batches may be read ahead of the one whose vectors are yielded.
         """
-        card = self._get_card()
-        if card is None:
-            for key, texts in batches:
-                yield key, self.embed_batch(texts)
+        graphics_card = self._get_graphics_card()
+        if graphics_card is None:
+            for batch_key, texts in batches:
+                yield batch_key, self.embed_batch(texts)
         else:
             with self._batch_lock:
-                yield from card.embed_stream((key, _cut_texts(texts)) for key, texts in batches)
+                yield from graphics_card.embed_stream(
+                    (batch_key, _cut_texts(texts)) for batch_key, texts in batches
+                )
 
     @property
     def batch_texts(self) -> int:
         """How many texts a batch of a stream should have: what a stop may lose."""
-        return 1024 if self._get_card() else 256
+        return 1024 if self._get_graphics_card() else 256
 
-    def _get_card(self) -> "Card | None":
+    def _get_graphics_card(self) -> "GraphicsCardModel | None":
         """Return the graphics card to use, if there is one; raise `ModelUnavailable` as it does."""
-        if self._device == "cpu" or self._card is not None:
-            return self._card
-        from readingroom.engine.embedding.card import Card, has_card
+        if self._device == "cpu" or self._graphics_card is not None:
+            return self._graphics_card
+        from readingroom.engine.embedding.graphics_card import GraphicsCardModel, has_graphics_card
 
         with self._load_lock:
-            if self._card is None and has_card(self._device):
+            if self._graphics_card is None and has_graphics_card(self._device):
                 if self._precision != "float32":
                     raise ModelUnavailable(
                         f"{self._precision} vectors are made on a processor: choose --device cpu, "
                         "or the precision float32."
                     )
-                self._card = Card(find_weights(self._models, self._directory), MAX_TOKENS)
-            elif self._card is None:
+                self._graphics_card = GraphicsCardModel(
+                    find_weights(self._models, self._directory), MAX_TOKENS
+                )
+            elif self._graphics_card is None:
                 self._device = "cpu"
-        return self._card
+        return self._graphics_card
 
     def _get_model(self) -> ProcessorModel | OwnModel:
         # Checked again inside the lock: another thread may have loaded it meanwhile.

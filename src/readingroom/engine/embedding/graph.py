@@ -32,7 +32,7 @@ def build_graph(model_folder: Path, precision: Precision) -> bytes:
     if config.get("model_type") != "bert" or config.get("hidden_act") != "gelu":
         raise ValueError(f"{model_folder} does not hold a BERT encoder with GELU")
     weights = load_file(model_folder / "model.safetensors")
-    arrays = {name.removeprefix("bert."): array for name, array in weights.items()}
+    arrays = {weight_name.removeprefix("bert."): array for weight_name, array in weights.items()}
     return _Encoder(config, arrays, precision).serialize()
 
 
@@ -83,20 +83,22 @@ class _Encoder:
         both = self._add_node("Add", ["words.found", "positions.found"], "embedded")
         return self._add_normalisation(both, "embeddings.LayerNorm")
 
-    def _add_layer(self, input_name: str, prefix: str) -> str:
-        attention = self._add_attention(input_name, f"{prefix}.attention.self")
-        output = self._add_linear(attention, f"{prefix}.attention.output.dense")
-        input_name = self._add_residual(output, input_name, f"{prefix}.attention.output.LayerNorm")
+    def _add_layer(self, input_name: str, layer_prefix: str) -> str:
+        attention = self._add_attention(input_name, f"{layer_prefix}.attention.self")
+        output = self._add_linear(attention, f"{layer_prefix}.attention.output.dense")
+        input_name = self._add_residual(
+            output, input_name, f"{layer_prefix}.attention.output.LayerNorm"
+        )
         wide = self._add_node(
             "Gelu",
-            [self._add_linear(input_name, f"{prefix}.intermediate.dense")],
-            f"{prefix}.activated",
+            [self._add_linear(input_name, f"{layer_prefix}.intermediate.dense")],
+            f"{layer_prefix}.activated",
         )
-        narrow = self._add_linear(wide, f"{prefix}.output.dense")
-        return self._add_residual(narrow, input_name, f"{prefix}.output.LayerNorm")
+        narrow = self._add_linear(wide, f"{layer_prefix}.output.dense")
+        return self._add_residual(narrow, input_name, f"{layer_prefix}.output.LayerNorm")
 
-    def _add_attention(self, input_name: str, prefix: str) -> str:
-        prefixes = [f"{prefix}.{role}" for role in ("query", "key", "value")]
+    def _add_attention(self, input_name: str, attention_prefix: str) -> str:
+        prefixes = [f"{attention_prefix}.{role}" for role in ("query", "key", "value")]
         biases = np.concatenate(
             [self.weights[f"{weight_prefix}.bias"] for weight_prefix in prefixes]
         )
@@ -104,57 +106,63 @@ class _Encoder:
             "MultiHeadAttention",
             [
                 *[self._add_product(input_name, weight_prefix) for weight_prefix in prefixes],
-                self._add_constant(f"{prefix}.bias", biases),
+                self._add_constant(f"{attention_prefix}.bias", biases),
             ],
-            f"{prefix}.mixed",
+            f"{attention_prefix}.mixed",
             domain=_RUNTIME,
             num_heads=self.config["num_attention_heads"],
         )
 
-    def _add_residual(self, input_name: str, residual: str, prefix: str) -> str:
+    def _add_residual(self, input_name: str, residual: str, weight_prefix: str) -> str:
         return self._add_normalisation(
-            self._add_node("Add", [input_name, residual], f"{prefix}.sum"), prefix
+            self._add_node("Add", [input_name, residual], f"{weight_prefix}.sum"), weight_prefix
         )
 
-    def _add_normalisation(self, input_name: str, prefix: str) -> str:
-        scale = self._add_constant(f"{prefix}.weight", self.weights[f"{prefix}.weight"])
-        bias = self._add_constant(f"{prefix}.bias", self.weights[f"{prefix}.bias"])
+    def _add_normalisation(self, input_name: str, weight_prefix: str) -> str:
+        scale = self._add_constant(
+            f"{weight_prefix}.weight", self.weights[f"{weight_prefix}.weight"]
+        )
+        bias = self._add_constant(f"{weight_prefix}.bias", self.weights[f"{weight_prefix}.bias"])
         epsilon = float(self.config["layer_norm_eps"])
         return self._add_node(
             "LayerNormalization",
             [input_name, scale, bias],
-            f"{prefix}.output",
+            f"{weight_prefix}.output",
             axis=-1,
             epsilon=epsilon,
         )
 
-    def _add_linear(self, input_name: str, prefix: str) -> str:
-        bias = self._add_constant(f"{prefix}.bias", self.weights[f"{prefix}.bias"])
+    def _add_linear(self, input_name: str, weight_prefix: str) -> str:
+        bias = self._add_constant(f"{weight_prefix}.bias", self.weights[f"{weight_prefix}.bias"])
         if self.precision == "int8":
-            return self._add_quantised_product(input_name, prefix, bias)
+            return self._add_quantised_product(input_name, weight_prefix, bias)
         return self._add_node(
-            "Add", [self._add_product(input_name, prefix), bias], f"{prefix}.output"
+            "Add", [self._add_product(input_name, weight_prefix), bias], f"{weight_prefix}.output"
         )
 
-    def _add_product(self, input_name: str, prefix: str) -> str:
+    def _add_product(self, input_name: str, weight_prefix: str) -> str:
         if self.precision == "int8":
-            return self._add_quantised_product(input_name, prefix)
-        matrix = self._add_constant(f"{prefix}.weight", self.weights[f"{prefix}.weight"].T)
-        return self._add_node("MatMul", [input_name, matrix], f"{prefix}.product")
+            return self._add_quantised_product(input_name, weight_prefix)
+        matrix = self._add_constant(
+            f"{weight_prefix}.weight", self.weights[f"{weight_prefix}.weight"].T
+        )
+        return self._add_node("MatMul", [input_name, matrix], f"{weight_prefix}.product")
 
-    def _add_quantised_product(self, input_name: str, prefix: str, *bias: str) -> str:
+    def _add_quantised_product(self, input_name: str, weight_prefix: str, *bias: str) -> str:
         """Add a product with int8 weights and return its name."""
         # A scale for each column: one for the whole matrix loses too much precision.
-        matrix = self.weights[f"{prefix}.weight"].T
+        matrix = self.weights[f"{weight_prefix}.weight"].T
         scale = np.abs(matrix).max(axis=0) / 127
         inputs = [
             input_name,
-            self._add_constant(f"{prefix}.weight", np.rint(matrix / scale).astype(np.int8)),
-            self._add_constant(f"{prefix}.scale", scale),
-            self._add_constant(f"{prefix}.zero", np.zeros(len(scale), np.int8)),
+            self._add_constant(f"{weight_prefix}.weight", np.rint(matrix / scale).astype(np.int8)),
+            self._add_constant(f"{weight_prefix}.scale", scale),
+            self._add_constant(f"{weight_prefix}.zero", np.zeros(len(scale), np.int8)),
             *bias,
         ]
-        return self._add_node("DynamicQuantizeMatMul", inputs, f"{prefix}.product", domain=_RUNTIME)
+        return self._add_node(
+            "DynamicQuantizeMatMul", inputs, f"{weight_prefix}.product", domain=_RUNTIME
+        )
 
     def _add_pooling(self, input_name: str) -> None:
         self._add_constant("along tokens", np.array([1], np.int64))

@@ -47,9 +47,12 @@ class OwnModel:
     ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
         """Yield the vectors of many texts as they come: their row numbers, and a row for each."""
         order = np.argsort([len(text) for text in texts], kind="stable")
-        for start in range(0, len(order), _BATCH_TEXTS):
-            rows = order[start : start + _BATCH_TEXTS]
-            yield rows, self.compute_vectors([texts[row] for row in rows])
+        for first_row in range(0, len(order), _BATCH_TEXTS):
+            row_numbers = order[first_row : first_row + _BATCH_TEXTS]
+            yield (
+                row_numbers,
+                self.compute_vectors([texts[row_number] for row_number in row_numbers]),
+            )
 
     def compute_vectors(self, texts: Sequence[str]) -> Floats:
         """Return a vector of unit length for each text.
@@ -58,8 +61,8 @@ class OwnModel:
         when the graph gives anything else.
         """
         vectors = []
-        for start in range(0, len(texts), _BATCH_TEXTS):
-            encodings = self.tokenizer.encode_batch(texts[start : start + _BATCH_TEXTS])
+        for first_row in range(0, len(texts), _BATCH_TEXTS):
+            encodings = self.tokenizer.encode_batch(texts[first_row : first_row + _BATCH_TEXTS])
             output, mask = self._run(encodings)
             if output.ndim == 3:
                 output = (output * mask[:, :, np.newaxis]).sum(axis=1)
@@ -75,8 +78,8 @@ class OwnModel:
         Raise `ModelUnavailable` when the graph gives anything but one or two numbers for a text.
         """
         scores: list[float] = []
-        for start in range(0, len(texts), _BATCH_TEXTS):
-            pairs = [(query, text) for text in texts[start : start + _BATCH_TEXTS]]
+        for first_row in range(0, len(texts), _BATCH_TEXTS):
+            pairs = [(query, text) for text in texts[first_row : first_row + _BATCH_TEXTS]]
             output, _ = self._run(self.tokenizer.encode_batch(pairs))
             self._check_output(output, len(pairs), 2 if output.shape[1:] == (2,) else 1)
             # Two outputs are "does not" and "does"; one is how surely it does.
@@ -86,8 +89,8 @@ class OwnModel:
 
     def _check_output(self, output: Floats, text_count: int, number_count: int) -> None:
         """Raise `ModelUnavailable` unless there are finite numbers, as many as should be."""
-        width = number_count or output.shape[-1]  # not known until the first text
-        if output.shape != (text_count, width) or not np.isfinite(output).all():
+        expected_width = number_count or output.shape[-1]  # not known until the first text
+        if output.shape != (text_count, expected_width) or not np.isfinite(output).all():
             raise ModelUnavailable(
                 f"{self.identity} gives no numbers that can be used (shape {output.shape}); "
                 "name another folder, or none"
@@ -97,51 +100,56 @@ class OwnModel:
         """Return what the graph makes of texts, and which of their tokens are real."""
         length = max(len(encoding.ids) for encoding in encodings)
         arrays = {}
-        for name, read in _INPUTS.items():
-            arrays[name] = np.zeros((len(encodings), length), np.int64)
+        for input_name, read_input in _INPUTS.items():
+            arrays[input_name] = np.zeros((len(encodings), length), np.int64)
             for row, encoding in enumerate(encodings):
-                arrays[name][row, : len(encoding.ids)] = read(encoding)
-        wanted = {graph_input.name for graph_input in self.session.get_inputs()}
-        output = self.session.run(None, {name: arrays[name] for name in wanted & arrays.keys()})[0]
+                arrays[input_name][row, : len(encoding.ids)] = read_input(encoding)
+        wanted_inputs = {graph_input.name for graph_input in self.session.get_inputs()}
+        output = self.session.run(
+            None, {input_name: arrays[input_name] for input_name in wanted_inputs & arrays.keys()}
+        )[0]
         return output, arrays["attention_mask"].astype(np.float32)
 
 
-def load_encoder(folder: Path, threads: int) -> OwnModel:
+def load_encoder(model_folder: Path, threads: int) -> OwnModel:
     """Return the encoder in a folder; raise `ModelUnavailable` when it holds none."""
-    model = _load(folder, threads, "READINGROOM_EMBEDDER")
+    model = _load(model_folder, threads, "READINGROOM_EMBEDDER")
     try:
         dimensions = model.compute_vectors(["probe"]).shape[1]
     except Exception as error:  # whatever the runtime raises for a graph of another kind
         raise ModelUnavailable(
-            f"READINGROOM_EMBEDDER is {folder.name}, but its {GRAPH} embeds no text: {error}"
+            f"READINGROOM_EMBEDDER is {model_folder.name}, but its {GRAPH} embeds no text: {error}"
         ) from error
     return OwnModel(model.identity, model.session, model.tokenizer, dimensions)
 
 
-def load_reranker(folder: Path, threads: int) -> OwnModel:
+def load_reranker(model_folder: Path, threads: int) -> OwnModel:
     """Return the cross-encoder in a folder; raise `ModelUnavailable` when it holds none."""
-    model = _load(folder, threads, "READINGROOM_RERANKER")
+    model = _load(model_folder, threads, "READINGROOM_RERANKER")
     try:
         model.compute_scores("probe", ["probe"])
     except Exception as error:  # whatever the runtime raises for a graph of another kind
         raise ModelUnavailable(
-            f"READINGROOM_RERANKER is {folder.name}, but its {GRAPH} compares no texts: {error}"
+            f"READINGROOM_RERANKER is {model_folder.name}, but its {GRAPH} compares no texts: "
+            f"{error}"
         ) from error
     return model
 
 
-def _load(folder: Path, threads: int, setting_name: str) -> OwnModel:
+def _load(model_folder: Path, threads: int, setting_name: str) -> OwnModel:
     for file_name in (GRAPH, TOKENIZER):
-        if not (folder / file_name).is_file():
-            raise ModelUnavailable(f"{setting_name} is {folder.name}, but it has no {file_name}.")
+        if not (model_folder / file_name).is_file():
+            raise ModelUnavailable(
+                f"{setting_name} is {model_folder.name}, but it has no {file_name}."
+            )
     try:
-        tokenizer = load_tokenizer(folder / TOKENIZER)
-        session: Any = open_session(folder / GRAPH, threads)
+        tokenizer = load_tokenizer(model_folder / TOKENIZER)
+        session: Any = open_session(model_folder / GRAPH, threads)
     except Exception as error:  # both libraries raise their own kinds for a damaged file
         raise ModelUnavailable(
-            f"{setting_name} is {folder.name}, but it cannot be read: {error}"
+            f"{setting_name} is {model_folder.name}, but it cannot be read: {error}"
         ) from error
     if tokenizer.truncation is None:
         tokenizer.enable_truncation(_MAX_TOKENS)
-    digest = hash_file(folder / GRAPH)
-    return OwnModel(f"{folder.name}@{digest[:12]}/onnx", session, tokenizer)
+    graph_digest = hash_file(model_folder / GRAPH)
+    return OwnModel(f"{model_folder.name}@{graph_digest[:12]}/onnx", session, tokenizer)

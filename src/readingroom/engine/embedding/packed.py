@@ -87,7 +87,9 @@ class PackedEncoder:
         self.device = torch.device(device)
         self._is_cuda = self.device.type == "cuda"
         self._dtype = torch.float16 if self._is_cuda else torch.float32
-        self._weights = {name.removeprefix("bert."): array for name, array in weights.items()}
+        self._weights = {
+            weight_name.removeprefix("bert."): array for weight_name, array in weights.items()
+        }
         self._epsilon = float(config["layer_norm_eps"])
         self._head_count = int(config["num_attention_heads"])
         self.dimensions = int(config["hidden_size"])
@@ -97,8 +99,8 @@ class PackedEncoder:
         self._positions = self._place("embeddings.position_embeddings.weight") + first_type
         self._normalise_embeddings = self._build_normalisation("embeddings.LayerNorm")
         self._layers = [
-            self._build_layer(f"encoder.layer.{number}")
-            for number in range(config["num_hidden_layers"])
+            self._build_layer(f"encoder.layer.{layer_number}")
+            for layer_number in range(config["num_hidden_layers"])
         ]
         self._weights = {}
 
@@ -109,9 +111,9 @@ class PackedEncoder:
             return PendingVectors(vectors, None)
         received = torch.empty(vectors.shape, dtype=vectors.dtype, pin_memory=True)
         received.copy_(vectors, non_blocking=True)
-        done = torch.cuda.Event()
-        done.record()
-        return PendingVectors(received, done)
+        copy_done = torch.cuda.Event()
+        copy_done.record()
+        return PendingVectors(received, copy_done)
 
     def encode(self, texts: TokenizedTexts) -> Tensor:
         """Return the vectors of the texts, on the device; the work may not have ended yet."""
@@ -119,9 +121,11 @@ class PackedEncoder:
             return self._compute_vectors(texts)
 
     def _compute_vectors(self, texts: TokenizedTexts) -> Tensor:
-        ids = self._send(texts.ids.view(np.int16)).to(torch.int32) & 0xFFFF
+        token_ids = self._send(texts.ids.view(np.int16)).to(torch.int32) & 0xFFFF
         packing = self._pack(texts.lengths)
-        tokens = self._normalise_embeddings(self._words[ids] + self._positions[packing.positions])
+        tokens = self._normalise_embeddings(
+            self._words[token_ids] + self._positions[packing.positions]
+        )
         for layer in self._layers:
             attention = layer.attention_output(self._attend(layer, tokens, packing))
             tokens = layer.attention_normalisation(tokens + attention)
@@ -136,9 +140,9 @@ class PackedEncoder:
     def _pack(self, text_lengths: NDArray[np.int32]) -> _Packing:
         lengths = self._send(text_lengths)
         ends = F.pad(lengths.cumsum(0, dtype=torch.int32), (1, 0))
-        total = int(text_lengths.sum())
-        starts = torch.repeat_interleave(ends[:-1], lengths, output_size=total)
-        positions = torch.arange(total, dtype=torch.int32, device=self.device) - starts
+        token_count = int(text_lengths.sum())
+        starts = torch.repeat_interleave(ends[:-1], lengths, output_size=token_count)
+        positions = torch.arange(token_count, dtype=torch.int32, device=self.device) - starts
         return _Packing(lengths, ends, positions, int(text_lengths.max()))
 
     def _attend(self, layer: _Layer, tokens: Tensor, packing: _Packing) -> Tensor:
@@ -159,27 +163,29 @@ class PackedEncoder:
             return tensor
         return tensor.pin_memory().to(self.device, non_blocking=True)
 
-    def _place(self, *names: str) -> Tensor:
-        array = np.concatenate([self._weights[name] for name in names])
+    def _place(self, *weight_names: str) -> Tensor:
+        array = np.concatenate([self._weights[weight_name] for weight_name in weight_names])
         return torch.from_numpy(array).to(self.device, self._dtype)
 
-    def _build_linear(self, *prefixes: str) -> _Linear:
-        weight = self._place(*(f"{prefix}.weight" for prefix in prefixes))
-        return _Linear(weight, self._place(*(f"{prefix}.bias" for prefix in prefixes)))
+    def _build_linear(self, *weight_prefixes: str) -> _Linear:
+        weight = self._place(*(f"{weight_prefix}.weight" for weight_prefix in weight_prefixes))
+        return _Linear(
+            weight, self._place(*(f"{weight_prefix}.bias" for weight_prefix in weight_prefixes))
+        )
 
-    def _build_normalisation(self, prefix: str) -> _Normalisation:
-        weight, bias = self._place(f"{prefix}.weight"), self._place(f"{prefix}.bias")
+    def _build_normalisation(self, weight_prefix: str) -> _Normalisation:
+        weight, bias = self._place(f"{weight_prefix}.weight"), self._place(f"{weight_prefix}.bias")
         return _Normalisation(weight, bias, self._epsilon)
 
-    def _build_layer(self, prefix: str) -> _Layer:
-        roles = (f"{prefix}.attention.self.{role}" for role in ("query", "key", "value"))
+    def _build_layer(self, layer_prefix: str) -> _Layer:
+        roles = (f"{layer_prefix}.attention.self.{role}" for role in ("query", "key", "value"))
         return _Layer(
             self._build_linear(*roles),
-            self._build_linear(f"{prefix}.attention.output.dense"),
-            self._build_normalisation(f"{prefix}.attention.output.LayerNorm"),
-            self._build_linear(f"{prefix}.intermediate.dense"),
-            self._build_linear(f"{prefix}.output.dense"),
-            self._build_normalisation(f"{prefix}.output.LayerNorm"),
+            self._build_linear(f"{layer_prefix}.attention.output.dense"),
+            self._build_normalisation(f"{layer_prefix}.attention.output.LayerNorm"),
+            self._build_linear(f"{layer_prefix}.intermediate.dense"),
+            self._build_linear(f"{layer_prefix}.output.dense"),
+            self._build_normalisation(f"{layer_prefix}.output.LayerNorm"),
         )
 
 

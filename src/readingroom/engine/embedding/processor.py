@@ -65,8 +65,8 @@ class ProcessorModel:
         """Return the vectors of a few texts, one row each, in their order."""
         tokenized = self.tokenizer.encode_texts(texts)
         vectors = np.empty((len(texts), self.dimensions), np.float32)
-        for rows in _group_by_length(tokenized.lengths, self.max_run_texts):
-            vectors[rows] = self._infer(tokenized, rows)
+        for row_numbers in _group_by_length(tokenized.lengths, self.max_run_texts):
+            vectors[row_numbers] = self._infer(tokenized, row_numbers)
         return vectors
 
     def compute_in_parallel(self, texts: Sequence[str]) -> Iterator[tuple[RowNumbers, Matrix]]:
@@ -81,11 +81,11 @@ class ProcessorModel:
                 # Whoever stops reading does not want the rest computed.
                 executor.shutdown(cancel_futures=True)
 
-    def _infer(self, tokenized: TokenizedTexts, rows: RowNumbers) -> Matrix:
+    def _infer(self, tokenized: TokenizedTexts, row_numbers: RowNumbers) -> Matrix:
         """Return the vectors of texts that have equally many tokens."""
-        token_numbers = np.arange(tokenized.lengths[rows[0]])
-        ids = tokenized.ids[tokenized.starts[rows][:, np.newaxis] + token_numbers]
-        (vectors,) = self.session.run(None, {"input_ids": ids.astype(np.int64)})
+        token_numbers = np.arange(tokenized.lengths[row_numbers[0]])
+        token_ids = tokenized.ids[tokenized.starts[row_numbers][:, np.newaxis] + token_numbers]
+        (vectors,) = self.session.run(None, {"input_ids": token_ids.astype(np.int64)})
         matrix: Matrix = vectors
         return matrix
 
@@ -94,13 +94,14 @@ def _group_by_length(lengths: NDArray[np.int32], max_run_texts: int) -> list[Row
     """Return the rows of texts that have equally many tokens, in groups that are one run each."""
     order = np.argsort(lengths, kind="stable")
     changes = np.flatnonzero(np.diff(lengths[order])) + 1
-    groups = []
+    runs = []
     for equal_rows in np.split(order, changes) if len(order) else ():
         run_texts = max(1, min(max_run_texts, _RUN_TOKENS // int(lengths[equal_rows[0]])))
-        groups += [
-            equal_rows[start : start + run_texts] for start in range(0, len(equal_rows), run_texts)
+        runs += [
+            equal_rows[first_row : first_row + run_texts]
+            for first_row in range(0, len(equal_rows), run_texts)
         ]
-    return groups
+    return runs
 
 
 def load_processor_model(
@@ -134,16 +135,16 @@ def _find_graph(weights: Weights, models: Path, precision: "Precision") -> Path:
 
     Its name ends in its own digest, so damage shows, and one rename publishes both.
     """
-    stem = f"{weights.digest[:16]}-{precision}-{_GRAPH_VERSION}"
-    for path in models.glob(f"{stem}-*.onnx"):
-        if path.stem == f"{stem}-{hash_file(path)[:16]}":
-            return path
-        log.warning("the model's graph %s is damaged and is built again", path.name)
-        path.unlink(missing_ok=True)
-    return _build_graph(weights, models, precision, stem)
+    graph_stem = f"{weights.digest[:16]}-{precision}-{_GRAPH_VERSION}"
+    for graph_path in models.glob(f"{graph_stem}-*.onnx"):
+        if graph_path.stem == f"{graph_stem}-{hash_file(graph_path)[:16]}":
+            return graph_path
+        log.warning("the model's graph %s is damaged and is built again", graph_path.name)
+        graph_path.unlink(missing_ok=True)
+    return _build_graph(weights, models, precision, graph_stem)
 
 
-def _build_graph(weights: Weights, models: Path, precision: "Precision", stem: str) -> Path:
+def _build_graph(weights: Weights, models: Path, precision: "Precision", graph_stem: str) -> Path:
     from readingroom.engine.embedding.graph import build_graph
 
     try:
@@ -151,21 +152,21 @@ def _build_graph(weights: Weights, models: Path, precision: "Precision", stem: s
     except (ValueError, KeyError) as error:
         raise ModelUnavailable(f"{weights.folder.name} holds no usable model: {error}") from error
     models.mkdir(parents=True, exist_ok=True)
-    descriptor, partial = tempfile.mkstemp(dir=models, prefix=f".{stem}-")
+    descriptor, partial = tempfile.mkstemp(dir=models, prefix=f".{graph_stem}-")
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(graph)
-            file.flush()
+        with os.fdopen(descriptor, "wb") as graph_file:
+            graph_file.write(graph)
+            graph_file.flush()
             os.fsync(descriptor)
         # Readable by all: it is no secret, and a container may be built by one user and run by
         # another.
         Path(partial).chmod(0o644)
-        final = models / f"{stem}-{hash_file(Path(partial))[:16]}.onnx"
+        final = models / f"{graph_stem}-{hash_file(Path(partial))[:16]}.onnx"
         Path(partial).replace(final)
         # What an older version of this program made of the same weights; it would build it again.
-        for other in models.glob(f"{weights.digest[:16]}-{precision}-*.onnx"):
-            if not other.name.startswith(f"{stem}-"):
-                other.unlink(missing_ok=True)
+        for older_graph in models.glob(f"{weights.digest[:16]}-{precision}-*.onnx"):
+            if not older_graph.name.startswith(f"{graph_stem}-"):
+                older_graph.unlink(missing_ok=True)
     except BaseException:
         Path(partial).unlink(missing_ok=True)
         raise

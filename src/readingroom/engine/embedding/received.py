@@ -16,19 +16,20 @@ _MAX_NORM_ERROR = 1e-3
 _chooser = random.SystemRandom()  # a worker must not foresee which texts are compared
 
 
-def read_vectors(content: bytes, count: int, dimensions: int) -> Matrix:
+def read_vectors(packed_vectors: bytes, vector_count: int, dimensions: int) -> Matrix:
     """Return the vectors that are written one after the other as float32, little-endian.
 
     Raise `VectorsRefused` unless there are so many, finite and of unit length.
     """
-    if len(content) != count * dimensions * 4:
+    if len(packed_vectors) != vector_count * dimensions * 4:
         raise VectorsRefused(
-            f"{len(content)} bytes are not {count} vectors of {dimensions} float32 numbers"
+            f"{len(packed_vectors)} bytes are not {vector_count} vectors of {dimensions} float32 "
+            "numbers"
         )
-    matrix = np.frombuffer(content, "<f4").reshape(count, dimensions)
+    matrix = np.frombuffer(packed_vectors, "<f4").reshape(vector_count, dimensions)
     if not np.isfinite(matrix).all():
         raise VectorsRefused("A vector has a number that is not finite")
-    if count and np.abs(np.linalg.norm(matrix, axis=1) - 1).max() > _MAX_NORM_ERROR:
+    if vector_count and np.abs(np.linalg.norm(matrix, axis=1) - 1).max() > _MAX_NORM_ERROR:
         raise VectorsRefused("A vector is not of unit length")
     return matrix
 
@@ -40,11 +41,11 @@ def check_sample(embedder: Embedder, texts: Sequence[str], matrix: Matrix) -> No
     """
     if len(np.unique(matrix, axis=0)) < len(set(texts)):
         raise VectorsRefused("Different texts have the same vector")
-    numbers = _chooser.sample(range(len(texts)), min(SAMPLED_TEXTS, len(texts)))
-    own_vectors = embedder.embed_each([texts[number] for number in numbers])
+    sampled_numbers = _chooser.sample(range(len(texts)), min(SAMPLED_TEXTS, len(texts)))
+    own_vectors = embedder.embed_each([texts[text_number] for text_number in sampled_numbers])
     precision = embedder.identity.rpartition("/")[2]
-    for number, own_vector in zip(numbers, own_vectors, strict=True):
-        cosine = float(matrix[number] @ own_vector)
+    for text_number, own_vector in zip(sampled_numbers, own_vectors, strict=True):
+        cosine = float(matrix[text_number] @ own_vector)
         if cosine < _MIN_COSINE.get(precision, 0.9995):
             raise VectorsRefused(
                 f"A vector is not that of its text: embedded here, the cosine is {cosine:.4f}"

@@ -15,8 +15,8 @@ _MAX_CHARACTERS = 1_024
 class Reranker:
     """One cross-encoder, loaded when it is first needed and shared by all threads."""
 
-    def __init__(self, folder: Path, threads: int | None = None) -> None:
-        self._folder = folder
+    def __init__(self, model_folder: Path, threads: int | None = None) -> None:
+        self._folder = model_folder
         self._threads = threads
         self._model: OwnModel | None = None
         self._load_lock = threading.Lock()

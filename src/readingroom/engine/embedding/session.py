@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def open_session(
-    graph: Path, threads: int, keeps_memory: bool = False
+    graph_path: Path, threads: int, keeps_memory: bool = False
 ) -> "onnxruntime.InferenceSession":
     """Return a session of onnxruntime that takes no more memory and cores than it needs.
 
@@ -18,20 +18,22 @@ def open_session(
     import onnxruntime
 
     onnxruntime.disable_telemetry_events()  # what is run here is nobody else's business
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    options.enable_cpu_mem_arena = keeps_memory
+    session_options = onnxruntime.SessionOptions()
+    session_options.intra_op_num_threads = threads
+    session_options.log_severity_level = 3
+    session_options.enable_cpu_mem_arena = keeps_memory
     # Waiting threads would spin on a core that others need.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    session_options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(
+        graph_path, session_options, providers=["CPUExecutionProvider"]
+    )
 
 
-def load_tokenizer(path: Path, max_tokens: int | None = None) -> "Tokenizer":
+def load_tokenizer(tokenizer_file: Path, max_tokens: int | None = None) -> "Tokenizer":
     """Return a tokenizer that pads nothing, and cuts texts at `max_tokens` if that is given."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer = Tokenizer.from_file(str(tokenizer_file))
     tokenizer.no_padding()
     if max_tokens is not None:
         tokenizer.enable_truncation(max_tokens)

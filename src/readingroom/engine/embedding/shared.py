@@ -12,7 +12,7 @@ _EMBEDDERS: dict[tuple[object, ...], Embedder] = {}
 
 def embedder_for(settings: RoomSettings) -> Embedder:
     """Return the one embedder for these settings; nothing is loaded before the first text."""
-    key = (
+    model_settings = (
         settings.models,
         settings.embedding_model_dir,
         settings.embedding_precision,
@@ -20,16 +20,16 @@ def embedder_for(settings: RoomSettings) -> Embedder:
         settings.embedding_device,
         settings.embedder,
     )
-    if key not in _EMBEDDERS:
-        _EMBEDDERS[key] = Embedder(*key)
-    return _EMBEDDERS[key]
+    if model_settings not in _EMBEDDERS:
+        _EMBEDDERS[model_settings] = Embedder(*model_settings)
+    return _EMBEDDERS[model_settings]
 
 
 def reranker_for(settings: RoomSettings) -> Reranker | None:
     """Return the one cross-encoder for these settings, if they name one."""
     if settings.reranker is None:
         return None
-    key = (settings.reranker, settings.embedding_threads)
-    if key not in _RERANKERS:
-        _RERANKERS[key] = Reranker(*key)
-    return _RERANKERS[key]
+    model_settings = (settings.reranker, settings.embedding_threads)
+    if model_settings not in _RERANKERS:
+        _RERANKERS[model_settings] = Reranker(*model_settings)
+    return _RERANKERS[model_settings]

