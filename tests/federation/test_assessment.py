@@ -1,7 +1,7 @@
 """The plan that applies to an application: chosen by its authority and its day."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ from readingroom.bases.documents.adapter import DocumentsAdapter
 from readingroom.bases.documents.models import SetApplication
 from readingroom.bases.policy.adapter import PolicyAdapter
 from readingroom.bases.policy.admin_models import NewPolicy
-from readingroom.bases.policy.registry.records import PolicyCategory
 from readingroom.core.errors import UnknownSource
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
@@ -30,47 +29,57 @@ from tests.support.policy.base import PLAIN, open_library, plain
 pytestmark = pytest.mark.anyio
 
 FENTON, NORTON, BARE = "24/1/FUL", "24/2/FUL", "24/3/FUL"
+PLANS: list[dict[str, str]] = [
+    {"source": "NPPF", "category": "national_policy"},
+    {"source": "FENTON_PLAN", "local_authority": "Fenton District Council"},
+    {
+        "source": "MERTON_PLAN",
+        "local_authority": "Merton",
+        "successor_authorities": "Norton City Council",
+    },
+    {"source": "STRAY_PLAN"},
+]
+APPLICATIONS = {
+    FENTON: {"local_authority": "Fenton"},
+    NORTON: {"local_authority": "Norton"},
+    BARE: {"local_authority": ""},
+}
 CALL = ToolCall(make_request_id(), "test", no_progress)
 
 
-@pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[DeskService]:
-    """National policy, the plans of two authorities, one that says nothing, and applications."""
+@asynccontextmanager
+async def open_desk(
+    folder: Path, plans: list[dict[str, str]], applications: dict[str, dict[str, str]]
+) -> AsyncIterator[DeskService]:
+    """Open a desk over these plans, each with a sentence on cycle parking, and applications."""
     async with AsyncExitStack() as stack:
-        policies = await stack.enter_async_context(open_library(tmp_path / "policy", **PLAIN))
-        for source, category, authority, successors in (
-            ("NPPF", "national_policy", None, None),
-            ("FENTON_PLAN", "local_plan", "Fenton District Council", None),
-            ("MERTON_PLAN", "local_plan", "Merton", "Norton City Council"),
-            ("STRAY_PLAN", "local_plan", None, None),
-        ):
-            new_policy = NewPolicy(
-                source=source,
-                title=source,
-                category=PolicyCategory(category),
-                local_authority=authority,
-                successor_authorities=successors,
+        policies = await stack.enter_async_context(open_library(folder / "policy", **PLAIN))
+        for plan in plans:
+            fields: dict[str, Any] = {"title": plan["source"], "category": "local_plan", **plan}
+            await policies.admin.create_policy(NewPolicy(**fields))
+            text = plain(f"Cycle parking follows the rules of the {plan['source']}.")
+            await policies.revise(plan["source"], "2020", "2020-01-01", content=text)
+        library = await stack.enter_async_context(desk(folder / "documents", **documents.PLAIN))
+        for reference, details in applications.items():
+            await library.service.set_application(
+                SetApplication(reference=reference, validation_date="2024-05-01", **details)
             )
-            await policies.admin.create_policy(new_policy)
-            text = plain(f"Cycle parking follows the rules of the {source}.")
-            await policies.revise(source, "2020", "2020-01-01", content=text)
-        applications = await stack.enter_async_context(
-            desk(tmp_path / "documents", **documents.PLAIN)
-        )
-        for reference, authority in ((FENTON, "Fenton"), (NORTON, "Norton"), (BARE, "")):
-            await applications.service.set_application(
-                SetApplication(
-                    reference=reference, validation_date="2024-05-01", local_authority=authority
-                )
-            )
-        await applications.ingest("Statement.pdf", plain("Cycle parking is beside it."), FENTON)
+        if FENTON in applications:
+            await library.ingest("Statement.pdf", plain("Cycle parking is beside it."), FENTON)
         adapters: dict[str, Any] = {
-            "documents": DocumentsAdapter(applications.service, PageLinks("")),
+            "documents": DocumentsAdapter(library.service, PageLinks("")),
             "policy": PolicyAdapter(policies.service, PageLinks("")),
         }
         # Long enough for a machine that does much else: a late base would be a note.
         service = DeskService(adapters, {}, WordEmbedder(), FanOut(deadline_seconds=120))  # type: ignore[arg-type]
         await stack.enter_async_context(service.running())
+        yield service
+
+
+@pytest.fixture
+async def service(tmp_path: Path) -> AsyncIterator[DeskService]:
+    """National policy, the plans of two authorities, one that says nothing, and applications."""
+    async with open_desk(tmp_path, PLANS, APPLICATIONS) as service:
         yield service
 
 
@@ -151,3 +160,32 @@ async def test_the_desk_is_limited_to_policies_by_their_slugs(service: DeskServi
     with pytest.raises(UnknownSource) as refused:
         await search("nothing")
     assert "FENTON_PLAN" in refused.value.hint["valid_sources"]
+
+
+@requirement("room:assess")
+async def test_the_address_chooses_among_the_plans_that_an_authority_inherited(
+    tmp_path: Path,
+) -> None:
+    inherited = {"successor_authorities": "Westland Council"}
+    plans = [
+        {"source": "NPPF", "category": "national_policy"},
+        {"source": "WEST_STRATEGY", "local_authority": "Westland", "area": "Westland"},
+        {"source": "MERTON_PLAN", "local_authority": "Merton", "area": "Merton; Ashby"} | inherited,
+        {"source": "HILL_PLAN", "local_authority": "Hill", "area": "Hillford"} | inherited,
+    ]
+    in_ashby, in_no_area = "24/1/HOU", "24/2/HOU"
+    applications = {
+        in_ashby: {"local_authority": "Westland Council", "address": "3 Mill Lane, Ashby AB1 2CD"},
+        in_no_area: {"local_authority": "Westland Council", "address": "Ashbyfield, Mertonbury"},
+    }
+    async with open_desk(tmp_path, plans, applications) as service:
+        ashby = await assess(service, in_ashby)
+        no_area = await assess(service, in_no_area)
+        by_old_name = await assess(service, in_no_area, local_authority="former Merton district")
+
+    assert list_sources(ashby) == {"NPPF", "MERTON_PLAN", "WEST_STRATEGY"}
+    assert ashby.policy_side is not None
+    reasons = {one.source: one.reason for one in ashby.policy_side.excluded}
+    assert reasons == {"HILL_PLAN": "other_area"}
+    assert list_sources(no_area) == {"NPPF", "MERTON_PLAN", "HILL_PLAN", "WEST_STRATEGY"}
+    assert list_sources(by_old_name) == {"NPPF", "MERTON_PLAN"}

@@ -14,6 +14,7 @@ _REASON_WORDS = {
     "no_chunks": "have no text here",
     "unknown_source": "are not here",
     "other_authority": "are another authority's",
+    "other_area": "are those of other areas",
     "authority_unknown": "do not say whose they are (policy `local_authority`)",
 }
 

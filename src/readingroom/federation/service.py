@@ -154,6 +154,7 @@ class DeskService:
             day=policy_day,
             application_ref=question.application_ref,
             local_authority=authority,
+            address=application.address if application else None,
         )
         sources_by_base = {
             policies.base: [policy_source.upper() for policy_source in question.sources or ()]

@@ -101,6 +101,8 @@ class SearchRequest:
     """Sources inside the base that is asked, by the names that `find_source` returned."""
     local_authority: str | None = None
     """Of local plans only those that apply where this authority decides; all when None."""
+    address: str | None = None
+    """Where the site is: of an authority's plans those of other areas do not apply there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ class KnownApplication:
     validation_date: str | None = None
     local_authority: str | None = None
     document_names: tuple[str, ...] = ()
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ class DocumentsAdapter(SearchAdapter):
             validation_date.isoformat() if validation_date else None,
             application.local_authority if application else None,
             tuple(document_record.source_file for document_record in document_records),
+            application.address if application else None,
         )
 
     async def list_resources(self) -> list[ListedResource]:

@@ -78,7 +78,7 @@ class PolicyAdapter(SearchAdapter):
         hits: dict[str, PolicyHit] = {}
         for day in self._choose_days(request):
             question = _make_question(request, day, request.limit + _SPARE_HITS)
-            hits_page = await self._service.search(question)
+            hits_page = await self._service.search(question, request.address)
             passages = [hit for hit in hits_page.results if not is_heading(hit.text)]
             hits |= {hit.id: hit for hit in passages[: request.limit]}
         return [self._to_desk_hit(hit) for hit in hits.values()]
@@ -102,7 +102,8 @@ class PolicyAdapter(SearchAdapter):
 
     async def describe_scope(self, request: SearchRequest) -> SearchScope:
         days = self._choose_days(request)
-        searched, excluded = await self._service.describe_scope(_make_question(request, days[-1]))
+        question = _make_question(request, days[-1])
+        searched, excluded = await self._service.describe_scope(question, request.address)
         return SearchScope(
             tuple(format_revision(revision) for revision in searched),
             tuple((policy.source, policy.reason) for policy in excluded),

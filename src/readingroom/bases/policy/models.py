@@ -18,7 +18,7 @@ from readingroom.ingest.document import PassageKind
 from readingroom.protocol.tool import Answer, DayText, NonBlankText, Question
 
 MissingReason = Literal[Reason, "no_chunks", "unknown_source"]
-ExclusionReason = Literal[MissingReason, "other_authority", "authority_unknown"]
+ExclusionReason = Literal[MissingReason, "other_authority", "other_area", "authority_unknown"]
 RevisionId = Annotated[
     str, Field(min_length=1, max_length=120, description="Revision id, such as `rev_NPPF_2024_12`.")
 ]

@@ -132,17 +132,19 @@ class PolicyService:
 
     # --- reading ---
 
-    async def search(self, question: SearchPolicy) -> PolicyHits:
-        """Return the best passages among the revisions in force on the day."""
-        return await self._search.search(question)
+    async def search(self, question: SearchPolicy, address: str | None = None) -> PolicyHits:
+        """Return the best passages among the revisions in force on the day, and at the address."""
+        return await self._search.search(question, address)
 
     async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
         """Answer several queries over the same revisions."""
         return await self._search.search_batch(question)
 
-    async def describe_scope(self, question: SearchPolicy) -> tuple[list[Revision], list[Excluded]]:
+    async def describe_scope(
+        self, question: SearchPolicy, address: str | None = None
+    ) -> tuple[list[Revision], list[Excluded]]:
         """Return the revisions that a search looks at, and why other policies have none."""
-        return await self._search.describe_scope(question)
+        return await self._search.describe_scope(question, address)
 
     async def get_section(self, question: GetPolicySection) -> SectionText:
         """Return the whole text of a section, with the sections in it, from one revision.

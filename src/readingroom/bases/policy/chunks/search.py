@@ -80,9 +80,9 @@ class PolicySearch:
         self._store = store
         self._context = ingest_context
 
-    async def search(self, question: SearchPolicy) -> PolicyHits:
-        """Return the best passages among the revisions in force on the day."""
-        search_scope = await self._resolve_scope(question)
+    async def search(self, question: SearchPolicy, address: str | None = None) -> PolicyHits:
+        """Return the best passages among the revisions in force on the day, and at the address."""
+        search_scope = await self._resolve_scope(question, address)
         return await self._find_page(question, search_scope)
 
     async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
@@ -103,9 +103,11 @@ class PolicySearch:
             ]
         )
 
-    async def describe_scope(self, question: SearchPolicy) -> tuple[list[Revision], list[Excluded]]:
+    async def describe_scope(
+        self, question: SearchPolicy, address: str | None = None
+    ) -> tuple[list[Revision], list[Excluded]]:
         """Return the revisions that a search looks at, and why other policies have none."""
-        search_scope = await self._resolve_scope(question)
+        search_scope = await self._resolve_scope(question, address)
         return search_scope.revisions, search_scope.excluded
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
@@ -124,7 +126,9 @@ class PolicySearch:
     def _today(self) -> date:
         return self._context.now().date()
 
-    async def _resolve_scope(self, question: SearchPolicy | SearchPolicyBatch) -> _Scope:
+    async def _resolve_scope(
+        self, question: SearchPolicy | SearchPolicyBatch, address: str | None = None
+    ) -> _Scope:
         policy_slugs, effective_date = question.sources, question.effective_date
         day = parse_day(effective_date) if effective_date is not None else None
         # Resolved for today also when a day is given: hits say whether they are in force today.
@@ -135,15 +139,15 @@ class PolicySearch:
             for policy_slug in dict.fromkeys(policy_slugs or [])
             if policy_slug not in resolutions_today
         ]
+        inapplicable = _find_inapplicable(
+            [resolution.policy for resolution in resolutions_today.values()],
+            question.local_authority,
+            address,
+        )
         for policy_slug, resolution in resolutions_today.items():
             if policy_slugs is not None and policy_slug not in policy_slugs:
                 continue
-            authority = question.local_authority
-            if authority is not None and not resolution.policy.applies_in(authority):
-                is_unattributed = resolution.policy.is_unattributed
-                exclusion_reason: ExclusionReason = (
-                    "authority_unknown" if is_unattributed else "other_authority"
-                )
+            if (exclusion_reason := inapplicable.get(policy_slug)) is not None:
                 excluded.append(_make_exclusion(resolution, exclusion_reason, day))
                 continue
             emerging_revisions = (
@@ -354,6 +358,34 @@ def _to_hit(
         stage=revision.stage,
         printed_page=chunk.printed_pages[0] if chunk.printed_pages else None,
     )
+
+
+def _find_inapplicable(
+    policies: Sequence[Policy], local_authority: str | None, address: str | None
+) -> dict[str, ExclusionReason]:
+    """Return, by their slugs, the policies that do not apply, and why.
+
+    An authority that took the place of several decides by the plan of each in its old area. So
+    where the address names the area of a plan that it inherited, those of other areas do not
+    apply.
+    """
+    if local_authority is None:
+        return {}
+    reasons: dict[str, ExclusionReason] = {
+        policy.source: "authority_unknown" if policy.is_unattributed else "other_authority"
+        for policy in policies
+        if not policy.applies_in(local_authority)
+    }
+    inherited_plans = [
+        policy
+        for policy in policies
+        if policy.area and not policy.is_national and policy.is_inherited_by(local_authority)
+    ]
+    covering_slugs = {policy.source for policy in inherited_plans if policy.covers(address or "")}
+    if covering_slugs:
+        other_slugs = {policy.source for policy in inherited_plans} - covering_slugs
+        reasons |= dict.fromkeys(other_slugs, "other_area")
+    return reasons
 
 
 def _find_eligible(resolution: Resolution, day: date | None) -> list[Revision] | ExclusionReason:

@@ -15,7 +15,7 @@ SLUG_PATTERN = r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*"
 REVISION_ID_PATTERN = r"[A-Za-z0-9_-]{1,120}"
 _MAX_CITED_TITLE_CHARS = 100
 _AUTHORITY_WORDS = re.compile(
-    "the|of|council|borough|district|city|county|metropolitan|london|royal|unitary|authority"
+    "the|of|council|borough|district|city|county|metropolitan|london|royal|unitary|authority|former"
 )
 _SLUG = re.compile(SLUG_PATTERN, re.ASCII)
 
@@ -83,6 +83,7 @@ class Policy(BaseModel):
     local_authority: str | None = None
     """Whose policy it is; several authorities are separated by semicolons."""
     area: str | None = None
+    """The places that it covers, likewise separated: a former district, towns, parishes."""
     successor_authorities: str | None = None
     """Authorities that took the place of the first, likewise separated."""
 
@@ -96,16 +97,27 @@ class Policy(BaseModel):
         return self.category in (PolicyCategory.NATIONAL_POLICY, PolicyCategory.NATIONAL_GUIDANCE)
 
     def applies_in(self, local_authority: str) -> bool:
-        """Whether a policy applies where this authority decides: its own, and the nation's."""
+        """Whether a policy applies where this authority decides: its own, and the nation's.
+
+        The name of an area that it covers will do: people go on using that of a former district.
+        """
         if self.is_national:
             return True
-        authority_names = f"{self.local_authority or ''};{self.successor_authorities or ''}".split(
-            ";"
-        )
         asked_name = fold_authority(local_authority)
-        return bool(asked_name) and asked_name in {
-            fold_authority(authority_name) for authority_name in authority_names
-        }
+        known_names = (self.local_authority, self.successor_authorities, self.area)
+        return bool(asked_name) and asked_name in _fold_names(*known_names)
+
+    def is_inherited_by(self, local_authority: str) -> bool:
+        """Whether it applies there only because the authority took the place of its own."""
+        asked_name = fold_authority(local_authority)
+        return asked_name in _fold_names(self.successor_authorities) - _fold_names(
+            self.local_authority, self.area
+        )
+
+    def covers(self, address: str) -> bool:
+        """Whether an address names one of the places that the policy covers."""
+        folded_address = f" {fold_authority(address)} "
+        return any(f" {place_name} " in folded_address for place_name in _fold_names(self.area))
 
 
 class Revision(BaseModel):
@@ -141,6 +153,12 @@ class Revision(BaseModel):
     def is_readable(self) -> bool:
         """Whether its text was ingested, be it in force one day or not adopted yet."""
         return self.can_be_in_force or self.status == RevisionStatus.EMERGING
+
+
+def _fold_names(*name_lists: str | None) -> set[str]:
+    """Return the names of authorities or places in these lists, each separated by semicolons."""
+    names = ";".join(filter(None, name_lists)).split(";")
+    return {folded_name for name in names if (folded_name := fold_authority(name))}
 
 
 def fold_authority(authority_name: str) -> str:
