@@ -24,6 +24,34 @@ def test_no_word_and_no_digit_of_a_written_page_is_lost_or_changed(file: Path) -
     assert find_losses(json.loads(file.read_text("utf-8"))) == []
 
 
+TYPES = json.loads((FIXTURES.parent / "govuk_types.json").read_text("utf-8"))
+"""Items of types and fields that no stored page has, each with its text as a person checked it."""
+
+
+@requirement("guidance:fidelity")
+@pytest.mark.parametrize("document_type", TYPES)
+def test_every_field_of_a_type_that_no_stored_page_has_is_shown_in_order(
+    document_type: str,
+) -> None:
+    item = TYPES[document_type]["item"]
+    assert GovukPage(item).text.split("\n") == TYPES[document_type]["text"]
+    assert find_losses(item) == []
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"sections": [{"hidden": "<p>Prose in a field that is never shown.</p>"}]},
+        {"groups": [{"name": "Group", "unheard_of": "<p>Prose beside what is known.</p>"}]},
+        {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": "<p>Prose far inside.</p>"}}}}}}}},
+    ],
+)
+def test_prose_in_a_field_that_is_not_known_is_in_the_text_once(details: dict[str, Any]) -> None:
+    item = {"schema_name": "brand_new", "title": "T", "details": details}
+    assert find_losses(item) == []
+    assert GovukPage(item).text.count("Prose") == 1
+
+
 @pytest.mark.data
 @requirement("guidance:fidelity")
 def test_no_word_and_no_digit_of_any_real_page_is_lost_or_changed() -> None:

@@ -159,6 +159,10 @@ def test_no_word_and_no_digit_of_generated_markup_is_lost_doubled_or_moved(seed:
     [
         ("<p><code>24.5<sup>25</sup></code></p>", "`24.5^25^`"),
         ("<p><code><del>£23,000</del><ins>24</ins></code></p>", "`~~£23,000~~++24++`"),
+        (
+            '<p>Wales<a class="footnote" href="#fn:1">1<del>255</del><ins>453</ins></a></p>',
+            "Wales[1~~255~~++453++]",
+        ),
         ("<pre>10<sup>6</sup><br>20</pre>", "```\n10^6^\n20\n```"),
         ("<pre><p>10</p><p>20</p></pre>", "10\n\n20"),
         ("<ol reversed><li>c</li><li>b</li><li>a</li></ol>", "3. c\n2. b\n1. a"),

@@ -28,7 +28,8 @@ _TITLE_KEYS = ("title", "name", "label", "text", "topic_name", "facet_name")
 _LINK_KEYS = ("base_path", "href", "url", "link", "path", "web_url", "transaction_start_link")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _MARKUP = re.compile(r"</?[A-Za-z][^>]*>|&[a-z]+;|&#\d+;")
-_MAX_DEPTH = 8
+_TAG = re.compile(r"</?[A-Za-z][^>]*>")
+_MAX_DEPTH = 40  # of fields inside fields; headings stay at the sixth level
 
 
 class DetailsRenderer:
@@ -39,6 +40,7 @@ class DetailsRenderer:
     ) -> None:
         self._converter = converter
         self._linked_items = linked_items
+        self._converted: set[str] = set()
 
     def render(self, details: JsonObject) -> Iterator[str]:
         """Yield the fields that readers see as blocks of Markdown; some blocks are empty."""
@@ -51,6 +53,14 @@ class DetailsRenderer:
                 yield from renderer(self, details[field_name], details)
             else:
                 yield from self._render_field(field_name, details[field_name], level=2)
+        # A field that is not shown may hold prose in a schema that is new: no word of it is lost.
+        for html in _list_html(details):
+            if html not in self._converted:
+                yield self._convert(html)
+
+    def _convert(self, html: str) -> str:
+        self._converted.add(html)
+        return self._converter.convert(html)
 
     # --- any field ---
 
@@ -69,7 +79,7 @@ class DetailsRenderer:
         """Yield a text in a field that is not known to be prose: by what it looks like."""
         if _MARKUP.search(field_value):
             yield make_heading(_humanize(field_name), level)
-            yield self._converter.convert(field_value)
+            yield self._convert(field_value)
         elif label_line := _render_label(field_name, field_value):
             yield label_line
 
@@ -87,7 +97,7 @@ class DetailsRenderer:
         """Return a text as Markdown: prose may be HTML or plain."""
         if prose.strip().lower().startswith(("http://", "https://")) and " " not in prose.strip():
             return _render_link_line("", prose.strip())
-        return self._converter.convert(prose)
+        return self._convert(prose)
 
     def _render_list(self, list_entries: list[Any], level: int) -> Iterator[str]:
         entry_lines: list[str] = []
@@ -130,12 +140,12 @@ class DetailsRenderer:
     def _render_parts(self, parts: Any, details: JsonObject) -> Iterator[str]:
         for part in read_objects(parts):
             yield make_heading(read_text(part.get("title")) or read_text(part.get("slug")))
-            yield self._converter.convert(read_html(part.get("body")))
+            yield self._convert(read_html(part.get("body")))
 
     def _render_collection(self, document_groups: Any, details: JsonObject) -> Iterator[str]:
         for document_group in read_objects(document_groups):
             yield make_heading(read_text(document_group.get("title")))
-            yield self._converter.convert(read_html(document_group.get("body")))
+            yield self._convert(read_html(document_group.get("body")))
             # Groups name documents by id only; their titles and paths are in the item's links.
             yield self._render_linked_items(document_group.get("documents"))
 
@@ -144,18 +154,24 @@ class DetailsRenderer:
             yield make_heading(
                 read_text(item_group.get("name")) or read_text(item_group.get("title"))
             )
-            yield self._converter.convert(read_html(item_group.get("description")))
+            yield self._convert(read_html(item_group.get("description")))
             yield self._render_linked_items(item_group.get("content_ids"))
             yield from self._render_list(read_list(item_group.get("contents")), 3)
 
     def _render_child_sections(self, section_groups: Any, details: JsonObject) -> Iterator[str]:
         for section_group in read_objects(section_groups):
             yield make_heading(read_text(section_group.get("title")))
-            yield render_links(read_objects(section_group.get("child_sections")))
+            yield "\n".join(
+                _render_child_section(child_section)
+                for child_section in read_objects(section_group.get("child_sections"))
+            )
 
-    def _render_documents(self, documents: Any, details: JsonObject) -> Iterator[str]:
-        for document in read_list(documents):
-            yield self._converter.convert(read_html(document))
+    def _render_alerts(self, alert_codes: Any, details: JsonObject) -> Iterator[str]:
+        yield "\n".join(
+            f"- {_humanize(alert_code)}"
+            for alert_code in read_list(alert_codes)
+            if isinstance(alert_code, str)
+        )
 
     def _render_linked_items(self, content_ids: Any) -> str:
         known_items = [
@@ -190,6 +206,15 @@ class DetailsRenderer:
             yield make_heading("Where it applies")
             yield "\n".join(nation_lines)
 
+    def _render_scotland(self, availability: Any, details: JsonObject) -> Iterator[str]:
+        yield _render_availability("Scotland", availability)
+
+    def _render_wales(self, availability: Any, details: JsonObject) -> Iterator[str]:
+        yield _render_availability("Wales", availability)
+
+    def _render_northern_ireland(self, availability: Any, details: JsonObject) -> Iterator[str]:
+        yield _render_availability("Northern Ireland", availability)
+
     def _render_metadata(self, metadata: Any, details: JsonObject) -> Iterator[str]:
         metadata_lines = []
         for field_name, field_value in metadata.items() if isinstance(metadata, Mapping) else ():
@@ -208,7 +233,7 @@ class DetailsRenderer:
     def _render_steps(self, navigation: Any, details: JsonObject) -> Iterator[str]:
         if not isinstance(navigation, Mapping):
             return
-        yield self._converter.convert(read_html(navigation.get("introduction")))
+        yield self._convert(read_html(navigation.get("introduction")))
         for step in read_objects(navigation.get("steps")):
             # Either "and" or "or": how a step goes together with the one before.
             logic = _humanize(read_text(step.get("logic")) or "")
@@ -223,7 +248,7 @@ class DetailsRenderer:
         for node in read_objects(nodes):
             node_kind = _humanize(read_text(node.get("kind")) or "")
             yield make_heading(": ".join(filter(None, [node_kind, read_text(node.get("title"))])))
-            yield self._converter.convert(read_html(node.get("body")))
+            yield self._convert(read_html(node.get("body")))
             option_lines = []
             for option in read_objects(node.get("options")):
                 next_title = titles.get(option.get("next_node"))
@@ -235,7 +260,8 @@ class DetailsRenderer:
         """Yield what is said of pictures; the pictures themselves are not text."""
         for image in read_objects(images if isinstance(images, list) else [images]):
             image_texts = [
-                read_text(image.get(field_name)) for field_name in ("alt_text", "caption", "credit")
+                read_text(image.get(field_name))
+                for field_name in ("alt_text", "alt", "caption", "credit")
             ]
             plain_texts = [
                 _render_plain(" ".join(image_text.split()))
@@ -247,9 +273,9 @@ class DetailsRenderer:
 
     def _render_logo(self, logo: Any, details: JsonObject) -> Iterator[str]:
         if isinstance(logo, Mapping):
-            yield self._converter.convert(
-                (read_text(logo.get("formatted_title")) or "").replace("\n", "<br/>")
-            ).replace("\n", " ")
+            formatted_title = read_text(logo.get("formatted_title")) or ""
+            self._converted.add(formatted_title)
+            yield self._convert(formatted_title.replace("\n", "<br/>")).replace("\n", " ")
 
     def _render_counts(self, counts: Any, details: JsonObject) -> Iterator[str]:
         if isinstance(counts, Mapping):
@@ -262,6 +288,7 @@ class DetailsRenderer:
     _FIELD_RENDERERS: ClassVar[
         dict[str, Callable[["DetailsRenderer", Any, JsonObject], Iterator[str]]]
     ] = {
+        "alert_status": _render_alerts,
         "child_section_groups": _render_child_sections,
         "collection_groups": _render_collection,
         "corporate_information_groups": _render_groups,
@@ -269,14 +296,18 @@ class DetailsRenderer:
         "groups": _render_groups,
         "image": _render_images,
         "images": _render_images,
+        "sidebar_image": _render_images,
         "logo": _render_logo,
         "metadata": _render_metadata,
         "national_applicability": _render_applicability,
         "nodes": _render_nodes,
+        "northern_ireland_availability": _render_northern_ireland,
         "parts": _render_parts,
+        "scotland_availability": _render_scotland,
         "start_button_text": _render_start_button,
         "step_by_step_nav": _render_steps,
         "transaction_start_link": _render_start_link,
+        "wales_availability": _render_wales,
     }
 
 
@@ -337,6 +368,25 @@ def _render_item_line(list_entry: Any) -> str | None:
     return f"- {_render_link_line(entry_title, link_target or '')}{description_note}"
 
 
+def _render_availability(nation: str, availability: Any) -> str:
+    """Return whether a nation's councils offer a service, and where it is offered instead."""
+    kind = read_text(availability.get("type")) if isinstance(availability, Mapping) else None
+    if not kind:
+        return ""
+    address = make_website_url(read_text(availability.get("alternative_url")) or "")
+    see_instead = f" (see {address})" if address else ""
+    return f"{nation}: {_humanize(kind).lower()}{see_instead}"
+
+
+def _render_child_section(child_section: JsonObject) -> str:
+    """Return a section of a manual as a line; HMRC's have an id that readers cite."""
+    section_line = render_links([child_section])
+    section_id = read_text(child_section.get("section_id"))
+    if not section_id or not section_line:
+        return section_line
+    return f"- {_render_plain(section_id)}: {section_line.removeprefix('- ')}"
+
+
 def _render_task(task: JsonObject) -> str:
     """Return a line of a step: its link, and what is said beside it."""
     task_link = _render_link_line(
@@ -352,7 +402,8 @@ def _render_label(field_name: str, field_value: str) -> str:
     field_label = LABELS.get(field_name) or _humanize(field_name)
     moment = format_moment(trimmed_text)
     if moment:
-        return f"{field_label}: {moment}" if field_name.endswith(("_date", "_on")) else ""
+        is_shown = field_name in LABELS or field_name.endswith(("_date", "_on"))
+        return f"{field_label}: {moment}" if is_shown else ""
     link_address = make_website_url(trimmed_text)
     if link_address and " " not in trimmed_text:
         return f"{field_label}: {format_link(escape_text(trimmed_text), link_address)}"
@@ -403,3 +454,15 @@ def _has_number(field_text: str) -> bool:
 def _humanize(field_name: str) -> str:
     spaced_name = field_name.replace("_", " ").replace("-", " ").strip()
     return spaced_name[:1].upper() + spaced_name[1:]
+
+
+def _list_html(field_value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield every text with tags in a field, in order; of several renderings, the HTML."""
+    if isinstance(field_value, str) or is_renderings(field_value):
+        html = read_html(field_value)
+        if _TAG.search(html):
+            yield html
+    elif depth < _MAX_DEPTH:
+        is_object = isinstance(field_value, Mapping)
+        for inner_value in field_value.values() if is_object else read_list(field_value):
+            yield from _list_html(inner_value, depth + 1)

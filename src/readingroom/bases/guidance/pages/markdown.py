@@ -266,6 +266,9 @@ class _MarkdownWriter:
 
     def _write_footnote_mark(self, mark_link: Element) -> str:
         """Return the mark of a footnote, so that its number joins no other number."""
+        if not _is_plain(mark_link):
+            # Marked up inside: flattened, its own numbers would join each other.
+            return f"[{self._write_children(mark_link).strip()}]"
         mark_label = _raw_text(mark_link).strip().strip("[]")
         if not _FOOTNOTE_LABEL.fullmatch(mark_label):
             return f"[{escape_text(mark_label)}]" if mark_label else ""
@@ -400,6 +403,14 @@ def _find_only_child(element: Element) -> Element | None:
     """Return the element that is alone inside another, but for blanks."""
     children = [child for child in element.children if not _is_blank(child)]
     return children[0] if len(children) == 1 and isinstance(children[0], Element) else None
+
+
+def _is_plain(element: Element) -> bool:
+    """Whether an element holds one text, inside however many others."""
+    only_child = _find_only_child(element)
+    if only_child is not None:
+        return _is_plain(only_child)
+    return all(isinstance(child, str) for child in element.children)
 
 
 def _make_paragraph(sentence: list[str]) -> Iterator[str]:
