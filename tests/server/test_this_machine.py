@@ -84,6 +84,19 @@ def test_a_proxy_that_settings_or_the_host_name_is_believed_to_be_there(
     assert not is_direct_and_local(scope, ServerSettings(allowed_hosts=("room.example",)))
 
 
+def test_where_the_kernel_may_not_be_asked_its_tables_tell_the_account(
+    scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*ends: object) -> None:
+        raise PermissionError("a sandbox forbids it")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(this_machine, "_CONNECTION_TABLES", ())
+        assert find_sender_account(scope) == os.getuid()
+    monkeypatch.setattr(this_machine, "_ask_kernel", refuse)
+    assert find_sender_account(scope) == os.getuid()
+
+
 def test_a_connection_that_the_kernel_does_not_know_has_no_account(scope: dict[str, Any]) -> None:
     scope["client"] = ("127.0.0.1", 1)
     assert find_sender_account(scope) is None

@@ -40,6 +40,7 @@ _MAX_MARGIN_WORDS = 80
 """Headers or footnotes between such a passage and the edge of the page."""
 _LETTERS = re.compile(r"[^\W_]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_PAGE_WORDS = TypeAdapter(tuple[PageWord, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class PagePictures:
         words_json = await anyio.to_thread.run_sync(_read_if_there, words_path)
         if words_json is not None:
             try:
-                return TypeAdapter(tuple[PageWord, ...]).validate_json(words_json)
+                return _PAGE_WORDS.validate_json(words_json)
             except ValidationError:
                 pass  # written by another version: found again below
         page_words = await self._pipeline.find_page_words(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 _WIDTH = 1020
 _LABEL_WIDTH = 260
@@ -287,7 +287,7 @@ def draw_sparkline(point_values: Sequence[float], finding: str, headers: tuple[s
         f"{height - 3 - (height - 6) * point_value / highest:.1f}"
         for point_index, point_value in enumerate(point_values)
     )
-    shape = Markup('<polyline class="spark" points="{}"/>').format(points)
+    shape = Markup(f'<polyline class="spark" points="{points}"/>')
     table_rows = tuple(
         (Cell(str(point_index)), Cell(_format(point_value)))
         for point_index, point_value in enumerate(point_values)
@@ -317,14 +317,18 @@ def draw_graph(centre: str, edges: Sequence[Edge], finding: str) -> Chart:
     for edge_index, edge in enumerate(ordered):
         line_top = edge_index * _ROW_HEIGHT + 24.0
         curve = f"M 190 {middle:.0f} C 300 {middle:.0f}, 300 {line_top:.0f}, 350 {line_top:.0f}"
-        shapes.append(Markup('<path class="edge" d="{}"/>').format(curve))
+        shapes.append(Markup(f'<path class="edge" d="{curve}"/>'))
         shapes.append(_text(_shorten(edge.kind), 356, line_top + 4, "kind"))
-        circle = '<circle class="node" cx="{}" cy="{}" r="5"><title>{}</title></circle>'
-        shapes.append(Markup(circle).format(record_left, line_top, edge.evidence))
+        shapes.append(
+            Markup(
+                f'<circle class="node" cx="{record_left}" cy="{line_top}" r="5">'
+                f"<title>{escape(edge.evidence)}</title></circle>"
+            )
+        )
         shapes.append(
             _link(_text(_shorten(edge.label, 60), record_left + 12, line_top + 4), edge.href)
         )
-    shapes.append(Markup('<circle class="node centre" cx="180" cy="{:.0f}" r="9"/>').format(middle))
+    shapes.append(Markup(f'<circle class="node centre" cx="180" cy="{middle:.0f}" r="9"/>'))
     shapes.append(_text(_shorten(centre, 22), 8, middle - 16, "centre"))
     table_rows = tuple(
         (Cell(edge.kind), Cell(edge.label, edge.href), Cell(edge.evidence)) for edge in ordered
@@ -334,6 +338,8 @@ def draw_graph(centre: str, edges: Sequence[Edge], finding: str) -> Chart:
 
 
 # --- what they are drawn with ---
+# Each escapes every text it is given. `Markup.format` would do so too, at many times the cost: a
+# page of policies has some hundred shapes.
 
 
 def _svg(shapes: Sequence[Markup], width: float, height: float, finding: str) -> Markup:
@@ -341,18 +347,17 @@ def _svg(shapes: Sequence[Markup], width: float, height: float, finding: str) ->
     # Links inside something that is named an image could not be reached by a screen reader.
     role = "group" if "<a " in drawing else "img"
     return Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" role="{}" aria-label="{}" '
-        'width="{:.0f}" height="{:.0f}">{}</svg>'
-    ).format(role, finding, width, height, drawing)
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="{role}" aria-label="{escape(finding)}" '
+        f'width="{width:.0f}" height="{height:.0f}">{drawing}</svg>'
+    )
 
 
 def _link(shape: Markup, href: str | None, link_name: str | None = None) -> Markup:
     """Return a shape as a link; `link_name` says where it leads, unless the shape is words."""
     if href is None:
         return shape
-    if link_name is None:
-        return Markup('<a href="{}">{}</a>').format(href, shape)
-    return Markup('<a href="{}" aria-label="{}">{}</a>').format(href, link_name, shape)
+    label = f' aria-label="{escape(link_name)}"' if link_name is not None else ""
+    return Markup(f'<a href="{escape(href)}"{label}>{shape}</a>')
 
 
 def _rect(
@@ -363,23 +368,23 @@ def _rect(
     tooltip: str | None = None,
     height: float = _BAR_HEIGHT,
 ) -> Markup:
-    title_element = Markup("<title>{}</title>").format(tooltip) if tooltip else Markup("")
+    title_element = f"<title>{escape(tooltip)}</title>" if tooltip else ""
     return Markup(
-        '<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="2">{}</rect>'
-    ).format(css_class, left, top, width, height, title_element)
+        f'<rect class="{escape(css_class)}" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" '
+        f'height="{height:.1f}" rx="2">{title_element}</rect>'
+    )
 
 
 def _line(css_class: str, left: float, top: float, right: float, bottom: float) -> Markup:
-    return Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>').format(
-        css_class, left, top, right, bottom
+    return Markup(
+        f'<line class="{escape(css_class)}" x1="{left:.1f}" y1="{top:.1f}" x2="{right:.1f}" '
+        f'y2="{bottom:.1f}"/>'
     )
 
 
 def _text(shown_text: str, left: float, baseline: float, css_class: str = "") -> Markup:
-    attribute = Markup(' class="{}"').format(css_class) if css_class else Markup("")
-    return Markup('<text{} x="{:.1f}" y="{:.1f}">{}</text>').format(
-        attribute, left, baseline, shown_text
-    )
+    attribute = f' class="{escape(css_class)}"' if css_class else ""
+    return Markup(f'<text{attribute} x="{left:.1f}" y="{baseline:.1f}">{escape(shown_text)}</text>')
 
 
 def _label(label_text: str, top: float) -> Markup:

@@ -24,8 +24,9 @@ def show_marked_page(
 ) -> Markup:
     """Return the HTML of a page's picture with its marks drawn over it."""
     rectangles = Markup("").join(
-        Markup('<rect x="{:.4f}" y="{:.4f}" width="{:.4f}" height="{:.4f}"/>').format(
-            mark.left, mark.top, mark.right - mark.left, mark.bottom - mark.top
+        Markup(
+            f'<rect x="{mark.left:.4f}" y="{mark.top:.4f}" '
+            f'width="{mark.right - mark.left:.4f}" height="{mark.bottom - mark.top:.4f}"/>'
         )
         for mark in marks
     )

@@ -105,6 +105,8 @@ def _make_environment(template_folder: Path) -> Environment:
         autoescape=True,  # always: no template here makes anything but HTML
         # A misspelt name in a template is an error, and not a gap in the page.
         undefined=StrictUndefined,
+        # They do not change while a server runs; each page would look at each of its files.
+        auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
     )

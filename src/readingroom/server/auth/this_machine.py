@@ -2,6 +2,8 @@
 
 import ipaddress
 import os
+import socket
+import struct
 import sys
 from pathlib import Path
 
@@ -15,6 +17,14 @@ _PROXY_HEADERS = (b"forwarded", b"via", b"true-client-ip", b"client-ip", b"cdn-l
 _PROXY_PREFIXES = (b"x-", b"cf-", b"fly-", b"fastly-")
 """What proxies write into a request; no browser sends any of these, and neither do our pages."""
 _CONNECTION_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_SOCK_DIAG = 4  # NETLINK_SOCK_DIAG, which the socket module does not name
+_DIAG_BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
+_DIAG_HEADER = struct.Struct("=IHHII")
+_DIAG_QUESTION = struct.Struct("=BBxxI")
+_PORTS = struct.Struct("!HH")
+_ANY_INTERFACE_AND_COOKIE = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
+_ANSWER_PORTS_OFFSET = _DIAG_HEADER.size + 4
+_ANSWER_ACCOUNT_OFFSET = _ANSWER_PORTS_OFFSET + 48 + 12
 
 
 def is_direct_and_local(scope: Scope, settings: ServerSettings) -> bool:
@@ -40,9 +50,52 @@ def find_sender_account(scope: Scope) -> int | None:
     None where the kernel does not tell: on macOS, or when the connection is closed already.
     """
     try:
-        own_end, other_end = _list_spellings(scope["client"]), _list_spellings(scope["server"])
+        return _ask_kernel(scope["client"], scope["server"])
+    except OSError:  # no Linux, or a sandbox that forbids the question
+        pass
     except (TypeError, ValueError):  # no addresses, or those of a test
         return None
+    return _search_tables(scope["client"], scope["server"])
+
+
+def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int | None:
+    """Return the account of a connection, which the kernel looks up in microseconds.
+
+    Its tables take milliseconds to read, and all other callers would wait for them. Raise OSError
+    where it cannot be asked.
+    """
+    if not hasattr(socket, "AF_NETLINK"):
+        raise OSError("only Linux can be asked")
+    client_address, server_address = (
+        ipaddress.ip_address(end[0]) for end in (client_end, server_end)
+    )
+    family = socket.AF_INET if client_address.version == 4 else socket.AF_INET6
+    ports = _PORTS.pack(client_end[1], server_end[1])
+    question = (
+        _DIAG_QUESTION.pack(family, socket.IPPROTO_TCP, 0xFFFFFFFF)
+        + ports
+        + client_address.packed.ljust(16, b"\0")
+        + server_address.packed.ljust(16, b"\0")
+        + _ANY_INTERFACE_AND_COOKIE
+    )
+    header = _DIAG_HEADER.pack(_DIAG_HEADER.size + len(question), _DIAG_BY_FAMILY, 1, 0, 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
+        kernel.sendto(header + question, (0, 0))
+        answer = kernel.recv(4096, socket.MSG_DONTWAIT)
+    # Anything else is an error, or somebody who listens where a connection has ended.
+    if (
+        _DIAG_HEADER.unpack_from(answer)[1] != _DIAG_BY_FAMILY
+        or ports != answer[_ANSWER_PORTS_OFFSET : _ANSWER_PORTS_OFFSET + _PORTS.size]
+    ):
+        return None
+    return int.from_bytes(
+        answer[_ANSWER_ACCOUNT_OFFSET : _ANSWER_ACCOUNT_OFFSET + 4], sys.byteorder
+    )
+
+
+def _search_tables(client_end: tuple[str, int], server_end: tuple[str, int]) -> int | None:
+    """Return the account of a connection as the tables of the kernel have it."""
+    own_end, other_end = _list_spellings(client_end), _list_spellings(server_end)
     for table_path in _CONNECTION_TABLES:
         try:
             table_lines = table_path.read_text("ascii").splitlines()

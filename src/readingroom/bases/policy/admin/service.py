@@ -81,15 +81,15 @@ class PolicyAdmin:
     async def get_policy(self, policy_slug: str) -> PolicyDetail:
         """Return a policy with its revisions; raise `PolicyNotFound`."""
         service = self._service
-        resolution = await service.resolver.resolve_for_policy(policy_slug, service.today)
-        return PolicyDetail(
-            **resolution.policy.model_dump(),
-            revisions=[
-                _to_detail(revision, resolution.timeline) for revision in resolution.timeline
-            ],
-            current_revision=_summarise_current(resolution),
-            revision_count=len(resolution.timeline),
+        return _describe_policy(
+            await service.resolver.resolve_for_policy(policy_slug, service.today)
         )
+
+    async def list_details(self) -> list[PolicyDetail]:
+        """Return every policy with its revisions, read at once."""
+        return [
+            _describe_policy(resolution) for resolution in (await self._resolve_today()).values()
+        ]
 
     async def update_policy_details(self, policy_slug: str, patch: PolicyPatch) -> PolicyDetail:
         """Change a policy's title, description or category; raise `PolicyNotFound`."""
@@ -329,6 +329,15 @@ def _list_set_values(patch: BaseModel, nullable: Sequence[str]) -> dict[str, Any
         for field_name, field_value in set_fields.items()
         if field_value is not None or field_name in nullable
     }
+
+
+def _describe_policy(resolution: Resolution) -> PolicyDetail:
+    return PolicyDetail(
+        **resolution.policy.model_dump(),
+        revisions=[_to_detail(revision, resolution.timeline) for revision in resolution.timeline],
+        current_revision=_summarise_current(resolution),
+        revision_count=len(resolution.timeline),
+    )
 
 
 def _summarise_current(resolution_today: Resolution) -> RevisionSummary | None:

@@ -120,7 +120,7 @@ class PolicyPages:
         """Return every policy as a line over time, with the day that is asked for."""
         day = self._read_day(request)
         snapshot = await self._service.get_snapshot(PolicySnapshot(date=day.isoformat()))
-        policies = [await self._admin.get_policy(entry.source) for entry in snapshot.policies]
+        policies = await self._admin.list_details()
         chart_finding = (
             f"{snapshot.in_force_count} of {snapshot.policy_count} policies had a revision in "
             f"force on {format_day(day)}."
@@ -318,7 +318,7 @@ class PolicyPages:
         question = SearchPolicy(
             query=request.query, effective_date=day, n_results=1, mode="lexical"
         )
-        hits = await self._service.search(question)
+        _, excluded_policies = await self._service.describe_scope(question)
         return [
             Unasked(
                 excluded.source,
@@ -327,7 +327,7 @@ class PolicyPages:
                 else _REASONS[excluded.reason],
                 f"/policies/{excluded.source}",
             )
-            for excluded in hits.excluded
+            for excluded in excluded_policies
         ]
 
     def _read_day(self, request: PageRequest) -> dt.date:
