@@ -18,6 +18,13 @@ pytestmark = [pytest.mark.anyio, requirement("room:views")]
 
 MAX_VIEW_BYTES = 12 * 1024
 
+VOTE_ID = "house:119:2:9878"
+QUOTATION = {
+    "source": "NPPF",
+    "date": "2024-06-01",
+    "quote": "Development is refused on highway grounds only",
+}
+
 # The tool, its arguments, words that its view shows, and where "Open in Reading Room" leads.
 CASES: list[tuple[str, dict[str, Any], list[str], str]] = [
     ("list_policy_revisions", {"source": "NPPF"}, ["NPPF", "revisions"], "/policies/NPPF"),
@@ -36,6 +43,18 @@ CASES: list[tuple[str, dict[str, Any], list[str], str]] = [
         {"resource": "bills", "time_field": "introduced_at", "interval": "year"},
         ["bills by year"],
         "/records/",
+    ),
+    (
+        "list_records",
+        {"source": "roll-call-votes", "id": VOTE_ID, "part": "members"},
+        ["All\t71\t21\t3\t5", "R\t47\t4\t2\t4", "20 of 100 members"],
+        "/read?id=house",
+    ),
+    (
+        "list_records",
+        {"source": "roll-call-votes", "limit": 3},
+        ["roll call votes", "There are more."],
+        "/records/roll-call-votes",
     ),
 ]
 

@@ -17,6 +17,11 @@ def command(program: str, *arguments: str) -> list[str]:
     return [str(node()), str(path), *arguments]
 
 
+def own_command(program: str) -> list[str]:
+    """The command line of a program of ours that lies beside this file."""
+    return [str(node()), str(Path(__file__).parent / program)]
+
+
 def node() -> Path:
     """Node 22. Not by way of .bin, which npm 9 leaves without a link to it."""
     for path in NODE_MODULES.glob("node-*/bin/node"):

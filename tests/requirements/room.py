@@ -84,6 +84,10 @@ ROOM = (
         "Answers are drawn inside a chat where the host can: self-contained, text stays text.",
     ),
     Requirement(
+        "room:consent",
+        "Before something is removed the person is asked, where a client can ask.",
+    ),
+    Requirement(
         "room:connectors",
         "Apps connect by a sign-in: tokens bound to a key and a face, ended with the key.",
     ),

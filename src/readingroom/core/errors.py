@@ -9,6 +9,7 @@ KnowledgeError                 code                  http
 ├── InvalidCursor              invalid_cursor        422   a cursor that this list did not issue
 ├── InvalidDate                invalid_date          422   a date is not YYYY-MM-DD
 ├── FileTooLarge               file_too_large        422   the file is over the limit
+├── NotConfirmed               not_confirmed         409   the person who was asked did not agree
 ├── InvalidSetting             invalid_setting       500   a setting has an invalid value
 └── Internal                   internal              500   our fault; the log has the reason
 
@@ -169,6 +170,13 @@ class FileTooLarge(KnowledgeError):
 
     code = "file_too_large"
     http_status = 422
+
+
+class NotConfirmed(KnowledgeError):
+    """The person who was asked first did not agree, so nothing was done."""
+
+    code = "not_confirmed"
+    http_status = 409
 
 
 class InvalidSetting(KnowledgeError):

@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticSerializationError, to_json
 
-from readingroom.core.errors import InvalidArguments
+from readingroom.core.errors import InvalidArguments, NotConfirmed
 from readingroom.core.progress import ReportProgress
 from readingroom.protocol.quoting import QUOTED_FIELD
 
@@ -112,6 +112,15 @@ class Answer(BaseModel):
     )
 
 
+AskPerson = Callable[[str], Awaitable[bool]]
+"""Asks the person at the client for leave; returns whether they gave it."""
+
+
+async def assume_consent(message: str) -> bool:
+    """Return that the person agrees, where the client cannot ask them."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """What a tool may know about the call it answers, and how it reports progress."""
@@ -129,6 +138,16 @@ class ToolCall:
     """The length of the HTTP request's body, as its header states it."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Additional fields for the log line of this call: numbers and words, never payloads."""
+    ask_person: AskPerson = assume_consent
+    """Asks for leave before something is removed, where the client can show the question."""
+
+    async def require_consent(self, message: str) -> None:
+        """Raise NotConfirmed unless the person agrees to what the message says."""
+        if not await self.ask_person(message):
+            raise NotConfirmed(
+                "Nothing was removed: the person who was asked did not agree. Do not try again "
+                "unless they ask for it."
+            )
 
 
 @dataclass(frozen=True, slots=True)

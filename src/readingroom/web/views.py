@@ -8,7 +8,7 @@ from pydantic_core import to_json
 VIEW_MEDIA_TYPE = "text/html;profile=mcp-app"
 _URI_PREFIX = "ui://readingroom/"
 _FOLDER = Path(__file__).parent / "views"
-VIEWS = ("compare", "overview", "quotation", "results", "series", "timeline")
+VIEWS = ("compare", "overview", "quotation", "results", "series", "timeline", "vote")
 
 
 def make_view_uri(view_name: str) -> str:

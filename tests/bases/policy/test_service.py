@@ -26,7 +26,8 @@ from readingroom.bases.policy.models import (
     SearchPolicyBatch,
     VerifyPolicyQuote,
 )
-from readingroom.core.errors import InvalidCursor, InvalidDate
+from readingroom.bases.policy.tools import _make_tools
+from readingroom.core.errors import InvalidCursor, InvalidDate, NotConfirmed
 from readingroom.core.progress import no_progress
 from readingroom.engine.embedding.processor import ProcessorModel
 from readingroom.engine.embedding.shared import embedder_for
@@ -34,6 +35,7 @@ from readingroom.engine.embedding.weights import find_weights
 from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.errors import FileNotFound, NoContent
 from readingroom.ingest.read.reader import read_file
+from readingroom.protocol.tool import ToolCall
 from readingroom.settings import load_settings
 from readingroom.storage.errors import EmbeddingMismatch
 from tests.ingest.test_ocr import scan, scanned_pdf
@@ -472,6 +474,27 @@ async def test_the_model_is_a_setting_and_all_minilm_by_default(tmp_path: Path) 
     async with open_library(tmp_path / "policy", embedder=default) as library:
         with pytest.raises(EmbeddingMismatch, match="our-model"):
             await search(library)
+
+
+@requirement("room:consent")
+async def test_a_removal_that_the_person_declines_takes_nothing(empty: PolicyLibrary) -> None:
+    await empty.revise("NPPF", "December 2024", "2024-12-12")
+    before = await empty.admin.get_revision("NPPF", NEW)
+    questions: list[str] = []
+
+    async def decline(message: str) -> bool:
+        questions.append(message)
+        return False
+
+    tools = _make_tools(empty.service)
+    (remove,) = [tool for tool in tools if tool.name == "remove_policy_revision"]
+    question = RemovePolicyRevision(source="NPPF", revision_id=NEW)
+    with pytest.raises(NotConfirmed, match="Nothing was removed"):
+        await remove.run(question, ToolCall("1", "test", no_progress, ask_person=decline))
+    (message,) = questions
+    assert f"{before.chunk_count} passages" in message
+    assert NEW in message
+    assert await empty.admin.get_revision("NPPF", NEW) == before
 
 
 @requirement("policy:FR-006", "policy:FR-006:shape", "policy:NFR-003")

@@ -167,6 +167,11 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         drawing or a file that was uploaded by mistake. The file it was ingested from is left alone.
         For a policy use `remove_policy_revision`.
         """
+        passage_count = await service.count_passages(question)
+        await call.require_consent(
+            f"Remove the document {question.document_id} from its application: {passage_count} "
+            "passages? The file it was ingested from is left alone."
+        )
         return await service.remove(question)
 
     deletion_hints = Hints(read_only=False, destructive=True)

@@ -212,6 +212,9 @@ class RecordList(Answer):
     loaded_up_to: str | None = None
     filters_read: FiltersRead = None
     note: str | None = Field(default=None, description="What to know about it: what is not loaded.")
+    vote: dict[str, Any] | None = Field(
+        default=None, description="Of a roll call's members: its result, and each party's votes."
+    )
 
 
 class CosponsorPage(Answer):

@@ -242,7 +242,7 @@ def _make_record_tools(service: FederalService) -> tuple[Tool, ...]:
 
     return (
         make_tool(fetch, title="Fetch a record by id"),
-        make_tool(list_records, title="List records"),
+        make_tool(list_records, title="List records", view="vote"),
     )
 
 

@@ -205,6 +205,11 @@ def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
         index, so that it no longer turns up in searches. The revision itself stays registered with
         its dates. For a file of a planning application use `remove_document`.
         """
+        passage_count = await service.count_passages(question)
+        await call.require_consent(
+            f"Remove the text of {question.revision_id} of {question.source} from the policy "
+            f"library: {passage_count} passages? The revision stays registered with its dates."
+        )
         return await service.remove(question)
 
     deletion_hints = Hints(read_only=False, destructive=True)

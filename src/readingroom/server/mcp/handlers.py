@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import anyio.to_thread
@@ -20,6 +21,7 @@ from readingroom.protocol.tool import Tool, ToolCall
 from readingroom.server.auth.bearer import may_write
 from readingroom.server.faces import BASES_PARAMETER, Face
 from readingroom.server.mcp.calls import Context, make_call_from_context
+from readingroom.server.mcp.consent import ConsentRequired, make_person_asker
 from readingroom.server.mcp.resources import add_resources
 from readingroom.server.observe.logging import CallRecord
 from readingroom.server.observe.telemetry import TracedOnly
@@ -127,8 +129,10 @@ class _ToolHandlers:
 
     async def call_tool(
         self, context: Context, params: wire.CallToolRequestParams
-    ) -> wire.CallToolResult:
-        tool_call = make_call_from_context(context)
+    ) -> wire.CallToolResult | wire.InputRequiredResult:
+        tool_call = replace(
+            make_call_from_context(context), ask_person=make_person_asker(context, params)
+        )
         tool_entry = self._tools_for(context).get(params.name)
         # A name that callers make up must not become a time series of its own in the metrics.
         tool_name = params.name if tool_entry else "unknown"
@@ -156,6 +160,9 @@ class _ToolHandlers:
                 tool_result = _mark_as_sample(tool_result)
             call_record.answer_chars = _count_chars(tool_result)
             return tool_result
+        except ConsentRequired as question:
+            call_record.error_code = None
+            return question.result
         finally:
             call_record.duration_ms = (time.perf_counter_ns() - start_ns) // 1000 / 1000
             call_record.result_status = "error" if call_record.error_code else "ok"
@@ -170,13 +177,18 @@ async def _run_tool(
     tool_call: ToolCall,
     call_record: CallRecord,
 ) -> wire.CallToolResult:
-    """Return a tool's answer, or its error in the base's dialect. Raise nothing but MCPError."""
+    """Return a tool's answer, or its error in the base's dialect.
+
+    Raise MCPError, or ConsentRequired where the client has to ask its user first.
+    """
     try:
         answer = await tool.run(tool.parse(arguments), tool_call)
         tool_result = _render_answer(tool, answer)
         call_record.error_code = None
         return tool_result
     except Exception as failure:
+        if isinstance(failure, ConsentRequired):
+            raise
         if isinstance(failure, MCPError):  # the tool itself raised a protocol error
             call_record.error_code = "protocol"
             raise

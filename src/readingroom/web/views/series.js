@@ -5,13 +5,13 @@ function draw(answer, sent) {
   const values = buckets.map((bucket) => Number(bucket.value));
   const most = Math.max(1, ...values);
   const shown = buckets.slice(0, 40);
-  const drawing = svg("svg", { viewBox: `0 0 900 ${shown.length * 24 + 4}`, role: "img", "aria-label": "One bar for each row of the table below" });
+  const drawing = svg("svg", { height: shown.length * 38 + 4, role: "img", "aria-label": "One bar for each row of the table below" });
   shown.forEach((_, index) => {
-    const width = (Math.max(0, values[index]) / most) * 560;
+    const width = (Math.max(0, values[index]) / most) * 80;
     drawing.append(
-      svg("text", { x: 4, y: index * 24 + 16 }, labels[index].slice(0, 34)),
-      svg("rect", { x: 240, y: index * 24 + 4, width: Math.max(1, width), height: 16, fill: "var(--strong)" }),
-      svg("text", { x: 246 + width, y: index * 24 + 16 }, values[index].toLocaleString("en")),
+      svg("text", { x: 0, y: index * 38 + 13 }, labels[index].slice(0, 60)),
+      svg("rect", { x: 0, y: index * 38 + 18, width: `${Math.max(0.3, width)}%`, height: 16, fill: "var(--strong)" }),
+      svg("text", { x: `${width}%`, dx: 6, y: index * 38 + 31 }, values[index].toLocaleString("en")),
     );
   });
   const grouping = answer.interval ? `by ${answer.interval}` : sent.group_by ? `by ${sent.group_by.replaceAll("_", " ")}` : "";

@@ -1,10 +1,8 @@
 """One federal record: a bill, a vote, a member, a committee, a law; and what it is linked to."""
 
 import datetime as dt
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 from readingroom.bases.federal.models import LinkedRecord
@@ -16,6 +14,7 @@ from readingroom.bases.federal.pages.texts import (
     list_text_versions,
 )
 from readingroom.bases.federal.query.dossier_models import Section
+from readingroom.bases.federal.query.votes import count_votes_needed
 from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.records import MemberVote
 from readingroom.bases.federal.schema.sources import BY_NAME, find_source
@@ -387,7 +386,7 @@ def _draw_vote(members: Sequence[MemberVote], vote_fields: Mapping[str, Any]) ->
         for party, _ in parties.most_common()
     ]
     yea, nay = party_rows[0].counts[0], party_rows[0].counts[1]
-    threshold = _find_threshold(str(vote_fields.get("majority_required") or ""), yea + nay)
+    threshold = count_votes_needed(str(vote_fields.get("majority_required") or ""), yea + nay)
     finding = f"{vote_fields.get('result') or 'Counted'}: {yea} for, {nay} against"
     finding += f"; {threshold} were needed (the red line)." if threshold else "."
     return draw_stacked(party_rows, list(_POSITIONS), finding, "Party", threshold)
@@ -399,17 +398,6 @@ def _count_positions(members: Sequence[MemberVote]) -> list[int]:
         position.casefold(): member_count for position, member_count in position_counts.items()
     }
     return [folded.get(position.casefold(), 0) for position in _POSITIONS]
-
-
-def _find_threshold(majority: str, votes: int) -> int | None:
-    """Return how many votes were needed: more than a half, or at least another share."""
-    numerator, slash, denominator = majority.partition("/")
-    if not (slash and numerator.isdecimal() and denominator.isdecimal() and int(denominator)):
-        return None
-    share = Fraction(int(numerator), int(denominator))
-    if share == Fraction(1, 2):
-        return votes // 2 + 1
-    return math.ceil(share * votes)
 
 
 # --- links ---

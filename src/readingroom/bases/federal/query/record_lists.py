@@ -10,7 +10,7 @@ from readingroom.bases.federal.models import ListRecords, RecordList
 from readingroom.bases.federal.names.filter_values import describe_reading, resolve_filters
 from readingroom.bases.federal.query import cursors
 from readingroom.bases.federal.query.cards import make_card
-from readingroom.bases.federal.query.votes import list_members_voting_alike
+from readingroom.bases.federal.query.votes import list_members_voting_alike, summarize_roll_call
 from readingroom.bases.federal.schema.sources import BY_NAME, MEMBER_VOTES, Source, find_source
 from readingroom.core.errors import InvalidArguments, UnknownSource
 from readingroom.storage.database import Database
@@ -77,6 +77,7 @@ def list_voters(
         loaded_up_to=roll_call["loaded_up_to"],
         filters_read=describe_reading(parsed_filters.filters, row_filter.filters),
         note=missing_note,
+        vote=summarize_roll_call(db, roll_call),
     )
 
 

@@ -3,6 +3,8 @@
 Everything is counted over the votes that are loaded, and says how many these are and of which days.
 """
 
+import math
+from fractions import Fraction
 from typing import Any
 
 from readingroom.storage.database import Database, Row
@@ -114,6 +116,33 @@ def list_members_voting_alike(
         for member_row in member_rows[offset : offset + max_results]
     ]
     return members, len(member_rows)
+
+
+def summarize_roll_call(db: Database, roll_call: dict[str, Any]) -> dict[str, Any]:
+    """Return what was voted on, how it ended, how many votes it took, and how each party voted."""
+    totals = roll_call.get("totals") or {}
+    voters = (totals.get("yea") or 0) + (totals.get("nay") or 0)
+    return {
+        **{
+            field_name: roll_call.get(field_name)
+            for field_name in ("title", "question", "result", "totals")
+        },
+        "majority_required": roll_call.get("majority_required"),
+        "needed": count_votes_needed(roll_call.get("majority_required") or "", voters),
+        "by_party": tally_by_party(db, roll_call["id"]),
+    }
+
+
+def count_votes_needed(majority: str, voters: int) -> int | None:
+    """Return how many votes it took: more than a half, or at least another share such as `2/3`.
+
+    None for a majority that is not stated as a share.
+    """
+    numerator, slash, denominator = majority.partition("/")
+    if not (slash and numerator.isdecimal() and denominator.isdecimal() and int(denominator)):
+        return None
+    share = Fraction(int(numerator), int(denominator))
+    return voters // 2 + 1 if share == Fraction(1, 2) else math.ceil(share * voters)
 
 
 def describe_roll_call(roll_call: dict[str, Any], tallies: dict[str, dict[str, int]]) -> str:

@@ -1,0 +1,66 @@
+"""Asks the person at a client for leave, where the client declares that it can (elicitation)."""
+
+import logging
+
+import mcp_types as wire
+from mcp.shared.exceptions import MCPError, NoBackChannelError
+from mcp_types.version import is_version_at_least
+
+from readingroom.protocol.tool import AskPerson, assume_consent
+from readingroom.server.mcp.calls import Context
+
+logger = logging.getLogger(__name__)
+
+_QUESTION_ID = "consent"
+_FIRST_WITHOUT_REQUESTS = "2026-07-28"
+"""From this version of the protocol on, a server asks in its result, and is called once more."""
+# Nothing to fill in: to accept is to agree.
+_EMPTY_FORM = {"type": "object", "properties": {}}
+
+
+class ConsentRequired(Exception):
+    """The client has to ask its user, and then call the tool again with the response."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        question = wire.ElicitRequest(
+            params=wire.ElicitRequestFormParams(message=message, requested_schema=_EMPTY_FORM)
+        )
+        self.result = wire.InputRequiredResult(input_requests={_QUESTION_ID: question})
+
+
+def make_person_asker(context: Context, params: wire.CallToolRequestParams) -> AskPerson:
+    """Return how a tool asks the person at this client; the function raises ConsentRequired where
+    the response comes with a second call.
+    """
+    if not _can_ask(context):
+        return assume_consent
+    protocol_version = context.session.protocol_version
+    if protocol_version and is_version_at_least(protocol_version, _FIRST_WITHOUT_REQUESTS):
+
+        async def read_response(message: str) -> bool:
+            response = (params.input_responses or {}).get(_QUESTION_ID)
+            if response is None:
+                raise ConsentRequired(message)
+            return isinstance(response, wire.ElicitResult) and response.action == "accept"
+
+        return read_response
+
+    async def send_question(message: str) -> bool:
+        try:
+            response = await context.session.elicit_form(message, _EMPTY_FORM, context.request_id)
+        except NoBackChannelError:
+            return True
+        except MCPError as error:
+            logger.warning("A client that declares elicitation refused it: %s", error)
+            return False
+        return response.action == "accept"
+
+    return send_question
+
+
+def _can_ask(context: Context) -> bool:
+    """Whether the client shows forms: one that names no mode does, one for addresses only not."""
+    capabilities = context.session.client_capabilities
+    elicitation = capabilities.elicitation if capabilities else None
+    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
