@@ -1,6 +1,7 @@
 """The order of a federal search: names first, then words and meaning in one ranking."""
 
 import json
+import math
 from contextlib import closing
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.models import SearchAnswer
+from readingroom.bases.federal.search.evidence import WEIGHTS, find_kinds, weigh_records
 from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import asked, loaded
@@ -18,8 +20,10 @@ pytestmark = pytest.mark.anyio
 NOISE = "The agency limits the noise of airport traffic at night near homes and schools. "
 
 
-def write_rule(folder: Path, number: str, title: str, abstract: str | None = None) -> Path:
-    document = register_document(number, "2025-02-03", title, abstract=abstract)
+def write_rule(
+    folder: Path, number: str, title: str, abstract: str | None = None, day: str = "2025-02-03"
+) -> Path:
+    document = register_document(number, day, title, abstract=abstract)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{number}.json"
     path.write_text(json.dumps(document), "utf-8")
@@ -89,6 +93,63 @@ async def test_a_hit_says_what_its_score_is_made_of(tmp_path: Path) -> None:
         assert parts.rank_lexical == (None if mode == "semantic" else 1)
         assert answer.confidence_reason
     assert (await search(tmp_path, "zebra", "lexical")).confidence == "none"
+
+
+@requirement("engine:hybrid")
+async def test_the_year_that_a_question_names_counts(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    for year in range(2015, 2025):
+        write_rule(files, f"{year}-00001", "Quiet hours", NOISE, day=f"{year}-02-03")
+    loaded(tmp_path, files)
+    for year in (2016, 2023):
+        answer = await search(tmp_path, f"airport noise near schools in {year}")
+        assert answer.results[0].id == f"{year}-00001"
+
+
+@requirement("engine:hybrid")
+async def test_a_record_is_weighed_by_its_length_its_date_and_its_kind(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    write_rule(files, "2025-00001", "Short rule", NOISE * 2)
+    write_rule(files, "2025-00002", "Long rule", NOISE * 60)
+    write_rule(files, "2025-00003", "Noise of airports")
+    write_rule(files, "2019-00004", "Old rule", NOISE * 2, day="2019-02-03")
+    loaded(tmp_path, files, embed=False)
+    with closing(store.connect(get_database_path(tmp_path))) as db:
+        firsts = db.execute(
+            "SELECT d.id, min(c.chunk) FROM chunks c JOIN documents d USING (doc) GROUP BY d.id"
+        )
+        chunks = dict(map(tuple, firsts.fetchall()))
+        (passages,) = db.execute(
+            "SELECT count(*) FROM chunks JOIN documents USING (doc) WHERE id = '2025-00002'"
+        ).fetchone()
+
+        def weigh(query: str) -> dict[str, float]:
+            by_chunk = weigh_records(db, query, list(chunks.values()))
+            return {record_id: by_chunk[chunk] for record_id, chunk in chunks.items()}
+
+        plain = weigh("airport noise")
+        assert plain["2025-00001"] == plain["2019-00004"] == 0
+        assert plain["2025-00002"] == pytest.approx(-WEIGHTS.length * math.sqrt(math.log(passages)))
+        assert plain["2025-00003"] == -WEIGHTS.bare_title
+        dated = weigh("airport noise, 2019")
+        assert dated["2019-00004"] == WEIGHTS.year
+        assert dated["2025-00001"] == 0
+        kind = weigh("the notice on airport noise in 2019")
+        assert kind["2019-00004"] == pytest.approx(WEIGHTS.year + WEIGHTS.kind)
+        assert kind["2025-00001"] == WEIGHTS.kind
+
+
+@pytest.mark.parametrize(
+    ("query", "kinds"),
+    [
+        ("what is the White House view of clean water", {"saps"}),
+        ("which bill was it", {"bills"}),
+        ("which act cleans up old uranium works", {"public_laws", "statute_compilations"}),
+        ("the billing of houses that are white", set()),
+    ],
+)
+def test_a_question_may_name_the_kind_of_record(query: str, kinds: set[str]) -> None:
+    assert find_kinds(query) == kinds
 
 
 @requirement("federal:AC-07")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from readingroom.bases.federal.schema.fold import fold_all_words
+from readingroom.bases.federal.search.evidence import weigh_records
 from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS, build_passage_text
 from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.core.modes import Mode
@@ -30,7 +31,7 @@ _AVERAGE_WORDS = 100.0
 # lead away from it, and to know how common each word is would take longer than the search.
 _WEIGHTS = RankingWeights(
     words=0.05,
-    coverage=0.2,
+    coverage=0.1,
     feedback=0.0,
     expansion=0.0,
     unembedded=0.2,
@@ -51,6 +52,8 @@ class ProposedRecord:
     chunk: int
     match: float = 0.0
     """By words: how well it matches, as a share of the best one's rank. Titles count most in it."""
+    cosine: float = 0.0
+    """By meaning: how near it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,15 @@ def rank_records(
     order: Mode = "lexical"
     if by_meaning:
         order = "hybrid" if by_words else "semantic"
+    bonuses: dict[int, float] = {}
+    if order == "hybrid":
+        chunks = [proposed.chunk for proposed in (*by_words, *by_meaning)]
+        bonuses = weigh_records(db, query, chunks)
+        # What is read side by side is cut off below: by what the records are worth, too.
+        by_meaning = sorted(
+            by_meaning,
+            key=lambda proposed: -(proposed.cosine + bonuses.get(proposed.chunk, 0.0)),
+        )
     docs = {str(proposed.chunk): proposed.doc for proposed in (*by_words, *by_meaning)}
     match_strengths = {str(proposed.chunk): proposed.match for proposed in by_words}
     scored = rank_proposals(
@@ -96,6 +108,7 @@ def rank_records(
             vector,
             index,
             match_strengths,
+            bonuses,
             _WordCounts(db, query, passage_count),
         ),
         order,
@@ -123,6 +136,7 @@ def _compare(
     vector: Vector | None,
     index: FederalVectors,
     match_strengths: Mapping[str, float],
+    bonuses: Mapping[int, float],
     word_counts: "_WordCounts",
     chunks: Sequence[str],
 ) -> list[Relevance]:
@@ -142,11 +156,16 @@ def _compare(
             )
         )
     ranked = rank_passages(query, vector, passages, word_counts, _WEIGHTS)
-    # A guess orders passages; as a likeness it is not told.
-    return [
-        relevance if relevance.passage_id in vectors else replace(relevance, cosine=None)
+    weighed = [
+        replace(
+            relevance,
+            fit=round(relevance.fit + bonuses.get(int(relevance.passage_id), 0.0), 6),
+            # A guess orders passages; as a likeness it is not told.
+            cosine=relevance.cosine if relevance.passage_id in vectors else None,
+        )
         for relevance in ranked
     ]
+    return sorted(weighed, key=lambda relevance: (-relevance.fit, relevance.passage_id))
 
 
 def _read_passages(db: Database, chunks: Iterable[str]) -> list[Row]:

@@ -219,8 +219,8 @@ def rank_by_words(db: Database, plan: Plan, passages: Passages) -> tuple[list[Pr
     ranks = matching_rows["rank"][best]
     match_strengths = ranks / ranks[0] if len(ranks) else ranks
     proposed = [
-        ProposedRecord(int(document_number), int(chunk), float(match_expression))
-        for document_number, chunk, match_expression in zip(
+        ProposedRecord(int(document_number), int(chunk), float(match_strength))
+        for document_number, chunk, match_strength in zip(
             docs[best], matching_rows["chunk"][best], match_strengths, strict=True
         )
     ]
@@ -282,8 +282,8 @@ def rank_by_meaning(
     nearest_chunks = index.search(vector, plan.depth, vector_filter)
     nearest_docs = passages.docs([chunk for chunk, _ in nearest_chunks]).tolist()
     return [
-        ProposedRecord(document_number, chunk)
-        for document_number, (chunk, _) in zip(nearest_docs, nearest_chunks, strict=True)
+        ProposedRecord(document_number, chunk, cosine=cosine)
+        for document_number, (chunk, cosine) in zip(nearest_docs, nearest_chunks, strict=True)
     ]
 
 

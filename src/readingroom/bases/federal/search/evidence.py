@@ -1,0 +1,97 @@
+"""What a record says for itself besides its best passage: its length, date and kind.
+
+Chosen by cross-validation on the tuning questions; `docs/federal.md` has what was tried.
+"""
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from readingroom.storage.database import Database, Row
+
+_YEAR = re.compile(r"\b(?:19[7-9]\d|20[0-4]\d)\b")
+_WORD = re.compile(r"[a-z]+")
+_MIN_TEXT = 80
+"""A record with fewer characters is a title and nothing that could answer a question."""
+_KINDS = {
+    "amendments": "amendment amendments",
+    "bills": "bill bills resolution",
+    "cbo_cost_estimates": "cost estimate",
+    "cfr_sections": "regulation regulations",
+    "committee_reports": "report",
+    "congressional_record": "speech speeches",
+    "federal_register": "notice register",
+    "public_laws": "law act",
+    "saps": "administration position",
+    "statute_compilations": "law act",
+}
+"""The words by which a question means a kind of record."""
+_KIND_WORDS = {source_name: frozenset(words.split()) for source_name, words in _KINDS.items()}
+_WHITE_HOUSE = "white house"
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceWeights:
+    """How much each part counts beside the cosine of the best passage, which counts 1."""
+
+    length: float = 0.05
+    """Taken off for the root of the logarithm of the passages: among many, one is near by luck."""
+    bare_title: float = 0.15
+    """Taken off for a record that is a title alone."""
+    year: float = 0.12
+    """Added for the year that the question names."""
+    kind: float = 0.06
+    """Added for the kind of record that the question names."""
+    amendment: float = 0.05
+    """Taken off for an amendment where none is asked for: the bill itself is meant."""
+
+
+WEIGHTS = EvidenceWeights()
+
+
+def weigh_records(
+    db: Database, query: str, chunks: Sequence[int], weights: EvidenceWeights = WEIGHTS
+) -> dict[int, float]:
+    """Return what is added to the fit of each passage, by its number, for the record it is of."""
+    years = frozenset(_YEAR.findall(query))
+    kinds = find_kinds(query)
+    return {
+        record_row["chunk"]: _weigh_record(record_row, years, kinds, weights)
+        for record_row in _read_records(db, chunks)
+    }
+
+
+def find_kinds(query: str) -> frozenset[str]:
+    """Return the sources whose kind of record a question names."""
+    lowered = query.lower()
+    query_words = set(_WORD.findall(lowered))
+    kinds = {source_name for source_name, words in _KIND_WORDS.items() if words & query_words}
+    return frozenset(kinds | {"saps"} if _WHITE_HOUSE in lowered else kinds)
+
+
+def _weigh_record(
+    record_row: Row, years: frozenset[str], kinds: frozenset[str], weights: EvidenceWeights
+) -> float:
+    bonus = -weights.length * math.sqrt(math.log(record_row["passages"]))
+    if record_row["passages"] == 1 and record_row["characters"] < _MIN_TEXT:
+        bonus -= weights.bare_title
+    if (record_row["published_at"] or "")[:4] in years:
+        bonus += weights.year
+    if record_row["source"] in kinds:
+        bonus += weights.kind
+    elif record_row["source"] == "amendments":
+        bonus -= weights.amendment
+    return bonus
+
+
+def _read_records(db: Database, chunks: Sequence[int]) -> list[Row]:
+    return db.execute(
+        f"""SELECT c.chunk, d.source, d.published_at,
+                length(p.abstract) + length(p.body) AS characters,
+                (SELECT count(*) FROM chunks k WHERE k.doc = c.doc) AS passages
+            FROM chunks c JOIN passages p USING (chunk) JOIN documents d USING (doc)
+            WHERE c.chunk IN ({db.dialect.parameter_items})""",
+        (json.dumps(list(chunks)),),
+    ).fetchall()
