@@ -1,11 +1,13 @@
 """What people come for: a page with its passage marked, a quotation checked, files sent, roles."""
 
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
+from PIL import Image
 from playwright.async_api import Browser, Page
 
 from readingroom.storage.jobs.store import JobStore
@@ -13,12 +15,13 @@ from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.support.browser import open_page
 from tests.support.kit import HANG_SECONDS, Served, serving
-from tests.support.papers import paper
+from tests.support.papers import image_file, paper
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.anyio
 
 REFERENCE = "26/00001/FUL"
+MIXED_REFERENCE = "26/00013/OUT"
 HOSTILE = '"><img src=x onerror=alert(1)>'
 
 
@@ -35,10 +38,11 @@ def own_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @requirement("room:console")
+@pytest.mark.parametrize("has_script", [True, False])
 async def test_a_policy_is_found_on_its_timeline_compared_and_read_on_its_page(
-    browser: Browser, sample_room: Served
+    browser: Browser, sample_room: Served, has_script: bool
 ) -> None:
-    async with open_page(browser, sample_room.url) as watched:
+    async with open_page(browser, sample_room.url, java_script_enabled=has_script) as watched:
         page = watched.page
         await watched.open("/policies?date=2025-03-15")
         await page.get_by_role("link", name="National Planning Policy Framework").first.click()
@@ -48,7 +52,8 @@ async def test_a_policy_is_found_on_its_timeline_compared_and_read_on_its_page(
         await watched.open("/read?id=policy:NPPF@rev_NPPF_2024_12%23Chapter%209")
         picture = page.locator(".sheet img")
         assert await picture.count() == 1
-        assert await picture.evaluate("image => image.complete && image.naturalWidth > 0")
+        if has_script:  # else nothing can be asked of it
+            assert await picture.evaluate("image => image.complete && image.naturalWidth > 0")
         assert await page.locator(".sheet rect").count() >= 2
         await page.locator("a[rel=next]").click()
         await page.wait_for_url(lambda address: "Chapter%209" not in address)
@@ -68,10 +73,16 @@ async def test_a_policy_is_found_on_its_timeline_compared_and_read_on_its_page(
         ("Bicycles are forbidden everywhere", "2025-03-15", "Not found"),
     ],
 )
+@pytest.mark.parametrize("has_script", [True, False])
 async def test_a_quotation_is_checked_for_a_day(
-    browser: Browser, sample_room: Served, quotation: str, day: str, verdict: str
+    browser: Browser,
+    sample_room: Served,
+    quotation: str,
+    day: str,
+    verdict: str,
+    has_script: bool,
 ) -> None:
-    async with open_page(browser, sample_room.url) as watched:
+    async with open_page(browser, sample_room.url, java_script_enabled=has_script) as watched:
         page = watched.page
         await watched.open("/policies/check")
         await page.get_by_label("Policy", exact=True).select_option("NPPF")
@@ -190,6 +201,111 @@ async def test_files_are_sent_read_and_shown_with_the_outcome_of_each(
         if has_script:
             assert await watched.list_violations() == []
             assert watched.messages == []
+
+
+STATEMENT = paper("The proposal is for 47 homes.", "Page two.")
+MIXED_FILES: dict[str, tuple[bytes, str]] = {
+    "Planning_Statement.pdf": (STATEMENT, "read"),
+    "Design_and_Access_Statement.pdf": (paper("The homes face south."), "read"),
+    "Transport_Assessment.pdf": (paper("There are 94 cycle spaces."), "read"),
+    "Flood_Risk_Assessment.pdf": (paper("The site is in flood zone 1."), "read"),
+    "Heritage_Statement.txt": (b"The barn was listed in 1984.", "read"),
+    "Noise_Assessment.md": (b"# Noise\n\nThe road is heard at night.", "read"),
+    "Ecological_Appraisal.html": (b"<h1>Bats</h1><p>No bats roost in the barn.</p>", "read"),
+    "Consultation.csv": (b"who,what\nParish,No objection\n", "read"),
+    "Objection.eml": (
+        b"From: a@example.org\r\nSubject: Objection\r\n\r\nThe road is narrow.\r\n",
+        "read",
+    ),
+    "Site_Plan.png": (image_file(Image.new("RGB", (600, 400), "white"), "PNG"), "skipped"),
+    "Copy_of_the_Statement.pdf": (STATEMENT, "already there"),
+    "Broken.pdf": (b"%PDF-1.4 nothing", "failed"),
+    "Program.exe": (b"MZ\x90\x00\x03" + bytes(200), "failed"),
+}
+
+
+@requirement("room:console", "room:jobs")
+async def test_thirteen_files_of_all_sorts_each_have_their_outcome_and_their_place(
+    browser: Browser, own_room: Served, tmp_path: Path
+) -> None:
+    files = [tmp_path / name for name in MIXED_FILES]
+    for file in files:
+        file.write_bytes(MIXED_FILES[file.name][0])
+    async with open_page(browser, own_room.url) as watched:
+        page = watched.page
+        await watched.open("/applications")
+        await page.get_by_label("Application", exact=True).fill(MIXED_REFERENCE)
+        await page.get_by_label("Files").set_input_files(files)
+        await page.get_by_role("button", name="Send").click()
+        await page.wait_for_url("**/jobs/*")
+        await page.get_by_text("Done.").wait_for()
+        rows = [row.split("\t") for row in await page.locator("tbody tr").all_inner_texts()]
+        outcomes = {row[0]: row[1] for row in rows}
+        assert list(outcomes) == list(MIXED_FILES)
+        for name, (_, outcome) in MIXED_FILES.items():
+            assert outcomes[name].startswith(outcome), (name, rows)
+        # Whatever was not read says why.
+        assert all(row[2].strip() for row in rows if row[1] not in ("read", "already there"))
+        await page.get_by_role("link", name=f"Application {MIXED_REFERENCE}").click()
+        await page.wait_for_url("**/applications/view?*")
+        kinds = dict(
+            await page.locator(".kinds li").evaluate_all(
+                "all => all.map(one => [one.querySelector('h3').textContent,"
+                " one.querySelector('.tag').textContent])"
+            )
+        )
+        assert kinds["Transport assessment"] == kinds["Planning statement"] == "there"
+        assert kinds["Site plan"] == "unread" and kinds["Floor plan"] == "missing"
+        unread = page.locator("h2:has-text('Not read') + div tbody tr")
+        assert {"Site_Plan.png"} <= set(await unread.locator("td:first-child").all_inner_texts())
+        for reason in await unread.locator("td:last-child").all_inner_texts():
+            assert len(reason.split()) > 2, reason
+        assert await watched.list_violations() == []
+        # The pages of a document are pictures, one after the other.
+        await page.get_by_role("link", name="Planning_Statement.pdf", exact=True).click()
+        await page.wait_for_url("**/read?*")
+        for expected in ("Page 1 of", "Page 2 of"):
+            picture = page.get_by_role("img", name=expected)
+            await picture.wait_for()
+            assert await picture.evaluate("image => image.decode().then(() => true)")
+            if expected == "Page 1 of":
+                await page.locator("a[rel=next]").click()
+        # Removing one asks once more, and says what goes with it.
+        await watched.open(f"/applications/view?ref={MIXED_REFERENCE}")
+        await page.get_by_role("link", name="Remove Planning_Statement.pdf").click()
+        assert "passage" in await page.locator("main").inner_text()
+        await page.get_by_role("button", name="Remove").click()
+        await page.wait_for_url("**/applications/view?*")
+        assert await page.get_by_role("link", name="Remove Planning_Statement.pdf").count() == 0
+        assert watched.messages == [] and watched.foreign == []
+
+
+@requirement("room:jobs")
+def test_what_a_killed_server_had_received_of_a_form_is_swept_by_the_next(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with serving("documents", data=data) as killed:
+        host, port = killed.url.removeprefix("http://").split(":")
+        head = (
+            f"POST /applications/add HTTP/1.1\r\nHost: {host}:{port}\r\nOrigin: {killed.url}\r\n"
+            "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 1000000\r\n\r\n"
+            '--x\r\nContent-Disposition: form-data; name="files"; filename="a.pdf"\r\n\r\n'
+        )
+        with socket.create_connection((host, int(port)), HANG_SECONDS) as connection:
+            connection.sendall(head.encode() + b"w" * 10_000)
+            wait_until(lambda: any((data / "uploads").glob("*/*")))
+            killed.process.kill()
+            killed.process.wait()
+    (left_over,) = (data / "uploads").iterdir()
+    with serving("documents", data=data) as served:
+        # The next form that is sent; even one that is refused.
+        httpx2.post(
+            f"{served.url}/applications/change",
+            data={"ref": REFERENCE},
+            headers={"Origin": served.url},
+            timeout=HANG_SECONDS,
+            trust_env=False,
+        )
+        assert not left_over.exists()
 
 
 @requirement("room:jobs")

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -9,58 +10,100 @@ import httpx2
 import pypdfium2
 import pytest
 from playwright.async_api import Browser
+from starlette.routing import Route
 
+from readingroom.bases import BASES, open_bases
+from readingroom.federation.room import make_desk
+from readingroom.server.app import build_app
+from readingroom.server.auth.bearer import KeyAuth
+from readingroom.server.auth.policies import AuthPolicies
+from readingroom.server.faces import make_faces
 from readingroom.server.pages.frame import PAGE_POLICY
+from readingroom.settings import load_settings
+from readingroom.storage.jobs.store import JobStore
+from readingroom.storage.keys import KeyRing
+from readingroom.storage.postgres.state import open_grants
 from readingroom.web.assets import load_assets
 from tests.requirements import requirement
-from tests.support.browser import NODE_MODULES, SCHEMES, WIDTHS, open_page, read_package_version
+from tests.support.browser import (
+    NODE_MODULES,
+    SCHEMES,
+    WIDTHS,
+    Watched,
+    open_page,
+    read_package_version,
+)
 from tests.support.kit import HANG_SECONDS, Served
+from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.anyio
 
 ASSETS = Path(__file__).parents[2] / "src" / "readingroom" / "web" / "assets"
 NPPF_CHAPTER = "/read?id=policy:NPPF@rev_NPPF_2024_12%23Chapter%209"
 BIG_VOTE = "/records/view?id=house:117:1:9802"
-PAGES = [
-    "/",
-    "/search",
-    "/search?q=cycle+parking+for+new+homes&date=2025-04-14",
-    "/search?q=zxqv+nothing+here&base=text",
-    NPPF_CHAPTER,
-    "/read?id=text:kb",
-    "/read?id=policy:nothing",
-    "/applications/beside?ref=25/01178/REM&topic=cycle+parking",
-    "/policies?date=2025-03-15",
-    "/policies/NPPF",
-    "/policies/NPPF/rev_NPPF_2024_12",
-    "/policies/NPPF/rev_NPPF_2024_12/history?section=Para+116",
-    "/policies/NPPF/rev_NPPF_2023_09/remove",
-    "/policies/SAMPLE_TREE_STRATEGY",
-    "/policies/SAMPLE_LOCAL_PLAN_2042/rev_SAMPLE_LOCAL_PLAN_2042_2026_03",
-    "/policies/NPPF/compare?from=2024-03-01&to=2025-03-01&section=Chapter+9",
-    "/policies/check?source=NPPF&quote=Development+is+refused&date=2025-03-15",
-    "/applications",
-    "/applications/view?ref=25/01178/REM",
-    "/records",
-    "/records/bills?by=party",
-    "/records/bills/series?interval=quarter&group_by=party",
-    "/records/view?id=hr:119:99001",
-    "/records/view?id=hr:117:95002",
-    "/records/text?id=hr:117:95002",
-    "/records/text?id=hr:117:95002&version=enr&compare_with=eh",
-    "/records/view?id=senate:119:2:9902",
-    BIG_VOTE,
-    "/records/view?id=E990004",
-    "/records/links?id=hr:119:99001",
-    "/guidance?since=2024-01-01",
-    "/guidance?q=annual+return",
-    "/guidance/copies",
-    "/operations",
-    "/operations/keys",
-    "/connect",
-    "/mcp",
-    "/docs",
-]
+REVISION = "/policies/NPPF/rev_NPPF_2024_12"
+# Each page of the app by its route, as people meet it; `{document}` and `{job}` are of the sample.
+PAGES_BY_ROUTE: dict[str, list[str]] = {
+    "/": ["/"],
+    "/search": [
+        "/search",
+        "/search?q=cycle+parking+for+new+homes&date=2025-04-14",
+        "/search?q=zxqv+nothing+here&base=text",
+    ],
+    "/read": [NPPF_CHAPTER, "/read?id=text:kb", "/read?id=policy:nothing"],
+    "/applications": ["/applications"],
+    "/applications/view": ["/applications/view?ref=25/01178/REM"],
+    "/applications/beside": ["/applications/beside?ref=25/01178/REM&topic=cycle+parking"],
+    "/documents/{document_id}/remove": ["/documents/{document}/remove"],
+    "/documents/{document_id}/pages/{page:page_number}": ["/documents/{document}/pages/1"],
+    "/jobs/{job_id}": ["/jobs/{job}"],
+    "/policies": ["/policies?date=2025-03-15"],
+    "/policies/check": [
+        "/policies/check",
+        "/policies/check?source=NPPF&quote=Development+is+refused&date=2025-03-15",
+    ],
+    "/policies/{source}": ["/policies/NPPF", "/policies/SAMPLE_TREE_STRATEGY"],
+    "/policies/{source}/compare": [
+        "/policies/NPPF/compare?from=2024-03-01&to=2025-03-01&section=Chapter+9"
+    ],
+    "/policies/{source}/{revision_id}": [
+        REVISION,
+        "/policies/SAMPLE_LOCAL_PLAN_2042/rev_SAMPLE_LOCAL_PLAN_2042_2026_03",
+    ],
+    "/policies/{source}/{revision_id}/history": [f"{REVISION}/history?section=Para+116"],
+    "/policies/{source}/{revision_id}/remove": ["/policies/NPPF/rev_NPPF_2023_09/remove"],
+    "/records": ["/records"],
+    "/records/{source}": ["/records/bills?by=party"],
+    "/records/{source}/series": ["/records/bills/series?interval=quarter&group_by=party"],
+    "/records/view": [
+        "/records/view?id=hr:119:99001",
+        "/records/view?id=hr:117:95002",
+        "/records/view?id=senate:119:2:9902",
+        BIG_VOTE,
+        "/records/view?id=E990004",
+    ],
+    "/records/text": [
+        "/records/text?id=hr:117:95002",
+        "/records/text?id=hr:117:95002&version=enr&compare_with=eh",
+    ],
+    "/records/links": ["/records/links?id=hr:119:99001"],
+    "/guidance": ["/guidance?since=2024-01-01", "/guidance?q=annual+return"],
+    "/guidance/copies": ["/guidance/copies"],
+    "/operations": ["/operations"],
+    "/operations/keys": ["/operations/keys"],
+    "/connect": ["/connect"],
+    "/mcp": ["/mcp"],
+    "/docs": ["/docs"],
+}
+PAGES = [path for paths in PAGES_BY_ROUTE.values() for path in paths]
+# They take a key, which the sample has not: `test_sign_in.py` and `test_consent.py` open them.
+KEYED_PAGES = {"/sign-in", "/authorize/consent"}
+# What browsers get at these is no page, or the page of `/mcp` for another face.
+NO_PAGES = re.compile(
+    r"/(assets|\.well-known)/.*|.*\.webp|/\w+/(mcp|sse|messages/)|/server\.json|/llms\.txt"
+    r"|/(authorize|token|register|revoke)|/(health|ready|metrics)"
+)
+SHAPES = list(product(SCHEMES, WIDTHS))
 MAX_BYTES = 60_000
 MAX_BYTES_WITH_PICTURE = 150_000
 MAX_BYTES_AGAIN = 20_000  # of a second visit, when the style and the scripts are kept
@@ -68,38 +111,91 @@ MAX_REQUESTS = 4  # the page, its style, its two scripts; a picture is one more
 ZOOMED_WIDTH = 320  # 1280 px at 400 %
 
 
+def test_every_page_of_the_app_is_among_those_that_are_looked_at(tmp_path: Path) -> None:
+    settings = load_settings({"data": tmp_path / "data", "connectors": True}, {})
+    bases = open_bases(sorted(BASES), settings)
+    faces = make_faces(bases, make_desk(bases, settings, "http://127.0.0.1:8000"))
+    grants = open_grants(settings)
+    policies = AuthPolicies(faces, settings, KeyAuth(None, KeyRing(settings.data), grants))
+    app = build_app(faces, settings, policies)
+    routes = [route for route in app.routes if isinstance(route, Route)]
+    paths = {route.path for route in routes if "GET" in (route.methods or {"GET"})}
+    pages = {path for path in paths if not NO_PAGES.fullmatch(path)}
+    # FastAPI adds `/docs`, which is the page of all of REST.
+    assert pages | {"/docs"} == set(PAGES_BY_ROUTE) | KEYED_PAGES
+
+
+@pytest.fixture(scope="module")
+def sample_ids(sample_room: Served) -> dict[str, str]:
+    """What stands for `{document}` and `{job}` in the addresses above."""
+    overview = sample_room.get("/applications/view?ref=25/01178/REM&format=json").json()
+    page = sample_room.get("/operations", Accept="text/html").text
+    (token,) = re.findall(r'name="form_token" value="([^"]+)"', page)[:1]
+    begun = httpx2.post(
+        sample_room.url + "/operations/doctor",
+        data={"form_token": token},
+        headers={"Origin": sample_room.url},
+        timeout=HANG_SECONDS,
+        trust_env=False,
+    )
+    job_id = begun.headers["location"].rpartition("/")[2]
+    wait_until(lambda: JobStore(sample_room.data).get(job_id).has_ended, seconds=300)
+    return {"document": overview["types"][0]["documents"][0]["document_id"], "job": job_id}
+
+
+async def look_at(watched: Watched, path: str, shapes: Sequence[tuple[str, int]]) -> None:
+    """Open a page, and look at it in light or dark and in windows of different widths."""
+    expected = 404 if path.endswith("nothing") else 200
+    assert await watched.open(path) == expected
+    # Chromium itself says so of a page that is not there.
+    messages = [text for text in watched.messages if expected == 200 or "404" not in text]
+    assert (messages, watched.foreign) == ([], [])
+    pictures = [url for url in watched.requests if url.endswith(".webp")]
+    is_redirected = path.endswith("/pages/1")
+    most = MAX_REQUESTS + len(pictures) + is_redirected
+    assert len(watched.requests) <= most, watched.requests
+    assert await watched.measure_shift() < 0.001  # of the window: nothing that an eye sees
+    for scheme, width in shapes:
+        await watched.show_as(scheme, width)
+        assert await watched.measure_overflow() <= 0, width
+        assert await watched.list_violations() == [], (scheme, width)
+    for width in (*WIDTHS, ZOOMED_WIDTH):
+        await watched.show_as("light", width)
+        assert await watched.measure_overflow() <= 0, width
+
+
 @requirement("room:console")
 @pytest.mark.parametrize("path", PAGES)
 async def test_every_page_is_accessible_and_asks_nobody_else(
-    browser: Browser, sample_room: Served, path: str
+    browser: Browser, sample_room: Served, sample_ids: dict[str, str], path: str
+) -> None:
+    # Each page in one shape, all shapes in turn; `make test-all` looks at every page in each.
+    shape = SHAPES[PAGES.index(path) % len(SHAPES)]
+    async with open_page(browser, sample_room.url) as watched:
+        await look_at(watched, path.format(**sample_ids), [shape])
+
+
+@pytest.mark.full
+@requirement("room:console")
+@pytest.mark.parametrize("path", PAGES)
+async def test_every_page_is_accessible_in_light_and_dark_wide_and_narrow(
+    browser: Browser, sample_room: Served, sample_ids: dict[str, str], path: str
 ) -> None:
     async with open_page(browser, sample_room.url) as watched:
-        expected = 404 if path.endswith("nothing") else 200
-        assert await watched.open(path) == expected
-        # Chromium itself says so of a page that is not there.
-        messages = [text for text in watched.messages if expected == 200 or "404" not in text]
-        assert (messages, watched.foreign) == ([], [])
-        pictures = [url for url in watched.requests if url.endswith(".webp")]
-        assert len(watched.requests) <= MAX_REQUESTS + len(pictures), watched.requests
-        assert await watched.measure_shift() < 0.001  # of the window: nothing that an eye sees
-        # Its eighty operations are the same in every shape, and take axe as long as all pages.
-        shapes = product(SCHEMES[:1], WIDTHS[:1]) if path == "/docs" else product(SCHEMES, WIDTHS)
-        for scheme, width in shapes:
-            await watched.show_as(scheme, width)
-            assert await watched.measure_overflow() <= 0, width
-            assert await watched.list_violations() == [], (scheme, width)
-        await watched.show_as("light", ZOOMED_WIDTH)
-        assert await watched.measure_overflow() <= 0
+        await look_at(watched, path.format(**sample_ids), SHAPES)
 
 
 @requirement("room:console")
-def test_every_page_is_small_and_carries_the_headers_of_a_page(sample_room: Served) -> None:
+def test_every_page_is_small_and_carries_the_headers_of_a_page(
+    sample_room: Served, sample_ids: dict[str, str]
+) -> None:
     assets = sum(len(asset.compressed) for asset in load_assets().values())
     for path in PAGES:
         response = httpx2.get(
-            sample_room.url + path,
+            sample_room.url + path.format(**sample_ids),
             headers={"Accept": "text/html", "Accept-Encoding": "gzip"},
             timeout=HANG_SECONDS,
+            follow_redirects=True,
             trust_env=False,
         )
         assert response.headers["content-security-policy"] == PAGE_POLICY, path

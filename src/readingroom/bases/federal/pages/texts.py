@@ -82,7 +82,11 @@ class BillTextPages:
             "compare_with": request.get("compare_with") or None,
         }
         bill_text = await self._service.read_bill_text(
-            bill_id, offset=_read_offset(request), **arguments
+            bill_id,
+            arguments["version"],
+            _read_offset(request),
+            arguments["section"],
+            arguments["compare_with"],
         )
         whole = await self._service.read_bill_text(bill_id, bill_text.version, 0)
         versions = await list_text_versions(self._service, bill_text.bill_id)
