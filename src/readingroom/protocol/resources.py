@@ -47,10 +47,6 @@ class ResourceTemplate:
     description: str
 
 
-PAGE_IMAGE_PREFIX = "readingroom://page/"
-"""Of the URI of a page's picture: `readingroom://page/SOURCE/REVISION/PAGE?quotation=WORDS`."""
-
-
 @dataclass(frozen=True, slots=True)
 class PageImage:
     """A page as a picture, for views, and the rectangles that mark a passage on it."""

@@ -1,8 +1,8 @@
 """A knowledge base before it is opened (`BaseSpec`) and once it is open (`KnowledgeBase`)."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any, Literal
 
@@ -53,8 +53,8 @@ class KnowledgeBase:
     prompts: tuple[Prompt, ...] = ()
     resources: ResourceProvider | None = None
     """Its resources, where it has some that a client can attach."""
-    read_page_image: ReadPageImage | None = None
-    """Reads the pictures that its views show."""
+    page_images: Mapping[str, ReadPageImage] = field(default_factory=dict)
+    """Reads the pictures that its views show, by how their URIs begin; no two bases share one."""
     routers: Callable[[], Sequence[Any]] = tuple
     """Makes its FastAPI routers, which carry their whole prefix, such as `/api/v1`."""
     pages: Callable[[JobStore], BasePages] = _has_no_pages

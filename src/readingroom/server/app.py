@@ -68,85 +68,123 @@ def build_app(
     admin_access: AdminAccess | None = None,
 ) -> Starlette:
     """Return the complete HTTP server. Build one per process: its session managers run once."""
-    bases = tuple({base.name: base for face in faces for base in face.bases}.values())
-    metrics = Metrics(collector for base in bases for collector in base.metric_collectors)
-    allowed_names = list_allowed_names(settings)
-    admin_key = AdminKey(admin_access.key) if admin_access else None
-    held_bytes = HeldBytes(settings.max_body_bytes)
-    limiter = RateLimiter(settings.rate_limit)
-    session_limits = SessionLimits(
-        max_sessions=settings.max_sessions,
-        max_sessions_per_caller=settings.max_sessions_per_caller,
-        idle_seconds=settings.session_idle_seconds,
-        max_body_bytes=settings.max_body_bytes,
-        held_bytes=held_bytes,
-    )
-    browsers = Browsers(policies.key_auth, settings)
-    history = CallHistory()
-    site = build_site(bases, browsers, settings, policies.key_auth, history)
-    landing_pages = LandingPages(faces, settings, policies, site.menu)
-    page_routes = [
-        *site.routes,
-        *_make_consent_routes(site.frame, policies.key_auth, faces, settings),
-        Route("/", landing_pages.show_index),
-        Route("/connect", landing_pages.show_connect),
-        Route("/llms.txt", landing_pages.show_llms),
-    ]
-    is_page = make_page_test([*page_routes, Route("/docs", landing_pages.show_index)])
-    recorders = [log_call, metrics.count, history.add_call]
-    endpoints = [
-        _McpEndpoint(face, session_limits, landing_pages, recorders, settings) for face in faces
-    ]
-    routes: list[BaseRoute] = [
-        *(route for endpoint in endpoints for route in endpoint.make_routes()),
-        *policies.make_routes(),
-        *_make_issuer_routes(policies.key_auth, settings),
-        *build_manifest_routes(faces, settings, policies),
-        *page_routes,
-        Route(HEALTH_PATH, show_health),
-        Route(READY_PATH, Readiness(bases).show),
-        Route("/metrics", partial(_show_metrics, metrics)),
-    ]
-    if admin_access and admin_key:
-        services = {base.name: base.service for base in bases}
-        endpoint = AdminEndpoint(admin_access.commands, services, admin_key)
-        routes.append(_make_admin_route(endpoint, settings.max_body_bytes))
+    parts = _AppParts(faces, settings, policies, admin_access)
     app = Starlette(
-        routes=routes,
-        middleware=[
+        routes=parts.make_routes(),
+        middleware=parts.make_middleware(),
+        exception_handlers={HTTPException: handle_http_exception},
+        lifespan=partial(
+            _lifespan,
+            parts.bases,
+            parts.endpoints,
+            parts.site.job_runner,
+            _share_limits(parts.limiter, settings),
+        ),
+    )
+    app.router.redirect_slashes = False  # policies are chosen by the exact path
+    if routers := [router for base in parts.bases for router in base.routers()]:
+        # Not a route: one for every path would hide that another allows other methods (405).
+        works = [base.embedding_work for base in parts.bases if base.embedding_work is not None]
+        app.router.default = _build_rest(routers, works, settings, parts.held_bytes)
+    return app
+
+
+class _AppParts:
+    """What the routes and the middleware of one app share."""
+
+    def __init__(
+        self,
+        faces: tuple[Face, ...],
+        settings: ServerSettings,
+        policies: AuthPolicies,
+        admin_access: AdminAccess | None,
+    ) -> None:
+        self._faces = faces
+        self._settings = settings
+        self._policies = policies
+        self._admin_access = admin_access
+        self._admin_key = AdminKey(admin_access.key) if admin_access else None
+        self.bases = tuple({base.name: base for face in faces for base in face.bases}.values())
+        self.limiter = RateLimiter(settings.rate_limit)
+        self.held_bytes = HeldBytes(settings.max_body_bytes)
+        self._metrics = Metrics(
+            collector for base in self.bases for collector in base.metric_collectors
+        )
+        self._history = CallHistory()
+        self._browsers = Browsers(policies.key_auth, settings)
+        self.site = build_site(
+            self.bases, self._browsers, settings, policies.key_auth, self._history
+        )
+        self._landing_pages = LandingPages(faces, settings, policies, self.site.menu)
+        self.endpoints = self._make_endpoints()
+        self._page_routes = [
+            *self.site.routes,
+            *_make_consent_routes(self.site.frame, policies.key_auth, faces, settings),
+            Route("/", self._landing_pages.show_index),
+            Route("/connect", self._landing_pages.show_connect),
+            Route("/llms.txt", self._landing_pages.show_llms),
+        ]
+
+    def make_routes(self) -> list[BaseRoute]:
+        """Return every route but those of REST."""
+        routes: list[BaseRoute] = [
+            *(route for endpoint in self.endpoints for route in endpoint.make_routes()),
+            *self._policies.make_routes(),
+            *_make_issuer_routes(self._policies.key_auth, self._settings),
+            *build_manifest_routes(self._faces, self._settings, self._policies),
+            *self._page_routes,
+            Route(HEALTH_PATH, show_health),
+            Route(READY_PATH, Readiness(self.bases).show),
+            Route("/metrics", partial(_show_metrics, self._metrics)),
+        ]
+        if self._admin_access and self._admin_key:
+            services = {base.name: base.service for base in self.bases}
+            endpoint = AdminEndpoint(self._admin_access.commands, services, self._admin_key)
+            routes.append(_make_admin_route(endpoint, self._settings.max_body_bytes))
+        return routes
+
+    def make_middleware(self) -> list[Middleware]:
+        """Return what every request passes, the outermost first."""
+        allowed_names = list_allowed_names(self._settings)
+        docs_route = Route("/docs", self._landing_pages.show_index)
+        is_page = make_page_test([*self._page_routes, docs_route])
+        return [
             # Before the credentials: a browser asks for leave (OPTIONS) before it sends a key.
             Middleware(_OriginOnlyCors, **_build_cors_options(allowed_names)),
-            Middleware(RequestCounter, metrics=metrics, history=history),
+            Middleware(RequestCounter, metrics=self._metrics, history=self._history),
             # Around the security checks, so that a refusal has a request id and our envelope too.
-            Middleware(ErrorMiddleware, frame=site.frame, is_page=is_page),
+            Middleware(ErrorMiddleware, frame=self.site.frame, is_page=is_page),
             Middleware(
                 SecurityMiddleware,
                 allowed_names=allowed_names,
-                policies=policies,
-                limiter=limiter,
+                policies=self._policies,
+                limiter=self.limiter,
                 open_requests=OpenRequests(count_requests_per_caller()),
-                admin_key=admin_key,
-                browsers=browsers,
+                admin_key=self._admin_key,
+                browsers=self._browsers,
                 is_page=is_page,
             ),
             Middleware(
                 BodyLimitMiddleware,
-                max_bytes=settings.max_body_bytes,
-                held_bytes=held_bytes,
+                max_bytes=self._settings.max_body_bytes,
+                held_bytes=self.held_bytes,
                 is_exempt=is_no_form,
             ),
-        ],
-        exception_handlers={HTTPException: handle_http_exception},
-        lifespan=partial(
-            _lifespan, bases, endpoints, site.job_runner, _share_limits(limiter, settings)
-        ),
-    )
-    app.router.redirect_slashes = False  # policies are chosen by the exact path
-    if routers := [router for base in bases for router in base.routers()]:
-        # Not a route: one for every path would hide that another allows other methods (405).
-        works = [base.embedding_work for base in bases if base.embedding_work is not None]
-        app.router.default = _build_rest(routers, works, settings, held_bytes)
-    return app
+        ]
+
+    def _make_endpoints(self) -> list["_McpEndpoint"]:
+        session_limits = SessionLimits(
+            max_sessions=self._settings.max_sessions,
+            max_sessions_per_caller=self._settings.max_sessions_per_caller,
+            idle_seconds=self._settings.session_idle_seconds,
+            max_body_bytes=self._settings.max_body_bytes,
+            held_bytes=self.held_bytes,
+        )
+        recorders = [log_call, self._metrics.count, self._history.add_call]
+        return [
+            _McpEndpoint(face, session_limits, self._landing_pages, recorders, self._settings)
+            for face in self._faces
+        ]
 
 
 def _make_issuer_routes(key_auth: KeyAuth, settings: ServerSettings) -> list[BaseRoute]:

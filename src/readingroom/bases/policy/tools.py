@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from readingroom.bases.policy.admin.pictures import PolicyPictures
+from readingroom.bases.policy.admin.pictures import PAGE_PREFIX, PolicyPictures
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -67,7 +67,7 @@ def open_policy(
         service=service,
         stateful=True,
         sse=True,
-        read_page_image=PolicyPictures(service).read_image,
+        page_images={PAGE_PREFIX: PolicyPictures(service).read_image},
         lifespan=service.running,
         check_ready=service.check_ready,
         warm_up=service.warm_up,

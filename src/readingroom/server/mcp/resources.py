@@ -14,7 +14,6 @@ from readingroom.core.errors import KnowledgeError, RecordNotFound
 from readingroom.protocol import sample
 from readingroom.protocol.quoting import QUOTED_MATTER
 from readingroom.protocol.resources import (
-    PAGE_IMAGE_PREFIX,
     ListedResource,
     Prompt,
     ReadPageImage,
@@ -54,8 +53,7 @@ def add_resources(
         add_handler("prompts/get", wire.GetPromptRequestParams, prompt_handlers.get_prompt)
     has_views = any(tool.view for tool, _ in face.tools.values())
     if resource_provider or has_views:
-        page_images = [base.read_page_image for base in face.bases if base.read_page_image]
-        view_reader = _ViewReader(page_images, public_url)
+        view_reader = _ViewReader(_collect_page_images(face), public_url)
         resource_handlers = _ResourceHandlers(
             resource_provider or _NoResources(), view_reader, is_sample
         )
@@ -200,7 +198,7 @@ class _ViewReader:
     Neither is listed: a host finds the view by its tool, and the view its pictures.
     """
 
-    def __init__(self, page_images: Sequence[ReadPageImage], public_url: str | None) -> None:
+    def __init__(self, page_images: Mapping[str, ReadPageImage], public_url: str | None) -> None:
         self._page_images = page_images
         self._public_url = public_url
 
@@ -208,9 +206,10 @@ class _ViewReader:
         self, uri: str, context: Context
     ) -> wire.TextResourceContents | wire.BlobResourceContents | None:
         """Return a view or a picture; None for what is neither. Raise RecordNotFound."""
-        if uri.startswith(PAGE_IMAGE_PREFIX) and self._page_images:
-            # Only one base has such pages yet; another will tell its own by their prefix.
-            image = await self._page_images[0](uri)
+        for prefix, read_page_image in self._page_images.items():
+            if not uri.startswith(prefix):
+                continue
+            image = await read_page_image(uri)
             return wire.BlobResourceContents(
                 uri=uri,
                 mime_type=image.media_type,
@@ -227,6 +226,19 @@ class _ViewReader:
         return wire.TextResourceContents(
             uri=uri, mime_type=VIEW_MEDIA_TYPE, text=html, _meta=content_meta
         )
+
+
+def _collect_page_images(face: Face) -> dict[str, ReadPageImage]:
+    """Return who reads the pictures of a face's views. Raise ValueError where two bases would."""
+    page_images: dict[str, ReadPageImage] = {}
+    for base in face.bases:
+        for prefix, read_page_image in base.page_images.items():
+            if any(prefix.startswith(other) or other.startswith(prefix) for other in page_images):
+                raise ValueError(
+                    f"{base.name} has pictures at {prefix}, which another base has too"
+                )
+            page_images[prefix] = read_page_image
+    return page_images
 
 
 class _NoResources:
