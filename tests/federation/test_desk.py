@@ -1,5 +1,6 @@
 """The desk: one search and one fetch over every base, asked through a real server of them all."""
 
+import base64
 import json
 import re
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
 
@@ -20,12 +22,13 @@ from readingroom.federation.fan_out import FanOut
 from readingroom.federation.room import make_desk
 from readingroom.protocol.search import is_heading
 from readingroom.settings import load_settings
+from readingroom.web import assets
 from readingroom.web.templates import format_day
 from tests.requirements import requirement
 from tests.support.faults import failing
 from tests.support.federal.base import loaded, write_world
 from tests.support.govuk import RETURN, Upstream
-from tests.support.kit import LEGACY, MODERN, Served, body, http, run, serving
+from tests.support.kit import HANG_SECONDS, LEGACY, MODERN, Served, body, http, rpc, run, serving
 from tests.support.model import with_model
 from tests.support.policy.base import pdf
 
@@ -351,6 +354,61 @@ async def test_resources_are_listed_read_and_completed(served: Served) -> None:
             await client.read_resource("readingroom://policy/NPPF/rev_NPPF_1999_01/Para%201")
         with pytest.raises(MCPError):
             await client.read_resource("file:///etc/passwd")
+
+
+@requirement("room:host-extras")
+@pytest.mark.parametrize("wire", [LEGACY, MODERN])
+async def test_answers_link_to_resources_that_can_be_read(served: Served, wire: str) -> None:
+    asked = {"source": "NPPF", "section_ref": "Para 1", "date": "2024-06-01"}
+    async with http(served.url + "/mcp", wire) as client:
+        for tool, arguments in (
+            ("get_policy_section", asked),
+            ("list_policy_revisions", {"source": "NPPF"}),
+            ("application_overview", {"application_ref": REFERENCE}),
+        ):
+            answer = await client.call_tool(tool, arguments)
+            text, *links = answer.content
+            assert json.loads(text.text) == answer.structured_content
+            assert links
+            for link in links:
+                assert link.type == "resource_link"
+                assert link.title
+                (content,) = (await client.read_resource(link.uri)).contents
+                assert content.text
+        searched = await client.call_tool("search", {"query": "cycle parking"})
+        assert len(searched.content) == 1
+    # A face without resources has nothing to link to.
+    async with http(served.url + "/policy/mcp", wire) as client:
+        assert len((await client.call_tool("get_policy_section", asked)).content) == 1
+
+
+@requirement("room:host-extras")
+async def test_a_client_older_than_links_gets_none(served: Served) -> None:
+    headers = {"Accept": "application/json, text/event-stream"}
+    opening = {
+        "protocolVersion": "2025-03-26",
+        "capabilities": {},
+        "clientInfo": {"name": "old", "version": "0"},
+    }
+    call = {"name": "list_policy_revisions", "arguments": {"source": "NPPF"}}
+    async with httpx2.AsyncClient(base_url=served.url, headers=headers, trust_env=False) as web:
+        web.timeout = httpx2.Timeout(HANG_SECONDS)
+        started = await web.post("/mcp", json=rpc("initialize", opening))
+        web.headers["Mcp-Session-Id"] = started.headers["mcp-session-id"]
+        await web.post("/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"})
+        answered = await web.post("/mcp", json=rpc("tools/call", call, 2))
+    assert "rev_NPPF_2024_03" in answered.text
+    assert "resource_link" not in answered.text
+
+
+@requirement("room:host-extras")
+@pytest.mark.parametrize("wire", [LEGACY, MODERN])
+async def test_hosts_are_given_an_icon_of_ours(served: Served, wire: str) -> None:
+    async with http(served.url + "/mcp", wire) as client:
+        (icon,) = client.server_info.icons or []
+    assert icon.mime_type == "image/svg+xml"
+    data = base64.b64decode(icon.src.removeprefix("data:image/svg+xml;base64,"), validate=True)
+    assert data == (Path(assets.__file__).parent / "assets" / "icon.svg").read_bytes()
 
 
 @requirement("room:prompts", "room:resources")

@@ -1,8 +1,10 @@
 """The shapes that hold for every tool: schemas, answers, errors in each dialect, progress."""
 
+import base64
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from readingroom.protocol.errors import (
     StatusDialect,
     TextDialect,
 )
+from readingroom.protocol.resources import PageImage, ReadPageImage
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.faces import make_face, make_faces
 from readingroom.server.mcp.handlers import build_mcp_server
@@ -336,3 +339,27 @@ def titles(schema: Any) -> Iterator[str]:
     for member in members:
         if isinstance(member, dict | list):
             yield from titles(member)
+
+
+async def test_each_base_reads_the_pictures_of_its_own_prefix(tmp_path: Path) -> None:
+    def make_reader(words: str) -> ReadPageImage:
+        async def read(uri: str) -> PageImage:
+            return PageImage(f"{words} {uri}".encode(), "image/webp", ())
+
+        return read
+
+    first = replace(specimen(), page_images={"readingroom://page/": make_reader("first")})
+    second = replace(
+        *open_bases(["text"], load_settings({"data": tmp_path}, {})),
+        page_images={"readingroom://sheet/": make_reader("second")},
+        # Pictures are read by views, so some tool must have one.
+        tools=(replace(specimen().tools[0], name="drawn", view="results"),),
+    )
+    whole, *_ = make_faces((first, second))
+    async with Client(build_mcp_server(whole, [])) as client:
+        for uri, words in (("readingroom://page/1", "first"), ("readingroom://sheet/1", "second")):
+            (picture,) = (await client.read_resource(uri)).contents
+            assert base64.b64decode(picture.blob).decode() == f"{words} {uri}"
+    rival = replace(second, page_images={"readingroom://page/own/": make_reader("rival")})
+    with pytest.raises(ValueError, match="as another base has"):
+        build_mcp_server(make_faces((first, rival))[0], [])

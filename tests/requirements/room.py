@@ -87,6 +87,15 @@ ROOM = (
         "room:consent",
         "Before something is removed the person is asked, where a client can ask.",
     ),
+    Requirement("room:skills", "Each prompt is an agent skill too, of tools that exist."),
+    Requirement(
+        "room:install-links",
+        "A link adds the server to Cursor, VS Code or LM Studio, and holds no key.",
+    ),
+    Requirement(
+        "room:host-extras",
+        "Hosts get an icon, an address to open, and links to the resources of an answer.",
+    ),
     Requirement(
         "room:connectors",
         "Apps connect by a sign-in: tokens bound to a key and a face, ended with the key.",

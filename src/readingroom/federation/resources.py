@@ -7,10 +7,9 @@ from readingroom.core.errors import InvalidCursor, KnowledgeError, RecordNotFoun
 from readingroom.federation.models import DeskFetch
 from readingroom.federation.service import DeskService
 from readingroom.protocol.quoting import QUOTED_MATTER
-from readingroom.protocol.resources import ListedResource, ResourceTemplate
+from readingroom.protocol.resources import RESOURCE_SCHEME, ListedResource, ResourceTemplate
 from readingroom.protocol.tool import ToolCall
 
-SCHEME = "readingroom://"
 _PAGE_SIZE = 100
 _MAX_CURSOR_DIGITS = 12
 _MAX_CHARS = 200_000  # of one resource; tools read longer texts page by page
@@ -22,7 +21,7 @@ class RoomResources:
     def __init__(self, desk: DeskService) -> None:
         self._desk = desk
         self.templates: tuple[ResourceTemplate, ...] = tuple(
-            replace(template, uri=SCHEME + template.uri)
+            replace(template, uri=RESOURCE_SCHEME + template.uri)
             for adapter in desk.adapters
             for template in adapter.templates
         )
@@ -31,7 +30,7 @@ class RoomResources:
         """Return one page of the resources, and the cursor of the next. Raise InvalidCursor."""
         page_start = 0 if cursor is None else _parse_cursor(cursor)
         resources = [
-            replace(resource, uri=SCHEME + resource.uri)
+            replace(resource, uri=RESOURCE_SCHEME + resource.uri)
             for adapter in self._desk.adapters
             for resource in await adapter.list_resources()
         ]
@@ -40,8 +39,8 @@ class RoomResources:
 
     async def read(self, uri: str, call: ToolCall) -> str:
         """Return the text at a URI. Raise `RecordNotFound` when there is none."""
-        resource_path = uri.removeprefix(SCHEME)
-        if uri.startswith(SCHEME):
+        resource_path = uri.removeprefix(RESOURCE_SCHEME)
+        if uri.startswith(RESOURCE_SCHEME):
             for adapter in self._desk.adapters:
                 # Lists and overviews first: they are not records, and `fetch` has no id for them.
                 if (resource_text := await adapter.read_resource(resource_path)) is not None:

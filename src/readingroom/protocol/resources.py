@@ -6,6 +6,8 @@ from typing import Protocol
 
 from readingroom.protocol.tool import ToolCall
 
+RESOURCE_SCHEME = "readingroom://"
+
 
 @dataclass(frozen=True, slots=True)
 class PromptArgument:

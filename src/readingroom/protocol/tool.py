@@ -160,7 +160,25 @@ class Hints:
     open_world: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ResourceLink:
+    """A resource that an answer speaks of, which a host can attach or open."""
+
+    path: str
+    """Its URI without the scheme: `policy/NPPF/rev_NPPF_2024_12`."""
+    title: str
+
+
 RunTool = Callable[[Any, ToolCall], Awaitable[Any]]
+ListLinks = Callable[[Any], Sequence[ResourceLink]]
+
+
+MAX_LINKS = 10
+"""Of one answer: they are to be opened by people, who read no more."""
+
+
+def _has_no_links(answer: Any) -> Sequence[ResourceLink]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -181,6 +199,8 @@ class Tool:
     """The values that some arguments may have now, asked for at every listing."""
     view: str = ""
     """The name of the view that draws its answers inside a chat, where a host can."""
+    list_links: ListLinks = _has_no_links
+    """Returns the resources that an answer speaks of."""
     outlines_answer: bool = False
     """Whether the listing names the fields of the answer only, not what is inside them."""
 
@@ -242,6 +262,7 @@ def make_tool(
     choices: Callable[[], Mapping[str, Sequence[str]]] | None = None,
     outlines_answer: bool = False,
     view: str = "",
+    list_links: ListLinks = _has_no_links,
 ) -> Tool:
     """Make a tool of a coroutine, whose name, annotations and docstring become the tool's."""
     annotations = typing.get_type_hints(run)
@@ -259,6 +280,7 @@ def make_tool(
         choices=choices,
         outlines_answer=outlines_answer,
         view=view,
+        list_links=list_links,
     )
 
 

@@ -1,5 +1,6 @@
 """The style sheet, the scripts and the icon of the pages, under addresses that change with them."""
 
+import base64
 import gzip
 import hashlib
 from dataclasses import dataclass
@@ -30,6 +31,12 @@ class Asset:
 def get_asset_address(file_name: str) -> str:
     """Return the address of a file in `web/assets`."""
     return _load_assets_by_name()[file_name].address
+
+
+def make_icon_uri() -> str:
+    """Return the icon as a `data:` URI."""
+    icon = _load_assets_by_name()["icon.svg"]
+    return f"data:{icon.media_type};base64,{base64.b64encode(icon.content).decode()}"
 
 
 @cache

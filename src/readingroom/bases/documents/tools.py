@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import quote
 
 from readingroom.bases.documents.models import (
     AlreadyIngested,
@@ -29,7 +30,7 @@ from readingroom.ingest.context import IngestContext
 from readingroom.ingest.setup import make_ingest_context
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Hints, Tool, ToolCall, make_tool
+from readingroom.protocol.tool import MAX_LINKS, Hints, ResourceLink, Tool, ToolCall, make_tool
 
 
 def open_base(settings: DocumentsSettings) -> KnowledgeBase:
@@ -127,7 +128,12 @@ def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.get_overview(question)
 
-    yield make_tool(application_overview, title="See an application", view="overview")
+    yield make_tool(
+        application_overview,
+        title="See an application",
+        view="overview",
+        list_links=_link_documents,
+    )
     yield make_tool(get_document_text, title="Read a document")
     yield make_tool(list_ingested_documents, title="List documents")
 
@@ -179,3 +185,14 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
     yield make_tool(ingest_folder, title="Ingest a folder", hints=Hints(read_only=False))
     yield make_tool(set_application, title="Describe an application", hints=Hints(read_only=False))
     yield make_tool(remove_document, title="Remove a document", hints=deletion_hints)
+
+
+def _link_documents(overview: Overview) -> list[ResourceLink]:
+    documents = [document for listed_type in overview.types for document in listed_type.documents]
+    return [
+        ResourceLink(
+            f"document/{quote(document.document_id, safe='')}",
+            f"{overview.application_ref}: {document.source_file}",
+        )
+        for document in documents[:MAX_LINKS]
+    ]

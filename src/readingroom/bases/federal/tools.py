@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 from readingroom.bases.federal import descriptions, store
 from readingroom.bases.federal.filters import parse_filters
@@ -64,7 +65,7 @@ from readingroom.protocol import tool as protocol_tool
 from readingroom.protocol.errors import FederalDialect
 from readingroom.protocol.search import Fetched
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Tool, ToolCall
+from readingroom.protocol.tool import ResourceLink, Tool, ToolCall
 
 # The whole schemas of answers are in /openapi.json; in a listing they would cost more tokens than
 # all that a model chooses by.
@@ -152,7 +153,7 @@ def _make_bill_tools(service: FederalService) -> tuple[Tool, ...]:
         return await service.list_cosponsors(question.bill_id, question.limit, question.cursor)
 
     return (
-        make_tool(get_bill, title="Look up a bill"),
+        make_tool(get_bill, title="Look up a bill", list_links=_link_bill),
         make_tool(get_bill_text, title="Read a bill"),
         make_tool(list_cosponsors, title="List a bill's cosponsors"),
     )
@@ -416,3 +417,7 @@ def _make_dossier_tools(service: FederalService) -> tuple[Tool, ...]:
         make_tool(get_committee_dossier, title="Everything about a committee"),
         make_tool(get_public_law_dossier, title="Everything about a law"),
     )
+
+
+def _link_bill(bill: Bill) -> list[ResourceLink]:
+    return [ResourceLink(f"federal/{quote(bill.id, safe='')}", bill.citation_string)]

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
-from readingroom.bases.policy.ids import format_section_id, parse_section_id
+from readingroom.bases.policy.ids import format_section_id, make_resource_path, parse_section_id
 from readingroom.bases.policy.models import (
     GetPolicySection,
     ListedRevision,
@@ -131,7 +131,7 @@ class PolicyAdapter(SearchAdapter):
     async def list_resources(self) -> list[ListedResource]:
         return [
             ListedResource(
-                f"policy/{quote(policy.source, safe='')}/{quote(revision.revision_id, safe='')}",
+                make_resource_path(policy.source, revision.revision_id),
                 revision.revision_id,
                 f"{policy.title} ({revision.version_label})",
                 f"In force from {revision.effective_from}.",

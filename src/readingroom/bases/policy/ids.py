@@ -1,10 +1,16 @@
 """Ids of policy sections and passages: `policy:NPPF@rev_NPPF_2024_12#Para 116`."""
 
 import re
+from urllib.parse import quote
 
 _SECTION_ID = re.compile(
     r"policy:([A-Za-z0-9_-]{1,80})@([A-Za-z0-9_-]{1,120})#(.{1,120})", re.ASCII
 )
+
+
+def make_resource_path(*names: str) -> str:
+    """Return the path of a policy's resource: `policy/NPPF/rev_NPPF_2024_12/Para%20116`."""
+    return "/".join(["policy", *(quote(name, safe="") for name in names)])
 
 
 def format_section_id(policy_slug: str, revision_id: str, section_ref: str) -> str:

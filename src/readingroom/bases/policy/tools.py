@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from readingroom.bases.policy.admin.pictures import PAGE_PREFIX, PolicyPictures
+from readingroom.bases.policy.ids import make_resource_path
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -34,7 +35,7 @@ from readingroom.ingest.context import IngestContext
 from readingroom.ingest.setup import make_ingest_context
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Hints, Tool, ToolCall, make_tool
+from readingroom.protocol.tool import MAX_LINKS, Hints, ResourceLink, Tool, ToolCall, make_tool
 
 _audit_log = logging.getLogger("readingroom.policy.audit")
 
@@ -153,9 +154,11 @@ def _make_reading_tools(service: PolicyService) -> Iterable[Tool]:
         """
         return await service.get_snapshot(question)
 
-    yield make_tool(get_policy_section, title="Read a section")
+    yield make_tool(get_policy_section, title="Read a section", list_links=_link_section)
     yield make_tool(list_policy_documents, title="List policies")
-    yield make_tool(list_policy_revisions, title="List revisions", view="timeline")
+    yield make_tool(
+        list_policy_revisions, title="List revisions", view="timeline", list_links=_link_revisions
+    )
     yield make_tool(policy_snapshot, title="Everything in force on a day", view="timeline")
 
 
@@ -182,7 +185,9 @@ def _make_checking_tools(service: PolicyService) -> Iterable[Tool]:
         return await service.verify(question)
 
     yield make_tool(compare_policy_revisions, title="Compare two revisions", view="compare")
-    yield make_tool(verify_policy_quote, title="Check a quotation", view="quotation")
+    yield make_tool(
+        verify_policy_quote, title="Check a quotation", view="quotation", list_links=_link_places
+    )
 
 
 def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
@@ -217,6 +222,30 @@ def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
     yield make_tool(
         remove_policy_revision, title="Remove a revision's chunks", hints=deletion_hints
     )
+
+
+def _link_section(section: SectionText) -> list[ResourceLink]:
+    path = make_resource_path(section.source, section.revision_id, section.section_ref)
+    return [ResourceLink(path, section.citation)]
+
+
+def _link_revisions(answer: RevisionList) -> list[ResourceLink]:
+    return [
+        ResourceLink(
+            make_resource_path(answer.source, revision.revision_id),
+            f"{answer.source} ({revision.version_label})",
+        )
+        for revision in answer.revisions[:MAX_LINKS]
+    ]
+
+
+def _link_places(check: QuoteCheck) -> list[ResourceLink]:
+    return [
+        ResourceLink(
+            make_resource_path(check.source, place.revision_id, place.section_ref), place.citation
+        )
+        for place in check.found[:MAX_LINKS]
+    ]
 
 
 def _log_revisions(call: ToolCall, revision_ids: Iterable[str]) -> None:

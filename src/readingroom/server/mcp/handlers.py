@@ -11,13 +11,15 @@ import mcp_types as wire
 from mcp.server import CacheHint, Server
 from mcp.server.apps import EXTENSION_ID as APPS_EXTENSION
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import is_version_at_least
 from pydantic_core import from_json, to_json
 
 from readingroom import __version__
 from readingroom.core.errors import InternalError, InvalidArguments, KnowledgeError
 from readingroom.protocol import sample
 from readingroom.protocol.errors import Dialect, ErrorResult
-from readingroom.protocol.tool import Tool, ToolCall
+from readingroom.protocol.resources import RESOURCE_SCHEME
+from readingroom.protocol.tool import ResourceLink, Tool, ToolCall
 from readingroom.server.auth.bearer import may_write
 from readingroom.server.faces import BASES_PARAMETER, Face
 from readingroom.server.mcp.calls import Context, make_call_from_context
@@ -25,6 +27,7 @@ from readingroom.server.mcp.consent import ConsentRequired, make_person_asker
 from readingroom.server.mcp.resources import add_resources
 from readingroom.server.observe.logging import CallRecord
 from readingroom.server.observe.telemetry import TracedOnly
+from readingroom.web.assets import get_asset_address, make_icon_uri
 from readingroom.web.views import VIEW_MEDIA_TYPE, make_view_uri
 
 logger = logging.getLogger(__name__)
@@ -33,6 +36,7 @@ Recorder = Callable[[CallRecord], None]
 
 # A listing changes only when a base's live values do; a minute old is fresh enough. Private: keys
 # that may only read see fewer tools.
+_FIRST_WITH_LINKS = "2025-06-18"
 _LISTING_CACHE_HINT = CacheHint(ttl_ms=60_000, scope="private")
 
 
@@ -52,6 +56,8 @@ def build_mcp_server(
         face.server_name,
         version=__version__,
         title=face.title,
+        website_url=f"{public_url}{face.path}/mcp" if public_url else None,
+        icons=[_make_icon(public_url)],
         instructions=face.instructions,
         cache_hints={"tools/list": _LISTING_CACHE_HINT},
         get_tool_input_schema=handlers.input_schema,
@@ -66,6 +72,14 @@ def build_mcp_server(
             base.add_handlers(server)
     add_resources(server, face, is_sample, public_url)
     return server
+
+
+def _make_icon(public_url: str | None) -> wire.Icon:
+    """Return our icon: by its address where it has one, for the newer wire repeats it in every
+    result, else as data.
+    """
+    icon_url = public_url + get_asset_address("icon.svg") if public_url else make_icon_uri()
+    return wire.Icon(src=icon_url, mime_type="image/svg+xml", sizes=["any"])
 
 
 class _ToolHandlers:
@@ -83,6 +97,7 @@ class _ToolHandlers:
         }
         self._recorders = recorders
         self._has_schemas = False
+        self._has_resources = any(base.resources for base in face.bases)
         self._read_only_tools = {
             tool_name: (tool, dialect)
             for tool_name, (tool, dialect) in self._tools.items()
@@ -154,7 +169,11 @@ class _ToolHandlers:
                 call_record.error_code = "invalid_arguments"
                 raise MCPError(wire.INVALID_PARAMS, "Invalid params: inputResponses: null")
             tool_result = await _run_tool(
-                *tool_entry, params.arguments or {}, tool_call, call_record
+                *tool_entry,
+                params.arguments or {},
+                tool_call,
+                call_record,
+                self._has_resources and _knows_links(context),
             )
             if self._is_sample:
                 tool_result = _mark_as_sample(tool_result)
@@ -176,6 +195,7 @@ async def _run_tool(
     arguments: dict[str, Any],
     tool_call: ToolCall,
     call_record: CallRecord,
+    shows_links: bool,
 ) -> wire.CallToolResult:
     """Return a tool's answer, or its error in the base's dialect.
 
@@ -183,7 +203,7 @@ async def _run_tool(
     """
     try:
         answer = await tool.run(tool.parse(arguments), tool_call)
-        tool_result = _render_answer(tool, answer)
+        tool_result = _render_answer(tool, answer, shows_links)
         call_record.error_code = None
         return tool_result
     except Exception as failure:
@@ -204,13 +224,18 @@ async def _run_tool(
         return _render_error(dialect.render(knowledge_error, tool_call.request_id), tool.meta)
 
 
-def _render_answer(tool: Tool, answer: Any) -> wire.CallToolResult:
-    """Return the answer as structured content and, as the same JSON, in the one text item."""
+def _render_answer(tool: Tool, answer: Any, shows_links: bool) -> wire.CallToolResult:
+    """Return the answer as structured content and, as the same JSON, in the one text item; links to
+    resources follow it.
+    """
     if tool.answer is None:
         assert isinstance(answer, wire.CallToolResult)
         return answer
     return wire.CallToolResult(
-        content=[wire.TextContent(text=tool.answer.dump_json(answer).decode())],
+        content=[
+            wire.TextContent(text=tool.answer.dump_json(answer).decode()),
+            *(_make_link(link) for link in (tool.list_links(answer) if shows_links else ())),
+        ],
         structured_content=tool.answer.dump_python(answer, mode="json"),
         _meta=dict(tool.meta) or None,
     )
@@ -224,13 +249,33 @@ def _mark_as_sample(tool_result: wire.CallToolResult) -> wire.CallToolResult:
         return tool_result.model_copy(update={"content": marked_content, "meta": result_meta})
     marked_answer = sample.mark_citations(tool_result.structured_content)
     marked_content = (
-        [wire.TextContent(text=to_json(marked_answer).decode())]
+        [
+            wire.TextContent(text=to_json(marked_answer).decode()),
+            *map(_mark_link, tool_result.content[1:]),
+        ]
         if marked_answer
         else tool_result.content
     )
     return tool_result.model_copy(
         update={"structured_content": marked_answer, "content": marked_content, "meta": result_meta}
     )
+
+
+def _make_link(link: ResourceLink) -> wire.ResourceLink:
+    uri = RESOURCE_SCHEME + link.path
+    return wire.ResourceLink(uri=uri, name=link.path, title=link.title, mime_type="text/plain")
+
+
+def _mark_link(link: wire.ContentBlock) -> wire.ContentBlock:
+    if not isinstance(link, wire.ResourceLink):
+        return link
+    return link.model_copy(update={"title": sample.SAMPLE_PREFIX + (link.title or link.name)})
+
+
+def _knows_links(context: Context) -> bool:
+    """Whether the client's version of the protocol has links; older clients refuse the result."""
+    protocol_version = context.session.protocol_version
+    return bool(protocol_version) and is_version_at_least(protocol_version, _FIRST_WITH_LINKS)
 
 
 def _mark_error_text(content_item: wire.ContentBlock) -> wire.ContentBlock:

@@ -234,9 +234,7 @@ def _collect_page_images(face: Face) -> dict[str, ReadPageImage]:
     for base in face.bases:
         for prefix, read_page_image in base.page_images.items():
             if any(prefix.startswith(other) or other.startswith(prefix) for other in page_images):
-                raise ValueError(
-                    f"{base.name} has pictures at {prefix}, which another base has too"
-                )
+                raise ValueError(f"{base.name} has pictures at {prefix}, as another base has")
             page_images[prefix] = read_page_image
     return page_images
 

@@ -1,7 +1,11 @@
 """How to configure each client that reads a file: the one place that knows their formats."""
 
+import base64
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote, urlencode
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +40,37 @@ class Client:
 CLAUDE_CODE = Client("Claude Code", ".mcp.json", "mcpServers", "${%s}", True)
 CURSOR = Client("Cursor", ".cursor/mcp.json", "mcpServers", "${env:%s}", False)
 VSCODE = Client("VS Code", ".vscode/mcp.json", "servers", "${env:%s}", True)
+LM_STUDIO = Client("LM Studio", "mcp.json", "mcpServers", "${%s}", False)
+
+
+def _make_coded_link(prefix: str, server_name: str, entry: dict[str, Any]) -> str:
+    """Return a link with the entry in base64, as Cursor and LM Studio read it."""
+    coded_entry = base64.b64encode(json.dumps(entry).encode()).decode()
+    return f"{prefix}?{urlencode({'name': server_name, 'config': coded_entry})}"
+
+
+def _make_cursor_link(server_name: str, entry: dict[str, Any]) -> str:
+    return _make_coded_link("cursor://anysphere.cursor-deeplink/mcp/install", server_name, entry)
+
+
+def _make_vscode_link(server_name: str, entry: dict[str, Any]) -> str:
+    return f"vscode:mcp/install?{quote(json.dumps({'name': server_name, **entry}), safe='')}"
+
+
+def _make_lm_studio_link(server_name: str, entry: dict[str, Any]) -> str:
+    return _make_coded_link("lmstudio://add_mcp", server_name, entry)
+
+
+_LINK_MAKERS: tuple[tuple[Client, Callable[[str, dict[str, Any]], str]], ...] = (
+    (CURSOR, _make_cursor_link),
+    (VSCODE, _make_vscode_link),
+    (LM_STUDIO, _make_lm_studio_link),
+)
+
+
+def make_install_links(server_name: str, url: str, bearer_key: str | None) -> list[tuple[str, str]]:
+    """Return the clients that add a server by one click on a link, each with its link."""
+    return [
+        (client.title, make_link(server_name, client.build_entry(url, bearer_key)))
+        for client, make_link in _LINK_MAKERS
+    ]

@@ -13,7 +13,7 @@ from readingroom.server.auth.bearer import Access
 from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, follows_josh_auth
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import resolve_address
-from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
+from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client, make_install_links
 from readingroom.server.pages.frame import MenuEntry, accepts_html, render_page
 from readingroom.server.pages.manifest import make_registry_name, make_registry_url
 from readingroom.server.settings import ServerSettings
@@ -120,9 +120,21 @@ class LandingPages:
             "connect.html",
             "Connect an AI client",
             address=resolve_address(request, self._settings.public_url),
-            faces=[(face, self._policies.find_policy(face).access) for face in self._faces],
+            faces=[
+                (face, self._policies.find_policy(face).access, self._make_links(face, request))
+                for face in self._faces
+            ],
             has_rest=self._has_rest,
         )
+
+    def _make_links(self, face: Face, request: Request) -> list[tuple[str, str]]:
+        """Return the links that add a face to a client; with a sign-in they need no key."""
+        takes_key = self._policies.find_policy(face).access == "key"
+        bearer_key = (
+            "YOUR_KEY" if takes_key and not self._policies.can_connect_apps(request) else None
+        )
+        url = f"{resolve_address(request, self._settings.public_url)}{face.path}/mcp"
+        return make_install_links(face.server_name, url, bearer_key)
 
     async def show_llms(self, request: Request) -> Response:
         """`GET /llms.txt`: what is served here, for a model that was given the address."""
