@@ -65,7 +65,9 @@ def add_abbreviation(element: HtmlElement, chance: random.Random) -> None:
 
 
 def add_break(element: HtmlElement, chance: random.Random) -> None:
-    put_inside(element, lxml.html.Element("br"), chance)
+    # Not before a mark of the page's own: see `mutate_html`.
+    if not len(element):
+        put_inside(element, lxml.html.Element("br"), chance)
 
 
 def add_list(element: HtmlElement, chance: random.Random) -> None:

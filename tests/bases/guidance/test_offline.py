@@ -32,7 +32,7 @@ from readingroom.net.upstream import UpstreamClient
 from tests.conftest import SHARED
 from tests.requirements import requirement
 from tests.support.govuk import RETURN, Clock, Upstream, asking, emulating, nobody
-from tests.support.kit import body
+from tests.support.kit import HANG_SECONDS, body
 from tests.support.model import EMBEDDER, WordEmbedder
 from tests.support.questions import read_questions
 
@@ -41,9 +41,9 @@ pytestmark = pytest.mark.anyio
 EMULATED: Any = WordEmbedder()
 
 
-def make_items(count: int) -> dict[str, Item]:
-    """Return pages varied from the sample's, each of another day."""
-    readable = [
+def make_items(count: int, originals: list[Item] | None = None) -> dict[str, Item]:
+    """Return pages varied from the sample's, or from others, each of another day."""
+    readable = originals or [
         item
         for item in sample_items().values()
         if item["schema_name"] in ("detailed_guide", "answer", "news_article")
@@ -60,6 +60,24 @@ def make_items(count: int) -> dict[str, Item]:
             {"public_timestamp": item["public_updated_at"], "note": f"Change number {number}."}
         ]
         items[item["base_path"]] = item
+    return items
+
+
+def read_shared_items() -> list[Item]:
+    """Return the real pages of the shared data as if they were the Commission's."""
+    commission = {
+        "content_id": "489e651f-34c8-4b34-bdd7-e13c2324cde3",
+        "base_path": "/government/organisations/charity-commission",
+        "title": "The Charity Commission",
+    }
+    items = []
+    for file in sorted((SHARED / "guidance" / "examples").glob("*/frontend/*.json")):
+        item = json.loads(file.read_text("utf-8"))
+        if item["schema_name"] not in ("redirect", "gone") and isinstance(item["details"], dict):
+            item.pop("withdrawn_notice", None)
+            items.append(
+                {**item, "links": {**item.get("links", {}), "organisations": [commission]}}
+            )
     return items
 
 
@@ -102,13 +120,19 @@ async def test_every_page_is_fetched_once_and_within_the_budget(
     await check_first_sync(upstream, tmp_path)
 
 
+@pytest.mark.data
 @pytest.mark.full
 @requirement("guidance:offline")
-async def test_a_thousand_pages_are_fetched_once_and_within_the_budget(tmp_path: Path) -> None:
-    with emulating(make_items(1000)) as upstream:
+async def test_a_thousand_real_pages_are_fetched_once_also_when_the_sync_is_killed(
+    tmp_path: Path,
+) -> None:
+    with emulating(make_items(1000, read_shared_items())) as upstream:
         upstream.emulator.lists_total = upstream.emulator.lists_withdrawn = False
-        await check_first_sync(upstream, tmp_path)
-        await check_second_sync(upstream, tmp_path)
+        await anyio.to_thread.run_sync(kill_while_fetching, upstream, tmp_path, 400)
+        library_folder = tmp_path / "guidance"
+        assert GuidanceLibrary(library_folder).status().pages == 399
+        await check_first_sync(upstream, library_folder, stored_count=399)
+        await check_second_sync(upstream, library_folder)
 
 
 @requirement("guidance:offline")
@@ -119,8 +143,11 @@ async def test_the_second_sync_fetches_changed_pages_only(
     await check_second_sync(upstream, tmp_path)
 
 
-async def check_first_sync(upstream: Upstream, folder: Path) -> None:
-    """The first sync, with every twentieth request refused; its times are those of our clock."""
+async def check_first_sync(upstream: Upstream, folder: Path, stored_count: int = 0) -> None:
+    """The first sync, with every twentieth request refused; its times are those of our clock.
+
+    With `stored_count` it goes on after one that was killed with so many pages.
+    """
     clock = Clock()
     sent_at: list[float] = []
 
@@ -135,11 +162,13 @@ async def check_first_sync(upstream: Upstream, folder: Path) -> None:
     upstream.emulator.fault = None
 
     paths = set(upstream.emulator.items)
-    assert summary.fetched == len(paths)
+    assert summary.fetched == len(paths) - stored_count
+    assert summary.resumed == bool(stored_count)
     requests = content_requests(upstream)
     assert set(requests) == paths
     refused = len(sent_at) // 20
-    assert sum(requests.values()) <= len(paths) + refused
+    # The one that was under way when the process was killed is asked for again.
+    assert sum(requests.values()) <= len(paths) + refused + bool(stored_count)
     assert all(
         later - earlier >= 1.0 for earlier, later in zip(sent_at, sent_at[10:], strict=False)
     )
@@ -197,40 +226,8 @@ async def test_asked_for_everything_it_asks_conditionally(
 async def test_a_sync_that_is_killed_goes_on_where_it_stopped(
     upstream: Upstream, tmp_path: Path
 ) -> None:
-    """The process is killed while GOV.UK keeps it waiting; no page that it had is fetched again."""
-    has_arrived, may_answer = threading.Event(), threading.Event()
-    answered = 0
-
-    async def hang_at_the_fortieth(request: Request, response: Response) -> Response:
-        nonlocal answered
-        answered += request.url.path.startswith("/api/content")
-        if answered == 40 and not may_answer.is_set():
-            has_arrived.set()
-            await anyio.to_thread.run_sync(may_answer.wait)
-        return response
-
-    upstream.emulator.fault = hang_at_the_fortieth
-    environment = {
-        "GOVUK_BASE_URL": upstream.url,
-        "READINGROOM_DATA": str(tmp_path),
-        "EMBEDDING_MODEL_DIR": str(tmp_path / "no-model"),
-        "RATE_LIMIT_PER_SECOND": "1000",
-        "READINGROOM_GOVUK_TIMEOUT_SECONDS": "120",
-        "PATH": "/usr/bin:/bin",
-    }
-    command = [sys.executable, "-m", "readingroom", "guidance", "sync", "--json"]
-
-    def run_until_killed() -> None:
-        with subprocess.Popen(
-            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as process:
-            assert has_arrived.wait(120)
-            process.kill()
-
-    try:
-        await anyio.to_thread.run_sync(run_until_killed)
-    finally:
-        may_answer.set()
+    """No page that it had is fetched again."""
+    await anyio.to_thread.run_sync(kill_while_fetching, upstream, tmp_path, 40)
     stored = GuidanceLibrary(tmp_path / "guidance").status().pages
     assert stored == 39
 
@@ -242,6 +239,40 @@ async def test_a_sync_that_is_killed_goes_on_where_it_stopped(
     assert sum(content_requests(upstream).values()) == len(upstream.emulator.items) + 1
     listings = [seen for seen in upstream.emulator.seen if seen.path == "/api/search.json"]
     assert len(listings) == 2
+
+
+def kill_while_fetching(upstream: Upstream, data_folder: Path, page_number: int) -> None:
+    """Kill a sync of another process while GOV.UK keeps it waiting for its so many-eth page."""
+    has_arrived, may_answer = threading.Event(), threading.Event()
+    answered = 0
+
+    async def hang_at_the_page(request: Request, response: Response) -> Response:
+        nonlocal answered
+        answered += request.url.path.startswith("/api/content")
+        if answered == page_number and not may_answer.is_set():
+            has_arrived.set()
+            await anyio.to_thread.run_sync(may_answer.wait)
+        return response
+
+    upstream.emulator.fault = hang_at_the_page
+    environment = {
+        "GOVUK_BASE_URL": upstream.url,
+        "READINGROOM_DATA": str(data_folder),
+        "EMBEDDING_MODEL_DIR": str(data_folder / "no-model"),
+        "RATE_LIMIT_PER_SECOND": "1000",
+        "READINGROOM_GOVUK_TIMEOUT_SECONDS": "120",
+        "PATH": "/usr/bin:/bin",
+    }
+    command = [sys.executable, "-m", "readingroom", "guidance", "sync", "--json"]
+    try:
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
+            has_hung = has_arrived.wait(HANG_SECONDS)
+            process.kill()
+        assert has_hung
+    finally:
+        may_answer.set()
 
 
 @pytest.fixture
