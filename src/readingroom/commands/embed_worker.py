@@ -49,16 +49,16 @@ def embed_worker(
     """Embed passages for a room that is served elsewhere, on this machine's processor or card.
 
     \b
-    At the room:    readingroom federal load PATH…
-                    readingroom keys add gpu-box --worker     prints the key, this once
+    At the room:    readingroom keys add gpu-box --worker     prints the key, this once
                     readingroom serve --host 0.0.0.0
+                    readingroom federal load PATH…            or add policies, documents, guidance
     Here:           export READINGROOM_WORKER_KEY=rrw_…
                     readingroom embed-worker --url https://room:8000 --device auto --once
 
-    The newest and most linked records come first, and before them what people search for. Any
-    number of workers share the work. Stop or kill one at any time: what it had is given to another
-    after a minute and a half. The key opens nothing else; the room embeds a few texts of each
-    batch itself, and when a vector is wrong it deletes all that came with that key.
+    What somebody is adding comes first, then what people search for, then the newest and most
+    linked records. Any number of workers share the work. Stop or kill one at any time: what it had
+    is given to another after a minute and a half. The key opens nothing else; the room embeds a few
+    texts of each batch itself, and when a vector is wrong it deletes what came with that key.
     """
     secret = key_file.read_text("utf-8") if key_file else reveal_secret(settings.worker_key)
     if not secret or not secret.strip():

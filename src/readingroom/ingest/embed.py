@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from readingroom.core.progress import ReportProgress
 from readingroom.engine.context import make_context, put_in_context
 from readingroom.engine.embedding.embedder import Embedder, Vector
+from readingroom.engine.embedding.waiting_texts import HelpedEmbedder
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.ingest.document import Document
 
@@ -51,6 +52,8 @@ async def embed_document(
         key=lambda embedded_text: (len(embedded_text), embedded_text),
     )
     reused_count = len(embedded_texts) - len(new_texts)
+    if isinstance(embedder, HelpedEmbedder):
+        await anyio.to_thread.run_sync(embedder.offer, new_texts)
     for batch_start in range(0, len(new_texts), _BATCH_CHUNKS):
         batch_texts = new_texts[batch_start : batch_start + _BATCH_CHUNKS]
         # abandon_on_cancel: a cancelled ingest ends now, and the batch's result is thrown away.

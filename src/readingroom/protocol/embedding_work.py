@@ -1,8 +1,11 @@
 """Passages that workers on other machines embed: what a base offers, and what both sides send."""
 
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from pydantic import BaseModel, Field
+
+from readingroom.engine.embedding.embedder import Embedder, Matrix
 
 MAX_BATCH_PASSAGES = 1024
 """Whose vectors are 2.1 MB of a request's body, and a second's work for a graphics card."""
@@ -67,24 +70,38 @@ class StoredVectors(BaseModel):
     progress: EmbeddingProgress
 
 
-class EmbeddingWork(Protocol):
-    """A base's passages without vectors, for workers. Everything blocks."""
+class LeasablePassages(Protocol):
+    """Passages without vectors that a base, or several together, offer to workers. All blocks."""
 
-    def claim(self, model: str, max_passages: int) -> LeasedBatch:
-        """Return passages to embed; raise `EmbeddingMismatch` for another model than ours."""
+    @property
+    def name(self) -> str:
+        """A word that tells these passages from others; their leases begin with it."""
 
-    def extend(self, lease_id: str) -> LeaseState:
-        """Keep a lease alive."""
+    @property
+    def is_backlog(self) -> bool:
+        """Whether nobody waits for them, so that others come first."""
+
+    @property
+    def embedder(self) -> Embedder:
+        """What makes the vectors that are wanted, and checks those of workers."""
+
+    def claim(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
+        """Return passages, numbers and texts, that nobody else gets while the lease holds."""
+
+    def extend(self, lease_id: str) -> int:
+        """Keep a lease alive; return how many passages it still has."""
 
     def release(self, lease_id: str) -> None:
         """Give the passages of a lease back."""
 
-    def store(self, worker: str, lease_id: str, sent: SentVectors) -> StoredVectors:
-        """Check vectors and store them.
+    def read_texts(self, passage_ids: Sequence[int]) -> Mapping[int, str]:
+        """Return what is to be embedded of passages, without those that are gone."""
 
-        Raise `EmbeddingMismatch`, or `VectorsRefused`; then all that the worker ever sent is
-        deleted, and it is refused from then on.
-        """
+    def store(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
+        """Store vectors, in place of none that is there; return how many are new."""
 
-    def read_progress(self) -> EmbeddingProgress:
-        """Return how far the base is."""
+    def delete_made_by(self, worker: str) -> int:
+        """Delete the vectors that a worker sent; return how many there were."""
+
+    def count(self) -> tuple[int, int]:
+        """Return how many passages are embedded, and how many wait."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.imports import import_reference
 from readingroom.core.settings import RoomSettings
-from readingroom.protocol.embedding_work import EmbeddingWork
+from readingroom.protocol.embedding_work import LeasablePassages
 from readingroom.protocol.errors import Dialect
 from readingroom.protocol.pages import BasePages
 from readingroom.protocol.resources import Prompt, ReadPageImage, ResourceProvider
@@ -59,8 +59,10 @@ class KnowledgeBase:
     """Makes its FastAPI routers, which carry their whole prefix, such as `/api/v1`."""
     pages: Callable[[JobStore], BasePages] = _has_no_pages
     """Makes its pages for people, whose forms queue jobs in the store that is given."""
-    embedding_work: EmbeddingWork | None = None
-    """Its passages without vectors, where workers on other machines may embed them."""
+    unembedded: LeasablePassages | None = None
+    """Its passages without vectors, which workers on other machines may embed; bases whose
+    ingestions wait for vectors all have the texts that wait.
+    """
     lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Entered for as long as the base is served: what it starts there, it stops there."""
     check_ready: Callable[[], Awaitable[object]] = _is_always_ready

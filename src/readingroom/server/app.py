@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.protocol.command import ADMIN_PREFIX, Command
-from readingroom.protocol.embedding_work import EmbeddingWork
+from readingroom.protocol.embedding_work import LeasablePassages
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.browsers import Browsers
@@ -49,6 +49,7 @@ from readingroom.server.pages.site import build_site, make_page_test
 from readingroom.server.settings import ServerSettings
 from readingroom.server.startup import HEALTH_PATH, READY_PATH, show_health, warm_up
 from readingroom.storage.jobs.runner import JobRunner
+from readingroom.storage.keys import WorkerKeys
 from readingroom.storage.postgres.buckets import SharedBuckets
 from readingroom.storage.postgres.database import find_database
 
@@ -82,10 +83,11 @@ def build_app(
         ),
     )
     app.router.redirect_slashes = False  # policies are chosen by the exact path
-    if routers := [router for base in parts.bases for router in base.routers()]:
+    routers = [router for base in parts.bases for router in base.routers()]
+    offered = _list_unembedded(parts.bases, settings)
+    if routers or offered:
         # Not a route: one for every path would hide that another allows other methods (405).
-        works = [base.embedding_work for base in parts.bases if base.embedding_work is not None]
-        app.router.default = _build_rest(routers, works, settings, parts.held_bytes)
+        app.router.default = _build_rest(routers, offered, settings, parts.held_bytes)
     return app
 
 
@@ -299,9 +301,24 @@ def _build_cors_options(allowed_names: AllowedNames) -> dict[str, Any]:
     }
 
 
+def _list_unembedded(
+    bases: Sequence[KnowledgeBase], settings: ServerSettings
+) -> list[LeasablePassages]:
+    """Return what workers may embed, first what an ingestion waits for; nothing without workers.
+
+    A base without REST gets their routes only where there is a key for one: FastAPI is slow to
+    import.
+    """
+    offered = dict.fromkeys(base.unembedded for base in bases if base.unembedded is not None)
+    has_rest = any(base.routers() for base in bases)
+    if not has_rest and not WorkerKeys(settings.data).list_keys():
+        return []
+    return sorted(offered, key=lambda passages: passages.is_backlog)
+
+
 def _build_rest(
     routers: Sequence[Any],
-    works: Sequence[EmbeddingWork],
+    offered: Sequence[LeasablePassages],
     settings: ServerSettings,
     held_bytes: HeldBytes,
 ) -> ASGIApp:
@@ -309,7 +326,7 @@ def _build_rest(
     # Imported only for bases that have REST: FastAPI is slow to import.
     from readingroom.server.http.rest import ReadOnlyMiddleware, build_rest_app
 
-    rest = build_rest_app(routers, works)
+    rest = build_rest_app(routers, offered)
     is_upload = make_upload_test(rest.routes)
     # Who may not write is refused before the body is read.
     limited = BodyLimitMiddleware(rest, settings.max_body_bytes, held_bytes, is_upload)

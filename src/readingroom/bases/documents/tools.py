@@ -1,6 +1,7 @@
 """The documents base's tools, and the base itself as the server sees it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,6 +27,7 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.bases.documents.settings import DocumentsSettings
+from readingroom.engine.embedding.shared import embedder_for
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.setup import make_ingest_context
 from readingroom.protocol.errors import StatusDialect
@@ -47,7 +49,8 @@ def open_base(settings: DocumentsSettings) -> KnowledgeBase:
     ingest_context = make_ingest_context(
         settings, "documents", "DOCUMENT_ROOTS", settings.document_roots
     )
-    return open_documents(documents_folder, chroma_directory, ingest_context)
+    base = open_documents(documents_folder, chroma_directory, ingest_context)
+    return replace(base, unembedded=embedder_for(settings).waiting_texts)
 
 
 def open_documents(

@@ -56,7 +56,7 @@ from readingroom.bases.federal.schema.sources import (
     find_registry,
     find_table,
 )
-from readingroom.bases.federal.search.remote import RemoteEmbedding
+from readingroom.bases.federal.search.remote import FederalPassages
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.settings import FederalSettings
 from readingroom.engine.embedding.embedder import Embedder
@@ -112,7 +112,7 @@ def open_federal(
             *_make_dossier_tools(service),
         ),
         service=service,
-        embedding_work=RemoteEmbedding(path, service.vectors),
+        unembedded=FederalPassages(path, service.vectors),
         warm_up=service.warm_up,
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 
 import anyio.to_thread
@@ -53,7 +54,7 @@ _upstream_tool = partial(
 
 def open_base(settings: GuidanceSettings) -> KnowledgeBase:
     """Open the guidance base as the settings say."""
-    return open_guidance(
+    base = open_guidance(
         settings.govuk_base_url,
         timeout=settings.govuk_timeout_seconds,
         lifetimes=CacheLifetimes(
@@ -64,6 +65,7 @@ def open_base(settings: GuidanceSettings) -> KnowledgeBase:
         redis_url=reveal_secret(settings.redis_url),
         offline=open_offline(settings),
     )
+    return replace(base, unembedded=embedder_for(settings).waiting_texts)
 
 
 def open_offline(settings: GuidanceSettings) -> OfflineGuidance:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from readingroom.bases.policy.admin.pictures import PAGE_PREFIX, PolicyPictures
@@ -31,6 +32,7 @@ from readingroom.bases.policy.models import (
 from readingroom.bases.policy.service import PolicyService
 from readingroom.bases.policy.settings import PolicySettings
 from readingroom.core.settings import reveal_secret
+from readingroom.engine.embedding.shared import embedder_for
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.setup import make_ingest_context
 from readingroom.protocol.errors import StatusDialect
@@ -43,7 +45,8 @@ _audit_log = logging.getLogger("readingroom.policy.audit")
 def open_base(settings: PolicySettings) -> KnowledgeBase:
     """Open the policy base as the settings say."""
     ingest_context = make_ingest_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots)
-    return open_policy(settings.data / "policy", reveal_secret(settings.redis_url), ingest_context)
+    base = open_policy(settings.data / "policy", reveal_secret(settings.redis_url), ingest_context)
+    return replace(base, unembedded=embedder_for(settings).waiting_texts)
 
 
 def open_policy(

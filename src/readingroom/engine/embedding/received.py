@@ -8,6 +8,8 @@ import numpy as np
 from readingroom.engine.embedding.embedder import Embedder, Matrix
 from readingroom.engine.errors import VectorsRefused
 
+LEASE_SECONDS = 90.0
+"""How long passages are a worker's after a sign of life."""
 SAMPLED_TEXTS = 3
 """How many texts of a batch are embedded again to compare."""
 _MIN_COSINE = {"float32": 0.9995, "int8": 0.98}

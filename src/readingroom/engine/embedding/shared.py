@@ -1,17 +1,27 @@
-"""The embedder that all bases of a process share, and the reranker of the desk."""
+"""The embedder that all bases of a process share, what helps it, and the reranker of the desk."""
 
 from pathlib import Path
 
-from readingroom.core.settings import RoomSettings
+from readingroom.core.settings import RoomSettings, reveal_secret
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.reranker import Reranker
+from readingroom.engine.embedding.waiting_texts import (
+    HelpedEmbedder,
+    WaitingTexts,
+    create_waiting_tables,
+)
+from readingroom.storage.postgres.state import open_waiting_tables
 
 _RERANKERS: dict[tuple[Path, int | None], Reranker] = {}
 _EMBEDDERS: dict[tuple[object, ...], Embedder] = {}
+_HELPED_EMBEDDERS: dict[tuple[object, ...], HelpedEmbedder] = {}
 
 
-def embedder_for(settings: RoomSettings) -> Embedder:
-    """Return the one embedder for these settings; nothing is loaded before the first text."""
+def embedder_for(settings: RoomSettings) -> HelpedEmbedder:
+    """Return the one embedder for these settings; nothing is loaded before the first text.
+
+    Rooms of one process share the model, but not the texts that their workers may embed.
+    """
     model_settings = (
         settings.models,
         settings.embedding_model_dir,
@@ -22,7 +32,14 @@ def embedder_for(settings: RoomSettings) -> Embedder:
     )
     if model_settings not in _EMBEDDERS:
         _EMBEDDERS[model_settings] = Embedder(*model_settings)
-    return _EMBEDDERS[model_settings]
+    room_settings = (*model_settings, settings.data, reveal_secret(settings.database_url))
+    if room_settings not in _HELPED_EMBEDDERS:
+        _HELPED_EMBEDDERS[room_settings] = HelpedEmbedder(
+            WaitingTexts(
+                open_waiting_tables(settings, create_waiting_tables), _EMBEDDERS[model_settings]
+            )
+        )
+    return _HELPED_EMBEDDERS[room_settings]
 
 
 def reranker_for(settings: RoomSettings) -> Reranker | None:

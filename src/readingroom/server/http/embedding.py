@@ -6,11 +6,11 @@ import anyio.to_thread
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 
+from readingroom.protocol.checked_embedding import CheckedEmbedding
 from readingroom.protocol.embedding_work import (
     EMBEDDING_PREFIX,
     MAX_BATCH_PASSAGES,
     EmbeddingProgress,
-    EmbeddingWork,
     LeasedBatch,
     LeaseState,
     SentVectors,
@@ -36,7 +36,7 @@ class BatchRequest(BaseModel):
     max_passages: int = Field(256, ge=1, le=MAX_BATCH_PASSAGES)
 
 
-def make_embedding_router(work: EmbeddingWork) -> APIRouter:
+def make_embedding_router(work: CheckedEmbedding) -> APIRouter:
     """Return the routes that a worker's key opens; `WorkerAuth` lets nobody else in."""
     routes = APIRouter(prefix=EMBEDDING_PREFIX, responses=_PROBLEMS, tags=["embedding"])
 

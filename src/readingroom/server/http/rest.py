@@ -13,7 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom import __version__
 from readingroom.core.errors import InternalError, InvalidArguments, InvalidRequest, KnowledgeError
-from readingroom.protocol.embedding_work import EmbeddingWork
+from readingroom.protocol.checked_embedding import CheckedEmbedding
+from readingroom.protocol.embedding_work import LeasablePassages
 from readingroom.server.auth.bearer import may_write
 from readingroom.server.errors import ReadOnlyKey
 from readingroom.server.http.embedding import make_embedding_router
@@ -37,13 +38,15 @@ class _RestApp(FastAPI):
 
 
 def build_rest_app(
-    base_routers: Sequence[APIRouter], works: Sequence[EmbeddingWork] = ()
+    base_routers: Sequence[APIRouter], offered: Sequence[LeasablePassages] = ()
 ) -> FastAPI:
     """Return one app with the routers of every base, documented at /docs and /openapi.json.
 
-    `works` have passages that workers on other machines may embed.
+    `offered` are passages that workers on other machines may embed.
     """
-    routers = [*base_routers, *map(make_embedding_router, works)]
+    routers = [*base_routers]
+    if offered:
+        routers.append(make_embedding_router(CheckedEmbedding(offered)))
     app = _RestApp(
         title="Reading Room",
         description="What agents reach over MCP, for programs. To connect an agent: [/mcp](/mcp).",

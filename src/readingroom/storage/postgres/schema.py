@@ -5,7 +5,7 @@ from typing import Any
 
 from readingroom.storage.errors import DatabaseFailed, SchemaTooNew
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raised with every migration; a process refuses a database with a higher one."""
 
 _MIGRATION_LOCK = 7_323_108_117_105_110  # any number that no other lock has
@@ -217,6 +217,28 @@ _MIGRATIONS: dict[int, tuple[str, ...]] = {
             caller text COLLATE "C" PRIMARY KEY,
             remaining float8 NOT NULL,
             updated_at float8 NOT NULL
+        )
+        """,
+    ),
+    5: (
+        """
+        CREATE TABLE waiting_texts (
+            id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            model text COLLATE "C" NOT NULL,
+            digest text COLLATE "C" NOT NULL,
+            passage_text text NOT NULL,
+            asked_at float8 NOT NULL,
+            lease_id text COLLATE "C",
+            lease_until float8 NOT NULL DEFAULT 0,
+            vector bytea,
+            worker text COLLATE "C",
+            UNIQUE (model, digest)
+        )
+        """,
+        """
+        CREATE TABLE embedding_workers (
+            model text COLLATE "C" PRIMARY KEY,
+            seen_at float8 NOT NULL
         )
         """,
     ),

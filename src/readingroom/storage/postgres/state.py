@@ -9,7 +9,7 @@ from typing import Any
 
 from readingroom.core.settings import RoomSettings
 from readingroom.storage.browser_sessions import BrowserSessions
-from readingroom.storage.database import StateTables
+from readingroom.storage.database import Database, StateFile, StateTables
 from readingroom.storage.errors import DatabaseFailed, StorageFailed
 from readingroom.storage.files import is_plain_name, translate_os_errors
 from readingroom.storage.grants import GrantStore
@@ -177,3 +177,13 @@ def open_grants(settings: RoomSettings) -> GrantStore:
     database = find_database(settings)
     tables = SharedTables(database, "grants", "The connected apps") if database else None
     return GrantStore(settings.data, tables=tables)
+
+
+def open_waiting_tables(
+    settings: RoomSettings, create_tables: Callable[[Database], object]
+) -> StateTables:
+    """Return the tables of texts that workers may embed: in the data directory or the database."""
+    database = find_database(settings)
+    if database is not None:
+        return SharedTables(database, "waiting_texts", "The waiting texts")
+    return StateFile(settings.data / "embedding.db", "The waiting texts", create_tables)

@@ -16,10 +16,9 @@ from datetime import date
 from readingroom.bases.federal.schema.sources import Shape, list_source_names, list_sources_of_shape
 from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS, read_generation
 from readingroom.core import clock
+from readingroom.engine.embedding.received import LEASE_SECONDS
 from readingroom.storage.database import Database, Row
 
-LEASE_SECONDS = 90.0
-"""How long passages are another's after a sign of life."""
 _SLICE_DOCS = 64
 _LOCAL_PREFIX = f"local:{socket.gethostname().replace(':', '')}:"
 _MAX_ASKED_DOCS = 10_000

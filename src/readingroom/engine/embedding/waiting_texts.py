@@ -1,0 +1,324 @@
+"""Texts that an ingestion waits for, which workers on other machines may embed meanwhile.
+
+They lie in a table that all processes of a room share, so that a killed room or worker loses no
+more than the batch it had: vectors that were made are kept for an hour, and whoever asks for the
+same text again gets them. Without workers nothing is ever written.
+"""
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from readingroom.core import clock
+from readingroom.core.progress import ReportProgressSync, no_progress_sync
+from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
+from readingroom.engine.embedding.received import LEASE_SECONDS
+from readingroom.storage.database import Database, StateTables
+from readingroom.storage.errors import StorageFailed
+
+_WORKER_SECONDS = 60.0
+"""A worker that was not heard of for so long is not waited for."""
+_KEPT_SECONDS = 3600.0
+_OWN_TEXTS = 64
+"""Texts that the room embeds itself at a time, while workers embed the others."""
+_POLL_SECONDS = 0.5
+_VALUES_PER_STATEMENT = 500
+_OWN_LEASE = "room"
+_LEASABLE = "vector IS NULL AND lease_until <= ?"
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS waiting_texts (
+    id INTEGER PRIMARY KEY,
+    model TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    passage_text TEXT NOT NULL,
+    asked_at REAL NOT NULL,
+    lease_id TEXT,
+    lease_until REAL NOT NULL DEFAULT 0,
+    vector BLOB,
+    worker TEXT,
+    UNIQUE (model, digest)
+);
+CREATE TABLE IF NOT EXISTS embedding_workers (model TEXT PRIMARY KEY, seen_at REAL NOT NULL);
+"""
+
+log = logging.getLogger(__name__)
+
+
+def create_waiting_tables(db: Database) -> None:
+    """Create the tables in a file of their own."""
+    db.executescript(_SCHEMA)
+
+
+class WaitingTexts:
+    """The table of waiting texts: ingestions ask, and the room lends the texts to workers."""
+
+    name = "waiting"
+    is_backlog = False
+
+    def __init__(
+        self,
+        tables: StateTables,
+        embedder: Embedder,
+        now: Callable[[], float] = clock.unix_seconds,
+    ) -> None:
+        self._tables = tables
+        self.embedder = embedder
+        self._now = now
+        self._has_new_vectors = threading.Condition()
+
+    # --- for ingestions ---
+
+    def offer(self, texts: Sequence[str]) -> None:
+        """Put texts where workers find them, if there are workers."""
+        if self._has_worker():
+            self._add(texts)
+
+    def embed(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """Return the vectors of texts: those that workers make, and the others made here."""
+        vectors = self._read_vectors(texts)
+        while missing := [text for text in texts if text not in vectors]:
+            if not self._has_worker():
+                vectors.update(zip(missing, self.embedder.embed_batch(missing), strict=True))
+                break
+            self._add(missing)
+            if own_texts := self._claim_own(missing):
+                matrix = self.embedder.embed_batch(own_texts)
+                self._store_own(own_texts, matrix)
+                vectors.update(zip(own_texts, matrix, strict=True))
+            else:
+                with self._has_new_vectors:
+                    self._has_new_vectors.wait(_POLL_SECONDS)
+            vectors.update(self._read_vectors([text for text in missing if text not in vectors]))
+        return vectors
+
+    def is_in_use(self) -> bool:
+        """Return whether a worker was ever here: nothing is made by looking."""
+        return self._tables.has_data()
+
+    # --- for workers ---
+
+    def claim(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
+        """Return texts with their numbers, which belong to the lease from then on."""
+        now = self._now()
+        with self._tables.write() as db:
+            db.execute("DELETE FROM waiting_texts WHERE asked_at < ?", (now - _KEPT_SECONDS,))
+            db.execute(
+                "INSERT INTO embedding_workers (model, seen_at) VALUES (?, ?) "
+                "ON CONFLICT (model) DO UPDATE SET seen_at = excluded.seen_at",
+                (self.embedder.identity, now),
+            )
+            # From the end of what was asked for last: the room begins at the other one.
+            text_rows = db.execute(
+                f"SELECT id, passage_text FROM waiting_texts WHERE model = ? AND {_LEASABLE} "
+                "ORDER BY asked_at, id DESC LIMIT ?",
+                (self.embedder.identity, now, max_passages),
+            ).fetchall()
+            self._lease(db, lease_id, [row[0] for row in text_rows])
+        return [(row[0], row[1]) for row in text_rows]
+
+    def extend(self, lease_id: str) -> int:
+        """Keep a lease alive; return how many texts it still has."""
+        with self._tables.write() as db:
+            db.execute("UPDATE embedding_workers SET seen_at = ?", (self._now(),))
+            extended = db.execute(
+                "UPDATE waiting_texts SET lease_until = ? WHERE lease_id = ?",
+                (self._now() + LEASE_SECONDS, lease_id),
+            )
+            return int(extended.rowcount)
+
+    def release(self, lease_id: str) -> None:
+        """Give the texts of a lease back."""
+        with self._tables.write() as db:
+            db.execute(
+                "UPDATE waiting_texts SET lease_id = NULL, lease_until = 0 WHERE lease_id = ?",
+                (lease_id,),
+            )
+
+    def read_texts(self, passage_ids: Sequence[int]) -> dict[int, str]:
+        """Return the texts that have no vector yet, by their numbers."""
+        texts: dict[int, str] = {}
+        with self._tables.read() as db:
+            for some_ids, marks in _split_values(passage_ids):
+                texts.update(
+                    (row[0], row[1])
+                    for row in db.execute(
+                        "SELECT id, passage_text FROM waiting_texts "
+                        f"WHERE vector IS NULL AND id IN ({marks})",
+                        some_ids,
+                    )
+                )
+        return texts
+
+    def store(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
+        """Store vectors in place of the texts they were made of; return how many are new."""
+        with self._tables.write() as db:
+            stored_count = sum(
+                self._store_vector(db, "id = ?", (passage_id,), vector, worker)
+                for passage_id, vector in zip(passage_ids, matrix, strict=True)
+            )
+        with self._has_new_vectors:
+            self._has_new_vectors.notify_all()
+        return stored_count
+
+    def delete_made_by(self, worker: str) -> int:
+        """Delete the vectors that a worker sent; return how many there were."""
+        with self._tables.write() as db:
+            return int(db.execute("DELETE FROM waiting_texts WHERE worker = ?", (worker,)).rowcount)
+
+    def count(self) -> tuple[int, int]:
+        """Return how many texts have a vector, and how many wait for one."""
+        with self._tables.read() as db:
+            total_count, embedded_count = db.execute(
+                "SELECT count(*), count(vector) FROM waiting_texts WHERE model = ?",
+                (self.embedder.identity,),
+            ).fetchone()
+        return embedded_count, total_count - embedded_count
+
+    # --- internals ---
+
+    def _has_worker(self) -> bool:
+        with self._tables.read() as db:
+            worker_row = db.execute(
+                "SELECT 1 FROM embedding_workers WHERE model = ? AND seen_at > ?",
+                (self.embedder.identity, self._now() - _WORKER_SECONDS),
+            ).fetchone()
+        return worker_row is not None
+
+    def _add(self, texts: Sequence[str]) -> None:
+        now = self._now()
+        with self._tables.write() as db:
+            for text in texts:
+                db.execute(
+                    "INSERT INTO waiting_texts (model, digest, passage_text, asked_at) "
+                    "VALUES (?, ?, ?, ?) "
+                    "ON CONFLICT (model, digest) DO UPDATE SET asked_at = excluded.asked_at",
+                    (self.embedder.identity, _hash_text(text), text, now),
+                )
+
+    def _claim_own(self, texts: Sequence[str]) -> list[str]:
+        """Return some of the texts, which no worker gets while they are embedded here."""
+        texts_by_digest = {_hash_text(text): text for text in texts[:_OWN_TEXTS]}
+        digests, marks = next(_split_values(list(texts_by_digest)))
+        with self._tables.write() as db:
+            text_rows = db.execute(
+                f"SELECT id, digest FROM waiting_texts WHERE model = ? AND {_LEASABLE} "
+                f"AND digest IN ({marks})",
+                (self.embedder.identity, self._now(), *digests),
+            ).fetchall()
+            self._lease(db, _OWN_LEASE, [row[0] for row in text_rows])
+        return [texts_by_digest[row[1]] for row in text_rows]
+
+    def _lease(self, db: Any, lease_id: str, passage_ids: Sequence[int]) -> None:
+        for some_ids, marks in _split_values(passage_ids):
+            db.execute(
+                f"UPDATE waiting_texts SET lease_id = ?, lease_until = ? WHERE id IN ({marks})",
+                (lease_id, self._now() + LEASE_SECONDS, *some_ids),
+            )
+
+    def _store_own(self, texts: Sequence[str], matrix: Matrix) -> None:
+        with self._tables.write() as db:
+            for text, vector in zip(texts, matrix, strict=True):
+                key = (self.embedder.identity, _hash_text(text))
+                self._store_vector(db, "model = ? AND digest = ?", key, vector, None)
+
+    def _store_vector(
+        self, db: Any, condition: str, key: tuple[Any, ...], vector: Vector, worker: str | None
+    ) -> int:
+        # The text goes when it is needed no more: its document may be deleted any time.
+        stored = db.execute(
+            "UPDATE waiting_texts SET vector = ?, worker = ?, passage_text = '', lease_id = NULL "
+            f"WHERE vector IS NULL AND {condition}",
+            (np.asarray(vector, "<f4").tobytes(), worker, *key),
+        )
+        return int(stored.rowcount)
+
+    def _read_vectors(self, texts: Sequence[str]) -> dict[str, Vector]:
+        texts_by_digest = {_hash_text(text): text for text in texts}
+        vectors: dict[str, Vector] = {}
+        with self._tables.read() as db:
+            for digests, marks in _split_values(list(texts_by_digest)):
+                vector_rows = db.execute(
+                    "SELECT digest, vector FROM waiting_texts "
+                    f"WHERE vector IS NOT NULL AND model = ? AND digest IN ({marks})",
+                    (self.embedder.identity, *digests),
+                )
+                vectors.update(
+                    (texts_by_digest[digest], np.frombuffer(vector, "<f4"))
+                    for digest, vector in vector_rows
+                )
+        return vectors
+
+
+class HelpedEmbedder(Embedder):
+    """An embedder whose batches workers may share; questions are embedded here as ever."""
+
+    def __init__(self, waiting_texts: WaitingTexts) -> None:
+        self.waiting_texts = waiting_texts
+        self._own_embedder = waiting_texts.embedder
+
+    @property
+    def identity(self) -> str:
+        """What the vectors depend on."""
+        return self._own_embedder.identity
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a vector has."""
+        return self._own_embedder.dimensions
+
+    @property
+    def batch_texts(self) -> int:
+        """How many texts a batch of a stream should have."""
+        return self._own_embedder.batch_texts
+
+    def load(self) -> None:
+        """Load the model now rather than with the first text."""
+        self._own_embedder.load()
+
+    def embed_each(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors of a few texts."""
+        return self._own_embedder.embed_each(texts)
+
+    def embed_stream(self, batches: Any) -> Iterator[Any]:
+        """Yield the key of each batch with the vectors of its texts; nobody helps."""
+        return self._own_embedder.embed_stream(batches)
+
+    def offer(self, texts: Sequence[str]) -> None:
+        """Tell workers of texts that `embed_batch` will be asked for, some at a time."""
+        try:
+            if self.waiting_texts.is_in_use():
+                self.waiting_texts.offer(texts)
+        except StorageFailed as error:
+            log.warning("no worker can help: %s", error.message)
+
+    def embed_batch(
+        self,
+        texts: Sequence[str],
+        batch_size: int = 32,
+        report_progress: ReportProgressSync = no_progress_sync,
+    ) -> Matrix:
+        """Return the vectors of many texts, one row each, in their order."""
+        is_shareable = bool(texts) and all(text.strip() for text in texts)
+        if is_shareable and self.waiting_texts.is_in_use():
+            try:
+                vectors = self.waiting_texts.embed(list(dict.fromkeys(texts)))
+                return np.stack([vectors[text] for text in texts])
+            except StorageFailed as error:
+                log.warning("no worker can help: %s", error.message)
+        return self._own_embedder.embed_batch(texts, batch_size, report_progress)
+
+
+def _hash_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _split_values(values: Sequence[Any]) -> Iterator[tuple[list[Any], str]]:
+    """Yield some values at a time with their question marks: a statement takes no more."""
+    for first_place in range(0, len(values), _VALUES_PER_STATEMENT):
+        some_values = list(values[first_place : first_place + _VALUES_PER_STATEMENT])
+        yield some_values, ", ".join("?" * len(some_values))

@@ -1,0 +1,211 @@
+"""Embedding by workers on other machines: passages of any base leased to them, vectors checked."""
+
+import binascii
+import hashlib
+import logging
+import secrets
+import time
+from base64 import b64decode
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from readingroom.engine.embedding.received import LEASE_SECONDS, check_sample, read_vectors
+from readingroom.engine.errors import VectorsRefused
+from readingroom.protocol.embedding_work import (
+    EmbeddingProgress,
+    LeasablePassages,
+    LeasedBatch,
+    LeaseState,
+    SentVectors,
+    StoredVectors,
+    WaitingPassage,
+)
+from readingroom.storage.errors import EmbeddingMismatch
+
+log = logging.getLogger(__name__)
+
+_COST_SHARE = 20
+"""Counting again waits for so many times as long as it took."""
+_RATE_SECONDS = 300.0
+"""Over how long the rate is measured."""
+
+
+@dataclass(slots=True)
+class _Counts:
+    """How many passages of a kind are embedded and how many wait, as counted last."""
+
+    embedded: int = 0
+    waiting: int = 0
+    count_again_at: float = 0.0
+
+
+class CheckedEmbedding:
+    """The passages without vectors of all bases of a room, as workers get them. All blocks.
+
+    A lease is named after the passages it is of, so that it can be found again by any process.
+    """
+
+    def __init__(self, offered: Sequence[LeasablePassages]) -> None:
+        """`offered` are in the order in which workers get them."""
+        self._offered = {passages.name: passages for passages in offered}
+        self._counts = {passages_name: _Counts() for passages_name in self._offered}
+        self._refused_workers: set[str] = set()
+        self._stored_counts: deque[tuple[float, int]] = deque()
+
+    def claim(self, model: str, max_passages: int) -> LeasedBatch:
+        """Return passages to embed; raise `EmbeddingMismatch` for another model than ours."""
+        lease_id, claimed = "", list[tuple[int, str]]()
+        for passages in self._offered.values():
+            _check_model(passages, model)
+            lease_id = f"{passages.name}.{secrets.token_hex(16)}"
+            if claimed := passages.claim(lease_id, max_passages):
+                break
+        return LeasedBatch(
+            lease_id=lease_id,
+            model=model,
+            dimensions=passages.embedder.dimensions,
+            lease_seconds=LEASE_SECONDS,
+            passages=[
+                WaitingPassage(id=passage_id, text=passage_text)
+                for passage_id, passage_text in claimed
+            ],
+            progress=self.read_progress(),
+        )
+
+    def extend(self, lease_id: str) -> LeaseState:
+        """Keep a lease alive."""
+        passages = self._find_passages(lease_id)
+        return LeaseState(passages=passages.extend(lease_id) if passages else 0)
+
+    def release(self, lease_id: str) -> None:
+        """Give the passages of a lease back."""
+        if passages := self._find_passages(lease_id):
+            passages.release(lease_id)
+
+    def store(self, worker: str, lease_id: str, sent: SentVectors) -> StoredVectors:
+        """Check vectors and store them.
+
+        A lease that ran out meanwhile does no harm: what is stored depends on the passages alone.
+        Raise `EmbeddingMismatch`, or `VectorsRefused`; then all that the worker sent is deleted
+        where it is still known, and it is refused from then on.
+        """
+        passages = self._find_passages(lease_id)
+        if passages is None:
+            return StoredVectors(stored=0, dropped=len(sent.ids), progress=self.read_progress())
+        _check_model(passages, sent.model)
+        if worker in self._refused_workers:
+            raise VectorsRefused(
+                f"Vectors of {worker} were wrong before; the operator can revoke its key, and "
+                "restart the server to give it another chance"
+            )
+        texts = passages.read_texts(sent.ids)
+        try:
+            matrix = read_vectors(
+                _decode(sent.vectors), len(sent.ids), passages.embedder.dimensions
+            )
+            kept = _list_unchanged(sent, texts)
+            if kept:
+                kept_texts = [texts[sent.ids[number]] for number in kept]
+                check_sample(passages.embedder, kept_texts, matrix[kept])
+        except VectorsRefused as error:
+            passages.release(lease_id)
+            self._refuse_worker(worker, error)
+            raise
+        kept_ids = [sent.ids[number] for number in kept]
+        stored_count = passages.store(kept_ids, matrix[kept], worker)
+        passages.release(lease_id)
+        self._count_stored(passages.name, stored_count)
+        return StoredVectors(
+            stored=stored_count,
+            dropped=len(sent.ids) - stored_count,
+            progress=self.read_progress(),
+        )
+
+    def read_progress(self) -> EmbeddingProgress:
+        """Return how far all bases together are."""
+        for passages in self._offered.values():
+            self._count_again(passages)
+        embedded_count = sum(counts.embedded for counts in self._counts.values())
+        waiting_count = sum(counts.waiting for counts in self._counts.values())
+        total = embedded_count + waiting_count
+        per_second = self._compute_rate()
+        return EmbeddingProgress(
+            embedded=embedded_count,
+            total=total,
+            # Rounded down: 100 means that nothing is left.
+            percent=int(1000 * embedded_count / total) / 10 if total else 100.0,
+            per_second=per_second,
+            seconds_left=round(waiting_count / per_second, 1) if per_second else None,
+        )
+
+    def _find_passages(self, lease_id: str) -> LeasablePassages | None:
+        return self._offered.get(lease_id.partition(".")[0])
+
+    def _refuse_worker(self, worker: str, error: VectorsRefused) -> None:
+        self._refused_workers.add(worker)
+        deleted_count = sum(passages.delete_made_by(worker) for passages in self._offered.values())
+        for counts in self._counts.values():
+            counts.count_again_at = 0.0
+        log.error(
+            "vectors of worker %s are refused (%s); the %d that it sent before are deleted and "
+            "will be made again",
+            worker,
+            error.message,
+            deleted_count,
+        )
+
+    def _count_again(self, passages: LeasablePassages) -> None:
+        """Count what is embedded and what waits.
+
+        Counting a large file takes long, so it is done at times, and what is stored is added.
+        """
+        counts = self._counts[passages.name]
+        started_at = time.monotonic()
+        if started_at >= counts.count_again_at:
+            counts.embedded, counts.waiting = passages.count()
+            counts.count_again_at = started_at + _COST_SHARE * (time.monotonic() - started_at)
+
+    def _count_stored(self, passages_name: str, stored_count: int) -> None:
+        self._stored_counts.append((time.monotonic(), stored_count))
+        counts = self._counts[passages_name]
+        counts.embedded += stored_count
+        counts.waiting = max(0, counts.waiting - stored_count)
+
+    def _compute_rate(self) -> float | None:
+        """Return the passages stored a second, or None before the second batch."""
+        now = time.monotonic()
+        while self._stored_counts and self._stored_counts[0][0] < now - _RATE_SECONDS:
+            self._stored_counts.popleft()
+        if len(self._stored_counts) < 2:
+            return None
+        (first_at, first_count), *_ = self._stored_counts
+        stored_since = sum(count for _, count in self._stored_counts) - first_count
+        return round(stored_since / max(now - first_at, 0.001), 1)
+
+
+def _check_model(passages: LeasablePassages, model: str) -> None:
+    own_model = passages.embedder.identity
+    if model != own_model:
+        raise EmbeddingMismatch(
+            f"This room has vectors of {own_model}; the worker makes those of {model[:200]!r}. "
+            "Start it with the same weights and precision."
+        )
+
+
+def _decode(encoded_vectors: str) -> bytes:
+    try:
+        return b64decode(encoded_vectors, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise VectorsRefused(f"The vectors are not base64: {error}") from error
+
+
+def _list_unchanged(sent: SentVectors, texts: Mapping[int, str]) -> list[int]:
+    """Return which of the vectors belong to a passage that still has the text it was made from."""
+    if len(sent.text_digests) != len(sent.ids):
+        raise VectorsRefused("Each vector needs the digest of its text")
+    return [
+        number
+        for number, (passage_id, digest) in enumerate(zip(sent.ids, sent.text_digests, strict=True))
+        if passage_id in texts and hashlib.sha256(texts[passage_id].encode()).hexdigest() == digest
+    ]

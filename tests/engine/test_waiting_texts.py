@@ -1,0 +1,293 @@
+"""Texts that ingestions wait for, embedded by workers: of each base, and in both stores."""
+
+import hashlib
+import threading
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from readingroom.bases.guidance.offline.library import GuidanceLibrary
+from readingroom.bases.guidance.offline.sync import GuidanceSync
+from readingroom.core.progress import no_progress
+from readingroom.engine.embedding.received import LEASE_SECONDS
+from readingroom.engine.embedding.waiting_texts import (
+    HelpedEmbedder,
+    WaitingTexts,
+    create_waiting_tables,
+)
+from readingroom.engine.errors import VectorsRefused
+from readingroom.protocol.checked_embedding import CheckedEmbedding
+from readingroom.protocol.embedding_work import LeasedBatch, SentVectors
+from readingroom.storage.database import StateFile, StateTables
+from readingroom.storage.errors import StorageFailed
+from readingroom.storage.postgres.database import open_database
+from readingroom.storage.postgres.state import SharedTables
+from tests.support import engines
+from tests.support.documents.base import PLAIN as PLAIN_DOCUMENTS
+from tests.support.documents.base import desk
+from tests.support.federal.base import HashedWords
+from tests.support.policy.base import PLAIN as PLAIN_POLICIES
+from tests.support.policy.base import open_library, plain
+from tests.support.postgres import PostgresServer, new_database
+
+pytestmark = pytest.mark.anyio
+
+TEXTS = [f"passage number {number} about cycles" for number in range(20)]
+
+
+class CountingWords(HashedWords):
+    """The stand-in for the model, which remembers what it was asked to embed in bulk."""
+
+    def __init__(self) -> None:
+        self.embedded: list[str] = []
+
+    def embed_each(self, texts: Sequence[str]) -> Any:
+        return [self.embed(text) for text in texts]
+
+    def embed_batch(self, texts: Sequence[str], *options: Any) -> Any:
+        self.embedded += texts
+        return super().embed_batch(texts)
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.seconds = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def make_waiting(tables: StateTables, now: Callable[[], float] | None = None) -> WaitingTexts:
+    embedder: Any = CountingWords()
+    return WaitingTexts(tables, embedder, now or Clock())
+
+
+def list_embedded(waiting: WaitingTexts) -> list[str]:
+    embedder: Any = waiting.embedder
+    return list(embedder.embedded)
+
+
+def answer(batch: LeasedBatch) -> SentVectors:
+    texts = [passage.text for passage in batch.passages]
+    return SentVectors(
+        model=batch.model,
+        ids=[passage.id for passage in batch.passages],
+        text_digests=[hashlib.sha256(text.encode()).hexdigest() for text in texts],
+        vectors=b64encode(HashedWords().embed_batch(texts).astype("<f4").tobytes()).decode(),
+    )
+
+
+@pytest.fixture(params=[engines.EMBEDDED, engines.SHARED])
+def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StateTables]:
+    if request.param == engines.EMBEDDED:
+        yield StateFile(tmp_path / "embedding.db", "The texts", create_waiting_tables)
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    with new_database(server) as url:
+        database = open_database(url)
+        yield SharedTables(database, "waiting_texts", "The texts")
+        database.close()
+
+
+def test_what_a_worker_made_is_not_made_here_nor_again_after_a_crash(tables: StateTables) -> None:
+    waiting = make_waiting(tables)
+    room = CheckedEmbedding([waiting])
+    assert room.claim(HashedWords.identity, 8).passages == []  # now the room knows of a worker
+    waiting.offer(TEXTS)
+    batch = room.claim(HashedWords.identity, 8)
+
+    stored = room.store("box", batch.lease_id, answer(batch))
+
+    assert stored.stored == 8
+    assert waiting.count() == (8, 12)
+    assert room.store("box", batch.lease_id, answer(batch)).dropped == 8
+    vectors = waiting.embed(TEXTS)
+    made_elsewhere = {passage.text for passage in batch.passages}
+    assert sorted(list_embedded(waiting)) == sorted(set(TEXTS) - made_elsewhere)
+    expected = HashedWords().embed_batch(TEXTS)
+    assert np.array_equal(np.stack([vectors[text] for text in TEXTS]), expected)
+    # The room is killed before it could keep them, and asked for the same document again.
+    heir = make_waiting(tables)
+    assert heir.embed(TEXTS).keys() == set(TEXTS)
+    assert list_embedded(heir) == []
+
+
+def test_what_a_silent_worker_had_is_made_here_and_no_text_is_left_in_the_table(
+    tables: StateTables,
+) -> None:
+    clock = Clock()
+    waiting = make_waiting(tables, clock)
+    room = CheckedEmbedding([waiting])
+    room.claim(HashedWords.identity, 8)
+    waiting.offer(TEXTS)
+    batch = room.claim(HashedWords.identity, 8)
+    assert room.extend(batch.lease_id).passages == 8
+    clock.seconds += LEASE_SECONDS + 1
+
+    assert waiting.embed(TEXTS).keys() == set(TEXTS)
+
+    assert sorted(list_embedded(waiting)) == sorted(TEXTS)
+    room.release(room.claim(HashedWords.identity, 8).lease_id)
+    waiting.embed(TEXTS)
+    assert waiting.count() == (20, 0)
+    with tables.read() as db:
+        assert {row[0] for row in db.execute("SELECT passage_text FROM waiting_texts")} == {""}
+    clock.seconds += 3601
+    room.claim(HashedWords.identity, 8)
+    assert waiting.count() == (0, 0)
+
+
+def test_a_batch_that_is_given_back_is_given_again_and_wrong_vectors_are_made_anew(
+    tables: StateTables,
+) -> None:
+    waiting = make_waiting(tables)
+    room = CheckedEmbedding([waiting])
+    room.claim(HashedWords.identity, 8)
+    waiting.offer(TEXTS)
+    returned = room.claim(HashedWords.identity, 1000)
+    assert room.claim(HashedWords.identity, 1000).passages == []
+    room.release(returned.lease_id)
+    good = room.claim(HashedWords.identity, 5)
+    room.store("box", good.lease_id, answer(good))
+    bad = room.claim(HashedWords.identity, 5)
+    wrong = answer(bad).model_copy(update={"vectors": answer(good).vectors})
+
+    with pytest.raises(VectorsRefused):
+        room.store("box", bad.lease_id, wrong)
+
+    with pytest.raises(VectorsRefused, match="wrong before"):
+        room.store("box", good.lease_id, answer(good))
+    vectors = waiting.embed(TEXTS)
+    assert sorted(list_embedded(waiting)) == sorted(TEXTS)
+    assert np.array_equal(vectors[TEXTS[3]], HashedWords().embed(TEXTS[3]))
+
+
+def test_a_lease_of_passages_that_are_not_offered_here_stores_nothing(
+    tables: StateTables,
+) -> None:
+    room = CheckedEmbedding([make_waiting(tables)])
+    room.claim(HashedWords.identity, 8)
+    sent = SentVectors(model=HashedWords.identity, ids=[1], text_digests=["0"], vectors="")
+    assert room.store("box", "other.1", sent).dropped == 1
+    assert room.extend("other.1").passages == 0
+    room.release("other.1")
+
+
+def test_without_workers_nothing_is_written_and_without_a_table_the_room_embeds(
+    tmp_path: Path,
+) -> None:
+    table_file = tmp_path / "embedding.db"
+    waiting = make_waiting(StateFile(table_file, "The texts", create_waiting_tables))
+    embedder = HelpedEmbedder(waiting)
+    embedder.offer(TEXTS)
+    assert np.array_equal(embedder.embed_batch(TEXTS), HashedWords().embed_batch(TEXTS))
+    assert not table_file.exists()
+
+    class BrokenTables:
+        def has_data(self) -> bool:
+            return True
+
+        def read(self) -> Any:
+            raise StorageFailed("The disk is gone")
+
+        write = read
+
+    broken: Any = BrokenTables()
+    embedder = HelpedEmbedder(make_waiting(broken))
+    embedder.offer(TEXTS)
+    assert np.array_equal(embedder.embed_batch(TEXTS), HashedWords().embed_batch(TEXTS))
+
+
+@contextmanager
+def helped_embedder(
+    tables: StateTables, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Any, set[str]]]:
+    """An embedder that leaves everything to a worker, which runs meanwhile; what that one made."""
+    waiting = make_waiting(tables)
+    monkeypatch.setattr(waiting, "_claim_own", lambda texts: [])
+    room = CheckedEmbedding([waiting])
+    room.claim(HashedWords.identity, 1)
+    made: set[str] = set()
+    is_over = threading.Event()
+
+    def work() -> None:
+        while not is_over.is_set():
+            batch = room.claim(HashedWords.identity, 3)
+            if batch.passages:
+                room.store("box", batch.lease_id, answer(batch))
+                made.update(passage.text for passage in batch.passages)
+            else:
+                is_over.wait(0.01)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        yield HelpedEmbedder(waiting), made
+    finally:
+        is_over.set()
+        worker.join()
+    assert list_embedded(waiting) == []
+
+
+PARAGRAPHS = [f"Homes of kind {number} need {number} trees." for number in range(7)]
+
+
+async def test_a_policy_is_embedded_by_a_worker(
+    tables: StateTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with helped_embedder(tables, monkeypatch) as (embedder, made):
+        options = PLAIN_POLICIES | {"embedder": embedder}
+        async with open_library(tmp_path / "policy", **options) as library:
+            await library.add("PLAN")
+            await library.revise("PLAN", "First", "2024-01-01", content=plain(*PARAGRAPHS))
+            index: Any = library.service.store._index
+            chunks = index.collection.get(vectors=True)
+    assert len(made) == len(chunks.ids) == len(PARAGRAPHS)
+    check_vectors(made, chunks)
+
+
+async def test_a_document_is_embedded_by_a_worker(
+    tables: StateTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with helped_embedder(tables, monkeypatch) as (embedder, made):
+        options = PLAIN_DOCUMENTS | {"embedder": embedder}
+        async with desk(tmp_path / "documents", **options) as documents:
+            await documents.ingest("report.pdf", plain(*PARAGRAPHS))
+            index: Any = documents.service.store._index
+            chunks = index.collection.get(vectors=True)
+    assert len(made) == len(chunks.ids) == len(PARAGRAPHS)
+    check_vectors(made, chunks)
+
+
+def check_vectors(made: set[str], chunks: Any) -> None:
+    """Each chunk has the vector that its text has under its title."""
+    texts = {text.partition("\n")[2]: text for text in made}
+    for text, vector in zip(chunks.texts, chunks.vectors, strict=True):
+        assert np.allclose(vector, HashedWords().embed(texts[text]), atol=1e-6)
+
+
+async def test_guidance_is_embedded_by_a_worker(
+    tables: StateTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = GuidanceLibrary(tmp_path)
+    library.create()
+    with library._write() as db:
+        db.executemany(
+            "INSERT INTO passages (id, path, start, stop, heading, anchor, searched_text) "
+            "VALUES (?, '/guidance/a', 0, 1, '', '', ?)",
+            [(f"a#{number}", text) for number, text in enumerate(PARAGRAPHS)],
+        )
+    nothing: Any = None
+    with helped_embedder(tables, monkeypatch) as (embedder, made):
+        sync = GuidanceSync(library, nothing, embedder, no_progress)
+        await sync._embed()
+    assert made == set(PARAGRAPHS)
+    assert library.status().embedded == len(PARAGRAPHS)
+    library.close()
