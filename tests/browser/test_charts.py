@@ -81,3 +81,11 @@ def test_charts_of_nothing_and_of_much_can_be_drawn(count: int) -> None:
     first, last = dt.date.min, dt.date.max
     spans = [TimeSpan(str(number), first, last, "active") for number in range(count)]
     draw_gantt([GanttRow("x", spans)], DAY, FINDING)
+
+
+def test_short_labels_leave_the_width_of_a_phone_to_the_bars() -> None:
+    for labels, first_bar in ((["R", "D"], 48.0), (["w" * 100], 260.0)):
+        chart = draw_bars([Bar(label, 1) for label in labels], FINDING, HEADERS)
+        root = ElementTree.fromstring(str(chart.svg))
+        bars = [element for element in root.iter() if element.get("class") == "bar"]
+        assert float(bars[0].get("x", "")) == first_bar

@@ -50,7 +50,7 @@ PAGES_BY_ROUTE: dict[str, list[str]] = {
         "/search?q=cycle+parking+for+new+homes&date=2025-04-14",
         "/search?q=zxqv+nothing+here&base=text",
     ],
-    "/read": [NPPF_CHAPTER, "/read?id=text:kb", "/read?id=policy:nothing"],
+    "/read": [NPPF_CHAPTER, "/read?id=text:kb", "/read?id=policy:nothing", "/there-is-nothing"],
     "/applications": ["/applications"],
     "/applications/view": ["/applications/view?ref=25/01178/REM"],
     "/applications/beside": ["/applications/beside?ref=25/01178/REM&topic=cycle+parking"],

@@ -214,6 +214,16 @@ async def test_what_the_router_refuses_comes_in_the_same_envelope(
     assert error.keys() == {"type", "code", "message", "request_id"}
 
 
+def test_a_browser_at_an_address_of_nothing_gets_a_page_and_a_program_the_envelope(
+    room: Served,
+) -> None:
+    page = room.get("/nowhere", Accept="text/html,application/xhtml+xml")
+    assert page.status_code == 404
+    assert page.headers["content-type"].startswith("text/html")
+    assert "There is no page at this address." in page.text and 'href="/"' in page.text
+    assert room.get("/nowhere", Accept="application/json").json()["error"]["type"] == "not_found"
+
+
 @requirement("room:limits")
 async def test_a_caller_over_its_rate_is_told_when_to_come_back(tmp_path: Path) -> None:
     with serving("text", data=tmp_path / "data", env={"READINGROOM_RATE_LIMIT": "3"}) as served:

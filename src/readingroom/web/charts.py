@@ -13,7 +13,9 @@ from itertools import pairwise
 from markupsafe import Markup, escape
 
 _WIDTH = 1020
-_LABEL_WIDTH = 260
+_MAX_LABEL_WIDTH = 260
+_MIN_LABEL_WIDTH = 48
+_LETTER_WIDTH = 7.4
 _ROW_HEIGHT = 30
 _BAR_HEIGHT = 18
 _AXIS_HEIGHT = 24
@@ -56,7 +58,8 @@ class Bar:
 def draw_bars(bars: Sequence[Bar], finding: str, headers: tuple[str, str]) -> Chart:
     """Return horizontal bars, one below the other, each with its number at the end."""
     longest = max((bar.value for bar in bars), default=0) or 1
-    room = _WIDTH - _LABEL_WIDTH - 80
+    label_width = _measure_labels([bar.label for bar in bars])
+    room = _WIDTH - label_width - 80
     shapes = []
     for bar_index, bar in enumerate(bars):
         top = bar_index * _ROW_HEIGHT + 6
@@ -64,9 +67,9 @@ def draw_bars(bars: Sequence[Bar], finding: str, headers: tuple[str, str]) -> Ch
         bar_name = f"{bar.label}: {_format(bar.value)}"
         shapes.append(_label(bar.label, top))
         shapes.append(
-            _link(_rect("bar", _LABEL_WIDTH, top, bar_width, bar_name), bar.href, bar_name)
+            _link(_rect("bar", label_width, top, bar_width, bar_name), bar.href, bar_name)
         )
-        shapes.append(_text(_format(bar.value), _LABEL_WIDTH + bar_width + 6, top + 14))
+        shapes.append(_text(_format(bar.value), label_width + bar_width + 6, top + 14))
     table_rows = tuple((Cell(bar.label, bar.href), Cell(_format(bar.value))) for bar in bars)
     height = len(bars) * _ROW_HEIGHT + 6
     return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
@@ -98,7 +101,8 @@ class GanttRow:
 
 def draw_gantt(rows: Sequence[GanttRow], day: dt.date, finding: str) -> Chart:
     """Return a line for each row with its spans as bars, the gaps between them, and the day."""
-    scale = _TimeScale.make([span for row in rows for span in row.spans], day)
+    label_width = _measure_labels([row.label for row in rows])
+    scale = _TimeScale.make([span for row in rows for span in row.spans], day, label_width)
     height = _AXIS_HEIGHT + len(rows) * _ROW_HEIGHT + 10
     shapes = [scale.draw_axis(height)]
     for row_index, row in enumerate(rows):
@@ -131,20 +135,23 @@ class _TimeScale:
 
     first: dt.date
     last: dt.date
+    label_width: float
 
     @classmethod
-    def make(cls, spans: Sequence[TimeSpan], day: dt.date) -> "_TimeScale":
+    def make(cls, spans: Sequence[TimeSpan], day: dt.date, label_width: float) -> "_TimeScale":
         days = [day, *(span.start for span in spans), *(span.end for span in spans if span.end)]
         first_day, last_day = min(days), max(days)
         margin = max(60, (last_day - first_day).days // 25)
         # A day before the year 1 or after 9999 is none.
         left_ordinal = max(dt.date.min.toordinal(), first_day.toordinal() - margin)
         right_ordinal = min(dt.date.max.toordinal(), last_day.toordinal() + margin)
-        return cls(dt.date.fromordinal(left_ordinal), dt.date.fromordinal(right_ordinal))
+        return cls(
+            dt.date.fromordinal(left_ordinal), dt.date.fromordinal(right_ordinal), label_width
+        )
 
     def place(self, day: dt.date) -> float:
         share = (day - self.first).days / max(1, (self.last - self.first).days)
-        return _LABEL_WIDTH + share * (_WIDTH - _LABEL_WIDTH - 8)
+        return self.label_width + share * (_WIDTH - self.label_width - 8)
 
     def draw_axis(self, height: float) -> Markup:
         years = range(self.first.year + 1, self.last.year + 1)
@@ -236,13 +243,14 @@ def draw_stacked(
 ) -> Chart:
     """Return a bar for each row, cut into its parts; `threshold` is a line across all of them."""
     longest = max([*(sum(row.counts) for row in rows), threshold or 0], default=0) or 1
-    room = _WIDTH - _LABEL_WIDTH - 60
+    label_width = _measure_labels([row.label for row in rows])
+    room = _WIDTH - label_width - 60
     height = _AXIS_HEIGHT + len(rows) * _ROW_HEIGHT + 10
-    shapes = [_draw_legend(part_names)]
+    shapes = [_draw_legend(part_names, label_width)]
     for row_index, row in enumerate(rows):
         top = _AXIS_HEIGHT + row_index * _ROW_HEIGHT + 6
         shapes.append(_label(row.label, top))
-        left = float(_LABEL_WIDTH)
+        left = label_width
         for index, (part_name, part_count) in enumerate(zip(part_names, row.counts, strict=True)):
             part_width = room * part_count / longest
             if part_count:
@@ -255,7 +263,7 @@ def draw_stacked(
             left += part_width
         shapes.append(_text(_format(sum(row.counts)), left + 6, top + 14))
     if threshold:
-        left = _LABEL_WIDTH + room * threshold / longest
+        left = label_width + room * threshold / longest
         shapes.append(_line("day", left, _AXIS_HEIGHT, left, height))
     table_rows = tuple(
         (Cell(row.label), *(Cell(_format(part_count)) for part_count in row.counts)) for row in rows
@@ -264,9 +272,8 @@ def draw_stacked(
     return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
 
 
-def _draw_legend(part_names: Sequence[str]) -> Markup:
+def _draw_legend(part_names: Sequence[str], left: float) -> Markup:
     shapes = []
-    left = float(_LABEL_WIDTH)
     for index, part_name in enumerate(part_names):
         shapes.append(_rect(f"part-{index % 6}", left, 4, 12, None, 12))
         shapes.append(_text(part_name, left + 17, 14))
@@ -385,6 +392,12 @@ def _line(css_class: str, left: float, top: float, right: float, bottom: float) 
 def _text(shown_text: str, left: float, baseline: float, css_class: str = "") -> Markup:
     attribute = f' class="{escape(css_class)}"' if css_class else ""
     return Markup(f'<text{attribute} x="{left:.1f}" y="{baseline:.1f}">{escape(shown_text)}</text>')
+
+
+def _measure_labels(label_texts: Sequence[str]) -> float:
+    """Return the width that the longest label takes: on a phone, every pixel of it hides a bar."""
+    longest = max((len(_shorten(label_text)) for label_text in label_texts), default=0)
+    return min(_MAX_LABEL_WIDTH, max(_MIN_LABEL_WIDTH, 12 + _LETTER_WIDTH * longest))
 
 
 def _label(label_text: str, top: float) -> Markup:

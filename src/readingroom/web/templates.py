@@ -112,6 +112,7 @@ def _make_environment(template_folder: Path) -> Environment:
     )
     environment.filters.update(
         day=format_day,
+        duration=format_seconds,
         number=format_number,
         plain_words=format_words,
         url_part=quote_for_url,

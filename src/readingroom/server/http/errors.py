@@ -12,13 +12,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readingroom.core.errors import InternalError, KnowledgeError
 from readingroom.core.ids import make_request_id
-from readingroom.server.pages.frame import PageFrame, accepts_html, put_frame, render_page
+from readingroom.server.pages.frame import (
+    PageFrame,
+    accepts_html,
+    has_frame,
+    put_frame,
+    render_page,
+)
 
 logger = logging.getLogger(__name__)
 
 SIGN_IN_PATH = "/sign-in"
 
 INTERNAL_MESSAGE = "Something went wrong on our side; the log has the reason."
+
+_ERROR_PAGE_TITLE = "This page cannot be shown"
 
 # The contracts of policy and documents fix these two bodies: a code and a message, no more.
 _BARE_STATUSES = (401, 429)
@@ -144,7 +152,7 @@ def render_error_page(scope: Scope, error: KnowledgeError, request_id: str) -> R
     return render_page(
         scope,
         "error.html",
-        "This page cannot be shown",
+        _ERROR_PAGE_TITLE,
         status=error.http_status,
         headers=_response_headers(error),
         message=error.message,
@@ -177,6 +185,17 @@ async def handle_http_exception(request: Request, failure: Exception) -> Respons
         failure.status_code, ("invalid_request", "bad_request")
     )
     error_message = f"{request.method} {request.url.path[:200]}: {failure.detail}"
+    if failure.status_code == 404 and accepts_html(request.scope) and has_frame(request.scope):
+        return render_page(
+            request.scope,
+            "error.html",
+            _ERROR_PAGE_TITLE,
+            status=404,
+            message="There is no page at this address.",
+            code=error_code,
+            hints=[],
+            request_id=request.state.request_id,
+        )
     error_body = {
         "type": error_kind,
         "code": error_code,

@@ -96,6 +96,11 @@ def put_frame(scope: Scope, frame: PageFrame) -> None:
     scope["state"][_FRAME_STATE] = frame
 
 
+def has_frame(scope: Scope) -> bool:
+    """Whether this server has pages; one of tests may have none."""
+    return _FRAME_STATE in scope["state"]
+
+
 def get_frame(scope: Scope) -> PageFrame:
     """Return the frame for the pages of this server."""
     frame: PageFrame = scope["state"][_FRAME_STATE]

@@ -332,7 +332,10 @@ class Ingestion:
         self, private_copy: PrivateCopy, application_ref: str, skipped_file: SkippedFile
     ) -> SkippedDocument:
         skip_message = (
-            f"{skipped_file.image_ratio:.0%} of its {skipped_file.total_pages} pages are pictures"
+            "its only page is a picture"
+            if skipped_file.total_pages == 1
+            else f"{skipped_file.image_ratio:.0%} of its {skipped_file.total_pages} pages are "
+            "pictures"
         )
         await self._add_unread(
             private_copy, application_ref, "skipped", skipped_file.reason, skip_message

@@ -475,8 +475,8 @@ def _make_next_address(request: PageRequest, cursor: str | None) -> str | None:
 def _summarise_diff(diff: RevisionDiff) -> str:
     summary = diff.summary
     count_by_label = {
-        "reworded": summary.reworded,
-        "moved": summary.moved,
+        "with another number only": summary.moved_unchanged,
+        "reworded": summary.reworded + summary.moved - summary.moved_unchanged,
         "new": summary.added,
         "gone": summary.removed,
     }
@@ -486,7 +486,7 @@ def _summarise_diff(diff: RevisionDiff) -> str:
 
 
 def _select_changes(changes: Sequence[SectionChange], change_kind: str) -> list[SectionChange]:
-    return [change for change in changes if change_kind in ("", change.change, change.kind)]
+    return [change for change in changes if change_kind in ("", change.change)]
 
 
 # --- addresses and questions ---
