@@ -1,7 +1,10 @@
 """Apps connect by a sign-in: the whole dance with official clients, and attacks on each step."""
 
 import re
+import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,13 @@ from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
-from readingroom.storage.grants import CODE_SECONDS, MAX_CLIENTS, GrantStore
+from readingroom.storage.grants import (
+    CODE_SECONDS,
+    MAX_CLIENTS,
+    MAX_OLD_TOKENS,
+    MAX_REQUESTS,
+    GrantStore,
+)
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.support.connectors import (
@@ -255,6 +264,18 @@ def test_an_operators_token_runs_no_server_and_the_operator_can_end_it(
         "https://app.example/#fragment",
         "vbscript:x",
         "https://app.example/" + "a" * 2000,
+        # What a policy for pages gives a meaning: `;` ends a directive, `*` is every host.
+        "https://a;sandbox.example/",
+        "https://a,b.example/",
+        "https://*/",
+        "https://a'b.example/",
+        "intent://scan/",
+        "ms-msdt:/id",
+        "search-ms:query=x",
+        "jar:https://app.example!/",
+        "chrome-extension://abc/",
+        "http://localhost./callback",
+        "http://[::ffff:203.0.113.9]/",
     ],
 )
 def test_a_client_registers_no_address_that_could_harm(web: httpx2.Client, uri: str) -> None:
@@ -271,6 +292,12 @@ def test_a_client_registers_no_address_that_could_harm(web: httpx2.Client, uri: 
         {"client_name": "x" * 101},
         {"client_name": "Claude\u202egpj"},
         {"client_name": "two\nlines"},
+        {"client_name": "A" + "\u0301" * 40},
+        {"client_name": "zero\u200bwidth"},
+        # Kept for every client, so a stranger could fill the disk with it.
+        {"scope": "x" * 20_000},
+        {"client_uri": "https://app.example/" + "x" * 20_000},
+        {"software_id": "x" * 20_000},
         {"grant_types": ["password"]},
         {"response_types": ["token"]},
         {"token_endpoint_auth_method": "private_key_jwt"},
@@ -322,6 +349,96 @@ def test_a_request_without_proof_of_possession_is_refused(
     answer = read_query(web.get(app.make_authorize_url(**changed)).headers["location"])
     assert "error" in answer
     assert "request" not in answer
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_request_that_says_too_much_is_not_kept(
+    web: httpx2.Client, app: App, method: str
+) -> None:
+    url = app.make_authorize_url(state="s" * 9_000)
+    response = web.get(url) if method == "GET" else web.post("/authorize", data=read_query(url))
+    assert response.status_code == 302
+    assert read_query(response.headers["location"])["error"] == "invalid_request"
+
+
+def test_a_refusal_names_its_issuer_as_a_consent_does(
+    web: httpx2.Client, app: App, room: tuple[Served, str]
+) -> None:
+    answer = read_query(web.get(app.make_authorize_url(scope="operator")).headers["location"])
+    assert (answer["error"], answer["iss"]) == ("invalid_scope", room[0].url)
+
+
+def test_a_program_of_the_computer_does_not_look_like_a_web_site(
+    web: httpx2.Client, person: Person
+) -> None:
+    uri = "evil-app://claude.ai/callback"
+    app = make_app(web, redirect_uris=[uri])
+    page = person.open_request(app.make_authorize_url(redirect_uri=uri))
+    assert "a program on your computer that opens evil-app: addresses" in page.text
+    assert "claude.ai" not in page.text
+    assert "form-action 'self' evil-app:;" in page.headers["content-security-policy"]
+
+
+def test_of_ten_that_bring_one_code_at_once_at_most_one_gets_tokens(
+    web: httpx2.Client, app: App, person: Person
+) -> None:
+    code = person.allow(app.make_authorize_url())["code"]
+    with ThreadPoolExecutor(10) as pool:
+        responses = list(pool.map(lambda _: app.exchange(code), range(10)))
+    given = [response.json() for response in responses if response.status_code == 200]
+    assert len(given) == 1
+    # The others showed that the code was stolen, so what it gave is worth nothing.
+    assert call_tools(web, given[0]["access_token"]).status_code == 401
+
+
+def test_of_ten_that_bring_one_refresh_token_at_once_at_most_one_gets_tokens(
+    web: httpx2.Client, app: App, person: Person
+) -> None:
+    refresh_token = get_tokens(app, person)["refresh_token"]
+    with ThreadPoolExecutor(10) as pool:
+        responses = list(pool.map(lambda _: app.refresh(refresh_token), range(10)))
+    given = [response.json() for response in responses if response.status_code == 200]
+    assert len(given) == 1
+    assert call_tools(web, given[0]["access_token"]).status_code == 401
+
+
+def test_of_ten_answers_to_one_request_one_counts(app: App, person: Person) -> None:
+    page = person.open_request(app.make_authorize_url())
+    with ThreadPoolExecutor(10) as pool:
+        responses = list(pool.map(lambda _: person.answer(page), range(10)))
+    assert [response.status_code for response in responses].count(302) == 1
+
+
+def test_an_app_that_refreshes_without_end_fills_no_disk(tmp_path: Path) -> None:
+    store = GrantStore(tmp_path, now=lambda: 0.0)
+    store.add_client("eager", "{}")
+    request = store.find_request(store.add_request("eager", "{}"))
+    assert request
+    tokens = store.exchange("code", store.add_grant(request, "00", False, None))
+    for _ in range(MAX_OLD_TOKENS + 10):
+        assert tokens
+        tokens = store.exchange("refresh", tokens[1])
+    assert tokens
+    assert store.find("access", tokens[0])
+    with closing(sqlite3.connect(tmp_path / "grants.db")) as db:
+        (count,) = db.execute("SELECT count(*) FROM tokens").fetchone()
+    assert count <= 2 * MAX_OLD_TOKENS + 2
+
+
+def test_one_client_cannot_drive_out_the_requests_of_others(tmp_path: Path) -> None:
+    store = GrantStore(tmp_path)
+    waiting = store.add_request("patient", "{}")
+    last = ""
+    for _ in range(MAX_REQUESTS + 10):
+        last = store.add_request("flood", "{}")
+    assert store.find_request(waiting)
+    assert store.find_request(last)
+
+
+def test_no_client_metadata_documents_are_promised(web: httpx2.Client) -> None:
+    """The SDK's server does not read them: what it cannot do must not be offered."""
+    issuer = web.get("/.well-known/oauth-authorization-server").json()
+    assert "client_id_metadata_document_supported" not in issuer
 
 
 def test_a_request_for_another_server_is_refused(app: App, person: Person) -> None:

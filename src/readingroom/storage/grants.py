@@ -23,6 +23,10 @@ ACCESS_SECONDS = 3600
 REFRESH_SECONDS = 30 * 24 * 3600
 MAX_CLIENTS = 1000
 MAX_REQUESTS = 1000
+MAX_REQUESTS_PER_CLIENT = 20
+"""So that one client cannot drive out the requests of the others."""
+MAX_OLD_TOKENS = 100
+"""Of one grant: an app that refreshes without end fills no disk."""
 
 TokenKind = Literal["code", "access", "refresh"]
 _TOKEN_SECONDS: dict[TokenKind, int] = {
@@ -159,6 +163,12 @@ class GrantStore:
                 (self._now() - REQUEST_SECONDS, MAX_REQUESTS - 1),
             )
             db.execute(
+                "DELETE FROM consent_requests WHERE digest IN ("
+                "SELECT digest FROM consent_requests WHERE client_id = ? "
+                "ORDER BY created_at DESC LIMIT 1000000 OFFSET ?)",
+                (client_id, MAX_REQUESTS_PER_CLIENT - 1),
+            )
+            db.execute(
                 "INSERT INTO consent_requests (digest, client_id, parameters, created_at) "
                 "VALUES (?, ?, ?, ?)",
                 (_hash(request_id), client_id, parameters, self._now()),
@@ -249,11 +259,21 @@ class GrantStore:
                 db.execute("DELETE FROM grants WHERE grant_id = ?", (grant_id,))
                 return None
             db.execute("UPDATE tokens SET is_spent = 1 WHERE digest = ?", (token_digest,))
-            # What is spent is kept until it expires, so that it is recognised when it comes again.
-            db.execute(
-                "DELETE FROM tokens WHERE grant_id = ? AND expires_at < ?", (grant_id, self._now())
-            )
+            self._remove_old_tokens(db, grant_id)
             return self._issue(db, "access", grant_id), self._issue(db, "refresh", grant_id)
+
+    def _remove_old_tokens(self, db: Any, grant_id: str) -> None:
+        """Remove what has expired; what is spent stays, to be recognised when it comes again."""
+        db.execute(
+            "DELETE FROM tokens WHERE grant_id = ? AND expires_at < ?", (grant_id, self._now())
+        )
+        for surplus in ("kind = 'access'", "kind <> 'access' AND is_spent = 1"):
+            db.execute(
+                "DELETE FROM tokens WHERE digest IN ("
+                f"SELECT digest FROM tokens WHERE grant_id = ? AND {surplus} "
+                "ORDER BY expires_at DESC LIMIT 1000000 OFFSET ?)",
+                (grant_id, MAX_OLD_TOKENS),
+            )
 
     def end_grant(self, grant_id: str) -> None:
         """End a grant with its tokens; it does not matter whether there was one."""

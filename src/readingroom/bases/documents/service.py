@@ -444,13 +444,6 @@ class DocumentsService:
         )
         return ApplicationSet(application=to_application_record(application))
 
-    async def count_passages(self, question: RemoveDocument) -> int:
-        """Return how many passages `remove` would delete. Raise DocumentNotFound."""
-        document_id = fold_dashes(question.document_id)
-        if await self.store.get_record(document_id) is None:
-            raise make_not_found_error(document_id)
-        return len(await self.store.get_chunks(document_id))
-
     async def remove(self, question: RemoveDocument) -> RemovedDocument:
         """Delete a document's entry, its chunks, and our copy of its file.
 

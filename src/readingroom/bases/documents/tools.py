@@ -176,9 +176,11 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         drawing or a file that was uploaded by mistake. The file it was ingested from is left alone.
         For a policy use `remove_policy_revision`.
         """
-        passage_count = await service.count_passages(question)
+        # One that is not known is no question: this raises for it.
+        document = await service.get_record(question.document_id)
+        chunks = await service.store.get_chunks(document.document_id)
         await call.require_consent(
-            f"Remove the document {question.document_id} from its application: {passage_count} "
+            f"Remove the document {document.document_id} from its application: {len(chunks)} "
             "passages? The file it was ingested from is left alone."
         )
         return await service.remove(question)

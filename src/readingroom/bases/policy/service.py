@@ -344,11 +344,6 @@ class PolicyService:
                 )
             return await self.ingestion.ingest(revision, private_copy, report_progress)
 
-    async def count_passages(self, question: RemovePolicyRevision) -> int:
-        """Return how many passages `remove` would delete."""
-        await self.registry.get_policy(question.source)
-        return len(await self.store.get_chunk_ids(question.source, question.revision_id))
-
     async def remove(self, question: RemovePolicyRevision) -> RemovedRevision:
         """Delete a revision's chunks; one that is not registered has none to delete."""
         await self.registry.get_policy(question.source)

@@ -213,10 +213,12 @@ def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
         index, so that it no longer turns up in searches. The revision itself stays registered with
         its dates. For a file of a planning application use `remove_document`.
         """
-        passage_count = await service.count_passages(question)
+        # One that is not known is no question: this raises for it.
+        await service.registry.get_policy(question.source)
+        chunk_ids = await service.store.get_chunk_ids(question.source, question.revision_id)
         await call.require_consent(
             f"Remove the text of {question.revision_id} of {question.source} from the policy "
-            f"library: {passage_count} passages? The revision stays registered with its dates."
+            f"library: {len(chunk_ids)} passages? The revision stays registered with its dates."
         )
         return await service.remove(question)
 

@@ -5,7 +5,9 @@ person signed in with. The protocol is the SDK's; here is what stands behind its
 """
 
 import re
+import unicodedata
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from mcp.server.auth.handlers.authorize import AuthorizationHandler
@@ -16,10 +18,12 @@ from mcp.server.auth.provider import (
     AccessToken,
     AuthorizationCode,
     AuthorizationParams,
+    AuthorizeError,
     OAuthAuthorizationServerProvider,
     RefreshToken,
     RegistrationError,
     TokenError,
+    construct_redirect_uri,
 )
 from mcp.server.auth.settings import ClientRegistrationOptions
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
@@ -46,11 +50,20 @@ _SCOPES = [READ_SCOPE, WRITE_SCOPE]
 _MAX_REDIRECT_URIS = 10
 _MAX_URI_CHARS = 2000
 _MAX_NAME_CHARS = 100
+_MAX_KEPT_CHARS = 8 * 1024
+"""Of one client, and of one request: strangers may send either, and both are kept."""
+# Host names may hold `;`, `,` or `*`, which mean something in the policy of the page of consent.
+_HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
+# Marks that are piled on a letter reach into the lines around it, and hide them.
+_MAX_PILED_MARKS = 2
 # The schemes of desktop apps, such as `cursor:`; none that a browser itself gives a meaning.
 _APP_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{2,}")
 _BROWSER_SCHEMES = {
     *("about", "blob", "chrome", "data", "file", "filesystem", "ftp", "javascript", "mailto"),
-    *("resource", "tel", "vbscript", "view-source", "ws", "wss"),
+    *("resource", "tel", "vbscript", "view-source", "ws", "wss", "chrome-extension", "content"),
+    *("devtools", "edge", "intent", "jar", "mhtml", "moz-extension", "sms"),
+    # Programs of the system that open what an address names.
+    *("ldap", "ldaps", "search", "search-ms", "sftp", "shell", "smb", "ssh", "telnet"),
 }
 
 
@@ -84,7 +97,7 @@ class KeyBackedIssuer(
                 f"a fragment; at most {_MAX_REDIRECT_URIS} of them",
             )
         client_name = client_info.client_name or ""
-        if len(client_name) > _MAX_NAME_CHARS or not client_name.isprintable():
+        if not _is_plain_name(client_name):
             raise RegistrationError(
                 "invalid_client_metadata",
                 f"client_name has at most {_MAX_NAME_CHARS} printable characters",
@@ -94,16 +107,23 @@ class KeyBackedIssuer(
         kept_metadata = client_info.model_copy(
             update={"jwks": None, "jwks_uri": None, "contacts": None, "logo_uri": None}
         )
-        self._grants.add_client(
-            client_info.client_id, kept_metadata.model_dump_json(exclude_none=True)
-        )
+        metadata = kept_metadata.model_dump_json(exclude_none=True)
+        if len(metadata) > _MAX_KEPT_CHARS:
+            raise RegistrationError(
+                "invalid_client_metadata",
+                f"what a client says of itself has at most {_MAX_KEPT_CHARS} characters",
+            )
+        self._grants.add_client(client_info.client_id, metadata)
 
     async def authorize(
         self, client: OAuthClientInformationFull, params: AuthorizationParams
     ) -> str:
         """Return the address of the page where a person answers the client."""
         assert client.client_id
-        request_id = self._grants.add_request(client.client_id, params.model_dump_json())
+        parameters = params.model_dump_json()
+        if len(parameters) > _MAX_KEPT_CHARS:
+            raise AuthorizeError("invalid_request", "the state and the scopes are too long")
+        request_id = self._grants.add_request(client.client_id, parameters)
         return f"{CONSENT_PATH}?request={request_id}"
 
     async def load_authorization_code(
@@ -207,8 +227,9 @@ def make_issuer_routes(
     authenticator = ClientAuthenticator(issuer)
     # A client may name scopes of its own; which of ours it gets, a person decides.
     registration = ClientRegistrationOptions(enabled=True, default_scopes=_SCOPES)
+    authorize = partial(_authorize, AuthorizationHandler(issuer), public_url)
     endpoints: dict[str, tuple[Callable[[Request], Awaitable[Response]], list[str]]] = {
-        AUTHORIZE_PATH: (AuthorizationHandler(issuer).handle, ["GET", "POST"]),
+        AUTHORIZE_PATH: (authorize, ["GET", "POST"]),
         TOKEN_PATH: (TokenHandler(issuer, authenticator).handle, ["POST"]),
         REGISTER_PATH: (RegistrationHandler(issuer, registration).handle, ["POST"]),
         REVOKE_PATH: (_Revocation(issuer, authenticator).handle, ["POST"]),
@@ -261,6 +282,21 @@ def make_issuer_routes(
     ]
 
 
+async def _authorize(
+    handler: AuthorizationHandler, public_url: str | None, request: Request
+) -> Response:
+    """Take a request to the page of consent, or its refusal back to the client.
+
+    A refusal names the issuer as a consent does (RFC 9207), which the SDK leaves out.
+    """
+    response = await handler.handle(request)
+    location = response.headers.get("location")
+    if location and not location.startswith(CONSENT_PATH):
+        issuer_url = resolve_address(request, public_url)
+        response.headers["location"] = construct_redirect_uri(location, iss=issuer_url)
+    return response
+
+
 class _Revocation:
     """RFC 7009. Not the SDK's: that one refuses clients which have no secret."""
 
@@ -288,10 +324,23 @@ def _is_safe_redirect(uri: AnyUrl) -> bool:
     if len(str(uri)) > _MAX_URI_CHARS or uri.fragment is not None or uri.username or uri.password:
         return False
     if uri.scheme == "https":
-        return bool(uri.host)
+        return bool(uri.host and _HOST.fullmatch(uri.host))
     if uri.scheme == "http":
         return is_loopback((uri.host or "").strip("[]"))
-    return bool(_APP_SCHEME.fullmatch(uri.scheme)) and uri.scheme not in _BROWSER_SCHEMES
+    is_reserved = uri.scheme in _BROWSER_SCHEMES or uri.scheme.startswith("ms-")
+    return bool(_APP_SCHEME.fullmatch(uri.scheme)) and not is_reserved
+
+
+def _is_plain_name(client_name: str) -> bool:
+    """Whether a name can be shown on the page of consent without hiding anything of it."""
+    if len(client_name) > _MAX_NAME_CHARS or not client_name.isprintable():
+        return False
+    piled_marks = 0
+    for character in client_name:
+        piled_marks = piled_marks + 1 if unicodedata.combining(character) else 0
+        if piled_marks > _MAX_PILED_MARKS:
+            return False
+    return True
 
 
 def _remove_port(host: str) -> str:

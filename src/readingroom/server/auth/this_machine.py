@@ -53,7 +53,7 @@ def find_sender_account(scope: Scope) -> int | None:
         return _ask_kernel(scope["client"], scope["server"])
     except OSError:  # no Linux, or a sandbox that forbids the question
         pass
-    except (TypeError, ValueError):  # no addresses, or those of a test
+    except (TypeError, ValueError, struct.error):  # no addresses, or those of a test
         return None
     return _search_tables(scope["client"], scope["server"])
 

@@ -63,7 +63,7 @@ class ConsentPages:
             headers={"Content-Security-Policy": _allow_return(redirect_uri)},
             request_id=request_id,
             client_name=self._get_client_name(consent_request.client_id),
-            return_host=urlsplit(redirect_uri).netloc or redirect_uri,
+            return_address=_describe_return(redirect_uri),
             faces=[
                 face_title
                 for offered_path, face_title in self._face_titles.items()
@@ -154,6 +154,16 @@ def _read_parameters(consent_request: ConsentRequest) -> AuthorizationParams:
 def _may_offer_write(visitor: Visitor, params: AuthorizationParams) -> bool:
     """Whether the client asks to change something, and the key is of somebody who may."""
     return visitor.role != "reader" and (params.scopes is None or WRITE_SCOPE in params.scopes)
+
+
+def _describe_return(redirect_uri: str) -> str:
+    """Return where an answer goes, so that nothing looks like a web site which is none."""
+    redirect_parts = urlsplit(redirect_uri)
+    if redirect_parts.scheme == "https":
+        return redirect_parts.netloc
+    if redirect_parts.scheme == "http":  # of this machine
+        return f"{redirect_parts.scheme}://{redirect_parts.netloc}"
+    return f"a program on your computer that opens {redirect_parts.scheme}: addresses"
 
 
 def _allow_return(redirect_uri: str) -> str:
