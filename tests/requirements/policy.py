@@ -295,4 +295,8 @@ POLICY = (
         "policy:applies",
         "The plans of an authority apply where it decides; those not adopted only on request.",
     ),
+    Requirement(
+        "policy:order",
+        "Headings and neighbours count for a passage; a policy stands before what explains it.",
+    ),
 )

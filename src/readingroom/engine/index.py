@@ -37,7 +37,7 @@ from readingroom.engine.lexical import (
     LexicalIndex,
     LexicalStatistics,
 )
-from readingroom.engine.ranking import ProposedPassage, Relevance, rank_passages
+from readingroom.engine.ranking import ProposedPassage, RankPassages, Relevance, rank_passages
 from readingroom.engine.vectors import DIMENSIONS, VectorHit, VectorIndex
 from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import ChunkCollection, Chunks, StoredCollection
@@ -78,6 +78,9 @@ class ChunkIndex(Protocol):
     in a thread. Bases know this class only; `shared_index.open_index` chooses what is behind it.
     """
 
+    rank: RankPassages = staticmethod(rank_passages)
+    """Orders what the searches by words and by meaning propose; a base may have its own."""
+
     @property
     def generation(self) -> int:
         """A number that rises with every write."""
@@ -99,10 +102,7 @@ class ChunkIndex(Protocol):
         ...
 
     def search(self, query: str, k: int, where: Filter | None, mode: Mode) -> Ranking:
-        """Return the k best chunks that pass the filter.
-
-        Where there is no model, words alone rank them and the ranking says that it is degraded.
-        """
+        """Return the k best chunks that pass the filter."""
         ...
 
     def search_words(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
@@ -292,7 +292,7 @@ class CollectionIndex(ChunkIndex):
             ProposedPassage(chunk_id, chunk_text, vectors.get(chunk_id))
             for chunk_id, chunk_text in zip(chunks.ids, chunks.texts, strict=True)
         ]
-        return rank_passages(query, vector, passages, self.words().statistics())
+        return self.rank(query, vector, passages, self.words().statistics())
 
     def _embed(self, query: str) -> Vector:
         vector = self.embedder.embed(query)

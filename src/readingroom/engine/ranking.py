@@ -7,7 +7,7 @@ telling words are added to its words (relevance model 3). `docs/engine.md` has t
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -92,6 +92,12 @@ class Relevance:
     found: float
     """The share that any of the passages has which were ranked with it."""
     matched_terms: tuple[str, ...]
+
+
+RankPassages = Callable[
+    [str, Vector | None, Sequence[ProposedPassage], Statistics], list[Relevance]
+]
+"""Returns how well each passage answers a question, best first."""
 
 
 def rank_passages(

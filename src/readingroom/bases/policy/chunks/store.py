@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio.to_thread
 from pydantic import TypeAdapter
 
+from readingroom.bases.policy.chunks.ranking import PlanRanking
 from readingroom.bases.policy.chunks.references import fold_ref
 from readingroom.bases.policy.registry.records import (
     Policy,
@@ -250,6 +251,7 @@ class PolicyStore:
         self._index = open_index(
             collection, _FILTER_FIELDS, self._embedder, self._folder / "words.db", _list_contexts
         )
+        self._index.rank = PlanRanking(self._index.fetch)
 
     def _close(self) -> None:
         if self._chunk_store:

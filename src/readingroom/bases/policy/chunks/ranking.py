@@ -1,0 +1,134 @@
+"""Orders passages of plans: with their headings, beside their neighbours, and by what they are."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from readingroom.core.filters import Metadata
+from readingroom.engine.context import CONTEXT_FIELD, put_in_context
+from readingroom.engine.embedding.embedder import Vector
+from readingroom.engine.ranking import (
+    ProposedPassage,
+    Relevance,
+    Statistics,
+    count_stems,
+    rank_passages,
+)
+from readingroom.protocol.search import is_heading
+from readingroom.storage.chunks import Chunks
+
+# Chosen on the tuning half of the questions over the plans: benchmarks/RESULTS.md.
+_NEIGHBOURS_WEIGHT = 0.3
+_KIND_WEIGHTS = {"policy": 0.05, "table": -0.05, "appendix": -0.05}
+_HEADING_WEIGHT = -0.3
+_CONTENTS_WEIGHT = -0.5
+_DOT_LEADERS = re.compile(r"\.{6,}|(?:\. ){6,}")
+_MIN_DOT_LEADERS = 2  # in a table of contents; one alone may be a line to write on
+
+
+@dataclass(frozen=True, slots=True)
+class _ProposalStatistics:
+    """How common words are among the passages that are ranked.
+
+    A word of every passage of the plan, such as its name, tells nothing about where in it an
+    answer is, however rare the word is elsewhere.
+    """
+
+    documents: int
+    average_length: float
+    counts: Mapping[str, int]
+
+    def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
+        return {stem: self.counts[stem] for stem in stems if stem in self.counts}
+
+
+class PlanRanking:
+    """Ranks passages of plans; `fetch` returns the chunks with some ids.
+
+    A section of a plan is cut into passages, and what its second one is about its first one and
+    its headings say. So words count in the headings as well, and a passage gains by how well those
+    before and after it fit. A policy outweighs what explains it, which outweighs tables and
+    appendices; a bare heading or a table of contents has a question's words and not their answer.
+    """
+
+    def __init__(self, fetch: Callable[[Sequence[str]], Chunks]) -> None:
+        self._fetch = fetch
+
+    def __call__(
+        self,
+        question: str,
+        vector: Vector | None,
+        passages: Sequence[ProposedPassage],
+        statistics: Statistics,
+    ) -> list[Relevance]:
+        """Return how well each passage answers the question, best first, equal ones by id."""
+        chunks = self._fetch([passage.id for passage in passages])
+        metadatas = dict(zip(chunks.ids, chunks.metadatas, strict=True))
+        in_context = [
+            replace(passage, text=_add_headings(passage.text, metadatas.get(passage.id, {})))
+            for passage in passages
+        ]
+        ranked_in_context = rank_passages(
+            question, vector, in_context, _count_words([passage.text for passage in in_context])
+        )
+        fits = {relevance.passage_id: relevance.fit for relevance in ranked_in_context}
+        texts = {passage.id: passage.text for passage in passages}
+        final_fits = {
+            passage_id: neighbourly_fit + _weigh_kind(texts[passage_id], metadatas[passage_id])
+            for passage_id, neighbourly_fit in _add_neighbours(fits, metadatas).items()
+        }
+        # All but the order is told of the passage itself: confidence is calibrated on that.
+        relevances = [
+            replace(relevance, fit=round(final_fits[relevance.passage_id], 6))
+            for relevance in rank_passages(question, vector, passages, statistics)
+            if relevance.passage_id in final_fits
+        ]
+        return sorted(relevances, key=lambda relevance: (-relevance.fit, relevance.passage_id))
+
+
+def _add_headings(passage_text: str, metadata: Metadata) -> str:
+    return put_in_context(str(metadata.get(CONTEXT_FIELD, "")), passage_text)
+
+
+def _count_words(passage_texts: Sequence[str]) -> _ProposalStatistics:
+    stem_counts = Counter(stem for text in passage_texts for stem in count_stems(text))
+    word_count = sum(len(text.split()) for text in passage_texts)
+    return _ProposalStatistics(
+        len(passage_texts), word_count / max(len(passage_texts), 1), stem_counts
+    )
+
+
+def _add_neighbours(
+    fits: Mapping[str, float], metadatas: Mapping[str, Metadata]
+) -> dict[str, float]:
+    """Return the fit of each passage together with those before and after it in its revision.
+
+    A neighbour that no search proposed fits as badly as the worst of those that were.
+    """
+    fits_by_place = {
+        (metadata["revision_id"], metadata["chunk_index"]): fits[passage_id]
+        for passage_id, metadata in metadatas.items()
+    }
+    lowest_fit = min(fits.values(), default=0.0)
+    neighbourly_fits = {}
+    for passage_id, metadata in metadatas.items():
+        chunk_index = int(metadata["chunk_index"])
+        neighbour_fits = [
+            fits_by_place.get((metadata["revision_id"], neighbour_index), lowest_fit)
+            for neighbour_index in (chunk_index - 1, chunk_index + 1)
+        ]
+        neighbours_fit = sum(neighbour_fits) / len(neighbour_fits)
+        # Divided: scores fall with the distance to the best fit, so its scale must stay.
+        neighbourly_fits[passage_id] = (fits[passage_id] + _NEIGHBOURS_WEIGHT * neighbours_fit) / (
+            1 + _NEIGHBOURS_WEIGHT
+        )
+    return neighbourly_fits
+
+
+def _weigh_kind(passage_text: str, metadata: Metadata) -> float:
+    if len(_DOT_LEADERS.findall(passage_text)) >= _MIN_DOT_LEADERS:
+        return _CONTENTS_WEIGHT
+    if is_heading(passage_text):
+        return _HEADING_WEIGHT
+    return _KIND_WEIGHTS.get(str(metadata.get("passage_kind")), 0.0)
