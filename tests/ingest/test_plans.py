@@ -1,5 +1,6 @@
 """Sections of plans as councils publish them: a reference leads to its policy, whole and alone."""
 
+import json
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -7,11 +8,13 @@ import pytest
 
 from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.read.reader import read_file
+from readingroom.ingest.structure.policies import says_continued
 from tests.requirements import requirement
 from tests.support.papers import Paper
-from tests.support.plan_maker import STYLES, PlanStyle, judge_policies, make_plan
+from tests.support.plan_maker import STYLES, MadePlan, PlanStyle, judge_policies, make_plan
 from tests.support.plans import NotedSection, fold, judge_section, read_notes
 
+PRINTED_PLANS = Path(__file__).parents[1] / "fixtures" / "plans"
 OPTIONS = ReadOptions(find_sections=True, enable_ocr=False)
 PROSE = (
     "Development will be permitted where it keeps the character of the place, does no harm to its "
@@ -249,3 +252,33 @@ def test_a_plan_has_its_policies_however_it_is_set(style: PlanStyle) -> None:
 @requirement("ingest:sections:styles")
 def test_plans_of_every_typesetting_have_their_policies(style: PlanStyle, seed: int) -> None:
     check_made_plan(style, seed)
+
+
+@pytest.mark.parametrize("name", ["averdale", "brackmoor", "corse"])
+@requirement("ingest:sections:plans")
+def test_plans_of_other_typesetters_give_their_policies_whole(name: str) -> None:
+    """Boxes that go on under `Policy H1 continued`, headers that name policies, side headings."""
+    truth = json.loads((PRINTED_PLANS / "truth.json").read_text("utf-8"))[name]
+
+    document = read_plan((PRINTED_PLANS / f"{name}.pdf").read_bytes())
+
+    verdicts = judge_policies(document, MadePlan(b"", truth))
+    assert set(verdicts.values()) == {"exact"}, verdicts
+    assert [*map(fold, list_policies(document))] == [*map(fold, truth)]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_continued"),
+    [
+        ("Policy H1 continued", True),
+        ("POLICY H1: HOMES (CONT'D)", True),
+        ("Policy H1 (cont.)", True),
+        ("Policy H10 continued", False),
+        ("Policy H2 continued", False),
+        ("Policy H1", False),
+        ("continued", False),
+    ],
+)
+@requirement("ingest:sections:boxes")
+def test_a_line_says_that_a_policy_goes_on(line: str, is_continued: bool) -> None:
+    assert says_continued(line, "Policy H1: Homes") is (is_continued)

@@ -2,7 +2,7 @@
 
 import re
 
-from readingroom.ingest.structure.policies import PolicyHeading
+from readingroom.ingest.structure.policies import PolicyHeading, says_continued
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
 _MAX_BOX_DISTANCE = 4
@@ -73,6 +73,7 @@ def _follow_box(typography: Typography, index: int, line_limit: int) -> int:
     """Return the line after a box, which may go on in the next column or on the next page."""
     flow_lines = typography.lines
     box_end = index + 1
+    policy_heading = flow_lines[index].line.text
     bold_count = int(flow_lines[index].line.is_bold)
     for following in range(index + 1, line_limit):
         following_line, last_line = flow_lines[following], flow_lines[box_end - 1]
@@ -87,6 +88,7 @@ def _follow_box(typography: Typography, index: int, line_limit: int) -> int:
             if not (
                 (is_bar and _hangs_below(typography, box_end - 1, following))
                 or _continues(typography, box_end - 1, following, is_often_bold)
+                or says_continued(following_line.line.text, policy_heading)
             ):
                 break
         box_end = following + 1

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,6 +21,8 @@ _LAST_WORD = re.compile(rf"{_WORD.pattern}$")
 _MAX_WORD_CHARS = 100
 _MAX_JOINED_CHARS = 5_000
 """A line that has become this long by joining is joined to no more."""
+_BEGINNING_WORDS = 3
+"""Words by which headers are known that end in the name of a section."""
 _MAX_PAGE_NUMBER_CHARS = 40
 
 
@@ -201,26 +203,35 @@ def _is_gap(above: Line, below: Line, leading: float) -> bool:
 
 
 def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
-    """Return the lines that are at the same height of many pages, whatever numbers they hold."""
-    page_counts = Counter(
-        repeat_key
-        for raw_page in raw_pages
-        for repeat_key in {
-            _make_repeat_key(line) for line in raw_page.lines if _is_at_edge(line, raw_page)
-        }
-    )
+    """Return the lines that are at the same height of many pages, whatever numbers they hold.
+
+    Where half of the pages have lines that only begin alike, as headers do that name the section
+    below them, the beginning is returned.
+    """
     # Chapters have headers of their own, so a quarter of the pages is enough; three, lest a short
     # file's lines vanish.
-    min_page_count = max(3, 0.25 * len(raw_pages))
-    return {
-        repeat_key for repeat_key, page_count in page_counts.items() if page_count >= min_page_count
-    }
+    return _find_frequent_keys(raw_pages, _make_repeat_key, 0.25) | _find_frequent_keys(
+        raw_pages, _make_beginning_key, 0.5
+    )
+
+
+def _find_frequent_keys(
+    raw_pages: Sequence[RawPage], make_key: Callable[[Line], tuple[str, int]], min_share: float
+) -> set[tuple[str, int]]:
+    page_counts = Counter(
+        line_key
+        for raw_page in raw_pages
+        for line_key in {make_key(line) for line in raw_page.lines if _is_at_edge(line, raw_page)}
+    )
+    min_page_count = max(3, min_share * len(raw_pages))
+    return {line_key for line_key, count in page_counts.items() if count >= min_page_count}
 
 
 def _is_running_line(line: Line, raw_page: RawPage, repeated_keys: set[tuple[str, int]]) -> bool:
     if not _is_at_edge(line, raw_page):
         return False
-    return _make_repeat_key(line) in repeated_keys or _is_page_number(line.text)
+    line_keys = {_make_repeat_key(line), _make_beginning_key(line)}
+    return bool(line_keys & repeated_keys) or _is_page_number(line.text)
 
 
 def _is_page_number(line_text: str) -> bool:
@@ -236,6 +247,14 @@ def _is_at_edge(line: Line, raw_page: RawPage) -> bool:
 def _make_repeat_key(line: Line) -> tuple[str, int]:
     # Rounded to six points, because scanned and re-set pages shift by a few.
     return re.sub(r"\d+", "#", line.text.lower()), round(line.bottom / 6)
+
+
+def _make_beginning_key(line: Line) -> tuple[str, int]:
+    """Return the key of a line's beginning; one without letters alone there is like no other's."""
+    line_words = line.text.lower().split()
+    first_words = line_words[:_BEGINNING_WORDS]
+    is_telling = len(first_words) == _BEGINNING_WORDS and all(map(str.isalpha, first_words))
+    return " ".join(first_words if is_telling else line_words), round(line.bottom / 6)
 
 
 def _join_page_lines(page_lines: Iterable[Line], leading: float) -> str:

@@ -130,10 +130,23 @@ def fold_code(policy_ref: str) -> str:
     return policy_ref.replace(" ", "").casefold()
 
 
+def says_continued(line_text: str, heading_text: str) -> bool:
+    """Whether a line such as `Policy H1 continued` says that the policy of a heading goes on."""
+    if not _CONTINUED.search(line_text[-40:]):
+        return False
+    named_words = re.findall(r"\w+", _CONTINUED.sub("", line_text).casefold())
+    heading_words = re.findall(r"\w+", heading_text.casefold())
+    return bool(named_words) and named_words == heading_words[: len(named_words)]
+
+
 def _find_candidates(typography: Typography, document_text: str) -> list[PolicyHeading]:
     flow_lines = typography.lines
     prefixes = {mention_match[1] for mention_match in _MENTION.finditer(document_text)}
-    labels = [index for index, line in enumerate(flow_lines) if _LABEL.fullmatch(line.line.text)]
+    labels = [
+        index
+        for index, line in enumerate(flow_lines)
+        if _LABEL.fullmatch(line.line.text) and not (line.box and line.box.is_grid)
+    ]
     label_lines = set(labels)
     candidate_headings: list[PolicyHeading] = []
     for index, flow_line in enumerate(flow_lines):
