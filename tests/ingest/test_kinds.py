@@ -2,6 +2,7 @@
 
 import io
 import random
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from reportlab.lib.pagesizes import A3, landscape
 from reportlab.pdfgen.canvas import Canvas
 
 from readingroom.ingest.document import Document, ReadOptions
+from readingroom.ingest.kinds.subjects import find_kind_by_subject
 from readingroom.ingest.kinds.titles import TYPE_BY_KIND
 from readingroom.ingest.read.reader import read_file
 from tests.requirements import requirement
@@ -95,6 +97,31 @@ def test_most_kinds_are_found_with_the_names_hidden(file_name: str, drawn: bool,
     mistakes = find_mistakes(specimens, drawn)
 
     assert 1 - len(mistakes) / len(specimens) >= 0.85, mistakes
+
+
+@requirement("documents:kinds")
+@pytest.mark.parametrize("file_name", ["printed.zip", "printed_later.zip"])
+@pytest.mark.parametrize("folder", ["texts", "drawings"])
+def test_most_kinds_are_found_in_what_another_program_printed(file_name: str, folder: str) -> None:
+    mistakes = []
+    with zipfile.ZipFile(FIXTURES / file_name) as archive:
+        names = [name for name in archive.namelist() if name.startswith(f"{folder}/")]
+        for name in names:
+            _, kind, _ = name.split("/")
+            found_kind = read(archive.read(name)).classification.document_kind
+            if found_kind != kind:
+                mistakes.append((kind, found_kind))
+
+    assert 1 - len(mistakes) / len(names) >= 0.85, mistakes
+
+
+@requirement("documents:kinds")
+def test_a_subject_is_told_only_where_its_words_lead_clearly() -> None:
+    assert find_kind_by_subject("bats left the roost at dusk and a licence is needed") == (
+        "ecology_report"
+    )
+    assert find_kind_by_subject("the minutes of the allotment society for june") is None
+    assert find_kind_by_subject("bats at dusk and a flood in zone 3 of the greenfield") is None
 
 
 @requirement("documents:kinds", "documents:drawings")

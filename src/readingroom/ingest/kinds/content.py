@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from readingroom.ingest.kinds.subjects import find_kind_by_subject
 from readingroom.ingest.kinds.titles import (
     DRAWING_TITLES,
     OTHER,
@@ -180,6 +181,7 @@ def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> st
         (_find_titled_kind(first_page.lines) if first_page is not None else None)
         or _find_told_kind(document_text)
         or _find_kind_by_phrases(document_text)
+        or find_kind_by_subject(fold_words(document_text[:_OPENING_CHARS]))
         or OTHER
     )
 
@@ -212,6 +214,8 @@ def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:
     for line in top_lines:
         line_words = fold_words(line.text)
         if len(line.text) > _MAX_TITLE_CHARS or line.text.rstrip().endswith((".", ",", ";")):
+            continue
+        if line.text[0].islower():  # the middle of a sentence: "we have no / objection to make"
             continue
         for document_kind, title_pattern in TITLE_PATTERNS:
             if title_pattern.match(line_words) or (

@@ -100,10 +100,10 @@ _TITLES: tuple[tuple[DocumentKind, str], ...] = (
     ),
     (
         "objection",
-        r"(?:letter of )?objections?(?: letter)?|petition|customer objects",
+        r"(?<!no )(?:letter of )?objections?(?: letter)?|petition|customer objects",
     ),
     ("support", r"(?:letter|comment)s? (?:of|in) support|in support of"),
-    ("site_notice", r"(?:site|public|press) notice"),
+    ("site_notice", r"(?:site|public|press|planning) notice"),
     (
         "consultation_letter",
         r"neighbour (?:notification|consultation)(?: letter)?|consultation letter"
@@ -178,10 +178,10 @@ TITLE_PATTERNS = tuple((kind, re.compile(rf"\b(?:{pattern})\b")) for kind, patte
 
 # As the title block of a drawing, or the labels on it, call what is drawn.
 _DRAWING_WORDS: tuple[tuple[DocumentKind, str], ...] = (
-    ("location_plan", r"location plan"),
-    ("landscape_plan", r"(?:soft |hard )?landscap\w+|planting (?:plan|schedule)"),
+    ("location_plan", r"location plan|site edged (?:in )?red|outlined (?:in )?red"),
+    ("landscape_plan", r"(?:soft |hard )?landscap\w+|planting (?:plan|schedule|proposals?)"),
     ("street_scene", r"street ?scenes?|street elevations?"),
-    ("roof_plan", r"roof plans?|roof as (?:proposed|existing)"),
+    ("roof_plan", r"roof plans?|(?:plan at )?roof (?:as (?:proposed|existing)|level)"),
     ("block_plan", r"block plan"),
     (
         "floor_plan",
@@ -192,7 +192,8 @@ _DRAWING_WORDS: tuple[tuple[DocumentKind, str], ...] = (
     ("section_drawing", r"(?:cross |site |long )?sections?"),
     (
         "site_layout",
-        r"(?:site|planning|proposed|development) layout|site plan|layout plan|master ?plan",
+        r"(?:site|planning|proposed|development) layout|site plan|layout plan|master ?plan"
+        r"|(?:sketch|housing|housing site) layout",
     ),
 )
 DRAWING_TITLES = tuple((kind, rf"\b(?:{pattern})\b") for kind, pattern in _DRAWING_WORDS)
