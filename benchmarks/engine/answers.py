@@ -2,7 +2,8 @@
 
 `python -m benchmarks.engine.answers --data FOLDER` asks the tuning half and prints the constants
 of `engine/confidence.py` that fit it; FOLDER is a data directory with the sample in it. `--split
-test` asks the other half: do that once, at the end, and change nothing by what you see.
+test` asks the other half, `--files NAME` the questions of another file: do that once, at the end,
+and change nothing by what you see.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from readingroom.console.sample import apply_sample_settings
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.confidence import CALIBRATION, NOTHING_CLOSE, measure_strength
+from readingroom.engine.confidence import CALIBRATION, NOTHING_CLOSE, Calibration, measure_strength
 from readingroom.engine.ranking import Relevance
 from readingroom.federation import ranking
 from readingroom.federation.evaluation import measure_auroc
@@ -38,12 +39,15 @@ _FEATURES = ("cosine", "neighbours", "missing", "coverage", "gap")
 _PENALTY = 5.0
 """Keeps the coefficients small: with so few questions large ones would fit them alone."""
 _FOLDS = 8
+_FILES = ("desk", "field", "desk_more")
+_DECLINES = np.arange(4.0, 61.0)
+_NAMED_SCORE = 0.95  # from which on a result is first for its name
 _CALLED_NONE = 0.03  # of the answerable questions, at most
 
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question, what the desk answered, and which of the first three results are right."""
+    """A question, what the desk answered, and which of the first results are right."""
 
     row: Row
     answer: DeskAnswer
@@ -52,12 +56,12 @@ class AskedQuestion:
     features: tuple[float, ...]
 
 
-def read_questions(split: str) -> list[Row]:
+def read_questions(split: str, file_names: Sequence[str] = _FILES) -> list[Row]:
     """Return the questions of a half that can be asked over the sample."""
     return [
         row
-        for name in ("desk", "field", "desk_more")
-        for row in _read_rows(QUESTIONS / f"{name}.tsv")
+        for file_name in file_names
+        for row in _read_rows(QUESTIONS / f"{file_name}.tsv")
         if row["split"] == split and row["corpus"] in ("sample", "")
     ]
 
@@ -78,9 +82,11 @@ async def ask_all(settings: RoomSettings, rows: Sequence[Row]) -> list[AskedQues
 async def _ask(service: DeskService, row: Row, call: ToolCall) -> AskedQuestion:
     pools: list[list[Relevance]] = []
 
-    def record_pool(relevances: Sequence[Relevance]) -> list[float]:
+    def record_pool(
+        relevances: Sequence[Relevance], calibration: Calibration = CALIBRATION
+    ) -> list[float]:
         pools.append(list(relevances))
-        return original(relevances)
+        return original(relevances, calibration)
 
     original = ranking.score_relevances
     ranking.score_relevances = record_pool
@@ -88,7 +94,7 @@ async def _ask(service: DeskService, row: Row, call: ToolCall) -> AskedQuestion:
         answer = await service.search(DeskSearch(query=row["question"]), call)
     finally:
         ranking.score_relevances = original
-    right = [await _is_right(service, row, hit, call) for hit in answer.results[:3]]
+    right = [await _is_right(service, row, hit, call) for hit in answer.results]
     is_base_first = bool(answer.results) and answer.results[0].base == row["base"]
     return AskedQuestion(row, answer, is_base_first, tuple(right), measure_strength(pools[0]))
 
@@ -126,7 +132,7 @@ def list_figures(asked: Sequence[AskedQuestion]) -> list[tuple[str, str]]:
             "right passage first",
             _share(question.is_right[:1] == (True,) for question in answerable),
         ),
-        ("right passage among 3", _share(any(question.is_right) for question in answerable)),
+        ("right passage among 3", _share(any(question.is_right[:3]) for question in answerable)),
     ]
     for kind in ("nonsense", "unanswerable"):
         compared = [*answerable, *by_kind[kind]]
@@ -164,6 +170,28 @@ def fit_calibration(asked: Sequence[AskedQuestion]) -> str:
     names = ("constant", *_FEATURES)
     fitted = ", ".join(f"{name} {value:.2f}" for name, value in zip(names, values, strict=True))
     return f"{fitted}; {_choose_cut(features, kinds, weights, constant, scale)}"
+
+
+def fit_decline(asked: Sequence[AskedQuestion], decline_in_use: float) -> float:
+    """Return how steeply scores should fall behind the best one's, by maximum likelihood."""
+    results = [
+        (_to_log_odds(question.answer.results[0].score), _to_log_odds(hit.score), is_right)
+        for question in asked
+        for hit, is_right in zip(question.answer.results, question.is_right, strict=True)
+        if question.answer.results[0].score < _NAMED_SCORE
+    ]
+    bests, log_odds, labels = np.array(results).T
+    gaps = (bests - log_odds) / decline_in_use
+    likelihoods = [
+        -np.logaddexp(0, np.where(labels, -1, 1) * (bests - decline * gaps)).sum()
+        for decline in _DECLINES
+    ]
+    return float(_DECLINES[np.argmax(likelihoods)])
+
+
+def _to_log_odds(score: float) -> float:
+    bounded = min(max(score, 1e-6), 1 - 1e-6)  # scores are rounded to six places
+    return float(np.log(bounded / (1 - bounded)))
 
 
 def _choose_cut(features: Any, kinds: Any, weights: Any, constant: float, scale: float) -> str:
@@ -213,14 +241,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="where the sample lies")
     parser.add_argument("--split", choices=("tuning", "test"), default="tuning")
+    parser.add_argument("--files", nargs="+", default=_FILES, help="in tests/fixtures/questions")
     options = parser.parse_args()
     settings = load_settings({"data": options.data})
     with apply_sample_settings(settings, BASES.values()) as sample_settings:
-        asked = anyio.run(ask_all, sample_settings, read_questions(options.split))
+        asked = anyio.run(ask_all, sample_settings, read_questions(options.split, options.files))
     for name, figure in list_figures(asked):
         print(f"{name:28} {figure}")
     if options.split == "tuning":
         print(f"fits best: {fit_calibration(asked)}")
+        decline = fit_decline(asked, ranking._CALIBRATION.decline)
+        print(f"decline at the desk: {decline:g}, in use {ranking._CALIBRATION.decline:g}")
         print(f"in use: {CALIBRATION}, none below {NOTHING_CLOSE}")
 
 

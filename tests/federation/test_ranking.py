@@ -134,6 +134,24 @@ def test_the_first_hit_of_each_base_is_among_the_first_five_if_it_is_close() -> 
 
 
 @requirement("room:desk-order")
+def test_no_other_base_displaces_the_first_two() -> None:
+    policy = [hit("policy", f"p{n}", f"{ANSWER} Case {n}, word{n} {n}{n}", 0.6) for n in range(2)]
+    other_bases = ("federal", "guidance", "text", "documents")
+    others = [[hit(base, "near", f"Cycle parking, {base}.", 0.55)] for base in other_bases]
+    ranked = order([policy, *others], Meanings())
+    assert ranked[:2] == ["policy:p0", "policy:p1"]
+    assert {hit_id.partition(":")[0] for hit_id in ranked[2:5]} < set(other_bases)
+
+
+@requirement("room:desk-order")
+def test_a_hit_that_is_a_tenth_behind_another_bases_is_hardly_ever_right() -> None:
+    rankings = [[hit("policy", "a", ANSWER, 0.6)], [hit("federal", "b", ANSWER + " 7", 0.5)]]
+    first, second = rank_hits(QUESTION, rankings, Meanings())  # type: ignore[arg-type]
+    odds = [found.score / (1 - found.score) for found in (first, second)]
+    assert 10 < odds[0] / odds[1] < 60  # with the decline of a single base it is 2
+
+
+@requirement("room:desk-order")
 def test_without_a_model_words_decide() -> None:
     guidance = [hit("guidance", "c", "Trustees meet twice a year.")]
     text = [hit("text", "kb", ANSWER)]

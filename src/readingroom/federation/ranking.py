@@ -7,11 +7,12 @@ little. Bases with vectors know how near their passages are; those of the others
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, repeat
 
 from readingroom.core.scores import ScoreParts
-from readingroom.engine.confidence import NOTHING_CLOSE, score_relevances
+from readingroom.engine.confidence import CALIBRATION, NOTHING_CLOSE, score_relevances
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.reranker import MAX_TEXTS, Reranker
 from readingroom.engine.errors import ModelUnavailable
@@ -30,6 +31,7 @@ _MAX_EMBEDDED = 20  # hits of a base without vectors that are compared by meanin
 _EMBEDDED_CHARS = 1_000  # characters of each that are embedded
 _FIRST_RESULTS = 5
 """Among so many results, the best hit of every base has a place."""
+_KEPT_RESULTS = 2  # the first ones, which no other base's hit displaces
 _MAX_OF_DOCUMENT = 3  # results of one document among the first ones
 _SAME_TEXT = 0.9  # the share of their words that two passages have in common if they are one
 _NUMBER_WORDS = frozenset(
@@ -54,6 +56,9 @@ _NUMBER_WORDS = frozenset(
 # Each base has improved the question by its own best passages already. Here they would pull it
 # towards the base with the most of them.
 _WEIGHTS = RankingWeights(words=0.0, coverage=0.15, feedback=0.0, expansion=0.0)
+# Of many bases' hits far fewer are right than of one base's, so scores fall faster behind the best.
+# By this number the scores are the shares of the tuning questions' hits that are right.
+_CALIBRATION = replace(CALIBRATION, decline=32.0)
 _NAMED_SCORE = 0.95
 """The score of what the question calls by its name, here or in its base."""
 
@@ -68,13 +73,15 @@ def rank_hits(
 
     What the query names exactly comes first, then goes by probability. A text that several hits
     have comes once. The best hit of every base is among the first five, unless nothing in that base
-    is close to the question.
+    is close to the question, or the first two are one base's and all four others are close.
     """
     hits = [hit for ranking in rankings_by_base for hit in ranking]
     relevances = _compare(query, rankings_by_base, embedder)
     ranked = [
         _set_score(hits[int(relevance.passage_id)], relevance, score)
-        for relevance, score in zip(relevances, score_relevances(relevances), strict=True)
+        for relevance, score in zip(
+            relevances, score_relevances(relevances, _CALIBRATION), strict=True
+        )
         # What has none of the words is a result only if it is close by meaning.
         if hits[int(relevance.passage_id)].score > 0 or score >= NOTHING_CLOSE
     ]
@@ -84,7 +91,14 @@ def rank_hits(
     if reranker is not None:
         unnamed = _read_again(query, unnamed, reranker)
     ordered = _fold_same_texts([*map(_raise_score, named), *unnamed])
-    return _raise_first_hits(_spread_documents(ordered))
+    # As a base would score them: close is what another base's better hit does not make far.
+    base_scores = zip(relevances, score_relevances(relevances), strict=True)
+    close_bases = {
+        hits[int(relevance.passage_id)].base
+        for relevance, base_score in base_scores
+        if base_score >= NOTHING_CLOSE
+    }
+    return _raise_first_hits(_spread_documents(ordered), close_bases)
 
 
 def _compare(
@@ -155,7 +169,10 @@ def _set_score(hit: DeskHit, relevance: Relevance, relevance_score: float) -> De
     )
     # A base gives so high a score only to what is called by its name.
     relevance_score = hit.score if hit.parts and hit.score >= _NAMED_SCORE else relevance_score
-    return hit.model_copy(update={"score": round(relevance_score, 6), "parts": score_parts})
+    # Rounded, but never to 0: that is what a base gives to a hit with none of the words.
+    return hit.model_copy(
+        update={"score": max(round(relevance_score, 6), 1e-6), "parts": score_parts}
+    )
 
 
 def _read_again(query: str, ranked: Sequence[DeskHit], reranker: Reranker) -> list[DeskHit]:
@@ -245,17 +262,18 @@ def _get_document(hit: DeskHit) -> tuple[str, str]:
     return hit.base, hit.source if hit.base == "policy" else hit.id.partition("#")[0]
 
 
-def _raise_first_hits(ordered: Sequence[DeskHit]) -> list[DeskHit]:
-    """Return the hits with the best one of each base among the first few, if it is close at all."""
+def _raise_first_hits(ordered: Sequence[DeskHit], close_bases: Set[str]) -> list[DeskHit]:
+    """Return the hits with the best one of each close base among the first few.
+
+    The first two keep their places: where many bases are close, each would have a single hit.
+    """
     bests: dict[str, str] = {}
     for hit in ordered:
-        if hit.score >= NOTHING_CLOSE:
+        if hit.base in close_bases:
             bests.setdefault(hit.base, hit.id)
-    raised_ids = set(bests.values())
-    for hit in ordered:
-        if len(raised_ids) >= _FIRST_RESULTS:
-            break
-        raised_ids.add(hit.id)
+    in_order = [hit.id for hit in ordered]
+    candidates = dict.fromkeys([*in_order[:_KEPT_RESULTS], *bests.values(), *in_order])
+    raised_ids = set(islice(candidates, _FIRST_RESULTS))
     return sorted(ordered, key=lambda hit: hit.id not in raised_ids)
 
 
