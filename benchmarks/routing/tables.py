@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from benchmarks.routing import routing
+from benchmarks.routing import routing, views
 from benchmarks.table import Table
 
 
 def tables(quick: bool) -> Iterator[Table]:
     yield from routing.tables()
+    yield from views.tables()

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.anyio, requirement("room:views")]
 
 MAX_VIEW_BYTES = 12 * 1024
 
-VOTE_ID = "house:119:2:9878"
+VOTE_ID = "senate:119:2:9869"
 QUOTATION = {
     "source": "NPPF",
     "date": "2024-06-01",
@@ -47,8 +47,8 @@ CASES: list[tuple[str, dict[str, Any], list[str], str]] = [
     (
         "list_records",
         {"source": "roll-call-votes", "id": VOTE_ID, "part": "members"},
-        ["All\t71\t21\t3\t5", "R\t47\t4\t2\t4", "20 of 100 members"],
-        "/read?id=house",
+        ["50 needed", "All\t66\t32\t0\t2", "R\t18\t23\t0\t2", "20 of 100 members"],
+        "/read?id=senate",
     ),
     (
         "list_records",

@@ -140,7 +140,7 @@ class _ToolHandlers:
             # `/health` included, would wait for them.
             await anyio.to_thread.run_sync(_build_schemas, self._tools)
             self._has_schemas = True
-        return wire.ListToolsResult(tools=[_describe_tool(tool) for tool in tools])
+        return wire.ListToolsResult(tools=[describe_tool(tool) for tool in tools])
 
     async def call_tool(
         self, context: Context, params: wire.CallToolRequestParams
@@ -311,7 +311,8 @@ def _build_schemas(tools: Mapping[str, tuple[Tool, Dialect]]) -> None:
         tool.build_schemas()
 
 
-def _describe_tool(tool: Tool) -> wire.Tool:
+def describe_tool(tool: Tool) -> wire.Tool:
+    """Return a tool as `tools/list` shows it."""
     hints = tool.hints
     return wire.Tool(
         name=tool.name,

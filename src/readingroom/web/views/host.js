@@ -15,7 +15,8 @@ function fill(element, attributes, children) {
 const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const row = (cell, ...values) => el("tr", {}, ...values.map((value) => typeof value === "number" ? el(cell, { class: "number" }, value.toLocaleString("en")) : el(cell, {}, value ?? "")));
-const table = (head, rows) => el("table", {}, el("thead", {}, row("th", ...head)), el("tbody", {}, ...rows.map((values) => row("td", ...values))));
+const heading = (label, value) => el("th", typeof value === "number" ? { class: "number" } : {}, label);
+const table = (head, rows) => el("table", {}, el("thead", {}, el("tr", {}, ...head.map((label, index) => heading(label, rows[0]?.[index])))), el("tbody", {}, ...rows.map((values) => row("td", ...values))));
 const span = (from, to) => `${from} to ${to ?? "today"}`;
 function report() {
   const { scrollWidth: width, scrollHeight: height } = document.documentElement;
