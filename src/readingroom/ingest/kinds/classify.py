@@ -23,18 +23,14 @@ def classify(
     """
     named_type = find_type_by_name(file_name)
     named_kind = find_kind_by_name(file_name)
+    if named_kind is not None and named_type in (None, _get_type(named_kind)):
+        return Classification(_get_type(named_kind), "filename", "high", named_kind)
     content_kind = find_kind_by_content(raw_pages, document_text)
     # A name that tells the contract's type is followed; its kind must be one of that type.
     if named_type is not None:
-        candidate_kinds = (named_kind, content_kind, named_type)
-        candidate_kind = next(
-            candidate_kind
-            for candidate_kind in candidate_kinds
-            if candidate_kind and _get_type(candidate_kind) == named_type
-        )
-        return Classification(named_type, "filename", "high", candidate_kind)
-    if named_kind is not None:
-        return Classification(_get_type(named_kind), "filename", "high", named_kind)
+        is_of_type = _get_type(content_kind) == named_type
+        kind_of_type = content_kind if is_of_type else named_type
+        return Classification(named_type, "filename", "high", kind_of_type)
     if content_kind != OTHER:
         return Classification(_get_type(content_kind), "content", "medium", content_kind)
     return Classification(OTHER, "fallback", "low", OTHER)

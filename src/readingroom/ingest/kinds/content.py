@@ -209,7 +209,7 @@ def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:
     # Together, because a title may go on over several lines.
     large_words = fold_words(" ".join(line.text for line in large_lines)[: 4 * _MAX_TITLE_CHARS])
     for document_kind, title_pattern in TITLE_PATTERNS:
-        if title_pattern.search(large_words):
+        if re.search(title_pattern, large_words):
             return document_kind
     for line in top_lines:
         line_words = fold_words(line.text)
@@ -218,8 +218,8 @@ def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:
         if line.text[0].islower():  # the middle of a sentence: "we have no / objection to make"
             continue
         for document_kind, title_pattern in TITLE_PATTERNS:
-            if title_pattern.match(line_words) or (
-                title_pattern.search(line_words) and len(line_words.split()) <= 8
+            if re.match(title_pattern, line_words) or (
+                len(line_words.split()) <= 8 and re.search(title_pattern, line_words)
             ):
                 return document_kind
     return None

@@ -135,8 +135,7 @@ _RENDERING_NAME = re.compile(
 DRAWING_TYPES = frozenset(("site_plan", "floor_plan", "elevation"))
 
 _TYPE_PATTERNS = tuple(
-    (document_type, re.compile(rf"\b(?:{'|'.join(patterns)})\b"))
-    for document_type, patterns in _NAME_PATTERNS
+    (document_type, rf"\b(?:{'|'.join(patterns)})\b") for document_type, patterns in _NAME_PATTERNS
 )
 
 
@@ -144,7 +143,7 @@ def find_type_by_name(file_name: str) -> str | None:
     """Return the type that a file's name tells, or None."""
     name_words = _split_name(file_name)
     for document_type, name_pattern in _TYPE_PATTERNS:
-        if name_pattern.search(name_words):
+        if re.search(name_pattern, name_words):
             return document_type
     return None
 
@@ -163,7 +162,7 @@ def find_kind_by_name(file_name: str) -> str | None:
         (
             drawing_kind
             for drawing_kind, title_pattern in TITLE_PATTERNS
-            if title_pattern.search(name_words)
+            if re.search(title_pattern, name_words)
         ),
         None,
     )

@@ -174,7 +174,8 @@ _TITLES: tuple[tuple[DocumentKind, str], ...] = (
     ),
 )
 
-TITLE_PATTERNS = tuple((kind, re.compile(rf"\b(?:{pattern})\b")) for kind, pattern in _TITLES)
+TITLE_PATTERNS = tuple((kind, rf"\b(?:{pattern})\b") for kind, pattern in _TITLES)
+"""Not compiled yet: each file has a process of its own, and its name often tells its kind."""
 
 # As the title block of a drawing, or the labels on it, call what is drawn.
 _DRAWING_WORDS: tuple[tuple[DocumentKind, str], ...] = (
