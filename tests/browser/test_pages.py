@@ -162,6 +162,13 @@ async def look_at(watched: Watched, path: str, shapes: Sequence[tuple[str, int]]
     for width in (*WIDTHS, ZOOMED_WIDTH):
         await watched.show_as("light", width)
         assert await watched.measure_overflow() <= 0, width
+    await watched.page.emulate_media(media="print")
+    assert await watched.page.evaluate(LIST_PRINTED_CONTROLS) == []
+
+
+LIST_PRINTED_CONTROLS = """() => [...document.querySelectorAll(
+  "body > header, body > footer, nav, form, input, button"
+)].filter(element => element.checkVisibility()).map(element => element.outerHTML.slice(0, 200))"""
 
 
 @requirement("room:console")
