@@ -15,6 +15,7 @@ import pytest
 from readingroom import __version__
 from readingroom.cli import main
 from readingroom.commands.ask import _format_answer
+from readingroom.engine.embedding.graphics_card import has_graphics_card
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.support.kit import invoke, run, serving
@@ -67,6 +68,36 @@ def test_every_verb_takes_data_and_json() -> None:
     for verb in VERBS.values():
         if not isinstance(verb, click.Group):
             assert {"data", "as_json"} <= {option.name for option in verb.params}
+
+
+EMBEDDING_VERBS = {
+    ("documents", "ingest"),
+    ("embed-worker",),
+    ("federal", "embed"),
+    ("guidance", "sync"),
+    ("policy", "import"),
+    ("policy", "reindex"),
+    ("policy", "revise"),
+    ("serve",),
+}
+"""Every command that may embed more than a question; `serve --demo` loads the sample."""
+
+
+def test_every_verb_that_embeds_takes_the_device_and_has_it_in_its_settings(
+    tmp_path: Path,
+) -> None:
+    with_device = {
+        path
+        for path, verb in VERBS.items()
+        if any("--device" in parameter.opts for parameter in verb.params)
+    }
+    assert with_device == EMBEDDING_VERBS
+    if has_graphics_card("auto"):
+        return
+    # Asked for a card where there is none, a command ends and says so: the option is read.
+    refused = invoke("federal", "embed", "--device", "cuda", "--data", str(tmp_path))
+    assert refused.returncode == 1
+    assert "--device cpu" in refused.stderr or "readingroom[gpu]" in refused.stderr
 
 
 @requirement("room:cli")

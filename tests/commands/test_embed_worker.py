@@ -19,12 +19,16 @@ from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS
 from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.search.vectors import build_embedded_text
 from readingroom.bases.federal.store import get_database_path
+from readingroom.engine.context import CONTEXT_FIELD, put_in_context
 from readingroom.protocol.embedding_worker import EmbeddingWorker
 from readingroom.protocol.errors import RoomUnreachable, WorkRefused
+from readingroom.storage.chunks import Chunks, ChunkStore
+from readingroom.storage.database import connect
 from readingroom.storage.keys import WorkerKeys
 from tests.support.federal.base import HashedWords, loaded, write_world
 from tests.support.kit import clean_environment, command, invoke
 from tests.support.model import EMBEDDER, with_model
+from tests.support.papers import paper
 from tests.support.processes import wait_until
 
 PROGRESS = {"embedded": 0, "total": 2, "percent": 0.0}
@@ -199,3 +203,85 @@ def test_a_killed_worker_and_a_killed_room_lose_one_batch_and_nothing_is_wrong(
     stored = np.stack([np.frombuffer(row["embedding"], np.float32) for row in rows])
     expected = EMBEDDER.embed_batch([build_embedded_text(row) for row in rows])
     assert (stored * expected).sum(axis=1).min() > 0.9999
+
+
+def read_waiting(data: Path, condition: str) -> dict[str, bytes]:
+    """The vectors of waiting texts, by the digests of the texts."""
+    if not (data / "embedding.db").exists():
+        return {}
+    with closing(connect(data / "embedding.db")) as db:
+        rows = db.execute(f"SELECT digest, vector FROM waiting_texts WHERE {condition}")
+        return dict(rows.fetchall())
+
+
+def read_document_chunks(data: Path) -> Chunks:
+    with closing(ChunkStore(data / "documents" / "chroma")) as chunk_store:
+        return chunk_store.open_collection("application_docs").get(vectors=True)
+
+
+@pytest.mark.full
+def test_a_document_that_a_worker_embeds_survives_the_kill_of_worker_and_room(
+    tmp_path: Path,
+) -> None:
+    data = with_model(tmp_path / "data")
+    EMBEDDER.load()
+    sentence = "Homes near stop {} have {} trees, a shed for cycles and a path to the river. "
+    pages = ["".join(sentence.format(page, line) for line in range(24)) for page in range(120)]
+    report = tmp_path / "report.pdf"
+    report.write_bytes(paper(*pages))
+    key = WorkerKeys(data).add("box")
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    serve = ("serve", "documents", "--port", port, "--json", "--data", str(data))
+    work = (
+        *("embed-worker", "--url", f"http://127.0.0.1:{port}", "--json"),
+        *("--batch", str(BATCH_PASSAGES), "--data", str(with_model(tmp_path / "worker"))),
+    )
+    ingest = (
+        *("documents", "ingest", str(report), "--application", "25/01178/REM"),
+        *("--json", "--data", str(data)),
+    )
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        processes.append(room := start(*serve))
+        processes.append(worker := start(*work, READINGROOM_WORKER_KEY=key))
+        wait_until((data / "embedding.db").exists, 300)
+        processes.append(ingesting := start(*ingest))
+        wait_until(lambda: len(read_waiting(data, "worker IS NOT NULL")) >= 2 * BATCH_PASSAGES, 600)
+        worker.kill()
+        worker.wait()
+        room.kill()
+        room.wait()
+        assert ingesting.wait(300) != 0
+        made_before = read_waiting(data, "vector IS NOT NULL")
+        # What is done twice at most: the worker's batch, and the one that the room had itself.
+        leased = read_waiting(
+            data, "vector IS NULL AND lease_id IS NOT NULL AND lease_id != 'room'"
+        )
+        assert len(leased) <= BATCH_PASSAGES
+        assert len(read_waiting(data, "vector IS NULL AND lease_id = 'room'")) <= 64
+        # As if the time of the dead ones' leases had passed.
+        with closing(connect(data / "embedding.db")) as db, db.transaction():
+            db.execute("UPDATE waiting_texts SET lease_until = 0")
+        processes.append(room := start(*serve))
+        processes.append(start(*work, READINGROOM_WORKER_KEY=key))
+        wait_until(lambda: invoke("documents", "list", "--data", str(data)).returncode == 0, 300)
+        processes.append(again := start(*ingest))
+        assert again.wait(600) == 0
+        made_after = read_waiting(data, "vector IS NOT NULL")
+        assert {digest: made_after[digest] for digest in made_before} == made_before
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+    chunks = read_document_chunks(data)
+    embedded_texts = [
+        put_in_context(str(metadata[CONTEXT_FIELD]), text)
+        for text, metadata in zip(chunks.texts, chunks.metadatas, strict=True)
+    ]
+    assert len(made_after) == len(set(embedded_texts)) > 3 * 64
+    expected = EMBEDDER.embed_batch(embedded_texts)
+    assert (np.asarray(chunks.vectors) * expected).sum(axis=1).min() > 0.9999

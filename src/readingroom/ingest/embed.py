@@ -52,9 +52,11 @@ async def embed_document(
         key=lambda embedded_text: (len(embedded_text), embedded_text),
     )
     reused_count = len(embedded_texts) - len(new_texts)
-    if isinstance(embedder, HelpedEmbedder):
-        await anyio.to_thread.run_sync(embedder.offer, new_texts)
+    is_offered = False
     for batch_start in range(0, len(new_texts), _BATCH_CHUNKS):
+        if isinstance(embedder, HelpedEmbedder) and not is_offered:
+            # All that is left at once: workers take more at a time than is embedded here.
+            is_offered = await anyio.to_thread.run_sync(embedder.offer, new_texts[batch_start:])
         batch_texts = new_texts[batch_start : batch_start + _BATCH_CHUNKS]
         # abandon_on_cancel: a cancelled ingest ends now, and the batch's result is thrown away.
         batch_vectors = await anyio.to_thread.run_sync(

@@ -419,6 +419,33 @@ async def test_when_govuk_is_down_a_search_gives_passages_with_their_age(
     assert codes == (["STALE_CACHE_SERVED"] if mode == "live" else [])
 
 
+async def test_a_search_says_how_far_the_vectors_are_and_the_newest_pages_get_theirs_first(
+    copied: OfflineGuidance, tmp_path: Path
+) -> None:
+    library = GuidanceLibrary(tmp_path)
+    with library.open_database() as db, db.transaction():
+        db.execute("UPDATE passages SET vector = NULL WHERE rowid % 2 = 0")
+        newest_path = db.execute("SELECT max(path) FROM passages WHERE vector IS NULL").fetchone()[
+            0
+        ]
+        db.execute("UPDATE pages SET listed_timestamp = '2001-01-01T00:00:00Z'")
+        db.execute(
+            "UPDATE pages SET listed_timestamp = '2030-01-01T00:00:00Z' WHERE path = ?",
+            (newest_path,),
+        )
+    status = library.status()
+    assert 0 < status.embedded < status.passages
+
+    ids = [passage_id for passage_id, _ in library.list_unembedded(1000)]
+    assert len(ids) == status.passages - status.embedded
+    with library.open_database() as db:
+        paths = dict(db.execute("SELECT id, path FROM passages").fetchall())
+    assert paths[ids[0]] == newest_path
+    *_, copy = copied.search("charity reserves", {}, 0, 5, False)
+    assert f"{100 * status.embedded // status.passages} % of the passages" in str(copy.degraded)
+    library.close()
+
+
 @requirement("guidance:offline")
 async def test_when_govuk_is_down_a_page_is_read_from_the_copy_and_marked(
     copied: OfflineGuidance,

@@ -407,7 +407,7 @@ def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool)
 @policy.command()
 @_source_argument
 @_revision_argument
-@add_common_options
+@add_embedding_options
 def reindex(source: str, revision_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Read the file of a revision again and wait until it can be searched."""
     command = build_model(ReindexRevision, source=source, revision_id=revision_id)

@@ -73,10 +73,12 @@ class WaitingTexts:
 
     # --- for ingestions ---
 
-    def offer(self, texts: Sequence[str]) -> None:
-        """Put texts where workers find them, if there are workers."""
-        if self._has_worker():
+    def offer(self, texts: Sequence[str]) -> bool:
+        """Put texts where workers find them; return whether there are workers."""
+        has_worker = self._has_worker()
+        if has_worker:
             self._add(texts)
+        return has_worker
 
     def embed(self, texts: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of texts: those that workers make, and the others made here."""
@@ -288,13 +290,16 @@ class HelpedEmbedder(Embedder):
         """Yield the key of each batch with the vectors of its texts; nobody helps."""
         return self._own_embedder.embed_stream(batches)
 
-    def offer(self, texts: Sequence[str]) -> None:
-        """Tell workers of texts that `embed_batch` will be asked for, some at a time."""
+    def offer(self, texts: Sequence[str]) -> bool:
+        """Tell workers of texts that `embed_batch` will be asked for, some at a time.
+
+        Return whether there are workers.
+        """
         try:
-            if self.waiting_texts.is_in_use():
-                self.waiting_texts.offer(texts)
+            return self.waiting_texts.is_in_use() and self.waiting_texts.offer(texts)
         except StorageFailed as error:
             log.warning("no worker can help: %s", error.message)
+            return False
 
     def embed_batch(
         self,

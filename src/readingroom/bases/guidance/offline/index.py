@@ -58,7 +58,8 @@ class OfflineIndex:
         """Return the best passage of each of the best pages, and why meaning was left out if so."""
         index = self._get_index()
         depth = max(_PASSAGES_READ, 6 * page_count)
-        search_mode: Mode = "hybrid" if self._library.status().embedded else "lexical"
+        library_status = self._library.status()
+        search_mode: Mode = "hybrid" if library_status.embedded else "lexical"
         ranking = index.search(query, depth, None, search_mode)
         chunks = index.fetch([chunk_hit.chunk_id for chunk_hit in ranking.hits])
         metadatas = dict(zip(chunks.ids, chunks.metadatas, strict=True))
@@ -85,6 +86,12 @@ class OfflineIndex:
         degraded = ranking.degraded
         if search_mode == "lexical":
             degraded = "No passage has a vector yet; readingroom guidance sync makes them"
+        elif library_status.embedded < library_status.passages:
+            embedded_share = 100 * library_status.embedded // library_status.passages
+            degraded = degraded or (
+                f"{embedded_share} % of the passages have a vector, the others are found by words; "
+                "readingroom guidance sync makes the rest"
+            )
         word_shares = self._share_words(query)
 
         def rate_page(passage: FoundPassage) -> float:

@@ -321,10 +321,11 @@ class GuidanceLibrary:
     # --- vectors ---
 
     def list_unembedded(self, max_passages: int) -> list[tuple[str, str]]:
-        """Return ids and texts of passages that have no vector yet."""
+        """Return ids and texts of passages that have no vector yet, the newest pages first."""
         with self.open_database() as db:
             passage_rows = db.execute(
-                "SELECT id, searched_text FROM passages WHERE vector IS NULL LIMIT ?",
+                "SELECT id, searched_text FROM passages LEFT JOIN pages USING (path) "
+                "WHERE vector IS NULL ORDER BY listed_timestamp DESC, path, start LIMIT ?",
                 (max_passages,),
             )
             return [(passage_id, searched_text) for passage_id, searched_text in passage_rows]
