@@ -254,10 +254,10 @@ def test_plans_of_every_typesetting_have_their_policies(style: PlanStyle, seed: 
     check_made_plan(style, seed)
 
 
-@pytest.mark.parametrize("name", ["averdale", "brackmoor", "corse"])
+@pytest.mark.parametrize("name", ["averdale", "brackmoor", "corse", "porthmere", "wendle"])
 @requirement("ingest:sections:plans")
 def test_plans_of_other_typesetters_give_their_policies_whole(name: str) -> None:
-    """Boxes that go on under `Policy H1 continued`, headers that name policies, side headings."""
+    """Boxes that go on as `Policy H1 continued`, headers that name policies, policies set in."""
     truth = json.loads((PRINTED_PLANS / "truth.json").read_text("utf-8"))[name]
 
     document = read_plan((PRINTED_PLANS / f"{name}.pdf").read_bytes())

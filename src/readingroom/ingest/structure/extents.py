@@ -9,6 +9,9 @@ _MAX_BOX_DISTANCE = 4
 """Lines between a heading and the box of its policy: the rest of the title."""
 _MAX_WIDTH_CHANGE = 40.0
 """Points by which the box of a policy may change its width from page to page."""
+_MIN_INDENT, _MAX_INDENT = 8.0, 60.0
+"""Points by which a whole policy is set in; a second column begins further right."""
+_NUMBERED_LINE = re.compile(r"\(?\w{1,4}[.)]|\W|\d")
 _EXPLAINING_HEADING = re.compile(
     r"(?:reasoned |policy |supporting )?(?:justification|explanation)|supporting text"
     r"|explanatory (?:text|notes?)|reasons? for (?:the )?policy|policy context"
@@ -37,14 +40,32 @@ def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_bo
         policy_heading.text_index, policy_heading.title or "title"
     )
     is_bold_text = text_start < next_boundary and _is_bold_prose(typography, text_start)
+    is_indented = text_start < next_boundary and all(
+        _MIN_INDENT <= typography.measure_indent(index) <= _MAX_INDENT
+        for index in (policy_heading.heading_index, text_start)
+    )
     for index in range(policy_heading.text_index + 1, next_boundary):
         if (
             _explains(typography, index)
             or _is_larger_heading(typography, index, heading_size)
             or (is_bold_text and _is_plain_prose(typography, index))
+            or (is_indented and _returns_to_margin(typography, policy_heading, index))
         ):
             return index
     return next_boundary
+
+
+def _returns_to_margin(typography: Typography, policy_heading: PolicyHeading, index: int) -> bool:
+    """Whether a paragraph begins at the margin, after a policy that is set in from it.
+
+    A number at the margin may belong to the policy.
+    """
+    return (
+        typography.begins_block(index)
+        and typography.measure_indent(index) < MARGIN_TOLERANCE
+        and typography.has_same_margin(policy_heading.heading_index, index)
+        and not _NUMBERED_LINE.match(typography.lines[index].line.text)
+    )
 
 
 def _is_bold_prose(typography: Typography, index: int) -> bool:

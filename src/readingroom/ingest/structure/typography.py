@@ -14,6 +14,8 @@ _HEADING_SCALE = 1.12
 _MAX_HEADING_CHARS = 120
 _MIN_MARGIN_SHARE = 0.2
 """Share of a document's characters that makes a margin one of its body text."""
+_MIN_MARGIN_CHARS = 20
+"""Of a line that shows where a page's margin is; labels beside the text are shorter."""
 _MIN_CONTENTS_LINES = 5
 _MAX_CONTENTS_GAP = 3
 """Lines without a page number that a table of contents may hold: group names, long titles."""
@@ -54,6 +56,20 @@ class Typography:
         )
         self.contents_lines = _find_contents(flow.lines)
         self.lowest_bottom = _measure_lowest_bottom(flow.lines)
+        self._page_margins = _measure_page_margins(flow.lines)
+
+    def measure_indent(self, index: int) -> float:
+        """Return how far a line stands in from the margin of its page."""
+        flow_line = self.lines[index]
+        return flow_line.line.left - self._page_margins.get(flow_line.page, self.margin)
+
+    def has_same_margin(self, index: int, other_index: int) -> bool:
+        """Whether the pages of two lines have the same margin; facing pages may not."""
+        margins = [
+            self._page_margins.get(self.lines[line_index].page, self.margin)
+            for line_index in (index, other_index)
+        ]
+        return abs(margins[0] - margins[1]) < MARGIN_TOLERANCE / 2
 
     def begins_block(self, index: int) -> bool:
         """Whether a paragraph begins here, or a page or column, where no gap above can be seen."""
@@ -173,6 +189,16 @@ class Typography:
         line = flow_line.line
         is_at_margin = any(abs(line.left - margin) < MARGIN_TOLERANCE for margin in self._margins)
         return is_at_margin and abs(line.size - self.size) < 0.75
+
+
+def _measure_page_margins(flow_lines: Sequence[FlowLine]) -> dict[int, float]:
+    """Return where the leftmost long line of each page begins."""
+    page_margins: dict[int, float] = {}
+    for flow_line in flow_lines:
+        if len(flow_line.line.text) >= _MIN_MARGIN_CHARS:
+            page_margin = page_margins.get(flow_line.page, flow_line.line.left)
+            page_margins[flow_line.page] = min(page_margin, flow_line.line.left)
+    return page_margins
 
 
 def _measure_lowest_bottom(flow_lines: Sequence[FlowLine]) -> float:
