@@ -13,7 +13,13 @@ import pytest
 
 from readingroom import __version__
 from readingroom.core.errors import InvalidSetting
+from readingroom.server.app import build_app
+from readingroom.server.auth.bearer import KeyAuth
+from readingroom.server.auth.policies import AuthPolicies
+from readingroom.server.faces import make_face
 from readingroom.settings import load_settings
+from readingroom.storage.grants import GrantStore
+from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.support.federal.base import base_of
 from tests.support.kit import POST, app_of, in_process, rpc
@@ -65,6 +71,23 @@ async def test_the_registry_takes_the_manifest_in_every_posture(
     (remote,) = manifest["remotes"]
     assert (remote["type"], remote["url"]) == ("streamable-http", f"{PUBLIC}/mcp")
     assert ("headers" in remote) is (posture == "key")
+    (icon,) = manifest["icons"]
+    assert icon["src"].startswith(f"{PUBLIC}/assets/")
+
+
+@requirement("federal:manifest")
+async def test_a_key_is_not_required_where_apps_can_sign_in(tmp_path: Path) -> None:
+    faces = (make_face(base_of(tmp_path)),)
+    settings = load_settings({"data": tmp_path, "public_url": PUBLIC, "api_key": "sesame"}, {})
+    key_auth = KeyAuth("sesame", KeyRing(tmp_path), GrantStore(tmp_path))
+    app = build_app(faces, settings, AuthPolicies(faces, settings, key_auth))
+    async with in_process(app, PUBLIC) as web:
+        manifest = (await web.get("/server.json")).json()
+    folder = tmp_path / "published"
+    folder.mkdir()
+    assert objections(manifest, folder) == ""
+    (header,) = manifest["remotes"][0]["headers"]
+    assert (header["name"], header["isRequired"]) == ("Authorization", False)
 
 
 @requirement("federal:manifest")

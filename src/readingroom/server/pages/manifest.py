@@ -12,6 +12,7 @@ from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, follow
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import is_loopback, resolve_address
 from readingroom.server.settings import ServerSettings
+from readingroom.web.assets import get_asset_address
 
 _SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 _REGISTRY = "https://registry.modelcontextprotocol.io/v0.1/servers?search="
@@ -57,9 +58,11 @@ async def _show_manifest(
         "_meta": {_PUBLISHER: {"tools": tools, "documentation": endpoint}},
     }
     if _is_public(server_address):
-        manifest["remotes"] = [
-            _describe_remote(endpoint, policies.find_policy(face).access == "key")
-        ]
+        takes_key = policies.find_policy(face).access == "key"
+        can_sign_in = policies.can_connect_apps(request)
+        manifest["remotes"] = [_describe_remote(endpoint, takes_key, can_sign_in)]
+        icon_url = server_address + get_asset_address("icon.svg")
+        manifest["icons"] = [{"src": icon_url, "mimeType": "image/svg+xml", "sizes": ["any"]}]
     return JSONResponse(manifest)
 
 
@@ -69,13 +72,13 @@ def _is_public(server_address: str) -> bool:
     return url_parts.scheme == "https" and not is_loopback(url_parts.hostname or "localhost")
 
 
-def _describe_remote(endpoint: str, needs_key: bool) -> dict[str, object]:
+def _describe_remote(endpoint: str, takes_key: bool, can_sign_in: bool) -> dict[str, object]:
     remote: dict[str, object] = {"type": "streamable-http", "url": endpoint}
-    if needs_key:
+    if takes_key:
         header = {
             "name": "Authorization",
             "description": "The word Bearer and a key of this server",
-            "isRequired": True,
+            "isRequired": not can_sign_in,
             "isSecret": True,
         }
         remote["headers"] = [header]
