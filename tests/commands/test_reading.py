@@ -92,6 +92,8 @@ def test_ask_says_when_nothing_is_close() -> None:
         (("federal", "changes", "--since", "2024-01-01", "--source", "nowhere"), "--source"),
         (("documents", "search", "x", "--limit", "0"), "--limit"),
         (("policy", "search", ""), "QUERY"),
+        (("guidance", "get", "not a path"), "PATH"),
+        (("keys", "add", "not a name"), "NAME"),
     ],
 )
 def test_a_wrong_value_ends_with_2_and_names_the_option(
@@ -102,3 +104,17 @@ def test_a_wrong_value_ends_with_2_and_names_the_option(
     assert option in result.stderr
     assert "Traceback" not in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_host_is_told_in_words(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "readingroom.toml").write_text('govuk_base_url = "nonsense"\n', "utf-8")
+    result = invoke("guidance", "get", "/x", "--data", str(data))
+    assert result.returncode == 2
+    assert "govuk_base_url: must be the address of a host alone, such as" in result.stderr
+
+
+def test_the_words_of_a_check_of_our_own_have_nothing_before_them(tmp_path: Path) -> None:
+    result = invoke("ask", "   ", "--data", str(tmp_path / "data"))
+    assert "QUESTION: must hold a word" in result.stderr

@@ -88,16 +88,16 @@ def _format_answer(search_answer: dict[str, Any], own_notes: Sequence[str] = ())
     hits = search_answer["results"]
     passages = [
         _format_hit(hit_number, hit, line_width) for hit_number, hit in enumerate(hits, 1)
-    ] or ["Nothing here answers that. Try other words, or load more: readingroom --help"]
+    ] or [wrap_text("Nothing here answers that. Try other words, or load more: readingroom --help")]
     if hits and search_answer["confidence"] in ("weak", "none"):
         passages.insert(0, search_answer["confidence_reason"])
     notes = [
-        f"({answer_note['base']}: {answer_note['message']})"
+        wrap_text(f"({answer_note['base']}: {answer_note['message']})")
         for answer_note in search_answer["notes"]
     ]
     # What must be repeated with the words, once however many hits demand it.
     attributions = dict.fromkeys(hit["attribution"] for hit in hits if hit.get("attribution"))
-    return "\n\n".join([*passages, *notes, *own_notes, *attributions])
+    return "\n\n".join([*passages, *notes, *map(wrap_text, (*own_notes, *attributions))])
 
 
 def _format_hit(hit_number: int, hit: dict[str, Any], line_width: int) -> str:

@@ -31,16 +31,18 @@ from readingroom.core.settings import (
     is_sample,
 )
 from readingroom.core.text import escape_controls
+from readingroom.net.errors import InvalidPath
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import write_sample_state
 from readingroom.protocol.spec import BaseSpec
-from readingroom.storage.errors import DataNotEmpty, StorageFailed
+from readingroom.storage.errors import DataNotEmpty, InvalidKeyName, StorageFailed
 
 CommandFunction = Callable[..., Any]
 # Codes, because the error of a command that a server ran has another class.
-_WRONG_VALUE_CODES = frozenset(
-    error.code for error in (InvalidArguments, InvalidDate, InvalidSetting, UnknownSource)
+_WRONG_PARAMETER_CODES = frozenset(
+    error.code for error in (InvalidDate, InvalidKeyName, InvalidPath, UnknownSource)
 )
+_WRONG_VALUE_CODES = _WRONG_PARAMETER_CODES | {InvalidArguments.code, InvalidSetting.code}
 Model = TypeVar("Model", bound=BaseModel)
 
 log_level_option = click.option(
@@ -113,17 +115,26 @@ def _name_options(error: KnowledgeError) -> str:
     parameters = click_context.command.params if click_context else []
     if error.code == InvalidArguments.code and error.hint.get("errors"):
         return _describe_problems(error.hint["errors"], parameters)
-    if click_context and error.code in (InvalidDate.code, UnknownSource.code):
-        # The message quotes the value, which one of the parameters has.
-        for parameter in parameters:
-            given_value = click_context.params.get(str(parameter.name))
-            given_values = given_value if isinstance(given_value, tuple) else (given_value,)
-            if any(
-                isinstance(given_text, str) and given_text and given_text in error.message
-                for given_text in given_values
-            ):
-                return f"{_describe_parameter(parameter)}: {error.message}"
+    if click_context and error.code in _WRONG_PARAMETER_CODES:
+        parameter = _find_quoted(click_context, error.message) or next(
+            (given for given in parameters if isinstance(given, click.Argument)), None
+        )
+        if parameter:
+            return f"{_describe_parameter(parameter)}: {error.message}"
     return error.message
+
+
+def _find_quoted(click_context: click.Context, error_message: str) -> click.Parameter | None:
+    """Return the parameter whose value a message quotes."""
+    for parameter in click_context.command.params:
+        given_value = click_context.params.get(str(parameter.name))
+        given_values = given_value if isinstance(given_value, tuple) else (given_value,)
+        if any(
+            isinstance(given_text, str) and given_text and given_text in error_message
+            for given_text in given_values
+        ):
+            return parameter
+    return None
 
 
 def _describe_problems(
@@ -135,7 +146,11 @@ def _describe_problems(
     labels.setdefault("query", next(map(_describe_parameter, arguments), "query"))
     return InvalidArguments(
         [
-            {**problem, "field": labels.get(problem["field"].rpartition(".")[2], problem["field"])}
+            {
+                "field": labels.get(problem["field"].rpartition(".")[2], problem["field"]),
+                # What Pydantic puts before the words of a check of our own.
+                "message": problem["message"].removeprefix("Value error, "),
+            }
             for problem in problems
         ]
     ).message

@@ -339,7 +339,10 @@ def _describe_errors(
     problem_texts = []
     for problem in error.errors():
         origin = _describe_origin(settings_class, str(problem["loc"][0]), file_values, flags)
-        problem_texts.append(f"{origin}: {problem['msg']}")
+        message = problem["msg"]
+        if problem.get("ctx", {}).get("pattern") == HOST_URL:
+            message = "must be the address of a host alone, such as https://www.gov.uk"
+        problem_texts.append(f"{origin}: {message}")
     return "; ".join(problem_texts)
 
 
