@@ -37,7 +37,7 @@ Every error over HTTP, REST included, is one object:
 Some errors have a `hint` too. The bodies of 401 and 429 hold only `code` and `message`.
 `request_id` is also sent as the header `X-Request-ID`. On the command line an error is one line
 on standard error, or with `--json` an object with `code`, `message` and `hint`; the exit code is 2
-for `invalid_setting` and for a wrong option, else 1.
+for `invalid_setting` and for a wrong option or value, else 1.
 
 A malformed request to the MCP endpoint is answered by the SDK in its own format: plain text with
 413 for a body over `READINGROOM_MAX_BODY_BYTES`, else a JSON-RPC error such as -32700 (not JSON),

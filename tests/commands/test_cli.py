@@ -109,7 +109,7 @@ def test_every_verb_that_embeds_takes_the_device_and_has_it_in_its_settings(
         (("serve", "no-such-base"), 2),
         (("serve", "--port", "many"), 2),
         (("keys", "revoke", "nobody"), 1),
-        (("keys", "add", "two words"), 1),
+        (("keys", "add", "two words"), 2),
     ],
 )
 def test_exit_codes_tell_success_failure_and_misuse(
@@ -189,7 +189,7 @@ def test_only_a_hash_of_a_key_is_kept_where_others_cannot_read(tmp_path: Path) -
 @pytest.mark.parametrize("name", ["", "env", "a b", "-x", "x" * 65, "ann\n", "ännchen", "../x"])
 def test_a_name_that_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
     result = invoke("keys", "add", "--data", str(tmp_path), "--json", "--", name)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert json.loads(result.stderr)["error"]["code"] == "invalid_key_name"
 
 
