@@ -5,6 +5,7 @@ numbers are ones that no real record has.
 """
 
 import datetime as dt
+import itertools
 import json
 import random
 from collections.abc import Iterator, Sequence
@@ -178,16 +179,14 @@ def write_congress(target_folder: Path) -> None:
     chance = random.Random(_SEED)
     members = _make_members(chance)
     bills = list(_make_bills(chance, members))
-    _append(
-        target_folder / "legislators-current.yaml", [_describe_member(member) for member in members]
-    )
+    _append(target_folder / "legislators-current.yaml", list(map(_describe_member, members)))
     _append(target_folder / "committees-current.yaml", list(_describe_committees()))
     for bill in bills:
         (target_folder / f"BILLSTATUS-{bill.file_stem}.xml").write_text(_render_bill(bill), "utf-8")
     for bill in [bill for bill in bills if bill.stage >= 3][:3]:
         for version_code, stage_name, stage in _TEXT_VERSIONS[bill.chamber]:
-            vote_path = target_folder / f"BILLS-{bill.file_stem}{version_code}.xml"
-            vote_path.write_text(_render_text(bill, version_code, stage_name, stage), "utf-8")
+            version_path = target_folder / f"BILLS-{bill.file_stem}{version_code}.xml"
+            version_path.write_text(_render_text(bill, version_code, stage_name, stage), "utf-8")
     for bill in [bill for bill in bills if bill.stage >= 2]:
         vote_path = target_folder / f"{_name_vote_file(bill)}.xml"
         vote_path.write_text(_render_vote(bill, members, chance), "utf-8")
@@ -203,9 +202,7 @@ def _append(yaml_path: Path, yaml_entries: Sequence[object]) -> None:
 
 
 def _make_members(chance: random.Random) -> list[_Member]:
-    full_names = [
-        (first_name, last_name) for first_name in _FIRST_NAMES for last_name in _LAST_NAMES
-    ]
+    full_names = list(itertools.product(_FIRST_NAMES, _LAST_NAMES))
     chance.shuffle(full_names)
     seats: list[tuple[Chamber, str, int | None]] = []
     for state_code in _STATES:
@@ -265,14 +262,14 @@ def _make_bills(chance: random.Random, members: Sequence[_Member]) -> Iterator[_
             chamber: Chamber = "House" if index % 5 < 3 else "Senate"
             colleagues = [member for member in members if member.chamber == chamber]
             sponsor, *cosponsors = chance.sample(colleagues, 1 + chance.randint(0, 6))
+            year = first_day.year + index * 2 // BILLS_PER_CONGRESS
             bill_subject = chance.choice(_SUBJECTS)
             title_words = f"{chance.choice(bill_subject.things)} {chance.choice(_ENDINGS)}"
             yield _Bill(
                 congress,
                 _FIRST_NUMBER + index,
                 chamber,
-                f"{sponsor.state} {title_words} of "
-                f"{first_day.year + index * 2 // BILLS_PER_CONGRESS}",
+                f"{sponsor.state} {title_words} of {year}",
                 bill_subject,
                 first_day + dt.timedelta(days=days * index // BILLS_PER_CONGRESS),
                 sponsor,
