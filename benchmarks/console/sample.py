@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from subprocess import DEVNULL, Popen
+from subprocess import STDOUT, Popen
 
 from benchmarks.beside.rounds import ProcessorClock
 from benchmarks.redesign.tables import MODELS, ROOT, Version, find_baseline
@@ -77,7 +77,7 @@ def _load_by_words(version: Version) -> tuple[float, float]:
 def _serve_sample(version: Version, log: Path) -> Iterator[Popen[bytes]]:
     command = version.command("serve", "--demo", "--port", "0", "--data", str(version.sample))
     with log.open("wb") as output:
-        process = Popen(command, env=version.environment, stdout=DEVNULL, stderr=output)
+        process = Popen(command, env=version.environment, stdout=output, stderr=STDOUT)
     try:
         yield process
     finally:
