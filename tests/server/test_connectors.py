@@ -35,7 +35,7 @@ from tests.support.connectors import (
     read_query,
     register,
 )
-from tests.support.kit import HANG_SECONDS, Served, serving
+from tests.support.kit import HANG_SECONDS, POST, Served, rpc, serving
 
 pytestmark = requirement("room:connectors")
 
@@ -556,6 +556,50 @@ def test_a_token_opens_the_face_it_was_asked_for_and_nothing_else(
     assert call_tools(web, token, "/documents/mcp").status_code == 401
     for path in ("/api/policies", "/metrics", "/policies", "/openapi.json"):
         assert web.get(path, headers=headers).status_code == 401, path
+
+
+def test_naming_another_face_with_the_code_or_a_refresh_widens_nothing(
+    room: tuple[Served, str], web: httpx2.Client, app: App, person: Person
+) -> None:
+    policy_url, all_url = f"{room[0].url}/policy/mcp", f"{room[0].url}/mcp"
+    code = person.allow(app.make_authorize_url(resource=policy_url))["code"]
+    answer = app.exchange(code, resource=all_url)
+    tokens = [answer.json()] if answer.status_code == 200 else []
+    if tokens:
+        answer = app.refresh(tokens[0]["refresh_token"], resource=all_url)
+        tokens += [answer.json()] if answer.status_code == 200 else []
+    for issued in tokens:
+        assert call_tools(web, issued["access_token"], "/mcp").status_code == 401
+
+
+def test_a_session_of_one_app_is_not_anothers_and_ends_with_the_key(
+    room: tuple[Served, str], web: httpx2.Client, app: App
+) -> None:
+    served, _ = room
+    ring = KeyRing(served.data)
+    secret = ring.add("sharer", False, False)
+    with open_web(served.url, **HTML) as browser:
+        sharer = Person(browser, served.url)
+        sharer.sign_in(secret)
+        own, other = (get_tokens(app, sharer)["access_token"] for _ in range(2))
+    opening = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "app", "version": "0"},
+    }
+    headers = {**POST, "Authorization": f"Bearer {own}"}
+    started = web.post("/mcp", json=rpc("initialize", opening), headers=headers)
+    headers["Mcp-Session-Id"] = started.headers["mcp-session-id"]
+
+    def list_with(token: str) -> int:
+        credentials = {**headers, "Authorization": f"Bearer {token}"}
+        return web.post("/mcp", json=rpc("tools/list"), headers=credentials).status_code
+
+    assert list_with(own) == 200
+    # The same key, and another app that it allowed.
+    assert list_with(other) in (403, 404)
+    ring.revoke("sharer")
+    assert list_with(own) == 401
 
 
 def test_neither_a_refresh_token_nor_a_code_is_an_access_token(
