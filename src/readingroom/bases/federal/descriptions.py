@@ -53,10 +53,10 @@ def _list_names(record_sources: tuple[Source, ...], *shapes: Shape) -> str:
 def describe_count(tables: tuple[RecordTable, ...]) -> str:
     return (
         "Count federal records: how many there are, how often something happened, or the number in "
-        "each group, the largest first: bills by party or policy area, laws enacted, which "
-        "agencies publish the most rules, who sponsored the most bills, how many hearings each "
-        "committee held, how many members are Republicans. Pick it for how many and which most; it "
-        "does not list the records. For amounts of money use `sum`. For how a number changed over "
+        "each group, the largest first: how many bills were introduced, by party or policy area, "
+        "laws enacted, which agencies publish the most rules, who sponsored the most, hearings "
+        "each committee held, how the parties split on a vote, who lobbied on a bill. Pick it for "
+        "how many and which most. For amounts of money use `sum`. For how a number changed over "
         "time use `time_series`. Fields for group_by, by resource: "
         f"{_describe_fields(tables, _list_groups)}. "
         "Filters are these fields, since and until."

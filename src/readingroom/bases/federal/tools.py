@@ -278,13 +278,13 @@ def _make_search_tools(service: FederalService) -> tuple[Tool, ...]:
 
 def _make_name_tool(service: FederalService) -> Tool:
     async def resolve_entity(question: ResolveEntity, call: ToolCall) -> Resolved:
-        """Find out who or what is meant by a name, and its official id or code, when all you have
-        is a name that is partial, a nickname, noisy or misspelt. Which senator, congressman or
+        """Find out who or what is meant by a name, and its official id or code, when you only know
+        a name that is partial, a nickname, noisy or misspelt. Which senator, congressman or
         congresswoman is that, what is the bioguide id of a member by this name (Sen. Markey from
         Mass, AOC) or in this post (Speaker, chair of Ways and Means)? What is the code of this
         committee or subcommittee (House Ag, Ways & Means)? Can you identify a bill by its popular
-        name, an agency, hearing, docket, topic, staffer, lobbying client or firm called something
-        like this? Typos, initials, swapped words, states and chambers are understood. Returns full
+        name, an agency, hearing, docket, topic, office (telephone), lobbying client or firm called
+        something like this? Typos, initials, states and chambers are understood. Returns full
         records, the likeliest first, each with a score and why. For what documents say on a subject
         use `search`.
         """
