@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.billstatus import BillStatus
-from readingroom.bases.federal.formats.parts.files import RawFile, load_yaml
+from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.formats.parts.xml import EntitiesRefused, parse
+from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
 from readingroom.bases.federal.formats.uslm import BillTexts
 from readingroom.bases.federal.formats.votes import HouseVotes
 from readingroom.bases.federal.load.loading import list_failures
@@ -233,6 +235,31 @@ def test_aliases_are_refused_and_a_lone_ampersand_is_none() -> None:
     with pytest.raises(ValueError, match="aliases"):
         load_yaml(b"- &a [x, x]\n- [*a, *a]\n")
     assert load_yaml(b"- name: R &D\n- 'at &t'\n") == [{"name": "R &D"}, "at &t"]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"",
+        b"null",
+        b"plain",
+        b'- 1\n- 1.5\n- 2020-01-02\n- yes\n- ~\n- ""\n- "1"\n- 0x1F\n- .inf\n- 1_000\n-\n- On it\n',
+        b"a: {b: [c, {d: e}], 'f': 2001-12-14t21:59:43.10-05:00}\n1: 2\na: last\n",
+        b"text: |\n  one\n  two\nfolded: >\n  one\n  two\n",
+        b"a: !!str 1\nb: ! 12\n",
+        b"<<: {a: 1}\nb: 2\n",
+        b"=: 1\n'<<': 3\n",
+        b"- &lone x\n",
+    ],
+)
+def test_yaml_means_what_its_library_says(document: bytes) -> None:
+    assert repr(load_yaml(document)) == repr(yaml.safe_load(document))
+
+
+@pytest.mark.parametrize("document", [b"{", b"*x", b"a: 1\n---\nb: 2\n", b"? [1, 2]\n: x\n"])
+def test_yaml_that_its_library_refuses_is_refused(document: bytes) -> None:
+    with pytest.raises(yaml.YAMLError):
+        load_yaml(document)
 
 
 def test_an_external_dtd_is_not_fetched() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile, load_yaml
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import (
     BIOGUIDE,
     CONGRESS_LEGISLATORS,
@@ -13,6 +13,7 @@ from readingroom.bases.federal.formats.parts.people import (
     build_office,
     parse_chamber,
 )
+from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
     ParsedRecord,

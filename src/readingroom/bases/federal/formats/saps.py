@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.parts.files import FileStart, RawFile, load_yaml
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_bills
 from readingroom.bases.federal.formats.parts.pdfs import PdfText
 from readingroom.bases.federal.formats.parts.positions import find_position
+from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
 from readingroom.bases.federal.schema.congress import SPOKEN
 from readingroom.bases.federal.schema.entries import (
     FileProblem,

@@ -18,12 +18,32 @@ def list_titles(record: Record) -> list[str]:
 
 
 class NameIndex:
-    """The table of names and its trigram index, written in the transaction of its caller."""
+    """The table of names and its trigram index, written in the transaction of its caller.
+
+    Rows wait in batches, which the caller writes: half of all rows of a load are names.
+    """
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._names = RowBatch(
+            db, "INSERT INTO names (name_row, source, folded, initials) VALUES (?, ?, ?, ?)"
+        )
+        self._forms = RowBatch(
+            db,
+            """INSERT INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)
+               ON CONFLICT DO NOTHING""",
+        )
         # Not written with the table of names, for the reason that `SearchIndex.index` gives.
-        self.batch = RowBatch(db, "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)")
+        self._index = RowBatch(db, "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)")
+        self.batches = (self._names, self._forms, self._index)
+        self._added_rows: dict[tuple[str, str], int] = {}
+        """The rows of the names that this transaction has added."""
+        self._newest_rows: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """Forget what an earlier transaction has added: it may be rolled back, or changed since."""
+        self._added_rows.clear()
+        self._newest_rows.clear()
 
     def put_all(self, record: Record, record_names: Sequence[str]) -> None:
         for record_name in dict.fromkeys(record_names):
@@ -31,35 +51,43 @@ class NameIndex:
 
     def put(self, source_name: str, record_id: str, record_name: str) -> None:
         if folded := fold.words(record_name):
-            self._db.execute(
-                """INSERT INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)
-                   ON CONFLICT DO NOTHING""",
-                (self._ensure_name_row(source_name, folded), record_id, record_name),
-            )
+            name_row = self._ensure_name_row(source_name, folded)
+            self._forms.rows.append((name_row, record_id, record_name))
 
     def _ensure_name_row(self, source_name: str, folded: Sequence[str]) -> int:
-        """Return the row of a name, created when there is none; a source has its own range."""
+        """Return the row of a name, created when there is none."""
+        padded = fold.pad(folded)
+        if (source_name, padded) in self._added_rows:
+            return self._added_rows[source_name, padded]
         stored_row = self._db.execute(
-            "SELECT name_row FROM names WHERE source = ? AND folded = ?",
-            (source_name, fold.pad(folded)),
+            "SELECT name_row FROM names WHERE source = ? AND folded = ?", (source_name, padded)
         ).fetchone()
         if stored_row:
             return int(stored_row["name_row"])
-        first_name_row = fold.first_row(source_name)
-        # The next number in the range of the source: the database would choose one outside it.
-        (name_row,) = self._db.execute(
-            """INSERT INTO names (name_row, source, folded, initials)
-               SELECT coalesce(max(name_row), ?) + 1, ?, ?, ? FROM names
-               WHERE name_row BETWEEN ? AND ? RETURNING name_row""",
-            (first_name_row, source_name, fold.pad(folded), fold.initials(folded), first_name_row,
-             first_name_row + fold.ROWS),
-        ).fetchone()  # fmt: skip
-        self.batch.rows.append((name_row, fold.pad(folded)))
-        return int(name_row)
+        name_row = self._newest_rows[source_name] = self._read_newest_row(source_name) + 1
+        self._names.rows.append((name_row, source_name, padded, fold.initials(folded)))
+        self._index.rows.append((name_row, padded))
+        self._added_rows[source_name, padded] = name_row
+        return name_row
+
+    def _read_newest_row(self, source_name: str) -> int:
+        """Return the newest row in the range of a source: each has its own."""
+        if source_name not in self._newest_rows:
+            first_row = fold.first_row(source_name)
+            (self._newest_rows[source_name],) = self._db.execute(
+                "SELECT coalesce(max(name_row), ?) FROM names WHERE name_row BETWEEN ? AND ?",
+                (first_row, first_row, first_row + fold.ROWS),
+            ).fetchone()
+        return self._newest_rows[source_name]
+
+    def write(self) -> None:
+        """Write the rows that wait."""
+        for batch in self.batches:
+            batch.write()
 
     def forget(self, record_id: str) -> None:
         """Delete the names of a record, unless another record has them too."""
-        self.batch.write()  # what is removed from the index must be in it
+        self.write()  # what is removed from the index must be in it
         name_rows = self._db.execute(
             "SELECT name_row FROM name_forms WHERE record_id = ?", (record_id,)
         ).fetchall()
@@ -69,3 +97,4 @@ class NameIndex:
                    (SELECT 1 FROM name_forms WHERE name_forms.name_row = names.name_row)""",
             name_rows,
         )
+        self.begin()

@@ -57,7 +57,7 @@ class Writer:
         )
         self._search = SearchIndex(db)
         self._names = NameIndex(db)
-        self._batches = (*self._search.batches, self._links, self._names.batch)
+        self._batches = (*self._search.batches, self._links, *self._names.batches)
         self._notes: list[changes.ChangeRow] = []
         self._mentioned: set[str] = set()
         """Ids of stubs that are known to be stored, so that they need no second look-up."""
@@ -95,6 +95,7 @@ class Writer:
             self._db.execute(self._db.dialect.begin_write)
             self._db.execute("UPDATE generation SET value = value + 1")
             self._search.begin()
+            self._names.begin()
             self._changes_before = self._db.total_changes
 
     def commit(self) -> None:
@@ -130,6 +131,7 @@ class Writer:
         """Drop waiting rows and roll back, unless SQLite has done so already, as on a full disk."""
         for batch in self._batches:
             batch.rows.clear()
+        self._names.begin()
         self._notes.clear()
         self._mentioned.clear()
         if self._db.in_transaction:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 from xml.parsers.expat import ExpatError
 
 import yaml
@@ -37,7 +37,6 @@ _IGNORED_SUFFIXES = {".pdf", ".md", ".txt", ".gif", ".jpg", ".png", ".xsl", ".cs
 _HEAD_BYTES = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # What looks like an anchor: only a file that has one is parsed twice.
-_YAML_ANCHOR = re.compile(rb"(?:^|[\s\[{,:-])&\w")
 _ZIP_MEMBER = re.compile(r"(.+?\.zip)!(.+)", re.I | re.S)
 
 ReadSibling = Callable[[str], bytes | None]
@@ -169,16 +168,6 @@ def split_member(file_path: str) -> tuple[str, str] | None:
 def to_text(path_or_name: str | Path) -> str:
     """Return a file name or message as valid text, with undecodable bytes escaped."""
     return str(path_or_name).encode("utf-8", "backslashreplace").decode()
-
-
-def load_yaml(yaml_bytes: bytes) -> Any:
-    """Parse YAML, refusing aliases: a few lines of them can expand to gigabytes."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
-    if _YAML_ANCHOR.search(yaml_bytes) and any(
-        isinstance(event, yaml.AliasEvent) for event in yaml.parse(yaml_bytes, Loader=loader)
-    ):
-        raise ValueError("the file has YAML aliases, which no official file has")
-    return yaml.load(yaml_bytes, Loader=loader)
 
 
 def _find_in_folder(folder: Path) -> Iterator[FileRef]:
