@@ -59,11 +59,11 @@ def measure_names(quick: bool) -> Table:
     service, size = _open_service(quick)
     rounds = 5 if quick else 40
     rows = []
-    with closing(store.connect(service.path)) as db, open_client(service) as get:
+    with closing(store.connect(service.place)) as db, open_client(service) as get:
         for source in ("legislators", "lda_filings"):
             path = f"/v1/{BY_NAME[source].path}"
             bare_seconds, resolver_seconds, rest_seconds = [], [], []
-            for name in federal_registries.make_misspelt_names(source, service.path, rounds + 3):
+            for name in federal_registries.make_misspelt_names(source, service.place, rounds + 3):
                 bare_seconds.append(
                     measure_wall_seconds(partial(_search_trigrams, db, source, name))
                 )
@@ -164,7 +164,7 @@ def measure_aggregates(quick: bool) -> Table:
     rounds = 3 if quick else 15
     rows: list[tuple[str, ...]] = []
     with (
-        closing(store.connect(service.path)) as db,
+        closing(store.connect(service.place)) as db,
         anyio.from_thread.start_blocking_portal() as portal,
     ):
         for name, sql, asked in _AGGREGATES:

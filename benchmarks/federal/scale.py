@@ -52,7 +52,7 @@ def measure_lookups(quick: bool) -> Table:
 def measure_loads(quick: bool) -> Table:
     """Measured last: the memory it tells is that of the searches before it."""
     service, size = _open_service(quick)
-    return _compare_loading(300 if quick else 2_000, service.path, size)
+    return _compare_loading(300 if quick else 2_000, service.place, size)
 
 
 @cache
@@ -77,7 +77,7 @@ def _compare_searches(service: FederalService, size: Size, rounds: int) -> Table
     names = ("fts", "scan", "index", "rest", "narrow")
     times: dict[str, list[float]] = {name: [] for name in names}
     matrix = _load_matrix(service)
-    with closing(store.connect(service.path)) as db, open_client(service) as get:
+    with closing(store.connect(service.place)) as db, open_client(service) as get:
         for question in [*questions[:3], *questions]:  # the first three warm the caches
             vector = service.vectors.embedder.embed(question)
             times["fts"].append(measure_wall_seconds(lambda q=question: _search_fts(db, q)))
@@ -206,7 +206,7 @@ def _compare_lookups(service: FederalService, size: Size, passes: int, calls: in
 def _time_lookups(service: FederalService, ids: list[str]) -> dict[str, list[float]]:
     """A pass over the records in every way: the first round warms caches, the second is timed."""
     select = "SELECT record FROM bills WHERE id = ?"
-    with closing(store.connect(service.path)) as db:
+    with closing(store.connect(service.place)) as db:
         (sample,) = db.execute(select, (ids[0],)).fetchone()
         apps = build_rest_app([router(service)]), _build_peer_app(sample.encode())
         with open_clients(*apps) as (get, peer):

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In
-from readingroom.engine import shared_index
+from readingroom.engine import shared_words
 from readingroom.engine.index import EmbeddedIndex
 from readingroom.engine.shared_index import SharedIndex
 from readingroom.storage.chunks import Chunks, ChunkStore
@@ -70,9 +70,9 @@ def test_the_same_commands_give_the_same_answers(
     embedded, shared = both
     with pytest.MonkeyPatch.context() as patch:
         # At 0 every search by meaning asks the copy of the vectors.
-        patch.setattr(shared_index, "EXACT_ROWS", exact_rows)
-        patch.setattr(shared_index, "_BELIEVED_SECONDS", -1.0)
-        patch.setattr(shared_index, "_COUNT_SECONDS", -1.0)
+        patch.setattr(shared_words, "EXACT_ROWS", exact_rows)
+        patch.setattr(shared_words, "_BELIEVED_SECONDS", -1.0)
+        patch.setattr(shared_words, "_COUNT_SECONDS", -1.0)
         for index in both:
             index.delete(index.read().ids)
             for command in commands:
@@ -113,3 +113,34 @@ def test_phrases_are_found_as_they_stand(both: tuple[EmbeddedIndex, SharedIndex]
     for query in ('"duty to cooperate"', '"to cooperate" duty', "the", '"no such words"'):
         found = [{hit.id for hit in index.search_words(query, 10)} for index in both]
         assert found[0] == found[1], query
+
+
+def test_chunks_of_an_older_release_are_embedded_under_their_headings(
+    postgres: PostgresServer,
+) -> None:
+    class LoadedEmbedder(WordEmbedder):
+        def load(self) -> None:
+            """There is nothing to load."""
+
+    embedder: Any = LoadedEmbedder()
+    ids = [f"chunk {number}" for number in range(3)]
+    metadatas: list[Any] = [{"source": "A"}, {"source": "A", "embedded_under": ""}, {"source": "B"}]
+    with new_database(postgres) as url:
+        collection = PostgresChunkStore(open_database(url)).open_collection("policy_docs", FIELDS)
+        index = SharedIndex(collection, FIELDS, embedder, lambda chunks: ["cycle"] * len(chunks))
+        index.put(Chunks(ids, ["trees"] * 3, metadatas, EMBEDDER.embed_batch(["trees"] * 3)))
+        index.vectors().search(EMBEDDER.embed("cycle"), 3)
+        with collection.database.hold_lock("embed anew policy_docs"):
+            for step in index.list_warm_up_steps():  # another process is at it
+                step()
+            assert len(collection.get_without_field("embedded_under")) == 2
+        for _ in range(2):
+            for step in index.list_warm_up_steps():
+                step()
+        chunks = collection.get(vectors=True)
+        assert chunks.ids == ids
+        assert [one["embedded_under"] for one in chunks.metadatas] == ["cycle", "", "cycle"]
+        expected = EMBEDDER.embed_batch(["cycle\ntrees", "trees", "cycle\ntrees"])
+        np.testing.assert_allclose(chunks.vectors, expected, atol=1e-6)
+        hits = index.vectors().search(EMBEDDER.embed("cycle"), 3)
+        assert {hit.id for hit in hits[:2]} == {"chunk 0", "chunk 2"}

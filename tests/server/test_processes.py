@@ -1,5 +1,6 @@
 """Two servers on one database: a person, an app and a key are known to both."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 from readingroom.settings import load_settings
 from readingroom.storage.postgres.keys import open_keys
 from tests.support.connectors import Person, call_tools, make_app
-from tests.support.kit import HANG_SECONDS, Served, serving
+from tests.support.federal.base import write_world
+from tests.support.kit import HANG_SECONDS, Served, body, http, run, serving
+from tests.support.model import with_model
 from tests.support.postgres import PostgresServer, new_database
 from tests.support.processes import wait_until
 
@@ -88,3 +91,30 @@ def test_an_app_that_a_person_allowed_at_one_server_calls_the_other(
     app.web = here
     assert app.revoke(tokens["refresh_token"]).status_code == 200
     assert call_tools(there, tokens["access_token"]).status_code == 401
+
+
+@pytest.mark.anyio
+async def test_federal_records_that_one_process_loads_another_one_finds(
+    url: str, tmp_path: Path
+) -> None:
+    write_world(tmp_path / "files", bills=3, votes=1)
+    env = {"READINGROOM_DATABASE_URL": url, "MCP_API_KEY": "sesame"}
+    query = {"query": "airport noise near schools"}
+    with serving("federal", data=with_model(tmp_path / "server"), env=env) as server:
+        async with http(f"{server.url}/mcp", key="sesame") as client:
+            nothing = body(await client.call_tool("lexical_search", query))
+            assert nothing["results"] == []
+            loaded = run(
+                *("federal", "load", str(tmp_path / "files"), "--json"),
+                *("--data", str(tmp_path / "shell")),
+                env=env,
+            )
+            assert loaded.returncode == 0, loaded.stderr
+            found = body(await client.call_tool("lexical_search", query))
+            assert found["results"][0]["title"] == "Airport noise near schools"
+            record = body(await client.call_tool("fetch", {"id": found["results"][0]["id"]}))
+            assert record["id"] == found["results"][0]["id"]
+    status = run("federal", "status", "--json", "--data", str(tmp_path / "third"), env=env)
+    counts = {row["source"]: row["records"] for row in json.loads(status.stdout)["sources"]}
+    assert counts["bills"] >= 3
+    assert not list(tmp_path.rglob("federal.db"))

@@ -59,6 +59,15 @@ class PostgresServer:
             "--locale=C.UTF-8",
         )
 
+    def copy_from(self, primary: "PostgresServer") -> None:
+        """Make a cluster that follows another one, of which it is a copy."""
+        if self._user is not None:
+            os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
+        self.run(
+            *("pg_basebackup", "-D", str(self.data), "-h", str(primary.folder)),
+            *("-U", "postgres", "-X", "stream", "-c", "fast", "--no-sync", "-R"),
+        )
+
     def start(self) -> None:
         """Start the server, and return when it answers."""
         self.process = subprocess.Popen(

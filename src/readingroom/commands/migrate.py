@@ -34,7 +34,7 @@ _WORKSPACE = ".migrating"
 @click.option("--force", is_flag=True, help="Replace what the database holds of these bases.")
 @add_common_options
 def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> None:
-    """Copy policies, documents and keys of the data directory to a PostgreSQL database.
+    """Copy all bases and keys of the data directory to a PostgreSQL database.
 
     A server may run on the directory meanwhile; changes wait while a base is copied. Each base is
     put into the database in one transaction, then read back and compared with the original, row by
@@ -49,7 +49,9 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
         has_data = spec.backup is not None and spec.backup.load().exists(settings)
         if spec.on_database == "moves" and has_data:
             click.echo(f"{base_name}: copying", err=True)
-            outcomes[base_name] = _migrate_base(base_name, settings, target_settings, force)
+            outcomes[base_name] = load_base_backups()[base_name].migrate(
+                settings, target_settings, force
+            ) or _migrate_base(base_name, settings, target_settings, force)
     key_count = _migrate_keys(settings, target_settings)
     outcome_lines = [
         f"{store_name}: {_describe(outcome)}" for store_name, outcome in outcomes.items()

@@ -57,6 +57,15 @@ class BaseBackup(Protocol):
         the data directory it will lie in. `replace`: clear first what lies outside of it.
         """
 
+    def migrate(
+        self, settings: RoomSettings, target_settings: RoomSettings, replace: bool
+    ) -> dict[str, Any] | None:
+        """Copy the base to a database and compare; return the outcome.
+
+        None where the base has no way of its own: it is then moved as a backup is.
+        """
+        return None
+
 
 class BackupCounts(Answer):
     """What a copy holds: `{"policies": 6, "chunks": 174}`."""

@@ -1,6 +1,7 @@
 """The fragments of SQL that databases write differently; all other SQL is the same for each."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,6 +11,8 @@ class SqlDialect:
     Full-text search has no fragment here: each kind has statements of its own for it.
     """
 
+    engine: Literal["sqlite", "postgres"]
+    """Which kind it is, where whole statements differ: in full-text search."""
     begin_write: str
     """Begins a transaction that will write."""
     any_case: str
@@ -19,9 +22,15 @@ class SqlDialect:
     index_hint: str
     """Follows a table that is to be read by a certain index."""
     parameter_items: str
-    """Selects `value`, the items of a JSON list that is given as one parameter."""
+    """Selects `value`, the texts of a JSON list that is given as one parameter."""
+    parameter_numbers: str
+    """The same of whole numbers."""
     field_items: str
-    """A table of `value`, the items of a list in a column of JSON; follows a comma after FROM."""
+    """A table of `value`, the texts of a list in a column of JSON; follows a comma after FROM."""
+    field_objects: str
+    """The same of a list of objects."""
+    join_texts: str
+    """The function that joins the texts of a group by commas."""
     table_names: str
     """Selects `name`, the names of all tables."""
     last_number: str
@@ -35,30 +44,42 @@ class SqlDialect:
         """Return a table of the items in a list field of a column of JSON."""
         return self.field_items.format(column=column_name, field=list_field)
 
+    def list_field_objects(self, column_name: str, list_field: str) -> str:
+        """Return a table of the objects in a list field of a column of JSON."""
+        return self.field_objects.format(column=column_name, field=list_field)
+
     def read_last_number(self, table_name: str) -> str:
         """Return a query for the highest number that a table has ever given to a row."""
         return self.last_number.format(table=table_name)
 
 
 SQLITE = SqlDialect(
+    engine="sqlite",
     begin_write="BEGIN IMMEDIATE",
     any_case="COLLATE NOCASE",
     join_in_order="CROSS JOIN",
     index_hint="INDEXED BY {index}",
     # One parameter, however many items: SQLite allows a limited number of placeholders.
     parameter_items="SELECT value FROM json_each(?)",
+    parameter_numbers="SELECT value FROM json_each(?)",
     field_items="json_each({column}, '$.{field}')",
+    field_objects="json_each({column}, '$.{field}') /* objects */",
+    join_texts="group_concat",
     table_names="SELECT name FROM sqlite_master WHERE type = 'table'",
     last_number="SELECT seq FROM sqlite_sequence WHERE name = '{table}'",
 )
 
 POSTGRES = SqlDialect(
+    engine="postgres",
     begin_write="BEGIN",
     any_case="",
     join_in_order="JOIN",
     index_hint="",
     parameter_items="SELECT value FROM json_array_elements_text(?::json)",
-    field_items="json_array_elements_text({column} -> '{field}') AS items(value)",
-    table_names="SELECT tablename AS name FROM pg_tables WHERE schemaname = 'readingroom'",
+    parameter_numbers="SELECT value::bigint FROM json_array_elements_text(?::json)",
+    field_items="json_array_elements_text({column} -> '{field}')",
+    field_objects="json_array_elements({column} -> '{field}')",
+    join_texts="readingroom_federal.join_by_comma",
+    table_names="SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()",
     last_number="SELECT last_value AS seq FROM {table}_seq",
 )

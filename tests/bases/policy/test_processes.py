@@ -33,16 +33,6 @@ def servers(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list
         yield [first, second]
 
 
-def test_a_base_that_has_not_moved_says_so_at_the_start(url: str, tmp_path: Path) -> None:
-    ended = run(
-        *("serve", "federal", "--port", "0", "--data", str(tmp_path / "data")),
-        env={"READINGROOM_DATABASE_URL": url},
-    )
-    assert ended.returncode != 0
-    assert "The federal base keeps its data in the data directory" in ended.stderr
-    assert "READINGROOM_DATABASE_URL" in ended.stderr
-
-
 async def test_a_revision_that_one_process_brings_in_every_process_answers_from(
     servers: list[Served], url: str, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ from readingroom.core.progress import no_progress_sync
 from readingroom.engine.embedding.embedder import Matrix, Vector
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.protocol.spec import KnowledgeBase
+from tests.support.engines import database_url
 from tests.support.federal import world_registries as registries
 from tests.support.federal.world import World, register_document
 from tests.support.federal.world_texts import every_text
@@ -128,12 +129,22 @@ def _texts(world: World, bills: int) -> Iterator[tuple[str, str]]:
         yield world.text(int(congress), kind, int(number))
 
 
+def place_of(data: Path) -> store.FederalPlace:
+    """Where the federal records of a data directory are: in its file, or in its database."""
+    url = database_url(data)
+    return store.SharedRecords(url) if url else get_database_path(data)
+
+
 def loaded(data: Path, *files: Path, embed: bool = True) -> Summary:
     """Load files into the federal base of a data directory."""
-    path = get_database_path(data)
-    summary = load(path, list(files), None)
+    return loaded_at(place_of(data), *files, embed=embed)
+
+
+def loaded_at(place: store.FederalPlace, *files: Path, embed: bool = True) -> Summary:
+    """The same, into the records in a certain place."""
+    summary = load(place, list(files), None)
     if embed:
-        with contextlib.closing(store.connect(path, writing=True)) as db:
+        with contextlib.closing(store.connect(place, writing=True)) as db:
             vectors.embed(db, HashedWords(), no_progress_sync)  # type: ignore[arg-type]
     return summary
 
@@ -175,7 +186,11 @@ def traced(base: KnowledgeBase) -> list[str]:
 
 
 def base_of(data: Path, embedder: Any = None, budget: Budget | None = None) -> KnowledgeBase:
-    base = open_federal(data / "federal", embedder or HashedWords(), budget)
+    return make_base(place_of(data), embedder, budget)
+
+
+def make_base(place: store.FederalPlace, embedder: Any, budget: Budget | None) -> KnowledgeBase:
+    base = open_federal(place, embedder or HashedWords(), budget)
     routers = cache(partial(make_routers, base.service, False))
     # As BaseSpec.open_base does, but not warmed up: tests look at every statement.
     return replace(base, routers=routers, warm_up=stay_cold)
@@ -190,7 +205,16 @@ async def asked(
     data: Path, embedder: Any = None, budget: Budget | None = None
 ) -> AsyncIterator["Asked"]:
     """The base served in this process, REST and MCP."""
-    base = base_of(data, embedder, budget)
+    async with asked_at(place_of(data), data, embedder, budget) as face:
+        yield face
+
+
+@contextlib.asynccontextmanager
+async def asked_at(
+    place: store.FederalPlace, data: Path, embedder: Any = None, budget: Budget | None = None
+) -> AsyncIterator["Asked"]:
+    """The same, on the records in a certain place."""
+    base = make_base(place, embedder, budget)
     async with in_process(app_of(base, data=data, rate_limit=0)) as web:
         yield Asked(web, base)
     base.service.store.close()

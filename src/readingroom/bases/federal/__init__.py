@@ -6,6 +6,7 @@ from readingroom.protocol.spec import BaseSpec, LazyImport
 SPEC = BaseSpec(
     name="federal",
     port=8000,
+    on_database="moves",
     open=LazyImport("readingroom.bases.federal.tools:open_base"),
     settings=FederalSettings,
     josh_auth=True,

@@ -6,22 +6,31 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from readingroom.bases.federal.load.copying import compare_records, copy_records
+from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION, list_statements
-from readingroom.bases.federal.store import get_database_path
+from readingroom.bases.federal.store import (
+    SharedRecords,
+    get_database_path,
+    locate_records,
+    prepare,
+    translate_errors,
+)
 from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.backup import BaseBackup
 from readingroom.protocol.command import RunCommand
 from readingroom.storage.archive import copy_database
 from readingroom.storage.database import DatabaseError, connect, normalise_sql, open_untrusted
-from readingroom.storage.errors import BackupUnusable, FolderInUse
+from readingroom.storage.errors import BackupUnusable, DataNotEmpty, FolderInUse, StorageFailed
 
 
 class FederalBackup(BaseBackup):
     """SQLite copies the file page by page, so no owner has to be asked."""
 
     def exists(self, settings: RoomSettings) -> bool:
-        return get_database_path(settings.data).exists()
+        place = locate_records(settings)
+        return place.exists() if isinstance(place, Path) else _has_records(place)
 
     def write(
         self,
@@ -31,7 +40,13 @@ class FederalBackup(BaseBackup):
         report: ReportProgressSync,
     ) -> dict[str, int]:
         copied_file = get_database_path(copies_folder)
-        copy_database(get_database_path(settings.data), copied_file, report)
+        place = locate_records(settings)
+        if isinstance(place, Path):
+            copy_database(place, copied_file, report)
+        else:
+            prepare(place)
+            copy_records(place, copied_file, report)
+            _end_log(copied_file)
         with closing(connect(copied_file)) as db:
             (schema_version,) = db.execute("PRAGMA user_version").fetchone()
         return {"schema": int(schema_version)}
@@ -59,7 +74,53 @@ class FederalBackup(BaseBackup):
             open_untrusted(get_database_path(staged_settings.data), known_statements).close()
         except DatabaseError as error:
             raise BackupUnusable(f"federal.db of the backup cannot be used: {error}") from error
+        place = locate_records(staged_settings)
+        if not isinstance(place, Path):
+            staged_file = get_database_path(staged_settings.data)
+            _refuse_records(place, replace)
+            copy_records(staged_file, place)
+            staged_file.unlink()
         return None
+
+    def migrate(
+        self, settings: RoomSettings, target_settings: RoomSettings, replace: bool
+    ) -> dict[str, Any] | None:
+        source_place, target_place = locate_records(settings), locate_records(target_settings)
+        assert isinstance(target_place, SharedRecords)
+        counts = compare_records(source_place, target_place)
+        was_there = bool(counts)
+        if not was_there:
+            _refuse_records(target_place, replace)
+            copy_records(source_place, target_place)
+            counts = compare_records(source_place, target_place)
+        if not counts:
+            raise StorageFailed(
+                "The federal records in the database differ from the original; did it change "
+                "meanwhile? Run this again with --force"
+            )
+        records = sum(counts[source.name] for source in SOURCES)
+        return {"counts": {"records": records}, "was_there": was_there, "compared_answers": 0}
+
+
+def _has_records(place: SharedRecords) -> bool:
+    prepare(place)
+    with translate_errors(place), closing(place.connect(writing=False)) as db:
+        return db.execute("SELECT 1 FROM ingestion_logs LIMIT 1").fetchone() is not None
+
+
+def _refuse_records(place: SharedRecords, replace: bool) -> None:
+    """Raise DataNotEmpty when there are records that may not be replaced."""
+    if _has_records(place) and not replace:
+        raise DataNotEmpty(
+            "The database at READINGROOM_DATABASE_URL holds federal records already; choose "
+            "another one, or replace them with --force"
+        )
+
+
+def _end_log(copied_file: Path) -> None:
+    """Leave one file: a write-ahead log next to it would be left behind."""
+    with closing(connect(copied_file)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
 
 
 def _is_open_elsewhere(database: Path) -> bool:

@@ -75,7 +75,7 @@ def load_files(paths: tuple[str, ...], settings: FederalSettings, as_json: bool)
     only, file_paths = _sources_and_files(paths)
     with progress_bar("Loading", as_json) as report_progress:
         load_summary = loading.load(
-            store.get_database_path(settings.data), file_paths, only, report_progress
+            store.locate_records(settings), file_paths, only, report_progress
         )
     _print_summary(load_summary, only, as_json)
 
@@ -100,7 +100,7 @@ def update(
     only, file_paths = _sources_and_files(paths)
     with progress_bar("Updating", as_json) as report_progress:
         update_summary = loading.update(
-            store.get_database_path(settings.data),
+            store.locate_records(settings),
             file_paths,
             only,
             report_progress,
@@ -182,6 +182,7 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
             settings.sync_pause_seconds,
             report_progress,
             report_update,
+            store.locate_records(settings),
         )
     json_body = vars(synced) | {"update": _summary_body(synced.update)}
     output_lines = [
@@ -208,11 +209,11 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
 def embed(settings: FederalSettings, as_json: bool) -> None:
     """Embed what has no vector yet, for search by meaning. Stop and go on at any time."""
 
-    database_path = store.get_database_path(settings.data)
-    store.prepare(database_path)
+    place = store.locate_records(settings)
+    store.prepare(place)
     with (
-        store.translate_errors(database_path),
-        closing(store.connect(database_path, writing=True)) as db,
+        store.translate_errors(place),
+        closing(store.connect(place, writing=True)) as db,
         progress_bar("Embedding", as_json) as report_progress,
     ):
         embedded_count = vectors.embed(db, embedder_for(settings), report_progress)
@@ -292,11 +293,11 @@ def status(settings: FederalSettings, as_json: bool) -> None:
 def _open_reader(settings: FederalSettings) -> Iterator[store.FederalStore]:
     """Yield a reader of the database; where there is none, of an empty one that goes afterwards."""
     with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch:
-        database_path = store.get_database_path(settings.data)
-        if not database_path.exists():
-            database_path = store.get_database_path(Path(scratch))
-        store.prepare(database_path)
-        with closing(store.FederalStore(database_path)) as reader:
+        place = store.locate_records(settings)
+        if isinstance(place, Path) and not place.exists():
+            place = store.get_database_path(Path(scratch))
+        store.prepare(place)
+        with closing(store.FederalStore(place)) as reader:
             yield reader
 
 

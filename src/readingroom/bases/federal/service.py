@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
@@ -57,7 +56,7 @@ from readingroom.bases.federal.search.coverage import EmbeddingCoverage, describ
 from readingroom.bases.federal.search.passages import Passages
 from readingroom.bases.federal.search.search import Plan, SearchResult, plan_search, run_search
 from readingroom.bases.federal.search.vectors import FederalVectors
-from readingroom.bases.federal.store import FederalStore, SourceProgress
+from readingroom.bases.federal.store import FederalPlace, FederalStore, SourceProgress
 from readingroom.core.errors import InvalidArguments, RecordNotFound, UnrecognizedId
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
@@ -68,10 +67,12 @@ from readingroom.storage.database import Database
 class FederalService:
     """Everything that REST and the tools can ask of the federal base."""
 
-    def __init__(self, path: Path, embedder: Embedder, budget: Budget | None = None) -> None:
-        self.path = path
+    def __init__(
+        self, place: FederalPlace, embedder: Embedder, budget: Budget | None = None
+    ) -> None:
+        self.place = place
         self.budget = budget or Budget()
-        self.store = FederalStore(path)
+        self.store = FederalStore(place)
         self.vectors = FederalVectors(embedder)
         self.passages = Passages()
         self.coverage = EmbeddingCoverage()

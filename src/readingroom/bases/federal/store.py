@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,12 +12,17 @@ from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal.errors import RecordGone
 from readingroom.bases.federal.filters import RowFilter
+from readingroom.bases.federal.schema.shared_tables import SCHEMA_NAME as SHARED_SCHEMA
+from readingroom.bases.federal.schema.shared_tables import ensure_shared_schema
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, RecordTable, Source
 from readingroom.bases.federal.schema.tables import ensure_schema
 from readingroom.core.errors import RecordNotFound
+from readingroom.core.imports import import_reference
+from readingroom.core.settings import RoomSettings, reveal_secret
 from readingroom.storage import database
 from readingroom.storage.database import Database, DatabaseError, Row
-from readingroom.storage.errors import StorageFailed, describe_cause
+from readingroom.storage.errors import DatabaseFailed, StorageFailed, describe_cause
+from readingroom.storage.postgres.database import open_database
 
 logger = logging.getLogger(__name__)
 
@@ -40,13 +45,46 @@ NEWEST_FIRST = "published_at DESC NULLS LAST, id"
 NEWEST_TEXT = "part = 'enr' DESC, dated DESC NULLS LAST, length(body) DESC, part"
 
 
+@dataclass(frozen=True, slots=True)
+class SharedRecords:
+    """The federal records of all processes on one database."""
+
+    url: str
+
+    @property
+    def name(self) -> str:
+        return "the shared database"
+
+    def connect(self, *, writing: bool) -> Any:
+        """Open a connection; the driver is imported only where it is used.
+
+        Raise `DatabaseUnreachable`, or `InvalidSetting` when the driver is not installed.
+        """
+        open_database(self.url)
+        connect_records = import_reference("readingroom.storage.postgres.records:connect_records")
+        return connect_records(self.url, SHARED_SCHEMA, writing=writing)
+
+
+FederalPlace = Path | SharedRecords
+"""Where the federal records are: in a file, or in a database."""
+
+
+def locate_records(settings: RoomSettings) -> FederalPlace:
+    """Return where the federal records are: in the database that the settings name, or a file."""
+    url = reveal_secret(settings.database_url)
+    return SharedRecords(url) if url else get_database_path(settings.data)
+
+
 def get_database_path(data_folder: Path) -> Path:
     """Return the path of the federal file in a data directory."""
     return data_folder / "federal" / FILE
 
 
-def connect(database_path: Path, *, writing: bool = False) -> Database:
-    """Return a connection on the file; only with `writing` can it write."""
+def connect(place: FederalPlace, *, writing: bool = False) -> Database:
+    """Return a connection on the records; only with `writing` can it write."""
+    if not isinstance(place, Path):
+        shared_db: Database = place.connect(writing=writing)
+        return shared_db
     pragmas: dict[str, str | int] = {
         "foreign_keys": "ON",
         "cache_size": -_CACHE_KIB,
@@ -58,35 +96,39 @@ def connect(database_path: Path, *, writing: bool = False) -> Database:
     else:
         # Whatever a query says, the server cannot change the file.
         pragmas |= {"query_only": "ON"}
-    return database.connect(
-        database_path, timeout=30, any_thread=True, named_rows=True, pragmas=pragmas
-    )
+    return database.connect(place, timeout=30, any_thread=True, named_rows=True, pragmas=pragmas)
 
 
-def prepare(database_path: Path) -> None:
+def prepare(place: FederalPlace) -> None:
     """Create the file if there is none, in WAL mode so that readers never wait for a writer.
 
     Raise StorageFailed when it cannot be used, or another version of Reading Room wrote it.
     """
-    with translate_errors(database_path):
-        database_path.parent.mkdir(parents=True, exist_ok=True)
-        db = connect(database_path, writing=True)
+    if not isinstance(place, Path):
+        with translate_errors(place), closing(place.connect(writing=True)) as shared_db:
+            ensure_shared_schema(shared_db)
+        return
+    with translate_errors(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        db = connect(place, writing=True)
         try:
             db.execute("PRAGMA journal_mode = WAL")
-            ensure_schema(db, database_path)
+            ensure_schema(db, place)
         finally:
             db.close()
 
 
 @contextmanager
-def translate_errors(database_path: Path) -> Iterator[None]:
+def translate_errors(place: FederalPlace) -> Iterator[None]:
     """Raise StorageFailed in place of the errors of SQLite and of the file system."""
     try:
         yield
+    except DatabaseFailed as error:
+        raise StorageFailed(f"The federal records cannot be used: {error.message}") from error
     except (OSError, DatabaseError) as error:
-        logger.error("the federal records in %s cannot be used: %s", database_path, error)
+        logger.error("the federal records in %s cannot be used: %s", place, error)
         raise StorageFailed(
-            f"The federal records in {database_path.name} cannot be used: {describe_cause(error)}"
+            f"The federal records in {place.name} cannot be used: {describe_cause(error)}"
         ) from error
 
 
@@ -132,8 +174,8 @@ class RowPage:
 class FederalStore:
     """Runs queries on the file, each statement in a snapshot of its own."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, place: FederalPlace) -> None:
+        self.place = place
         self._connections = database.ConnectionPool(self._open)
         self.trace: Callable[[str], None] | None = None
         """Called with every statement, for tests that check which tables a lookup reads."""
@@ -144,14 +186,14 @@ class FederalStore:
 
     def read_now(self, query: Callable[[Database], T]) -> T:
         """Run a query on this thread."""
-        with translate_errors(self.path), self._connections.connection() as db:
+        with translate_errors(self.place), self._connections.connection() as db:
             return query(db)
 
     def close(self) -> None:
         self._connections.close()
 
     def _open(self) -> Database:
-        db = connect(self.path)
+        db = connect(self.place)
         if self.trace:
             db.set_trace_callback(self.trace)
         return db

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from urllib.parse import quote
 
 from readingroom.bases.federal import descriptions, store
@@ -85,16 +84,15 @@ _INSTRUCTIONS = (
 
 def open_base(settings: FederalSettings) -> KnowledgeBase:
     """Open the federal base as the settings say."""
-    return open_federal(settings.data / "federal", embedder_for(settings))
+    return open_federal(store.locate_records(settings), embedder_for(settings))
 
 
 def open_federal(
-    data_folder: Path, embedder: Embedder, budget: Budget | None = None
+    place: store.FederalPlace, embedder: Embedder, budget: Budget | None = None
 ) -> KnowledgeBase:
-    """Open the federal base on its folder; an empty one is made where there is none."""
-    path = data_folder / store.FILE
-    store.prepare(path)
-    service = FederalService(path, embedder, budget)
+    """Open the federal base in a file or a database; an empty one is made where there is none."""
+    store.prepare(place)
+    service = FederalService(place, embedder, budget)
     return KnowledgeBase(
         name="federal",
         server_name="josh",
@@ -112,7 +110,7 @@ def open_federal(
             *_make_dossier_tools(service),
         ),
         service=service,
-        unembedded=FederalPassages(path, service.vectors),
+        unembedded=FederalPassages(place, service.vectors),
         warm_up=service.warm_up,
     )
 

@@ -36,6 +36,7 @@ from readingroom.storage.postgres.encoding import (
     encode_chunks,
     encode_json,
     encode_vectors,
+    format_vector,
 )
 from readingroom.storage.postgres.schema import list_collection_statements
 
@@ -194,6 +195,38 @@ class PostgresCollection:
                     (list(ids),),
                 )
             pending_change.touched_ids.update(ids)
+
+    def get_without_field(self, field_name: str) -> Chunks:
+        """Return the chunks whose metadata has no such field, without vectors."""
+        with _translate_errors(), self.database.connection() as connection:
+            chunk_rows = connection.execute(
+                f"SELECT id, body, metadata FROM {self.chunks_table} "
+                "WHERE metadata -> ? IS NULL ORDER BY chunk_number",
+                (field_name,),
+            ).fetchall()
+        return Chunks(
+            [chunk_row[0] for chunk_row in chunk_rows],
+            [chunk_row[1] for chunk_row in chunk_rows],
+            [chunk_row[2] for chunk_row in chunk_rows],
+        )
+
+    def replace_vectors(self, chunks: Chunks, field_names: Sequence[str]) -> None:
+        """Give chunks other vectors, and these fields of their metadata; they stay in order."""
+        with self._begin_write() as (connection, _):
+            connection.executemany(
+                f"UPDATE {self.vectors_table} SET embedding = ?::vector WHERE id = ?",
+                [
+                    (format_vector(vector), chunk_id)
+                    for chunk_id, vector in zip(chunks.ids, chunks.vectors, strict=True)
+                ],
+            )
+            self.update_metadata(
+                chunks.ids,
+                [
+                    {field_name: metadata[field_name] for field_name in field_names}
+                    for metadata in chunks.metadatas
+                ],
+            )
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""

@@ -34,17 +34,22 @@ _KEEPALIVES: dict[str, Any] = {
 
 def connect(url: str) -> "PostgresConnection":
     """Open a connection in autocommit mode. Raise `DatabaseUnreachable`."""
+    return PostgresConnection(open_connection(url, f"{SCHEMA_NAME},public"))
+
+
+def open_connection(url: str, search_path: str, is_read_only: bool = False) -> Any:
+    """Open a connection of psycopg's own in autocommit mode. Raise `DatabaseUnreachable`."""
+    read_only = " -c default_transaction_read_only=on" if is_read_only else ""
     with _translate_errors():
-        connection = psycopg.connect(
+        return psycopg.connect(
             url,
             autocommit=True,
             connect_timeout=_CONNECT_SECONDS,
             application_name="readingroom",
             # Comparisons are of bytes, days are written as ISO 8601, whatever the server's habits.
-            options=f"-c search_path={SCHEMA_NAME},public -c datestyle=ISO -c timezone=UTC",
+            options=f"-c search_path={search_path} -c datestyle=ISO -c timezone=UTC{read_only}",
             **_KEEPALIVES,
         )
-    return PostgresConnection(connection)
 
 
 class NamedRow(tuple[Any, ...]):

@@ -126,6 +126,33 @@ def _encode_words(stems: Stems) -> bytes:
     return b"".join(encoded)
 
 
+def encode_words_rows(rows: Sequence[tuple[int, Sequence[Stems]]]) -> Iterator[bytes]:
+    """Yield numbered passages for COPY: the stems of each of their fields, and how many in all."""
+
+    def encode_row(index: int) -> bytes:
+        passage_number, field_stems = rows[index]
+        return b"".join(
+            (
+                struct.pack(">h", 2 + len(field_stems)),
+                _encode_field(struct.pack(">q", passage_number)),
+                *(_encode_field(_encode_words(stems)) for stems in field_stems),
+                _encode_field(struct.pack(">q", sum(map(len, field_stems)))),
+            )
+        )
+
+    yield from _encode_rows(len(rows), encode_row)
+
+
+def format_phrase(stems: Stems) -> str:
+    """Return a tsquery for stems that follow each other."""
+    return "(" + " <-> ".join(map(quote_lexeme, stems)) + ")"
+
+
+def quote_lexeme(stem: str) -> str:
+    """Return a stem so that no character of it is taken for an operator."""
+    return "'" + stem.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
 def cut_stem(stem: str) -> str:
     """Return a stem as it is stored: a word of any length does not fit."""
     return stem if len(stem) < _MAX_STEM_BYTES // 4 else stem[: _MAX_STEM_BYTES // 4]

@@ -9,14 +9,16 @@ from readingroom.storage.database import Database
 class RowBatch:
     """Rows of a table that are inserted together, which is faster than row by row."""
 
-    def __init__(self, db: Database, insert: str) -> None:
+    def __init__(self, db: Database, insert: str | None) -> None:
+        """Without a statement the rows are dropped: whatever they would be put into has them."""
         self._db = db
         self._insert = insert
         self.rows: list[tuple[Any, ...]] = []
 
     def write(self) -> None:
         if self.rows:
-            self._db.executemany(self._insert, self.rows)
+            if self._insert:
+                self._db.executemany(self._insert, self.rows)
             self.rows.clear()
 
 

@@ -70,7 +70,7 @@ def _find_complete_date(db: Database, record_source: Source) -> str | None:
         f"""SELECT max(as_of) FROM (
                 SELECT record ->> 'as_of' AS as_of FROM {record_source.name}
                 WHERE status = 'active' AND loader LIKE ?
-                ORDER BY published_at DESC LIMIT ?) AS newest""",
+                ORDER BY published_at DESC NULLS LAST LIMIT ?) AS newest""",
         (f"{record_source.complete_by}/%", _NEWEST_ROWS),
     ).fetchone()
     return up_to or None

@@ -36,7 +36,7 @@ from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.query.changes import Tally
 from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
-from readingroom.bases.federal.store import connect, prepare, translate_errors
+from readingroom.bases.federal.store import FederalPlace, connect, prepare, translate_errors
 from readingroom.core import clock
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.storage.database import Database, Row
@@ -78,17 +78,17 @@ class LoadOptions:
 
 
 def load(
-    database_path: Path,
+    place: FederalPlace,
     file_paths: Sequence[Path],
     only: Source | None,
     report_progress: ReportProgressSync = no_progress_sync,
 ) -> Summary:
-    """Load files and folders into the federal database at `database_path`."""
-    return _load(database_path, file_paths, only, report_progress, LoadOptions())
+    """Load files and folders into the federal database at a place."""
+    return _load(place, file_paths, only, report_progress, LoadOptions())
 
 
 def update(
-    database_path: Path,
+    place: FederalPlace,
     file_paths: Sequence[Path],
     only: Source | None,
     report_progress: ReportProgressSync = no_progress_sync,
@@ -101,7 +101,7 @@ def update(
     `file_date` is the day the files were found to be the newest at their publisher.
     """
     load_options = LoadOptions(updating=True, even_most=even_most, file_date=file_date)
-    return _load(database_path, file_paths, only, report_progress, load_options)
+    return _load(place, file_paths, only, report_progress, load_options)
 
 
 UNRECOGNISED = "its format is not recognised: `readingroom federal load --help` lists the formats"
@@ -147,19 +147,19 @@ def list_ignored(db: Database) -> Iterator[Row]:
 
 
 def _load(
-    database_path: Path,
+    place: FederalPlace,
     file_paths: Sequence[Path],
     only: Source | None,
     report_progress: ReportProgressSync,
     load_options: LoadOptions,
 ) -> Summary:
-    prepare(database_path)
+    prepare(place)
     loaders = [loader for loader in LOADERS if only is None or only.name in loader.sources]
     file_refs = list(find_files(file_paths, load_options.file_date))
     pdf_paths = list(find_pdfs(file_paths)) if only is None or only.name == "saps" else []
     with (
-        translate_errors(database_path),
-        closing(connect(database_path, writing=True)) as db,
+        translate_errors(place),
+        closing(connect(place, writing=True)) as db,
         # One thread, so that commits stay in their order.
         ThreadPoolExecutor(1, "federal-load") as commit_thread,
     ):

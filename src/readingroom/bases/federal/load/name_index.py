@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.records import Record
+from readingroom.bases.federal.search.full_text import list_name_index_statements
 from readingroom.storage.database import Database
 
 _MAX_TITLES = 500
@@ -34,7 +35,7 @@ class NameIndex:
                ON CONFLICT DO NOTHING""",
         )
         # Not written with the table of names, for the reason that `SearchIndex.index` gives.
-        self._index = RowBatch(db, "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)")
+        self._index = RowBatch(db, list_name_index_statements(db))
         self.batches = (self._names, self._forms, self._index)
         self._added_rows: dict[tuple[str, str], int] = {}
         """The rows of the names that this transaction has added."""

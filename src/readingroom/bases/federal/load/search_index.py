@@ -7,6 +7,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.schema.entries import ParsedRecord, SearchHead, Text
 from readingroom.bases.federal.schema.records import Record
+from readingroom.bases.federal.search.full_text import index_passages
 from readingroom.engine.chunking import Span, split
 from readingroom.storage.database import Database, Row
 
@@ -193,11 +194,7 @@ class SearchIndex:
         taken back, so that one passage between two others would cost three times as much.
         """
         self._write_chunks()
-        self._db.execute(
-            """INSERT INTO passages_fts (rowid, title, abstract, action, body)
-               SELECT chunk, title, abstract, action, body FROM passages WHERE chunk > ?""",
-            (self.position[1],),
-        )
+        index_passages(self._db, self.position[1])
         self.position = (self.position[0], self.position[0])
 
     def put_text(

@@ -13,7 +13,7 @@ from readingroom.bases.federal.load.coverage import note_sync
 from readingroom.bases.federal.load.loading import Summary
 from readingroom.bases.federal.load.read_ahead import describe_error
 from readingroom.bases.federal.schema.sources import Source
-from readingroom.bases.federal.store import connect, translate_errors
+from readingroom.bases.federal.store import FederalPlace, connect, translate_errors
 from readingroom.core import clock
 from readingroom.core.errors import UnknownSource
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
@@ -48,8 +48,13 @@ def sync(
     pause: float,
     report_progress: ReportProgressSync = no_progress_sync,
     report_loading: ReportProgressSync = no_progress_sync,
+    shared_place: FederalPlace | None = None,
 ) -> SyncResult:
-    """Fetch what is new of a source into the folder beside the federal file, and apply it."""
+    """Fetch what is new of a source into the folder beside the federal file, and apply it.
+
+    With `shared_place` it is applied there, and the folder has the downloads alone.
+    """
+    place = shared_place or database_path
     layout = LAYOUTS.get(record_source.name)
     if layout is None:
         raise UnknownSource(
@@ -69,12 +74,12 @@ def sync(
         lock.release()
     # Unchanged files too: an earlier run may have been stopped before it applied them.
     sync_result.update = loading.update(
-        database_path, fetched_paths, None, report_loading, file_date=request.today.isoformat()
+        place, fetched_paths, None, report_loading, file_date=request.today.isoformat()
     )
     if fetched_paths and not sync_result.failed and not sync_result.update.failed:
         with (
-            translate_errors(database_path),
-            closing(connect(database_path, writing=True)) as db,
+            translate_errors(place),
+            closing(connect(place, writing=True)) as db,
             db.transaction(),
         ):
             note_sync(db, record_source, since_day, request.today)

@@ -282,13 +282,13 @@ class Writer:
         ids_json = json.dumps(sorted(remaining_ids))
         in_file = self._db.dialect.parameter_items
         (sitting,) = self._db.execute(
-            f"SELECT count(*) FROM {record_source.name} WHERE current AND id IN ({in_file})",
+            f"SELECT count(*) FROM {record_source.name} WHERE current = 1 AND id IN ({in_file})",
             (ids_json,),
         ).fetchone()
         if 2 * sitting <= len(remaining_ids):
             return 0
         stored_rows = self._db.execute(
-            f"""SELECT id, record FROM {record_source.name} WHERE status = 'active' AND current
+            f"""SELECT id, record FROM {record_source.name} WHERE status = 'active' AND current = 1
                 AND loader LIKE '{record_source.name}/%' AND id NOT IN ({in_file})""",
             (ids_json,),
         ).fetchall()

@@ -95,7 +95,7 @@ def _read_record_pages(db: Database, published_year: int, page_number: str) -> l
     rows = db.execute(
         """SELECT id, record ->> 'pages' AS pages FROM congressional_record
            WHERE published_at BETWEEN ? AND ? AND status = 'active'
-           ORDER BY published_at, id""",
+           ORDER BY published_at NULLS FIRST, id""",
         (f"{published_year}-01-01", f"{published_year}-12-31"),
     ).fetchall()
     spans = [(row["id"], *_split_pages(row["pages"])) for row in rows]
@@ -154,7 +154,7 @@ def _ask_for_congress(db: Database, bill_type: str, bill_number: int) -> Unrecog
                 (WITH RECURSIVE numbers (congress) AS
                     (SELECT 1 UNION ALL SELECT congress + 1 FROM numbers WHERE congress < 999)
                  SELECT congress FROM numbers)) AND status = 'active'
-            ORDER BY congress DESC LIMIT {_MAX_CANDIDATES}""",
+            ORDER BY congress DESC NULLS LAST LIMIT {_MAX_CANDIDATES}""",
         (bill_type, str(bill_number)),
     ).fetchall()
     cited = f"{SPOKEN[bill_type]} {bill_number}"

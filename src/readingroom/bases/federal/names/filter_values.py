@@ -440,7 +440,7 @@ def _expand_alias(db: Database, filter_name: str, written_value: str) -> str:
     if filter_name == "issue":
         row = db.execute(
             f"""SELECT item.value ->> 'issue_code' AS code FROM lda_filings r,
-                       {db.dialect.list_field_items("r.record", "activities")} item
+                       {db.dialect.list_field_objects("r.record", "activities")} item
                 WHERE item.value ->> 'issue' = ? {db.dialect.any_case} LIMIT 1""",
             (written_value,),
         ).fetchone()

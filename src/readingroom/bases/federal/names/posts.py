@@ -94,7 +94,7 @@ def _find_chairs(
            WHERE m.committee_id = ? AND m.status = 'active' AND m.record ->> 'role' LIKE ?
              AND m.congress = (SELECT max(congress) FROM committee_memberships
                                WHERE committee_id = ? AND status = 'active')
-           ORDER BY m.rank""",
+           ORDER BY m.rank NULLS FIRST""",
         (committee_id, f"{role}%", committee_id),
     ).fetchall()
     for row in rows:

@@ -33,6 +33,7 @@ from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.fold import load_vocabulary
 from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
+from readingroom.bases.federal.search.full_text import count_shared_trigrams
 from readingroom.core.errors import UnrecognizedId
 from readingroom.storage.database import Database, Row
 
@@ -314,19 +315,10 @@ def _find_names_by_trigrams(
 ) -> dict[int, Name]:
     """Return the names that share most trigrams with the query, and those equal to it."""
     first_row = fold.first_row(source.name)
-    bounds = (first_row, first_row + fold.ROWS)
-    with_trigram = (
-        "SELECT rowid AS name_row FROM names_fts WHERE names_fts MATCH ? AND rowid BETWEEN ? AND ?"
-    )
     trigrams = dict.fromkeys(
         trigram for word in query.lookup_words for trigram in fold.trigrams(word)
     )
-    sharing = " UNION ALL ".join([with_trigram] * len(trigrams))
-    counted = db.execute(
-        f"""SELECT name_row, count(*) AS shared FROM ({sharing})
-            GROUP BY name_row ORDER BY shared DESC""",
-        [sql_value for trigram in trigrams for sql_value in (f'"{trigram}"', *bounds)],
-    )
+    counted = count_shared_trigrams(db, list(trigrams), first_row, first_row + fold.ROWS)
     passing = _filter_names(db, source, _keep_nearest(counted), row_filter)
     nearest_rows = list(islice(passing, _MAX_NAMES))
     rows = db.execute(

@@ -272,7 +272,7 @@ class Aggregator:
             f"""SELECT key, value, count(*) OVER () AS groups FROM (
                     SELECT {query.group_column} AS key, {query.value_sql} AS value
                     FROM {query.tables} WHERE {query.where} GROUP BY 1)
-                ORDER BY value DESC NULLS LAST, key LIMIT ?""",
+                ORDER BY value DESC NULLS LAST, key NULLS FIRST LIMIT ?""",
             (*query.values, request.top),
         ).fetchall()
         group_count = group_rows[0]["groups"] if group_rows else 0
@@ -296,7 +296,7 @@ class Aggregator:
         """Return the titles of the records whose ids the keys are; none for other keys."""
         if request.group_by == "president" and request.table.name == "saps":
             president_rows = self._db.execute(
-                """SELECT president, group_concat(DISTINCT
+                f"""SELECT president, {self._db.dialect.join_texts}(DISTINCT
                        (record ->> 'president_name') || ' (' || president_number || ')') AS names
                    FROM saps GROUP BY president"""
             )

@@ -281,7 +281,7 @@ def read_subcommittees(dossier_subject: Subject) -> Section:
     """Read the subcommittees, those that sit now first; of one Congress, those it had."""
     committee_rows = dossier_subject.db.execute(
         f"""SELECT id, record, current FROM committees
-            WHERE parent_id = ? AND status = 'active' ORDER BY current DESC, id
+            WHERE parent_id = ? AND status = 'active' ORDER BY current DESC NULLS LAST, id
             LIMIT {_MAX_SUBCOMMITTEES}""",
         (dossier_subject.id,),
     ).fetchall()

@@ -51,7 +51,7 @@ def _suggest_since(
 ) -> Iterator[dict[str, Any]]:
     boundary_row = db.execute(
         f"""SELECT {record_table.date_sql} FROM {record_table.name}
-            ORDER BY {record_table.date_sql} DESC LIMIT 1 OFFSET ?""",
+            ORDER BY {record_table.date_sql} DESC NULLS LAST LIMIT 1 OFFSET ?""",
         (max_records,),
     ).fetchone()
     if (boundary_day := parse_first_day(boundary_row[0]) if boundary_row else None) is not None:

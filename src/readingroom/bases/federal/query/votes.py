@@ -50,10 +50,12 @@ def summarize_member_votes(
                 FROM own JOIN member_votes p ON p.vote_id = own.vote_id AND p.party = own.party
                 GROUP BY own.vote_id)
             SELECT congress, max(party) AS party, count(*) AS votes, min(day) AS first_day,
-                   max(day) AS last_day, sum(side = 'not_voting') AS missed,
-                   sum(side IN ('yea', 'nay') AND balance <> 0) AS compared,
-                   sum((side = 'yea' AND balance > 0) OR (side = 'nay' AND balance < 0))
-                       AS with_party
+                   max(day) AS last_day,
+                   sum(CASE WHEN side = 'not_voting' THEN 1 ELSE 0 END) AS missed,
+                   sum(CASE WHEN side IN ('yea', 'nay') AND balance <> 0 THEN 1 ELSE 0 END)
+                       AS compared,
+                   sum(CASE WHEN (side = 'yea' AND balance > 0) OR (side = 'nay' AND balance < 0)
+                            THEN 1 ELSE 0 END) AS with_party
             FROM own LEFT JOIN party_side USING (vote_id)
             GROUP BY congress ORDER BY congress DESC""",
         (bioguide_id, *narrowing_values),
@@ -90,15 +92,16 @@ def list_members_voting_alike(
                 SELECT m.vote_id, {_SIDE.format(votes="m")} AS side, m.congress,
                        substr(m.sorted_at, 1, 10) AS day
                 FROM member_votes m WHERE bioguide_id = ? AND {_ACTIVE}{narrowed})
-            SELECT o.bioguide_id AS bioguide_id, max(o.name) AS name, max(o.party) AS party,
+            SELECT * FROM (SELECT o.bioguide_id AS bioguide_id, max(o.name) AS name,
+                   max(o.party) AS party,
                    max(o.state) AS state, count(*) AS shared,
-                   sum({_SIDE.format(votes="o")} = own.side) AS alike,
+                   sum(CASE WHEN {_SIDE.format(votes="o")} = own.side THEN 1 ELSE 0 END) AS alike,
                    min(own.day) AS first_day, max(own.day) AS last_day
             FROM own JOIN member_votes o ON o.vote_id = own.vote_id
             WHERE o.bioguide_id <> ? AND own.side IN ('yea', 'nay')
               AND {_SIDE.format(votes="o")} IN ('yea', 'nay')
-            GROUP BY o.bioguide_id HAVING shared >= {_MIN_SHARED}
-            ORDER BY 1.0 * alike / shared DESC, shared DESC, o.bioguide_id""",
+            GROUP BY o.bioguide_id HAVING count(*) >= {_MIN_SHARED}) AS compared
+            ORDER BY 1.0 * alike / shared DESC, shared DESC, bioguide_id""",
         (bioguide_id, *narrowing_values, bioguide_id),
     ).fetchall()
     members = [

@@ -507,7 +507,7 @@ SOURCES = (
                     f"""SELECT DISTINCT r.id AS id,
                                (j.value ->> 'issue_code') {SQLITE.any_case} AS value
                         FROM lda_filings r,
-                             {SQLITE.list_field_items("r.record", "activities")} j""",
+                             {SQLITE.list_field_objects("r.record", "activities")} j""",
                 ),
                 _make_link_facet("bill", "filing"),
             ),
@@ -541,7 +541,7 @@ SOURCES = (
 BY_NAME = {source.name: source for source in SOURCES}
 
 _NEWEST_VOTE = """SELECT id FROM roll_call_votes WHERE status = 'active'
-    ORDER BY published_at DESC, id LIMIT 1"""
+    ORDER BY published_at DESC NULLS LAST, id LIMIT 1"""
 _VOTER = "SELECT bioguide_id FROM member_votes WHERE bioguide_id IS NOT NULL AND vote_id"
 
 MEMBER_VOTES = RecordTable(

@@ -90,7 +90,7 @@ def _list_missing(db: Database) -> Iterator[str]:
                 # SQLite cannot add a column that it would have to store in every row.
                 added = _define_generated(column).replace("STORED", "VIRTUAL")
                 yield f"ALTER TABLE {record_source.name} ADD COLUMN {added}"
-        for index, index_columns in _list_indexes(record_source).items():
+        for index, index_columns in list_source_indexes(record_source).items():
             indexed = [column_row[2] for column_row in db.execute(f"PRAGMA index_info({index})")]
             if indexed != [column.removesuffix(" DESC") for column in index_columns]:
                 # Those of 0.1.0 end in the column they are named after, so its lists were sorted.
@@ -108,8 +108,13 @@ def list_statements() -> Iterator[str]:
     """Yield every statement that makes a new file."""
     for record_source in SOURCES:
         yield from _list_table_statements(record_source)
-    for statement in _FIXED_TABLES:
+    for statement in list_fixed_statements():
         yield statement.replace("{tokenizer}", tokenizer_spec())
+
+
+def list_fixed_statements() -> tuple[str, ...]:
+    """Return what makes the tables that belong to no source alone."""
+    return _FIXED_TABLES
 
 
 def _list_table_statements(record_source: Source) -> Iterator[str]:
@@ -131,7 +136,7 @@ CREATE TABLE {record_source.name} (
     tombstone_reason TEXT,
     successor_id TEXT{generated}{citation}
 )"""
-    for index, index_columns in _list_indexes(record_source).items():
+    for index, index_columns in list_source_indexes(record_source).items():
         yield _create_index(record_source, index, index_columns)
 
 
@@ -142,7 +147,7 @@ def _create_index(record_source: Source, index: str, index_columns: Sequence[str
 _LIST_ORDER = ("published_at DESC", "id")
 
 
-def _list_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
+def list_source_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
     """Return the indexes of a source's table by name, each with the columns of its key.
 
     All but the last end in the order of lists, so that a page of a filtered list is read without

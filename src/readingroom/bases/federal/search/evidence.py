@@ -92,6 +92,6 @@ def _read_records(db: Database, chunks: Sequence[int]) -> list[Row]:
                 length(p.abstract) + length(p.body) AS characters,
                 (SELECT count(*) FROM chunks k WHERE k.doc = c.doc) AS passages
             FROM chunks c JOIN passages p USING (chunk) JOIN documents d USING (doc)
-            WHERE c.chunk IN ({db.dialect.parameter_items})""",
+            WHERE c.chunk IN ({db.dialect.parameter_numbers})""",
         (json.dumps(list(chunks)),),
     ).fetchall()

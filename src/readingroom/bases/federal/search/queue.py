@@ -182,7 +182,7 @@ def _read_waiting(db: Database, docs: list[int]) -> list[Row]:
     }
     waiting_rows = db.execute(
         f"""SELECT c.doc, {PASSAGE_COLUMNS} {_UNEMBEDDED}
-           AND c.doc IN ({db.dialect.parameter_items}) AND {_NOT_LEASED}""",
+           AND c.doc IN ({db.dialect.parameter_numbers}) AND {_NOT_LEASED}""",
         (*_SOURCES, json.dumps(docs)),
     ).fetchall()
     return sorted(waiting_rows, key=lambda row: (places[row["doc"]], row["chunk"]))

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 
 from readingroom.bases.federal.schema.fold import fold_all_words
 from readingroom.bases.federal.search.evidence import weigh_records
+from readingroom.bases.federal.search.full_text import count_passages
 from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS, build_passage_text
 from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.core.modes import Mode
@@ -171,7 +172,7 @@ def _compare(
 def _read_passages(db: Database, chunks: Iterable[str]) -> list[Row]:
     return db.execute(
         f"""SELECT {PASSAGE_COLUMNS} FROM chunks c JOIN passages p USING (chunk)
-            WHERE c.chunk IN ({db.dialect.parameter_items}) ORDER BY c.chunk""",
+            WHERE c.chunk IN ({db.dialect.parameter_numbers}) ORDER BY c.chunk""",
         (json.dumps([int(chunk) for chunk in chunks]),),
     ).fetchall()
 
@@ -182,17 +183,10 @@ class _WordCounts:
     def __init__(self, db: Database, query: str, passage_count: int) -> None:
         self.documents = passage_count
         self.average_length = _AVERAGE_WORDS
-        self._counts = {stem: _count_passages(db, word) for stem, word in find_terms(query).items()}
+        self._counts = {stem: count_passages(db, word) for stem, word in find_terms(query).items()}
 
     def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
         return {stem: self._counts.get(stem, 0) for stem in stems}
-
-
-def _count_passages(db: Database, word: str) -> int:
-    (passage_count,) = db.execute(
-        "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?", (f'"{word}"',)
-    ).fetchone()
-    return int(passage_count)
 
 
 # --- records that are named ---
@@ -213,7 +207,8 @@ def _read_titles(db: Database, docs: Sequence[int]) -> list[tuple[int, str]]:
     """Return the titles of records as they are searched: one a line."""
     title_rows = db.execute(
         f"""SELECT c.doc, p.title FROM chunks c JOIN passages p USING (chunk)
-            WHERE c.doc IN ({db.dialect.parameter_items}) AND c.part = 'head' AND c.ordinal = 0""",
+            WHERE c.doc IN ({db.dialect.parameter_numbers})
+                AND c.part = 'head' AND c.ordinal = 0""",
         (json.dumps(docs),),
     )
     return [(row["doc"], row["title"]) for row in title_rows]

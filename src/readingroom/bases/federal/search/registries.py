@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from readingroom.bases.federal.schema.sources import BY_NAME
+from readingroom.bases.federal.search.full_text import find_names_with_word
 from readingroom.engine.stems import shared_stemmer
 from readingroom.protocol.search import Citation, Hit
 from readingroom.storage.database import Database
@@ -62,11 +63,7 @@ def _find_names(db: Database, stem: str) -> list[tuple[int, str]]:
     """Return names with a word that begins with the stem, each with its source."""
     if len(stem) < 3 or not stem.isalnum():
         return []
-    name_rows = db.execute(
-        """SELECT n.name_row, n.source FROM names_fts f JOIN names n ON n.name_row = f.rowid
-           WHERE f.folded MATCH ? LIMIT ?""",
-        (f'" {stem}"', _MAX_ROWS),
-    ).fetchall()
+    name_rows = find_names_with_word(db, stem, _MAX_ROWS)
     return [(row["name_row"], row["source"]) for row in name_rows if row["source"] in _KINDS]
 
 
@@ -89,7 +86,7 @@ def _read_hits(
             f"""SELECT r.id, r.record, r.source_url, r.citation_string, r.published_at
                 FROM name_forms f JOIN {table_name} r ON r.id = f.record_id
                 WHERE f.name_row = ? AND r.status = 'active'
-                ORDER BY r.published_at DESC LIMIT 1""",
+                ORDER BY r.published_at DESC NULLS LAST LIMIT 1""",
             (name_row,),
         ).fetchone()
         if stored_row is None or stored_row["id"] in seen_ids:

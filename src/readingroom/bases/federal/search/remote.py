@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS
@@ -24,8 +23,8 @@ class FederalPassages:
     name = "federal"
     is_backlog = True
 
-    def __init__(self, path: Path, vectors: FederalVectors) -> None:
-        self._path = path
+    def __init__(self, place: store.FederalPlace, vectors: FederalVectors) -> None:
+        self._place = place
         self._vectors = vectors
         self._has_dropped_others = False
 
@@ -58,7 +57,7 @@ class FederalPassages:
         with self._open() as db:
             passage_rows = db.execute(
                 f"""SELECT {PASSAGE_COLUMNS} FROM chunks c JOIN passages p USING (chunk)
-                    WHERE c.chunk IN ({db.dialect.parameter_items})""",
+                    WHERE c.chunk IN ({db.dialect.parameter_numbers})""",
                 (json.dumps(list(passage_ids)),),
             )
             return {row["chunk"]: build_embedded_text(row) for row in passage_rows}
@@ -89,7 +88,7 @@ class FederalPassages:
     @contextmanager
     def _open(self) -> Iterator[Database]:
         with (
-            store.translate_errors(self._path),
-            closing(store.connect(self._path, writing=True)) as db,
+            store.translate_errors(self._place),
+            closing(store.connect(self._place, writing=True)) as db,
         ):
             yield db

@@ -17,6 +17,7 @@ from readingroom.bases.federal.schema.sources import (
     list_sources_of_shape,
 )
 from readingroom.bases.federal.search import vectors
+from readingroom.bases.federal.search.full_text import find_passages
 from readingroom.bases.federal.search.passages import Passages
 from readingroom.bases.federal.search.ranking import ProposedRecord, RankedRecord, rank_records
 from readingroom.bases.federal.search.vectors import FederalVectors
@@ -31,7 +32,6 @@ from readingroom.engine.words import extract_words, parse_query
 from readingroom.protocol.search import Citation, Hit
 from readingroom.storage.database import Database, Row
 
-WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
 _SNIPPET_LENGTH = 300
 _MAX_OPENINGS = 5
 """How many of a text's first passages may stand in for a short one."""
@@ -204,10 +204,7 @@ def _search_by_words(plan: Plan, skipped_sources: Sequence[Source], skip_reason:
 
 def rank_by_words(db: Database, plan: Plan, passages: Passages) -> tuple[list[ProposedRecord], int]:
     """Return records by the BM25 rank of their best passage, and how many match."""
-    match_expression = parse_query(plan.query).match_expression
-    if match_expression is None:
-        return [], 0
-    matching_rows = _find_matching(db, match_expression, plan)
+    matching_rows = _find_matching(db, plan)
     matching_rows = matching_rows[
         passages.is_of_sources(list_source_names(plan.lexical), matching_rows["chunk"])
     ]
@@ -227,15 +224,10 @@ def rank_by_words(db: Database, plan: Plan, passages: Passages) -> tuple[list[Pr
     return proposed, len(firsts)
 
 
-def _find_matching(db: Database, match_expression: str, plan: Plan) -> NDArray[np.void]:
+def _find_matching(db: Database, plan: Plan) -> NDArray[np.void]:
     """Return every passage that has one of the words and passes the filters, and its rank."""
     condition, condition_values = _build_condition(plan)
-    # Tuples, because a common word has very many matches.
-    matching_rows = db.iterate_tuples(
-        f"""SELECT rowid, bm25(passages_fts, {WEIGHTS}) FROM passages_fts
-            WHERE passages_fts MATCH ? {condition}""",
-        (match_expression, *condition_values),
-    )
+    matching_rows = find_passages(db, plan.query, condition, condition_values)
     return np.fromiter(matching_rows, np.dtype([("chunk", np.int64), ("rank", np.float64)]))
 
 
@@ -260,7 +252,7 @@ def _build_condition(plan: Plan) -> tuple[str, list[str]]:
     # each chunk that passes, and listing those costs more than the search.
     return (
         f"""AND EXISTS (SELECT 1 FROM chunks c JOIN documents d USING (doc)
-                        WHERE c.chunk = passages_fts.rowid AND {" AND ".join(clauses)})""",
+                        WHERE c.chunk = {{chunk}} AND {" AND ".join(clauses)})""",
         condition_values,
     )
 

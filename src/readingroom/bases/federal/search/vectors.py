@@ -230,7 +230,7 @@ def _read_metadata(db: Database, docs: set[int]) -> dict[int, dict[str, Any]]:
     """Return the fields of these records that filters use."""
     document_numbers_json = json.dumps(sorted(docs))
     metadata: dict[int, dict[str, Any]] = {}
-    in_ids = db.dialect.parameter_items
+    in_ids = db.dialect.parameter_numbers
     for document_row in db.execute(
         f"SELECT doc, source, published_at FROM documents WHERE doc IN ({in_ids})",
         (document_numbers_json,),

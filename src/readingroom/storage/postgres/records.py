@@ -1,0 +1,151 @@
+"""Connections for a base that keeps records: the methods of the SQLite `Database` on PostgreSQL."""
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+from psycopg.adapt import Loader
+from psycopg.types.json import set_json_loads
+
+from readingroom.storage.database import StatementStopped
+from readingroom.storage.errors import DatabaseFailed
+from readingroom.storage.postgres.database import clean_text
+from readingroom.storage.postgres.driver import PostgresConnection, open_connection
+
+_WATCH_SECONDS = 0.02
+_ROWS_PER_STATEMENT = 500
+_MAX_PARAMETERS = 60_000
+"""PostgreSQL counts the values of a statement in 16 bits."""
+# Filters and groupings are written before it is known which database they are for; this is what
+# they have of SQLite's own.
+_SQLITE_FRAGMENTS = (
+    (
+        re.compile(r"json_each\(([\w.]+), '\$\.(\w+)'\) /\* objects \*/"),
+        r"json_array_elements(\1 -> '\2')",
+    ),
+    (re.compile(r"json_each\(([\w.]+), '\$\.(\w+)'\)"), r"json_array_elements_text(\1 -> '\2')"),
+    (re.compile(r" COLLATE NOCASE"), "::citext"),
+    (re.compile(r"INDEXED BY \w+"), ""),
+)
+_VALUES = re.compile(r"VALUES (\((?:\?, )*\?\))", re.ASCII)
+
+
+def connect_records(url: str, schema_name: str, *, writing: bool = False) -> "RecordsConnection":
+    """Open a connection whose tables are those of a schema; only with `writing` can it write.
+
+    Raise `DatabaseUnreachable`.
+    """
+    search_path = f"{schema_name},readingroom,public"
+    connection = open_connection(url, search_path, is_read_only=not writing)
+    # Records are answered as they are stored: nobody needs them parsed.
+    set_json_loads(_keep_json, connection)
+    connection.adapters.register_loader("numeric", _NumberLoader)
+    return RecordsConnection(connection)
+
+
+class RecordsConnection(PostgresConnection):
+    """A connection, used by one thread at a time. Every method raises `DatabaseFailed`."""
+
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection)
+        self.total_changes = 0
+        """How many rows were written, as SQLite counts them."""
+
+    @property
+    def in_transaction(self) -> bool:
+        status = self._connection.info.transaction_status
+        return bool(status != psycopg.pq.TransactionStatus.IDLE)
+
+    def execute(self, sql: str, values: Sequence[Any] = (), binary: bool = False) -> Any:
+        cursor = super().execute(
+            _translate_fragments(sql), [_clean_value(value) for value in values], binary
+        )
+        if (cursor.statusmessage or "").startswith(("INSERT", "UPDATE", "DELETE")):
+            self.total_changes += max(cursor.rowcount, 0)
+        return cursor
+
+    def executemany(self, sql: str, value_rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each of the rows; rows that are inserted go many at once."""
+        rows = [tuple(values) for values in value_rows]
+        # One statement must not change a row twice.
+        marks = None if "DO UPDATE" in sql else _VALUES.search(sql)
+        if marks is None or not rows:
+            super().executemany(sql, [[_clean_value(value) for value in values] for values in rows])
+            self.total_changes += len(rows)
+            return
+        size = min(_ROWS_PER_STATEMENT, _MAX_PARAMETERS // max(1, len(rows[0])))
+        for first_row in range(0, len(rows), size):
+            some_rows = rows[first_row : first_row + size]
+            all_marks = ", ".join([marks[1]] * len(some_rows))
+            self.execute(
+                sql[: marks.start(1)] + all_marks + sql[marks.end(1) :],
+                [value for values in some_rows for value in values],
+            )
+
+    def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        return super().iterate_tuples(_translate_fragments(sql), values)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let every read inside see the database as it is at the first of them."""
+        self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            yield
+        finally:
+            self.roll_back()
+
+    @contextmanager
+    def stop_when(self, is_exhausted: Callable[[], bool], steps: int) -> Iterator[None]:
+        """Ask `is_exhausted` from time to time; stop the statement that then runs.
+
+        Raise `StatementStopped` then. A step is nothing that PostgreSQL could count.
+        """
+        has_ended, was_stopped = threading.Event(), threading.Event()
+
+        def watch() -> None:
+            while not has_ended.wait(_WATCH_SECONDS):
+                if is_exhausted():
+                    was_stopped.set()
+                    self._connection.cancel_safe(timeout=5)
+                    return
+
+        watcher = threading.Thread(target=watch, name="statement watch", daemon=True)
+        watcher.start()
+        try:
+            yield
+        except DatabaseFailed as error:
+            if not was_stopped.is_set():
+                raise
+            raise StatementStopped from error
+        finally:
+            has_ended.set()
+            watcher.join()
+
+
+@lru_cache(maxsize=2_000)
+def _translate_fragments(sql: str) -> str:
+    for pattern, replacement in _SQLITE_FRAGMENTS:
+        sql = pattern.sub(replacement, sql)
+    return sql
+
+
+class _NumberLoader(Loader):
+    """Sums of whole numbers are whole numbers, as they are in SQLite."""
+
+    def load(self, data: Any) -> int | float:
+        digits = bytes(data).decode()
+        return float(digits) if "." in digits or "E" in digits.upper() else int(digits)
+
+
+def _keep_json(data: str | bytes) -> str:
+    return data if isinstance(data, str) else bytes(data).decode()
+
+
+def _clean_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)  # as SQLite stores it
+    return clean_text(value) if isinstance(value, str) and "\0" in value else value

@@ -1,0 +1,161 @@
+"""The federal base on PostgreSQL answers what it answers from its file."""
+
+import json
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readingroom.bases.federal.load.copying import copy_records
+from readingroom.bases.federal.schema.sources import SOURCES, TABLES, Source
+from readingroom.bases.federal.store import SharedRecords, get_database_path, prepare
+from tests.support.federal.base import Asked, asked_at, loaded_at, write_world
+from tests.support.postgres import PostgresServer, new_database
+
+pytestmark = pytest.mark.anyio
+
+_MOMENTS = {"took_ms", "request_id", "retrieved_at", "at", "changed_at", "resume_cursor"}
+
+
+@pytest.fixture(scope="module")
+async def both(
+    postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[Asked, Asked]]:
+    """The made-up world in a file and in a database."""
+    folder = tmp_path_factory.mktemp("both")
+    write_world(folder / "files")
+    with new_database(postgres) as url:
+        places = (get_database_path(folder / "embedded"), SharedRecords(url))
+        for place in places:
+            assert loaded_at(place, folder / "files").failed == 0
+        async with asked_at(places[0], folder) as in_file, asked_at(places[1], folder) as shared:
+            yield in_file, shared
+
+
+def settle(answer: Any) -> Any:
+    """An answer without what tells the moment, or where a reader goes on."""
+    if isinstance(answer, dict):
+        return {key: settle(value) for key, value in answer.items() if key not in _MOMENTS}
+    if isinstance(answer, list):
+        return [settle(value) for value in answer]
+    return round(answer, 3) if isinstance(answer, float) else answer
+
+
+async def compare(both: tuple[Asked, Asked], path: str, **params: Any) -> Any:
+    answers = []
+    for face in both:
+        response = await face.get(path, **params)
+        answers.append((response.status_code, settle(response.json())))
+    assert answers[0] == answers[1], json.dumps({"path": path, **params})
+    return answers[0][1]
+
+
+async def compare_tool(both: tuple[Asked, Asked], tool: str, **arguments: Any) -> Any:
+    answers = [settle(await face.call(tool, **arguments)) for face in both]
+    for answer in answers:
+        answer.pop("content", None)
+    assert answers[0] == answers[1], json.dumps({"tool": tool, **arguments})
+    return answers[0]["structuredContent"]
+
+
+@pytest.mark.parametrize("source", [source.path for source in SOURCES])
+async def test_lists_and_records_of_every_source(both: tuple[Asked, Asked], source: str) -> None:
+    page = await compare(both, f"/{source}", limit=5)
+    for record in page["results"][:2]:
+        await compare(both, f"/{source}/{record['id']}")
+        await compare(both, f"/{source}/{record['id']}/links")
+
+
+@pytest.mark.parametrize("mode", ["search", "lexical_search", "semantic_search"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "rural broadband",
+        "airport noise near schools",
+        '"passenger rail" order',
+        "nothing zzz",
+        "act",
+    ],
+)
+async def test_searches(both: tuple[Asked, Asked], mode: str, query: str) -> None:
+    answer = await compare_tool(both, mode, query=query, limit=5)
+    assert "results" in answer
+
+
+@pytest.mark.parametrize("resource", [table.name for table in TABLES.values()])
+async def test_counts_and_series(both: tuple[Asked, Asked], resource: str) -> None:
+    plan = TABLES[resource].plan
+    await compare_tool(both, "count", resource=resource)
+    for time_field, _ in plan.times:
+        series = {"resource": resource, "time_field": time_field}
+        await compare_tool(both, "time_series", interval="month", **series)
+        for group in plan.groups:
+            await compare_tool(both, "count", resource=resource, group_by=group)
+            await compare_tool(both, "time_series", interval="year", group_by=group, **series)
+    for measure in plan.sums:
+        await compare_tool(both, "sum", resource=resource, sum_field=measure.name)
+
+
+@pytest.mark.parametrize(
+    "source", [source for source in SOURCES if source.has_names], ids=lambda source: source.name
+)
+async def test_names_also_misspelt(both: tuple[Asked, Asked], source: Source) -> None:
+    page = await compare(both, f"/{source.path}", limit=3)
+    for record in page["results"]:
+        name = record["title"]
+        for query in (name, name[:4] + name[5:]):
+            arguments = {"entity_type": source.name, "query": query}
+            await compare_tool(both, "resolve_entity", **arguments)
+
+
+async def test_dossiers_votes_and_changes(both: tuple[Asked, Asked]) -> None:
+    (bill, *_) = (await compare(both, "/bills", limit=1))["results"]
+    await compare_tool(both, "get_bill_dossier", bill_id=bill["id"])
+    await compare_tool(both, "fetch", id=bill["id"])
+    await compare_tool(both, "list_cosponsors", bill_id=bill["id"])
+    for member in (await compare(both, "/legislators", limit=3))["results"]:
+        await compare_tool(both, "get_legislator_dossier", bioguide_id=member["id"])
+        await compare_tool(both, "list_member_votes", bioguide=member["id"])
+    await compare_tool(
+        both, "list_records", source="changes", filters={"since": "2000-01-01"}, limit=5
+    )
+
+
+async def test_copied_there_and_back_the_records_are_the_same(
+    both: tuple[Asked, Asked], postgres: PostgresServer, tmp_path: Path
+) -> None:
+    in_file, _ = both
+    with new_database(postgres) as url:
+        shared, back = SharedRecords(url), get_database_path(tmp_path / "back")
+        count = copy_records(in_file.base.service.place, shared)
+        assert count == copy_records(shared, back) > 100
+        async with asked_at(shared, tmp_path) as there, asked_at(back, tmp_path) as here:
+            for pair in ((in_file, there), (in_file, here)):
+                await compare_tool(pair, "search", query="rural broadband", limit=5)
+                await compare_tool(pair, "resolve_entity", entity_type="legislators", query="Pia")
+                await compare(pair, "/bills", limit=3)
+        # What is loaded next goes on with the numbers.
+        write_world(tmp_path / "more", bills=3, votes=1, seed=5)
+        assert loaded_at(shared, tmp_path / "more").failed == 0
+
+
+def test_two_loads_at_once_both_come_in(postgres: PostgresServer, tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for seed, folder in enumerate(folders, 1):
+        write_world(folder, bills=4, votes=1, seed=seed)
+    with new_database(postgres) as url:
+        place = SharedRecords(url)
+        prepare(place)
+        with ThreadPoolExecutor() as threads:
+            summaries = list(threads.map(lambda folder: loaded_at(place, folder), folders))
+        assert [summary.failed for summary in summaries] == [0, 0]
+        with closing(place.connect(writing=False)) as db:
+            rows = db.execute("SELECT count(*), count(DISTINCT seq) FROM changes").fetchone()
+            assert rows[0] == rows[1] > 0
+            (unworded,) = db.execute(
+                "SELECT count(*) FROM passages WHERE chunk NOT IN (SELECT chunk FROM passage_words)"
+            ).fetchone()
+            assert unworded == 0
