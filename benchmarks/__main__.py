@@ -34,7 +34,7 @@ PARTS = {
     "findings": "benchmarks.attacks.findings",
     **{
         f"beside-{part}": f"benchmarks.beside.{part}"
-        for part in ("startup", "calls", "engine", "ingest", "federal", "quality")
+        for part in ("startup", "calls", "desk", "engine", "ingest", "federal", "quality")
     },
 }
 

@@ -11,7 +11,7 @@ from benchmarks.redesign.tables import Version
 from benchmarks.table import Table
 
 _TEXTS = KEPT / "texts.json"
-_MODELS = KEPT / "models"
+MODELS_FOLDER = KEPT / "models"
 _CHUNKS = 6_000
 
 
@@ -30,7 +30,7 @@ def tables(quick: bool) -> Iterator[Table]:
 
 
 def measure(workload: str, version: Version) -> Costs:
-    costs: Costs = run_workload(workload, version, str(_TEXTS), str(_MODELS))
+    costs: Costs = run_workload(workload, version, str(_TEXTS), str(MODELS_FOLDER))
     return costs
 
 

@@ -174,6 +174,40 @@ def measure_store(texts_path: str, models: str) -> Costs:
     return costs
 
 
+def measure_searches(texts_path: str, models: str, chunk_count: str) -> Costs:
+    """The wall time of one search in a base of so many chunks: the median of 60 questions."""
+    texts = json.loads(Path(texts_path).read_text("utf-8"))
+    count = int(chunk_count)
+    vectors = np.random.default_rng(1).standard_normal((count, 384), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    chunks_class, fields = find("Chunks"), find("Fields")(("source",), ("effective_from",))
+    costs: Costs = {}
+    with tempfile.TemporaryDirectory() as folder:
+        store = find("ChunkStore")(Path(folder) / "chroma")
+        collection = (getattr(store, "open_collection", None) or store.collection)("policy_docs")
+        index = _open_index(collection, fields, Path(models), Path(folder) / "words.sqlite")
+        for start in range(0, count, 5_000):
+            numbers = range(start, min(start + 5_000, count))
+            index.put(
+                chunks_class(
+                    [f"chunk-{number:06}" for number in numbers],
+                    [f"{texts[number % len(texts)]} {number}" for number in numbers],
+                    [_describe_chunk(number) for number in numbers],
+                    vectors[numbers.start : numbers.stop],
+                )
+            )
+        questions = [text[:60] for text in texts[:65]]
+        for row, search in (("by meaning", _search_vectors), ("by both", _search_hybrid)):
+            seconds = []
+            for question in questions:
+                started = time.perf_counter()
+                search(index, f"{question} {row}", None)
+                seconds.append(time.perf_counter() - started)
+            costs[f"a search {row}"] = sorted(seconds[5:])[30]
+        store.close()
+    return costs
+
+
 def _open_index(collection: Any, fields: Any, models: Path, words: Path) -> Any:
     embedder = find("Embedder")(models)
     index_class = find("EmbeddedIndex")
@@ -184,13 +218,15 @@ def _open_index(collection: Any, fields: Any, models: Path, words: Path) -> Any:
 
 
 def _search_vectors(index: Any, question: str, where: Any) -> None:
-    search = getattr(index, "search_vectors", None) or index.near
-    fetch = getattr(index, "fetch", None) or index.named
-    assert fetch([hit.id for hit in search(question, 10, where)]).texts
+    if hasattr(index, "near"):
+        assert index.named([hit.id for hit in index.near(question, 10, where)]).texts
+        return
+    hits = index.search(question, 10, where, "semantic").hits
+    assert index.fetch([hit.chunk_id for hit in hits]).texts
 
 
 def _search_hybrid(index: Any, question: str, where: Any) -> None:
-    mode = ("hybrid",) if hasattr(index, "search_vectors") else ()
+    mode = () if hasattr(index, "near") else ("hybrid",)
     assert index.search(question, 10, where, *mode)
 
 
@@ -332,6 +368,7 @@ def _read_seconds() -> float:
 WORKLOADS: dict[str, Callable[..., Any]] = {
     "engine": measure_engine,
     "store": measure_store,
+    "searches": measure_searches,
     "reading": measure_reading,
     "sandbox": measure_sandbox,
     "rankings": rank_questions,
