@@ -1,6 +1,7 @@
 """Texts that ingestions wait for, embedded by workers: of each base, and in both stores."""
 
 import hashlib
+import re
 import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,6 @@ import pytest
 
 from readingroom.bases.guidance.offline.library import GuidanceLibrary
 from readingroom.bases.guidance.offline.sync import GuidanceSync
-from readingroom.core.progress import no_progress
 from readingroom.engine.embedding.received import LEASE_SECONDS
 from readingroom.engine.embedding.waiting_texts import (
     HelpedEmbedder,
@@ -285,9 +285,14 @@ async def test_guidance_is_embedded_by_a_worker(
             [(f"a#{number}", text) for number, text in enumerate(PARAGRAPHS)],
         )
     nothing: Any = None
+    messages: list[str | None] = []
+
+    async def report(done: float, total: float | None, message: str | None) -> None:
+        messages.append(message)
+
     with helped_embedder(tables, monkeypatch) as (embedder, made):
-        sync = GuidanceSync(library, nothing, embedder, no_progress)
-        await sync._embed()
+        await GuidanceSync(library, nothing, embedder, report)._embed()
     assert made == set(PARAGRAPHS)
     assert library.status().embedded == len(PARAGRAPHS)
+    assert re.fullmatch(r"7 of 7 passages embedded, \S+ a second, 0 s left", messages[-1] or "")
     library.close()

@@ -241,6 +241,9 @@ class GuidanceSync:
 
     async def _embed(self) -> None:
         """Give every passage that has none its vector."""
+        library_status = await anyio.to_thread.run_sync(self._library.status)
+        waiting_count = library_status.passages - library_status.embedded
+        started_at = time.monotonic()
         while passages := await anyio.to_thread.run_sync(
             self._library.list_unembedded, _EMBED_SIZE
         ):
@@ -250,8 +253,13 @@ class GuidanceSync:
                 self._summary.no_vectors = error.message
                 return
             self._summary.embedded += len(passages)
+            rate = self._summary.embedded / max(time.monotonic() - started_at, 0.001)
+            seconds_left = max(0, waiting_count - self._summary.embedded) / rate
             await self._report(
-                self._summary.embedded, None, f"{self._summary.embedded} passages embedded"
+                self._summary.embedded,
+                None,
+                f"{self._summary.embedded} of {waiting_count} passages embedded, "
+                f"{rate:,.1f} a second, {seconds_left:,.0f} s left",
             )
 
     def _embed_passages(self, passages: list[tuple[str, str]]) -> None:
