@@ -25,7 +25,6 @@ from readingroom.protocol.checked_embedding import CheckedEmbedding
 from readingroom.protocol.embedding_work import LeasedBatch, SentVectors
 from readingroom.storage.database import StateFile, StateTables
 from readingroom.storage.errors import StorageFailed
-from readingroom.storage.postgres.database import open_database
 from readingroom.storage.postgres.state import SharedTables
 from tests.support import engines
 from tests.support.documents.base import PLAIN as PLAIN_DOCUMENTS
@@ -33,7 +32,6 @@ from tests.support.documents.base import desk
 from tests.support.federal.base import HashedWords
 from tests.support.policy.base import PLAIN as PLAIN_POLICIES
 from tests.support.policy.base import open_library, plain
-from tests.support.postgres import PostgresServer, new_database
 
 pytestmark = pytest.mark.anyio
 
@@ -84,16 +82,21 @@ def answer(batch: LeasedBatch) -> SentVectors:
     )
 
 
+@pytest.fixture
+def file_tables(tmp_path: Path) -> StateTables:
+    return StateFile(tmp_path / "embedding.db", "The texts", create_waiting_tables)
+
+
 @pytest.fixture(params=[engines.EMBEDDED, engines.SHARED])
 def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StateTables]:
+    """In a file, or in the database that a policy base in `tmp_path` stands on."""
     if request.param == engines.EMBEDDED:
-        yield StateFile(tmp_path / "embedding.db", "The texts", create_waiting_tables)
+        yield request.getfixturevalue("file_tables")
         return
-    server: PostgresServer = request.getfixturevalue("postgres")
-    with new_database(server) as url:
-        database = open_database(url)
+    with engines.using_postgres(request.getfixturevalue("postgres")):
+        database = engines.database_of(tmp_path / "policy")
+        assert database is not None
         yield SharedTables(database, "waiting_texts", "The texts")
-        database.close()
 
 
 def test_what_a_worker_made_is_not_made_here_nor_again_after_a_crash(tables: StateTables) -> None:
@@ -170,9 +173,9 @@ def test_a_batch_that_is_given_back_is_given_again_and_wrong_vectors_are_made_an
 
 
 def test_a_lease_of_passages_that_are_not_offered_here_stores_nothing(
-    tables: StateTables,
+    file_tables: StateTables,
 ) -> None:
-    room = CheckedEmbedding([make_waiting(tables)])
+    room = CheckedEmbedding([make_waiting(file_tables)])
     room.claim(HashedWords.identity, 8)
     sent = SentVectors(model=HashedWords.identity, ids=[1], text_digests=["0"], vectors="")
     assert room.store("box", "other.1", sent).dropped == 1
@@ -254,9 +257,9 @@ async def test_a_policy_is_embedded_by_a_worker(
 
 
 async def test_a_document_is_embedded_by_a_worker(
-    tables: StateTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file_tables: StateTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with helped_embedder(tables, monkeypatch) as (embedder, made):
+    with helped_embedder(file_tables, monkeypatch) as (embedder, made):
         options = PLAIN_DOCUMENTS | {"embedder": embedder}
         async with desk(tmp_path / "documents", **options) as documents:
             await documents.ingest("report.pdf", plain(*PARAGRAPHS))
@@ -274,7 +277,7 @@ def check_vectors(made: set[str], chunks: Any) -> None:
 
 
 async def test_guidance_is_embedded_by_a_worker(
-    tables: StateTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file_tables: StateTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = GuidanceLibrary(tmp_path)
     library.create()
@@ -290,7 +293,7 @@ async def test_guidance_is_embedded_by_a_worker(
     async def report(done: float, total: float | None, message: str | None) -> None:
         messages.append(message)
 
-    with helped_embedder(tables, monkeypatch) as (embedder, made):
+    with helped_embedder(file_tables, monkeypatch) as (embedder, made):
         await GuidanceSync(library, nothing, embedder, report)._embed()
     assert made == set(PARAGRAPHS)
     assert library.status().embedded == len(PARAGRAPHS)
