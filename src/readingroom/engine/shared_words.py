@@ -21,8 +21,8 @@ RANKED_ROWS = 4_000
 _CANDIDATES = 400
 _K1, _B = 1.2, 0.75
 _BELIEVED_SECONDS = 1.0
+# How long it is believed how many chunks pass a filter: it only chooses how to search.
 _COUNT_SECONDS = 5.0
-"""How long it is believed how many chunks pass a filter: it only chooses how to search."""
 
 
 class WordCounts:

@@ -25,19 +25,19 @@ from readingroom.ingest.pipeline import Pipeline
 
 _log = logging.getLogger("readingroom.ingest")
 
+# Of pictures; the words of scans are kept as well, since reading them again takes long.
 _MAX_CACHED_BYTES = 512 * 2**20
-"""Of pictures; the words of scans are kept as well, since reading them again takes long."""
+# Share of that size to which the oldest pictures are deleted, when it is exceeded.
 _KEPT_SHARE = 0.75
-"""Share of that size to which the oldest pictures are deleted, when it is exceeded."""
 _MAX_PASSAGE_WORDS = 2_000
 # Pairs of equal words; a long passage on a full page has some 5,000.
 _MAX_WORD_PAIRS = 20_000
+# Words in a row that must agree, where a passage is not on the page as a whole.
 _MIN_RUN_WORDS = 3
-"""Words in a row that must agree, where a passage is not on the page as a whole."""
+# Of a passage that goes on at another page, the least that is marked on this one.
 _MIN_PART_WORDS = 6
-"""Of a passage that goes on at another page, the least that is marked on this one."""
+# Headers or footnotes between such a passage and the edge of the page.
 _MAX_MARGIN_WORDS = 80
-"""Headers or footnotes between such a passage and the edge of the page."""
 _LETTERS = re.compile(r"[^\W_]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PAGE_WORDS = TypeAdapter(tuple[PageWord, ...])

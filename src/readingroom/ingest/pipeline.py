@@ -39,8 +39,8 @@ _log = logging.getLogger("readingroom.ingest")
 
 # Somebody waits for a page that is shown, so it may take much less than reading a file.
 _RENDER_LIMITS = Limits(cpu_seconds=60, wall_seconds=90, silent_seconds=90)
+# Of a page that is shown to a reader.
 _MAX_RENDERED_PIXELS = 16_000_000
-"""Of a page that is shown to a reader."""
 
 
 @dataclass(frozen=True, slots=True)

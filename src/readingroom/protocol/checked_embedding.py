@@ -25,10 +25,10 @@ from readingroom.storage.errors import EmbeddingMismatch
 
 log = logging.getLogger(__name__)
 
+# Counting again waits for so many times as long as it took.
 _COST_SHARE = 20
-"""Counting again waits for so many times as long as it took."""
+# Over how long the rate is measured.
 _RATE_SECONDS = 300.0
-"""Over how long the rate is measured."""
 
 
 @dataclass(slots=True)

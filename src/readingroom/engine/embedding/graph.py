@@ -19,8 +19,8 @@ Precision = Literal["float32", "int8"]
 Array = NDArray[Any]
 
 _ONNX_OPERATORS = 20
+# Operators of onnxruntime's own: attention in one step, products with int8 weights.
 _RUNTIME = "com.microsoft"
-"""Operators of onnxruntime's own: attention in one step, products with int8 weights."""
 
 
 def build_graph(model_folder: Path, precision: Precision) -> bytes:

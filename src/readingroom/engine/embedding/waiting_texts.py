@@ -20,11 +20,11 @@ from readingroom.engine.embedding.received import LEASE_SECONDS
 from readingroom.storage.database import Database, StateTables
 from readingroom.storage.errors import StorageFailed
 
+# A worker that was not heard of for so long is not waited for.
 _WORKER_SECONDS = 60.0
-"""A worker that was not heard of for so long is not waited for."""
 _KEPT_SECONDS = 3600.0
+# Texts that the room embeds itself at a time, while workers embed the others.
 _OWN_TEXTS = 64
-"""Texts that the room embeds itself at a time, while workers embed the others."""
 _POLL_SECONDS = 0.5
 _VALUES_PER_STATEMENT = 500
 _OWN_LEASE = "room"

@@ -28,8 +28,8 @@ _TRUNCATE, _IOCTL_DEVICE = 1 << 14, 1 << 15
 _READING_RIGHTS = _EXECUTE | _READ_FILE | _READ_DIR
 # No folders: one inside another, ten thousand deep, could not be deleted afterwards.
 _WRITING_RIGHTS = _READ_FILE | _READ_DIR | _WRITE_FILE | _TRUNCATE | _MAKE_FILE | _REMOVE_FILE
+# The rights that a rule for a single file may name.
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
-"""The rights that a rule for a single file may name."""
 _RIGHT_COUNTS = {1: 13, 2: 14, 3: 15, 4: 15}
 """How many rights an ABI knows, counted from the lowest bit; later ones know all sixteen."""
 

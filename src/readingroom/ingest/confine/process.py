@@ -12,16 +12,16 @@ from pathlib import Path
 
 from readingroom.ingest.confine import landlock, seccomp
 
+# Per file that the process writes; a page for tesseract takes at most 40 million bytes.
 _MAX_WRITTEN_BYTES = 512 * 2**20
-"""Per file that the process writes; a page for tesseract takes at most 40 million bytes."""
 _MAX_DESCRIPTORS = 128
+# Processes and threads that the account may have beyond those that can be seen now.
 _MAX_MORE_TASKS = 1024
-"""Processes and threads that the account may have beyond those that can be seen now."""
 
 _SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES = 4, 38
 _CAPABILITY_VERSION = 0x20080522
+# CAP_DAC_READ_SEARCH: root may have been started from a folder that is another account's.
 _READ_ANY_FILE = 1 << 2
-"""CAP_DAC_READ_SEARCH: root may have been started from a folder that is another account's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ _JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _JUMP_IF_ANY_BIT = 0x15, 0x35, 0x45
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | 1, 0x80000000  # 1 is EPERM
 _NOT_THERE = 0x00050000 | 38  # ENOSYS
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
+# Set in the numbers of a second set of calls on x86_64.
 _X32_BIT = 0x40000000
-"""Set in the numbers of a second set of calls on x86_64."""
 _SET_FILTER, _IS_ACTION_AVAILABLE = 1, 2
 _ALL_THREADS = 1
 
@@ -124,8 +124,8 @@ _KILL_NUMBERS, _TGKILL_NUMBERS, _PRLIMIT_NUMBERS, _FCNTL_NUMBERS = (
     (72, 25),
 )
 _CLONE_NUMBERS, _CLONE3_NUMBERS = (56, 220), (435, 435)
+# Of `clone`: a new namespace of files, groups, names, users, processes or networks.
 _NAMESPACE_FLAGS = 0x7E020000
-"""Of `clone`: a new namespace of files, groups, names, users, processes or networks."""
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
 """Commands of `fcntl` by which the kernel is asked to send a signal to somebody."""
 

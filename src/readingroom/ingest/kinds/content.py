@@ -72,15 +72,15 @@ _TYPICAL_PHRASES: dict[str, tuple[str, ...]] = {
     ),
 }
 _MIN_PHRASES = 3
+# Only the opening is examined: a document says what it is on its first pages.
 _OPENING_CHARS = 60_000
-"""Only the opening is examined: a document says what it is on its first pages."""
 
+# Lines at the top of the first page among which a title stands.
 _TITLE_LINES = 14
-"""Lines at the top of the first page among which a title stands."""
+# A longer line is a sentence, which names other documents as well.
 _MAX_TITLE_CHARS = 140
-"""A longer line is a sentence, which names other documents as well."""
+# Letters this many times the usual height belong to a title.
 _LARGE_SCALE = 1.15
-"""Letters this many times the usual height belong to a title."""
 
 # What only such a document says, wherever its title is; the first that matches wins.
 _TELLING_PHRASES: tuple[tuple[str, str], ...] = (
@@ -134,22 +134,22 @@ _TELLING_PHRASES: tuple[tuple[str, str], ...] = (
         r"\b(?:declaration|certificate of ownership|description of)\b",
     ),
 )
+# Of the opening in which these phrases are looked for.
 _TELLING_CHARS = 3_000
-"""Of the opening in which these phrases are looked for."""
 
 _TITLE_BLOCK_WORDS = (
     r"\b(?:drawing (?:no|number|title)|d(?:wg|rg) ?(?:no)?|scale|rev(?:ision)?|drawn|checked"
     r"|do not scale|a[0-4]|1 (?:50|100|200|250|500|1000|1250|2500))\b"
 )
 _MIN_BLOCK_WORDS = 2
+# Of a page; one with more words is a text with a figure.
 _MAX_DRAWING_WORDS = 350
-"""Of a page; one with more words is a text with a figure."""
+# Of a page with a title block; the borders of a table are fewer.
 _MIN_DRAWN_LINES = 40
-"""Of a page with a title block; the borders of a table are fewer."""
+# Of a page whose drawing is a picture, beside its title block.
 _MIN_IMAGE_RATIO = 0.5
-"""Of a page whose drawing is a picture, beside its title block."""
+# Of a page without one.
 _MIN_BARE_LINES = 1_500
-"""Of a page without one."""
 _ROOM_NAMES = (
     r"\b(?:kitchen|bed(?:room)? ?\d?|living|lounge|bath(?:room)?|hall|wc|dining|utility|en suite"
     r"|landing|office|warehouse)\b"

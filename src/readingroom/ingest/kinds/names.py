@@ -124,8 +124,8 @@ _NAME_PATTERNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
 )
 
+# More than a file system takes; the name of an upload can be longer.
 _MAX_NAME_CHARS = 300
-"""More than a file system takes; the name of an upload can be longer."""
 
 _RENDERING_NAME = re.compile(
     r"\b(?:bird ?s ?eyes?(?: view)?s?|perspectives?|cgis?|3 ?d ?(?:visual|view|render|model)\w*"

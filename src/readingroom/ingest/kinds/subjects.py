@@ -2,11 +2,11 @@
 
 import re
 
+# Of the opening: further on a document mentions everybody else's subject.
 _SUBJECT_CHARS = 3_000
-"""Of the opening: further on a document mentions everybody else's subject."""
 _MIN_WORDS = 3
+# How many more of its words the kind must have than the next one.
 _MIN_LEAD = 1
-"""How many more of its words the kind must have than the next one."""
 
 # Each line counts once, whichever of its words is found and however often.
 _SUBJECT_WORDS: dict[str, tuple[str, ...]] = {

@@ -15,19 +15,19 @@ from PIL import Image, ImageOps
 from readingroom.ingest.document import PageWord, Refusal
 from readingroom.ingest.read.page import OCR_DPI, Line, PageUnreadable, normalize_text
 
+# Below this confidence a page may lie on its side; checking takes as long as reading it.
 _SURE_CONFIDENCE = 70.0
-"""Below this confidence a page may lie on its side; checking takes as long as reading it."""
 # About 480 megabytes in colour once decoded, which the sandbox's memory limit still allows.
 _MAX_FILE_PIXELS = 160_000_000
+# Seconds per run. A page takes three runs at most, which stay below the sandbox's limit.
 _TIMEOUT_SECONDS = 90
-"""Seconds per run. A page takes three runs at most, which stay below the sandbox's limit."""
+# Also for pages that were scaled down: only proportions matter.
 _POINTS_PER_PIXEL = 72 / OCR_DPI
-"""Also for pages that were scaled down: only proportions matter."""
+# Pixels of another shade than the paper's; at 300 DPI a single letter has more.
 _MIN_INK_PIXELS = 50
-"""Pixels of another shade than the paper's; at 300 DPI a single letter has more."""
 _LEGIBLE_WORD = re.compile(r"[^\W\d_]{2}|\d{2}")
+# The level of words in tesseract's table.
 _WORD_LEVEL = 5
-"""The level of words in tesseract's table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ _NOT_NORMALIZED = re.compile("[²³¹¼-¾⁰-\u209f⅐-⅟↉]")
 _NOISE_CHARACTERS = re.compile(
     "[\x00\x01\x03-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\ufeff\ud800-\udfff]"
 )
+# Longer texts are normalized in blocks: sorting thousands of accents on one letter takes long.
 _BLOCK_CHARS = 4_000
-"""Longer texts are normalized in blocks: sorting thousands of accents on one letter takes long."""
 
 
 class PageUnreadable(Exception):

@@ -57,8 +57,8 @@ _TEXT_READERS: dict[Format, str] = {
     "msg": "readingroom.ingest.read.formats.outlook:read_msg",
     "zip": "readingroom.ingest.read.contained:read_zip",
 }
+# Imported for policies alone.
 _SECTIONS_MODULE = "readingroom.ingest.structure.sections"
-"""Imported for policies alone."""
 _PAGES_PER_REPORT = 20
 _OCR_OFF_NOTE = "The page has no text layer, and OCR is off (ENABLE_OCR)"
 _RENDERING_NOTE = "The page has no text layer, and the file is named like a rendering"

@@ -10,13 +10,13 @@ from readingroom.ingest.read.page import Line, RawPage, normalize_text
 CELL_SEPARATOR = " | "
 
 _BODY_SIZE = 10.0
+# Heights of headings by their level; the sixth level and all below it are alike.
 _HEADING_SIZES = (18.0, 15.0, 13.0, 12.0, 12.0, 12.0)
-"""Heights of headings by their level; the sixth level and all below it are alike."""
 _LEFT_MARGIN = 72.0
+# In heights of a line's letters.
 _LINE_DISTANCE = 2.0
-"""In heights of a line's letters."""
+# Share of a page's height that its lines take, so that none is taken for a header or footer.
 _BODY_SHARE = 0.75
-"""Share of a page's height that its lines take, so that none is taken for a header or footer."""
 
 
 class PageBuilder:

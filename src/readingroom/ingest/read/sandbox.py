@@ -58,12 +58,12 @@ _ERROR_CLASSES: dict[RefusalCode, type[KnowledgeError]] = {
     "no_content": NoContent,
     "no_chunks": NoChunks,
 }
+# Exit status of Python after an exception; C libraries exit in other ways.
 _EXCEPTION_STATUS = 1
-"""Exit status of Python after an exception; C libraries exit in other ways."""
+# How often it is looked at what a process and its children take.
 _LOOK_SECONDS = 1.0
-"""How often it is looked at what a process and its children take."""
+# Of the standard error of a process that failed unexpectedly.
 _MAX_LOGGED_BYTES = 8_000
-"""Of the standard error of a process that failed unexpectedly."""
 
 _log = logging.getLogger("readingroom.ingest")
 

@@ -5,10 +5,10 @@ import re
 from readingroom.ingest.structure.policies import PolicyHeading, says_continued
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
+# Lines between a heading and the box of its policy: the rest of the title.
 _MAX_BOX_DISTANCE = 4
-"""Lines between a heading and the box of its policy: the rest of the title."""
+# Points by which the box of a policy may change its width from page to page.
 _MAX_WIDTH_CHANGE = 40.0
-"""Points by which the box of a policy may change its width from page to page."""
 _MIN_INDENT, _MAX_INDENT = 8.0, 60.0
 """Points by which a whole policy is set in; a second column begins further right."""
 _NUMBERED_LINE = re.compile(r"\(?\w{1,4}[.)]|\W|\d")

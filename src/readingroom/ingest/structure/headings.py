@@ -27,8 +27,8 @@ _EXHIBIT_HEADING = re.compile(
 )
 _NUMBERED_TITLE = re.compile(r"(?P<number>\d{1,2})\.?\s*(?P<title>[A-Z][^.]{2,})")
 _MAX_BARE_REF_CHARS = 100
+# Of the words that these headings begin with.
 _FIRST_LETTERS = frozenset("CcPpSsAaTtFfBb")
-"""Of the words that these headings begin with."""
 
 
 def find_headings(typography: Typography) -> list[SectionStart]:

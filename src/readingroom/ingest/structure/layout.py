@@ -10,8 +10,8 @@ from readingroom.ingest.read.page import BROKEN_WORD_MARK, Box, Line, RawPage
 from readingroom.ingest.structure.page_labels import EDGE_SHARE
 
 _USUAL_LEADING = 1.2
+# A distance this many times the usual one separates two paragraphs.
 _GAP_SCALE = 1.3
-"""A distance this many times the usual one separates two paragraphs."""
 _PAGE_NUMBER = re.compile(
     r"(?:page\s*)?[-–]?\s*(?:\d{1,4}|[ivxl]{1,7})\s*[-–]?(?:\s*(?:of|/)\s*\d{1,4})?"
 )
@@ -19,10 +19,10 @@ _SENTENCE_ENDS = (".", "!", "?", ":", ";", "”", '"')
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LAST_WORD = re.compile(rf"{_WORD.pattern}$")
 _MAX_WORD_CHARS = 100
+# A line that has become this long by joining is joined to no more.
 _MAX_JOINED_CHARS = 5_000
-"""A line that has become this long by joining is joined to no more."""
+# Words by which headers are known that end in the name of a section.
 _BEGINNING_WORDS = 3
-"""Words by which headers are known that end in the name of a section."""
 _MAX_PAGE_NUMBER_CHARS = 40
 
 

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 from readingroom.ingest.structure.starts import LEVELS, SectionStart, make_start
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
 
+# Fewer decimal numbers in a whole document are measurements or stray references.
 _MIN_DECIMALS = 8
-"""Fewer decimal numbers in a whole document are measurements or stray references."""
+# Paragraphs in an annex that begin with a higher number are quoted from another document.
 _MAX_FIRST_NUMBER = 5
-"""Paragraphs in an annex that begin with a higher number are quoted from another document."""
 
 # A line may be as long as its author likes, so no pattern may take more than one pass over it: one
 # that ends in `.*` matches any character there, or it would be tried again from every other place.

@@ -57,13 +57,13 @@ _NO_POLICIES = re.compile(
 )
 _TITLE_PAGES = 2
 _BODY, _BACK, _ANNEX = 2, 1, 0
+# An annex that begins before this share of the lines is a line of the contents.
 _MIN_ANNEX_SHARE = 0.3
-"""An annex that begins before this share of the lines is a line of the contents."""
+# Of the text below a heading; with less, it is a line of a list.
 _MIN_TEXT_CHARS = 40
-"""Of the text below a heading; with less, it is a line of a list."""
 _MAX_MEASURED_LINES = 400
+# Lines between the heading of a policy and the label of its text.
 _MAX_LABEL_DISTANCE = 120
-"""Lines between the heading of a policy and the label of its text."""
 
 
 @dataclass(frozen=True, slots=True)

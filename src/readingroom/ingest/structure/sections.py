@@ -18,12 +18,12 @@ from readingroom.ingest.structure.policies import PolicyHeading, find_policies
 from readingroom.ingest.structure.starts import SUPPORTING_PREFIX, SectionStart, make_start
 from readingroom.ingest.structure.typography import Typography
 
+# A document with fewer numbered paragraphs and no policies is divided by its bare headings.
 _MIN_REFERENCES = 8
-"""A document with fewer numbered paragraphs and no policies is divided by its bare headings."""
+# Of headings above a section, which are part of no section before it.
 _MAX_LEAD_LINES = 6
-"""Of headings above a section, which are part of no section before it."""
+# Points that a heading may begin right of the section below it; an item of a list is further.
 _MAX_LEAD_INDENT = 40.0
-"""Points that a heading may begin right of the section below it; an item of a list is further."""
 _ENCLOSING_KINDS = ("part", "chapter", "annex", "section", "heading")
 
 

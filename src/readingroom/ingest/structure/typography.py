@@ -9,24 +9,24 @@ from readingroom.ingest.structure.layout import FlowLine, TextFlow
 MARGIN_TOLERANCE = 6.0
 """Points within which two lines begin at the same margin."""
 
+# Letters this many times the usual height belong to a heading.
 _HEADING_SCALE = 1.12
-"""Letters this many times the usual height belong to a heading."""
 _MAX_HEADING_CHARS = 120
+# Share of a document's characters that makes a margin one of its body text.
 _MIN_MARGIN_SHARE = 0.2
-"""Share of a document's characters that makes a margin one of its body text."""
+# Of a line that shows where a page's margin is; labels beside the text are shorter.
 _MIN_MARGIN_CHARS = 20
-"""Of a line that shows where a page's margin is; labels beside the text are shorter."""
 _MIN_CONTENTS_LINES = 5
+# Lines without a page number that a table of contents may hold: group names, long titles.
 _MAX_CONTENTS_GAP = 3
-"""Lines without a page number that a table of contents may hold: group names, long titles."""
+# Share of a page's lines that makes all of it a table of contents.
 _MIN_CONTENTS_SHARE = 0.5
-"""Share of a page's lines that makes all of it a table of contents."""
+# Of a title that goes on over several lines.
 _MAX_TITLE_CHARS = 500
-"""Of a title that goes on over several lines."""
+# Of a heading without a number, which only its place shows to be one.
 _MAX_BARE_TITLE_CHARS = 90
-"""Of a heading without a number, which only its place shows to be one."""
+# Of a line that may be as long as its author likes, a search sees only the end.
 _TAIL_CHARS = 200
-"""Of a line that may be as long as its author likes, a search sees only the end."""
 
 _ENDS_IN_NUMBER = re.compile(r"(?:\.{2,}|\s)\s*(\d{1,3})$")
 _CONTENTS_LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}$")

@@ -53,10 +53,10 @@ _NO_FIELDS = ContextFields()
 
 _PARENT_FACTOR, _FIELD_FACTOR = 0.97, 0.9
 """What a match there counts, compared with 1 for one in the record's own name."""
+# A lower score explains nothing there: among so many words, some have the same initial.
 _MIN_SCORE = 0.6
-"""A lower score explains nothing there: among so many words, some have the same initial."""
+# How many words of the other fields are compared: an abstract may be long.
 _MAX_FIELD_WORDS = 200
-"""How many words of the other fields are compared: an abstract may be long."""
 
 
 def get_context_fields(source_name: str) -> ContextFields:

@@ -44,10 +44,10 @@ _EQUIVALENTS = {
     ),
 }
 """By filter, values as they are stored, each with the words that mean it."""
+# Filters by the name of a firm, which is printed in many ways: every match counts.
 _ORGANIZATIONS = ("client", "registrant")
-"""Filters by the name of a firm, which is printed in many ways: every match counts."""
+# How many different values are compared with one that is not stored as it was written.
 _MAX_VALUES = 50_000
-"""How many different values are compared with one that is not stored as it was written."""
 _MAX_NEAREST = 6
 _SURE_SCORE, _SCORE_GAP = 0.8, 0.04
 """A name is taken for one record if that scores at least this, and the next is so far behind."""

@@ -37,20 +37,20 @@ from readingroom.bases.federal.search.full_text import count_shared_trigrams
 from readingroom.core.errors import UnrecognizedId
 from readingroom.storage.database import Database, Row
 
+# How many names that share trigrams with the query are compared with it.
 _MAX_NAMES = 300
-"""How many names that share trigrams with the query are compared with it."""
+# How many records with those names, or belonging to those who have them, are scored.
 _MAX_RECORDS = 600
-"""How many records with those names, or belonging to those who have them, are scored."""
+# How many names are tried whose initials contain the letters of an acronym.
 _MAX_INITIALS = 5_000
-"""How many names are tried whose initials contain the letters of an acronym."""
+# A score that ends the search. Below it, the context of records is searched as well.
 _SURE = 0.8
-"""A score that ends the search. Below it, the context of records is searched as well."""
+# How many of the likeliest names of parents lead to the records that belong to them.
 _MAX_PARENTS = 12
-"""How many of the likeliest names of parents lead to the records that belong to them."""
+# What a subcommittee scores compared with its committee, unless the query asks for one.
 _SUBCOMMITTEE_FACTOR = 0.9
-"""What a subcommittee scores compared with its committee, unless the query asks for one."""
+# What a committee of the past scores compared with one that sits.
 _PAST_FACTOR = 0.95
-"""What a committee of the past scores compared with one that sits."""
 
 Name = tuple[str, ...]
 """A name as folded words."""

@@ -21,13 +21,13 @@ MIN_SCORE = 0.5
 """The score a record needs to be an answer at all."""
 COMMITTEE_INITIALS = "chsj"
 """`committee`, and the chambers: House, Senate, joint."""
+# For how many of the best names two words are also tried as one.
 _MAX_VARIANTS = 40
-"""For how many of the best names two words are also tried as one."""
 _NUMBERED = ("district", "congress", "number", "session", "year")
 _KIND_WEIGHT, _WRONG_KIND_WEIGHT = 0.15, 0.05
 """Weights of a word for a kind of record, when the record confirms it and when it does not."""
+# Weight of a word like `Mass` or `Sen.`, compared with 1 for a name.
 _MEANING_WEIGHT = 0.6
-"""Weight of a word like `Mass` or `Sen.`, compared with 1 for a name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from readingroom.bases.federal.schema.fold import load_vocabulary
 # Scores of a word that explains another one other than by being it.
 _NICKNAME, _INITIALS, _PREFIX, _STEM, _INITIAL = 0.93, 0.85, 0.8, 0.8, 0.75
 _CONTRACTION, _NAME_INITIAL = 0.7, 0.5
+# Weight of a word that occurs in every second name.
 _WEAK_WEIGHT = 0.15
-"""Weight of a word that occurs in every second name."""
 _VOWELS = frozenset("aeiou")
+# First letters of `and`, `for`, `in`, `of`, `on`, `the`, which folded names do not contain.
 _STOPWORD_INITIALS = frozenset("afiot")
-"""First letters of `and`, `for`, `in`, `of`, `on`, `the`, which folded names do not contain."""
 
 
 @dataclass(frozen=True, slots=True)

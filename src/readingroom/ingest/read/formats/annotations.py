@@ -9,14 +9,14 @@ import pypdfium2.raw as pdfium
 
 from readingroom.ingest.read.page import Line, normalize_text
 
+# Of one page; a form has some hundreds.
 _MAX_ANNOTATIONS = 5_000
-"""Of one page; a form has some hundreds."""
 _MAX_TEXT_BYTES = 200_000
+# A field that is higher than this holds several lines, of which the first is at its top.
 _LINE_HEIGHT = 14.0
-"""A field that is higher than this holds several lines, of which the first is at its top."""
 _LETTER_SIZE = 9.0
+# A field belongs to a line that is no more than so many letter heights above or below.
 _ROW_TOLERANCE = 0.8
-"""A field belongs to a line that is no more than so many letter heights above or below."""
 _CHECKED_MARK = "[x]"
 
 _TEXT_FIELDS = (

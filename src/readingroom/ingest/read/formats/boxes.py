@@ -10,22 +10,22 @@ import pypdfium2.raw as pdfium
 from readingroom.ingest.read.formats.images import Matrix, Rectangle
 from readingroom.ingest.read.page import Box
 
+# A page with more drawn paths is a map or a drawing, on which no boxes are looked for.
 _MAX_PATHS = 3_000
-"""A page with more drawn paths is a map or a drawing, on which no boxes are looked for."""
 _MAX_PIECES = 200
 
+# Share of the page's width below which a rectangle is a cell or an ornament, not a box.
 _MIN_WIDTH_SHARE = 0.3
-"""Share of the page's width below which a rectangle is a cell or an ornament, not a box."""
+# A rectangle that covers more of the page is its background.
 _MAX_AREA_SHARE = 0.9
-"""A rectangle that covers more of the page is its background."""
 _MIN_HEIGHT = 6.0
 _MAX_RULE_WIDTH = 3.5
+# Points within which two pieces of a box touch.
 _TOUCH_TOLERANCE = 4.0
-"""Points within which two pieces of a box touch."""
+# Points within which two pieces of a box have the same left or right edge.
 _EDGE_TOLERANCE = 14.0
-"""Points within which two pieces of a box have the same left or right edge."""
+# Points between two columns of a page.
 _MAX_GUTTER = 36.0
-"""Points between two columns of a page."""
 _WHITE_LEVEL = 250
 
 

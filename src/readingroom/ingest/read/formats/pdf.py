@@ -33,14 +33,14 @@ from readingroom.ingest.read.page import (
 if TYPE_CHECKING:  # slow to import, and most PDFs never need a picture
     from PIL.Image import Image
 
+# Pieces of a row are joined up to this length.
 _MAX_ROW_CHARS = 5_000
-"""Pieces of a row are joined up to this length."""
 _ShareBox = tuple[float, float, float, float]
 """Left, top, right and bottom as shares of the page, from its upper left."""
+# Of one page whose words are placed; no real page has as many.
 _MAX_PAGE_CHARS = 100_000
-"""Of one page whose words are placed; no real page has as many."""
+# Paths of a page whose lines are counted; any further one counts as one line.
 _MAX_MEASURED_PATHS = 200
-"""Paths of a page whose lines are counted; any further one counts as one line."""
 CUT_OFF = "The PDF ends early, so its download was probably cut off: fetch it again"
 _LINEARIZED_LENGTH = re.compile(rb"/Linearized\b[^>]{0,200}?/L\s+(\d{1,12})\b")
 _LINEARIZED_WITHIN_BYTES = 2048

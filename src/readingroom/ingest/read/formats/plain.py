@@ -20,8 +20,8 @@ _MARKDOWN_HEADING = re.compile(r"(?P<marks>#{1,6})\s+(?P<title>[^#].*?)\s*#*")
 _MARKDOWN_LINK = re.compile(r"!?\[([^\]\[]{0,500})\]\([^()\s]{0,2000}\)")
 _MARKDOWN_EMPHASIS = re.compile(r"\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|`")
 _MARKDOWN_RULE = re.compile(r"[-*_ =|:+]{3,}")
+# Of a line in which emphasis and links are looked for.
 _MAX_MARKED_CHARS = 10_000
-"""Of a line in which emphasis and links are looked for."""
 _DELIMITERS = ",;\t|"
 _SAMPLED_LINES = 20
 

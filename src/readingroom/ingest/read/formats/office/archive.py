@@ -8,8 +8,8 @@ from readingroom.ingest.document import Refusal
 
 _MAX_ENTRIES = 10_000
 _END_RECORD = b"PK\x05\x06"
+# The end record is followed by a comment of at most 65,535 bytes.
 _END_RECORD_WITHIN_BYTES = 66_000
-"""The end record is followed by a comment of at most 65,535 bytes."""
 _ENCRYPTED_FLAG = 1
 _READABLE_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 

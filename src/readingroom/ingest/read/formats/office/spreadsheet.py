@@ -16,8 +16,8 @@ _DATE_FORMAT_IDS = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *r
 _FORMAT_LITERALS = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
 _DATE_LETTERS = re.compile(r"[dmyhs]", re.IGNORECASE)
 _EPOCHS = {False: datetime(1899, 12, 30), True: datetime(1904, 1, 1)}  # noqa: DTZ001 no zone in it
+# The last day that Excel knows, in the year 9999.
 _MAX_DAY = 2_958_466
-"""The last day that Excel knows, in the year 9999."""
 
 
 def read_xlsx(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:

@@ -4,8 +4,8 @@ import re
 from xml.etree.ElementTree import Element
 
 _HEADING_NAME = re.compile(r"(?:heading|title|überschrift|titre) ?(?P<level>[1-9])?", re.IGNORECASE)
+# Styles that may be based on each other; a hostile file may name a style as its own base.
 _MAX_STYLE_DEPTH = 20
-"""Styles that may be based on each other; a hostile file may name a style as its own base."""
 _MAX_LEVELS = 9
 _NO_NUMBER = "0"
 _ROMAN_DIGITS = (

@@ -5,8 +5,8 @@ from xml.parsers import expat
 
 from readingroom.ingest.document import Refusal
 
+# Elements inside each other; a word processor writes some dozens.
 _MAX_DEPTH = 1_000
-"""Elements inside each other; a word processor writes some dozens."""
 
 
 def parse_xml(xml_bytes: bytes) -> Element:
