@@ -61,6 +61,8 @@ class ProposedPassage:
     vector: Vector | None
     cosine: float | None = None
     """With the question, where it is known although the vector is not at hand."""
+    heading: str = ""
+    """What it stands under, where those words count as its own."""
 
 
 class Statistics(Protocol):
@@ -156,11 +158,22 @@ def count_stems(passage_text: str) -> Mapping[str, int]:
     return Counter(shared_stemmer().split(passage_text))
 
 
+def count_passage_stems(passage: ProposedPassage) -> Mapping[str, int]:
+    """Return the stems of a passage and its heading, each with how often they have it."""
+    if not passage.heading:
+        return count_stems(passage.text)
+    # Counted apart: many passages share a heading, and their texts are counted without it too.
+    counts = dict(count_stems(passage.text))
+    for stem, count in count_stems(passage.heading).items():
+        counts[stem] = counts.get(stem, 0) + count
+    return counts
+
+
 class _Texts:
     """The passages as counts of stems, and how rare each stem is in the collection."""
 
     def __init__(self, passages: Sequence[ProposedPassage], statistics: Statistics) -> None:
-        self._counts = [count_stems(passage.text) for passage in passages]
+        self._counts = [count_passage_stems(passage) for passage in passages]
         lengths = np.array([len(passage.text.split()) for passage in passages], np.float32)
         self._norms = _K1 * (1 - _B + _B * lengths / max(statistics.average_length, 1.0))
         self._statistics = statistics

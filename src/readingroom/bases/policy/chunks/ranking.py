@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from readingroom.core.filters import Metadata
-from readingroom.engine.context import CONTEXT_FIELD, put_in_context
+from readingroom.engine.context import CONTEXT_FIELD
 from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.ranking import (
     ProposedPassage,
+    RankingWeights,
     Relevance,
     Statistics,
-    count_stems,
+    count_passage_stems,
     rank_passages,
 )
 from readingroom.protocol.search import is_heading
@@ -23,6 +24,7 @@ _NEIGHBOURS_WEIGHT = 0.3
 _KIND_WEIGHTS = {"policy": 0.05, "table": -0.05, "appendix": -0.05}
 _HEADING_WEIGHT = -0.3
 _CONTENTS_WEIGHT = -0.5
+_NO_FEEDBACK = RankingWeights(feedback=0.0, expansion=0.0)  # where only the measures are wanted
 _DOT_LEADERS = re.compile(r"\.{6,}|(?:\. ){6,}")
 _MIN_DOT_LEADERS = 2  # in a table of contents; one alone may be a line to write on
 
@@ -66,12 +68,10 @@ class PlanRanking:
         chunks = self._fetch([passage.id for passage in passages])
         metadatas = dict(zip(chunks.ids, chunks.metadatas, strict=True))
         in_context = [
-            replace(passage, text=_add_headings(passage.text, metadatas.get(passage.id, {})))
+            replace(passage, heading=str(metadatas.get(passage.id, {}).get(CONTEXT_FIELD, "")))
             for passage in passages
         ]
-        ranked_in_context = rank_passages(
-            question, vector, in_context, _count_words([passage.text for passage in in_context])
-        )
+        ranked_in_context = rank_passages(question, vector, in_context, _count_words(in_context))
         fits = {relevance.passage_id: relevance.fit for relevance in ranked_in_context}
         texts = {passage.id: passage.text for passage in passages}
         final_fits = {
@@ -81,22 +81,18 @@ class PlanRanking:
         # All but the order is told of the passage itself: confidence is calibrated on that.
         relevances = [
             replace(relevance, fit=round(final_fits[relevance.passage_id], 6))
-            for relevance in rank_passages(question, vector, passages, statistics)
+            for relevance in rank_passages(question, vector, passages, statistics, _NO_FEEDBACK)
             if relevance.passage_id in final_fits
         ]
         return sorted(relevances, key=lambda relevance: (-relevance.fit, relevance.passage_id))
 
 
-def _add_headings(passage_text: str, metadata: Metadata) -> str:
-    return put_in_context(str(metadata.get(CONTEXT_FIELD, "")), passage_text)
-
-
-def _count_words(passage_texts: Sequence[str]) -> _ProposalStatistics:
-    stem_counts = Counter(stem for text in passage_texts for stem in count_stems(text))
-    word_count = sum(len(text.split()) for text in passage_texts)
-    return _ProposalStatistics(
-        len(passage_texts), word_count / max(len(passage_texts), 1), stem_counts
-    )
+def _count_words(passages: Sequence[ProposedPassage]) -> _ProposalStatistics:
+    stem_counts: Counter[str] = Counter()
+    for passage in passages:
+        stem_counts.update(count_passage_stems(passage).keys())
+    word_count = sum(len(passage.text.split()) for passage in passages)
+    return _ProposalStatistics(len(passages), word_count / max(len(passages), 1), stem_counts)
 
 
 def _add_neighbours(
