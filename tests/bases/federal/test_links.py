@@ -220,7 +220,11 @@ async def test_a_rule_leads_to_its_docket_its_regulations_its_laws_and_subjects(
         "2025-02-03",
         "Airport noise",
         abstract="Carries out Public Law 115\u2013254.",
-        docket_ids=["Docket No. FAA\u20132025\u20130012", "SR-MIAX-2025-1039"],
+        docket_ids=[
+            "Docket No. FAA\u20132025\u20130012",
+            "SR-MIAX-2025-1039",
+            "Docket ID: DoD-2009-OS-0160",
+        ],
         cfr_references=[{"title": 14, "part": 36}],
         topics=["Noise control"],
     )
@@ -233,6 +237,7 @@ async def test_a_rule_leads_to_its_docket_its_regulations_its_laws_and_subjects(
         told = await ask.record("/federal-register/2025-00001/links")
         assert {(one["kind"], one["id"]) for one in told["results"]} == {
             ("docket", "docket:FAA-2025-0012"),
+            ("docket", "docket:DOD-2009-OS-0160"),
             ("cfr", "cfr:14:36"),
             ("mention", "pl:115-254"),
             ("topic", "topic:noise-control"),

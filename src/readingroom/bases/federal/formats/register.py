@@ -45,9 +45,10 @@ _TYPES = {
     "notice": "notice",
     _PRESIDENTIAL: _PRESIDENTIAL,
 }
-# EPA-HQ-OAR-2025-0001, FDA-2017-N-5437, ED-2017-ICCD-0105; not SR-MIAX-2017-39, a file of the SEC.
+# EPA-HQ-OAR-2025-0001, FDA-2017-N-5437, DoD-2009-OS-0160; not SR-MIAX-2017-39, a file of the SEC.
 _DOCKET = re.compile(
-    r"(?<![\w-])(?!SR-)[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-(?:19|20)\d\d(?:-[A-Z]+)?-\d{4,5}\b"
+    r"(?<![\w-])(?!SR-)(?:[A-Z][a-z][A-Z]|[A-Z][A-Z0-9]*)(?:-[A-Z0-9]+)*"
+    r"-(?:19|20)\d\d(?:-[A-Z]+)?-\d{4,5}\b"
 )
 _PARTS = re.compile(r"(\d+) CFR Parts? (\d+[a-z]?(?:(?:,? and |, )\d+[a-z]?)*)")
 _JSON_HEAD_BYTES = 65_536
