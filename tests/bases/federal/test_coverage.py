@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.store import get_database_path
+from readingroom.bases.federal.store import get_database_path, translate_errors
+from readingroom.storage.errors import StorageFailed
 from tests.support.federal.base import asked, loaded, write_world
 from tests.support.kit import run
 
@@ -54,3 +55,12 @@ async def test_buckets_of_ids_say_what_they_are_called(tmp_path: Path) -> None:
             assert bucket["label"] == member["title"]
         by_type = await ask.answer("count", resource="bills", group_by="type")
         assert {bucket["label"] for bucket in by_type["buckets"]} == {None}
+
+
+def test_storage_that_fails_does_not_say_where_it_is(tmp_path: Path) -> None:
+    place = get_database_path(tmp_path / "secret-folder")
+    for error in (PermissionError(13, "Permission denied", str(place)), OSError("no space")):
+        with pytest.raises(StorageFailed) as refused, translate_errors(place):
+            raise error
+        assert "federal.db" in refused.value.message
+        assert "secret-folder" not in refused.value.message

@@ -84,7 +84,7 @@ STATEMENT = """\
   document_title: {title}
   congress: 116
   date_issued: '2019-02-25'
-  url: https://www.whitehouse.gov/sample
+  url: "https://www.whitehouse.gov/sample "
   date_fetched: '2019-02-26'
 """
 
@@ -115,6 +115,10 @@ def test_every_bill_that_a_title_names_is_one_of_the_statement(
     title: str, bills: list[str]
 ) -> None:
     assert read_statement(title).bills == bills
+
+
+def test_the_address_of_a_statement_has_no_blank_at_its_end() -> None:
+    assert read_statement("H.R. 8").url == "https://www.whitehouse.gov/sample"
 
 
 def test_two_presidents_of_one_name_are_two() -> None:
