@@ -118,3 +118,14 @@ def test_a_wrong_host_is_told_in_words(tmp_path: Path) -> None:
 def test_the_words_of_a_check_of_our_own_have_nothing_before_them(tmp_path: Path) -> None:
     result = invoke("ask", "   ", "--data", str(tmp_path / "data"))
     assert "QUESTION: must hold a word" in result.stderr
+
+
+def test_a_backup_that_is_not_there_is_told_before_the_directory_is_looked_at(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "policy").mkdir()
+    (tmp_path / "policy" / "something").touch()
+    result = invoke("restore", str(tmp_path / "nowhere.tar"), "--data", str(tmp_path))
+    assert result.returncode == 2
+    assert "'FILE'" in result.stderr
+    assert "There is no file" in result.stderr

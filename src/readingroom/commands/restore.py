@@ -44,6 +44,9 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
     there is kept in the folder `.replaced` of the data directory. The keys in FILE come back too,
     and are listed: whoever has one of them may call. If it has none, the keys that are here stay.
     """
+    # Before the directory is looked at: whoever mistyped the name should not empty that first.
+    if not file.exists():
+        raise click.BadParameter(f"There is no file {file}", param_hint="'FILE'")
     data_directory = settings.data
     base_backups = load_base_backups()
     _check_empty(data_directory, force)
