@@ -8,7 +8,7 @@ commit together or not at all.
 import hashlib
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
@@ -159,6 +159,9 @@ class PostgresDatabase:
                 "SELECT pg_try_advisory_lock(?)", (_hash_key(lock_key),)
             ).fetchone()
             yield bool(lock_row[0])
+            # The server notices a closed connection a moment later; this it has done at once.
+            with suppress(DatabaseFailed):  # without a connection the lock is free already
+                connection.execute("SELECT pg_advisory_unlock_all()")
         finally:
             connection.close()
 
