@@ -59,6 +59,7 @@ def draw_bars(bars: Sequence[Bar], finding: str, headers: tuple[str, str]) -> Ch
     """Return horizontal bars, one below the other, each with its number at the end."""
     longest = max((bar.value for bar in bars), default=0) or 1
     label_width = _measure_labels([bar.label for bar in bars])
+    # The number behind the longest bar needs its place too.
     room = _WIDTH - label_width - 80
     shapes = []
     for bar_index, bar in enumerate(bars):
@@ -154,6 +155,7 @@ class _TimeScale:
         return self.label_width + share * (_WIDTH - self.label_width - 8)
 
     def draw_axis(self, height: float) -> Markup:
+        # The first of January of the first year lies before the chart begins.
         years = range(self.first.year + 1, self.last.year + 1)
         label_years = max(1, math.ceil(len(years) / 12))
         shapes = []
@@ -202,6 +204,7 @@ def draw_histogram(bins: Sequence[Bin], finding: str, headers: tuple[str, str]) 
     height, floor = 150, 122
     highest = max((time_bin.count for time_bin in bins), default=0) or 1
     slot = min(_MAX_SLOT_WIDTH, (_WIDTH - 40) / max(1, len(bins)))
+    # A label such as 2024-Q3 takes 52 pixels; where bars are narrower, some go without.
     label_step = max(1, math.ceil(52 / slot))
     shapes = [_line("axis", 34, floor, _WIDTH, floor), _text(_format(highest), 0, 20)]
     for bin_index, time_bin in enumerate(bins):
@@ -258,6 +261,7 @@ def draw_stacked(
                 shapes.append(
                     _rect(f"part-{index % 6}", left, top, max(1.0, part_width - 1), part_title)
                 )
+                # Three digits with their margins.
                 if part_width > 28:
                     shapes.append(_text(_format(part_count), left + 5, top + 14, "inside"))
             left += part_width
@@ -277,6 +281,7 @@ def _draw_legend(part_names: Sequence[str], left: float) -> Markup:
     for index, part_name in enumerate(part_names):
         shapes.append(_rect(f"part-{index % 6}", left, 4, 12, None, 12))
         shapes.append(_text(part_name, left + 17, 14))
+        # The square, its margins, and the letters, whose width can only be guessed here.
         left += 34 + 7.5 * len(part_name)
     return Markup("").join(shapes)
 

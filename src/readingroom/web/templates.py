@@ -119,5 +119,6 @@ def _make_environment(template_folder: Path) -> Environment:
         as_json=format_json,
         joined=join_lines,
     )
+    # A function, so that the address changes with the file and no template has to know how.
     environment.globals["asset"] = get_asset_address
     return environment

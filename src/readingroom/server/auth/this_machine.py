@@ -19,11 +19,16 @@ _PROXY_PREFIXES = (b"x-", b"cf-", b"fly-", b"fastly-")
 _CONNECTION_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _SOCK_DIAG = 4  # NETLINK_SOCK_DIAG, which the socket module does not name
 _DIAG_BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
+# nlmsghdr: length, type, flags, sequence, port
 _DIAG_HEADER = struct.Struct("=IHHII")
+# inet_diag_req_v2: family, protocol, extensions and padding, states; the socket's id follows
 _DIAG_QUESTION = struct.Struct("=BBxxI")
+# Ports and addresses are in the order of the network, everything else in that of the machine.
 _PORTS = struct.Struct("!HH")
 _ANY_INTERFACE_AND_COOKIE = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
+# inet_diag_msg: family, state, timer and retransmissions stand before the id of the socket.
 _ANSWER_PORTS_OFFSET = _DIAG_HEADER.size + 4
+# After the id come three numbers: when the timer ends, and the lengths of both queues.
 _ANSWER_ACCOUNT_OFFSET = _ANSWER_PORTS_OFFSET + 48 + 12
 
 
@@ -79,6 +84,7 @@ def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int
         + _ANY_INTERFACE_AND_COOKIE
     )
     header = _DIAG_HEADER.pack(_DIAG_HEADER.size + len(question), _DIAG_BY_FAMILY, 1, 0, 0)
+    # The kernel answers while we send, so that there is nothing to wait for.
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
         kernel.sendto(header + question, (0, 0))
         answer = kernel.recv(4096, socket.MSG_DONTWAIT)

@@ -185,6 +185,7 @@ async def handle_http_exception(request: Request, failure: Exception) -> Respons
         failure.status_code, ("invalid_request", "bad_request")
     )
     error_message = f"{request.method} {request.url.path[:200]}: {failure.detail}"
+    # Somebody followed a broken link; whoever calls REST does not ask for HTML.
     if failure.status_code == 404 and accepts_html(request.scope) and has_frame(request.scope):
         return render_page(
             request.scope,

@@ -67,6 +67,7 @@ class OperationsPages:
         """Return the state of the server on one page."""
         call_summaries = self._history.summarise()
         jobs = await anyio.to_thread.run_sync(self._jobs.list_newest, 20)
+        # What fits on a page; the log has them all.
         recent_errors = self._history.list_errors()[:20]
         base_states = [await _check_base(base) for base in self._bases]
         machine = await anyio.to_thread.run_sync(_inspect_machine, self._settings)

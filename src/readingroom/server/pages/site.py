@@ -61,6 +61,7 @@ def build_site(
         for pages_of_base in base_pages
         for job_kind, handler in pages_of_base.job_handlers.items()
     }
+    # The checks are no base's own, and run like any other job.
     handlers |= doctor.make_job_handlers()
     routes: list[BaseRoute] = [
         Route(f"{ASSET_PREFIX}{{digest}}/{{file_name}}", _show_asset),

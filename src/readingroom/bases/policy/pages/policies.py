@@ -474,6 +474,7 @@ def _make_next_address(request: PageRequest, cursor: str | None) -> str | None:
 
 def _summarise_diff(diff: RevisionDiff) -> str:
     summary = diff.summary
+    # A section that moved may be reworded too: it counts once, as what a reader has to read.
     count_by_label = {
         "with another number only": summary.moved_unchanged,
         "reworded": summary.reworded + summary.moved - summary.moved_unchanged,
