@@ -137,8 +137,9 @@ class PolicyPages:
             day=day,
             entries=snapshot.policies,
             reasons=_REASONS,
-            unfinished=_list_unfinished(policies),
-            emerging=_list_emerging(policies),
+            unfinished=_list_by_status(policies, RevisionStatus.FAILED, RevisionStatus.PROCESSING),
+            # Plans that are not adopted are read, and never in force.
+            emerging=_list_by_status(policies, RevisionStatus.EMERGING),
             request=request,
             categories=[category.value for category in PolicyCategory],
         )
@@ -382,23 +383,14 @@ def _counts(revision: RevisionDetail) -> bool:
     return revision.status in (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
 
 
-def _list_unfinished(policies: Sequence[PolicyDetail]) -> list[RevisionDetail]:
-    states = (RevisionStatus.FAILED, RevisionStatus.PROCESSING)
+def _list_by_status(
+    policies: Sequence[PolicyDetail], *statuses: RevisionStatus
+) -> list[RevisionDetail]:
     return [
         revision
         for policy in policies
         for revision in policy.revisions
-        if revision.status in states
-    ]
-
-
-def _list_emerging(policies: Sequence[PolicyDetail]) -> list[RevisionDetail]:
-    """Return the plans that are not adopted: they are read, and never in force."""
-    return [
-        revision
-        for policy in policies
-        for revision in policy.revisions
-        if revision.status == RevisionStatus.EMERGING
+        if revision.status in statuses
     ]
 
 
