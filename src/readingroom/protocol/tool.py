@@ -143,6 +143,7 @@ class ToolCall:
 
     async def require_consent(self, message: str) -> None:
         """Raise NotConfirmed unless the person agrees to what the message says."""
+        # The error speaks to the model, which otherwise would call the tool once more.
         if not await self.ask_person(message):
             raise NotConfirmed(
                 "Nothing was removed: the person who was asked did not agree. Do not try again "

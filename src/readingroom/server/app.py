@@ -107,6 +107,7 @@ class _AppParts:
         self._admin_access = admin_access
         self._admin_key = AdminKey(admin_access.key) if admin_access else None
         self.bases = tuple({base.name: base for face in faces for base in face.bases}.values())
+        # One for the whole app: its middleware counts, and what several processes share feeds it.
         self.limiter = RateLimiter(settings.rate_limit)
         self.held_bytes = HeldBytes(settings.max_body_bytes)
         self._metrics = Metrics(

@@ -163,6 +163,7 @@ class GrantStore:
                 (self._now() - REQUEST_SECONDS, MAX_REQUESTS - 1),
             )
             db.execute(
+                # The newest stay: a person who begins again answers the last one.
                 "DELETE FROM consent_requests WHERE digest IN ("
                 "SELECT digest FROM consent_requests WHERE client_id = ? "
                 "ORDER BY created_at DESC LIMIT 1000000 OFFSET ?)",
@@ -267,6 +268,7 @@ class GrantStore:
         db.execute(
             "DELETE FROM tokens WHERE grant_id = ? AND expires_at < ?", (grant_id, self._now())
         )
+        # By kind: a spent refresh token outlives every access token, and would drive them out.
         for surplus in ("kind = 'access'", "kind <> 'access' AND is_spent = 1"):
             db.execute(
                 "DELETE FROM tokens WHERE digest IN ("

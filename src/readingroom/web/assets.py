@@ -36,6 +36,7 @@ def get_asset_address(file_name: str) -> str:
 def make_icon_uri() -> str:
     """Return the icon as a `data:` URI."""
     icon = _load_assets_by_name()["icon.svg"]
+    # In base64: as text, the quotes of the drawing would need escapes.
     return f"data:{icon.media_type};base64,{base64.b64encode(icon.content).decode()}"
 
 

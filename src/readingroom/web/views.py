@@ -33,5 +33,6 @@ def _build_view(view_name: str) -> str:
     def read(file_name: str) -> str:
         return (_FOLDER / file_name).read_text("utf-8")
 
+    # One file, because hosts load nothing that a view refers to.
     html = read("frame.html").replace("{{host}}", read("host.js"))
     return html.replace("{{view}}", read(f"{view_name}.js")).replace("{{name}}", view_name)

@@ -120,6 +120,7 @@ class KeyBackedIssuer(
     ) -> str:
         """Return the address of the page where a person answers the client."""
         assert client.client_id
+        # By POST a request may be as long as any body.
         parameters = params.model_dump_json()
         if len(parameters) > _MAX_KEPT_CHARS:
             raise AuthorizeError("invalid_request", "the state and the scopes are too long")
@@ -290,6 +291,7 @@ async def _authorize(
     A refusal names the issuer as a consent does (RFC 9207), which the SDK leaves out.
     """
     response = await handler.handle(request)
+    # Ours is relative; every other leads back to the client.
     location = response.headers.get("location")
     if location and not location.startswith(CONSENT_PATH):
         issuer_url = resolve_address(request, public_url)
@@ -327,6 +329,7 @@ def _is_safe_redirect(uri: AnyUrl) -> bool:
         return bool(uri.host and _HOST.fullmatch(uri.host))
     if uri.scheme == "http":
         return is_loopback((uri.host or "").strip("[]"))
+    # Windows has many of `ms-`, some of which run programs with arguments.
     is_reserved = uri.scheme in _BROWSER_SCHEMES or uri.scheme.startswith("ms-")
     return bool(_APP_SCHEME.fullmatch(uri.scheme)) and not is_reserved
 

@@ -39,6 +39,8 @@ def make_person_asker(context: Context, params: wire.CallToolRequestParams) -> A
     if protocol_version and is_version_at_least(protocol_version, _FIRST_WITHOUT_REQUESTS):
 
         async def read_response(message: str) -> bool:
+            # Nothing is kept between the two calls: a client that makes the response up could as
+            # well have declared that it cannot ask.
             response = (params.input_responses or {}).get(_QUESTION_ID)
             if response is None:
                 raise ConsentRequired(message)
@@ -50,8 +52,10 @@ def make_person_asker(context: Context, params: wire.CallToolRequestParams) -> A
         try:
             response = await context.session.elicit_form(message, _EMPTY_FORM, context.request_id)
         except NoBackChannelError:
+            # It declared what this connection cannot carry: then it is as one that cannot ask.
             return True
         except MCPError as error:
+            # Whether the person saw the question is not known, and removing cannot be undone.
             logger.warning("A client that declares elicitation refused it: %s", error)
             return False
         return response.action == "accept"

@@ -180,6 +180,7 @@ class _ToolHandlers:
             call_record.answer_chars = _count_chars(tool_result)
             return tool_result
         except ConsentRequired as question:
+            # To ask is no failure; the call that brings the response is counted by itself.
             call_record.error_code = None
             return question.result
         finally:
@@ -267,6 +268,7 @@ def _make_link(link: ResourceLink) -> wire.ResourceLink:
 
 
 def _mark_link(link: wire.ContentBlock) -> wire.ContentBlock:
+    # Its title is a citation, and those of a sample never pass for real ones.
     if not isinstance(link, wire.ResourceLink):
         return link
     return link.model_copy(update={"title": sample.SAMPLE_PREFIX + (link.title or link.name)})

@@ -233,6 +233,7 @@ def _collect_page_images(face: Face) -> dict[str, ReadPageImage]:
     page_images: dict[str, ReadPageImage] = {}
     for base in face.bases:
         for prefix, read_page_image in base.page_images.items():
+            # Also where one begins with the other: the order of the bases must not decide.
             if any(prefix.startswith(other) or other.startswith(prefix) for other in page_images):
                 raise ValueError(f"{base.name} has pictures at {prefix}, as another base has")
             page_images[prefix] = read_page_image

@@ -45,6 +45,7 @@ LM_STUDIO = Client("LM Studio", "mcp.json", "mcpServers", "${%s}", False)
 
 def _make_coded_link(prefix: str, server_name: str, entry: dict[str, Any]) -> str:
     """Return a link with the entry in base64, as Cursor and LM Studio read it."""
+    # The ordinary alphabet, which both decode; its `+` and `=` are escaped in the address.
     coded_entry = base64.b64encode(json.dumps(entry).encode()).decode()
     return f"{prefix}?{urlencode({'name': server_name, 'config': coded_entry})}"
 
@@ -54,6 +55,7 @@ def _make_cursor_link(server_name: str, entry: dict[str, Any]) -> str:
 
 
 def _make_vscode_link(server_name: str, entry: dict[str, Any]) -> str:
+    # VS Code reads the whole query as JSON, and not as parameters.
     return f"vscode:mcp/install?{quote(json.dumps({'name': server_name, **entry}), safe='')}"
 
 

@@ -163,6 +163,7 @@ def _describe_return(redirect_uri: str) -> str:
         return redirect_parts.netloc
     if redirect_parts.scheme == "http":  # of this machine
         return f"{redirect_parts.scheme}://{redirect_parts.netloc}"
+    # Not its host: `evil-app://claude.ai/` is none of claude.ai's.
     return f"a program on your computer that opens {redirect_parts.scheme}: addresses"
 
 

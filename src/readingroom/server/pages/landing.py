@@ -129,6 +129,7 @@ class LandingPages:
 
     def _make_links(self, face: Face, request: Request) -> list[tuple[str, str]]:
         """Return the links that add a face to a client; with a sign-in they need no key."""
+        # No real key: whoever the page is sent on to must not get it.
         takes_key = self._policies.find_policy(face).access == "key"
         bearer_key = (
             "YOUR_KEY" if takes_key and not self._policies.can_connect_apps(request) else None

@@ -61,6 +61,7 @@ async def _show_manifest(
         takes_key = policies.find_policy(face).access == "key"
         can_sign_in = policies.can_connect_apps(request)
         manifest["remotes"] = [_describe_remote(endpoint, takes_key, can_sign_in)]
+        # The registry takes icons by an https address only.
         icon_url = server_address + get_asset_address("icon.svg")
         manifest["icons"] = [{"src": icon_url, "mimeType": "image/svg+xml", "sizes": ["any"]}]
     return JSONResponse(manifest)

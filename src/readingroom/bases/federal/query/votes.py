@@ -124,6 +124,7 @@ def list_members_voting_alike(
 def summarize_roll_call(db: Database, roll_call: dict[str, Any]) -> dict[str, Any]:
     """Return what was voted on, how it ended, how many votes it took, and how each party voted."""
     totals = roll_call.get("totals") or {}
+    # Of those who voted: members who were present or absent count for no majority.
     voters = (totals.get("yea") or 0) + (totals.get("nay") or 0)
     return {
         **{
@@ -144,6 +145,7 @@ def count_votes_needed(majority: str, voters: int) -> int | None:
     numerator, slash, denominator = majority.partition("/")
     if not (slash and numerator.isdecimal() and denominator.isdecimal() and int(denominator)):
         return None
+    # Not by floats, which cannot write two thirds.
     share = Fraction(int(numerator), int(denominator))
     return voters // 2 + 1 if share == Fraction(1, 2) else math.ceil(share * voters)
 
