@@ -15,8 +15,9 @@ from xml.etree import ElementTree
 
 from benchmarks.table import Ratio, Table
 from readingroom.bases.federal.formats import LOADERS
-from readingroom.bases.federal.formats.parts.files import RawFile, load_yaml
+from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.formats.parts.xml import parse
+from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.store import FILE
 
