@@ -12,17 +12,16 @@ from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal.errors import RecordGone
 from readingroom.bases.federal.filters import RowFilter
-from readingroom.bases.federal.schema.shared_tables import SCHEMA_NAME as SHARED_SCHEMA
+from readingroom.bases.federal.schema.shared_tables import FederalPlace as FederalPlace
+from readingroom.bases.federal.schema.shared_tables import SharedRecords as SharedRecords
 from readingroom.bases.federal.schema.shared_tables import ensure_shared_schema
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, RecordTable, Source
 from readingroom.bases.federal.schema.tables import ensure_schema
 from readingroom.core.errors import RecordNotFound
-from readingroom.core.imports import import_reference
 from readingroom.core.settings import RoomSettings, reveal_secret
 from readingroom.storage import database
 from readingroom.storage.database import Database, DatabaseError, Row
 from readingroom.storage.errors import DatabaseFailed, StorageFailed, describe_cause
-from readingroom.storage.postgres.database import open_database
 
 logger = logging.getLogger(__name__)
 
@@ -43,30 +42,6 @@ NEWEST_FIRST = "published_at DESC NULLS LAST, id"
 
 # An enrolled bill is the last version, though its text has no date.
 NEWEST_TEXT = "part = 'enr' DESC, dated DESC NULLS LAST, length(body) DESC, part"
-
-
-@dataclass(frozen=True, slots=True)
-class SharedRecords:
-    """The federal records of all processes on one database."""
-
-    url: str
-
-    @property
-    def name(self) -> str:
-        return "the shared database"
-
-    def connect(self, *, writing: bool) -> Any:
-        """Open a connection; the driver is imported only where it is used.
-
-        Raise `DatabaseUnreachable`, or `InvalidSetting` when the driver is not installed.
-        """
-        open_database(self.url)
-        connect_records = import_reference("readingroom.storage.postgres.records:connect_records")
-        return connect_records(self.url, SHARED_SCHEMA, writing=writing)
-
-
-FederalPlace = Path | SharedRecords
-"""Where the federal records are: in a file, or in a database."""
 
 
 def locate_records(settings: RoomSettings) -> FederalPlace:

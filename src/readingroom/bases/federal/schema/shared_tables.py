@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from readingroom.bases.federal.schema.sources import SOURCES, Column, Source
@@ -10,7 +12,9 @@ from readingroom.bases.federal.schema.tables import (
     list_fixed_statements,
     list_source_indexes,
 )
+from readingroom.core.imports import import_reference
 from readingroom.storage.errors import SchemaTooNew
+from readingroom.storage.postgres.database import open_database
 
 SCHEMA_NAME = "readingroom_federal"
 SHARED_VERSION = 1
@@ -104,6 +108,30 @@ _WORDS = (
     """,
     "CREATE INDEX names_trigrams ON names USING gin (folded gin_trgm_ops)",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRecords:
+    """The federal records of all processes on one database."""
+
+    url: str
+
+    @property
+    def name(self) -> str:
+        return "the shared database"
+
+    def connect(self, *, writing: bool) -> Any:
+        """Open a connection; the driver is imported only where it is used.
+
+        Raise `DatabaseUnreachable`, or `InvalidSetting` when the driver is not installed.
+        """
+        open_database(self.url)
+        connect_records = import_reference("readingroom.storage.postgres.records:connect_records")
+        return connect_records(self.url, SCHEMA_NAME, writing=writing)
+
+
+FederalPlace = Path | SharedRecords
+"""Where the federal records are: in a file, or in a database."""
 
 
 def ensure_shared_schema(db: Any) -> None:
