@@ -10,7 +10,7 @@ import readingroom
 from readingroom.bases.text.errors import TextUnreadable
 from readingroom.core.errors import InvalidArguments, KnowledgeError
 from readingroom.protocol.errors import (
-    Dialect,
+    ErrorDialect,
     FederalDialect,
     GuidanceDialect,
     StatusDialect,
@@ -113,12 +113,12 @@ def error_section(error: type[KnowledgeError]) -> str:
     return "\n\n".join([f"### {code(error.code)}", facts, wrapped(error.__doc__ or "")])
 
 
-def dialects() -> tuple[Dialect, ...]:
+def dialects() -> tuple[ErrorDialect, ...]:
     guidance = GuidanceDialect(attribution="(who is quoted)", disclaimer="(what it is not)")
     return (TextDialect(), StatusDialect(), FederalDialect(), guidance)
 
 
-def dialect_section(dialect: Dialect) -> str:
+def dialect_section(dialect: ErrorDialect) -> str:
     users = [base.name for base in bases() if type(base.dialect) is type(dialect)]
     used = f"Used by: {', '.join(users)}."
     missing = TextUnreadable("The file 'kb.txt' does not exist.")
@@ -134,7 +134,7 @@ def dialect_section(dialect: Dialect) -> str:
     return "\n\n".join(parts)
 
 
-def render(dialect: Dialect, error: KnowledgeError) -> object:
+def render(dialect: ErrorDialect, error: KnowledgeError) -> object:
     """What a client gets: the JSON in the text item, the texts and meta, or a protocol error."""
     if dialect.bad_arguments_are_protocol_errors and isinstance(error, InvalidArguments):
         message = f"Invalid params: {error.summary}"

@@ -8,7 +8,7 @@ from readingroom.bases import BASES
 from readingroom.core.errors import InvalidArguments, KnowledgeError
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.errors import (
-    Dialect,
+    ErrorDialect,
     FederalDialect,
     GuidanceDialect,
     StatusDialect,
@@ -18,7 +18,7 @@ from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
 from readingroom.protocol.tool import Answer, Question, ToolCall, make_tool
 from scripts.docs.errors import all_errors
 
-DIALECTS: dict[str, Dialect] = {
+DIALECTS: dict[str, ErrorDialect] = {
     "status": StatusDialect(),
     "text": TextDialect(),
     "federal": FederalDialect(),

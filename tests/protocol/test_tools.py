@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from readingroom.bases import BASES, open_bases
 from readingroom.federation.room import make_desk
 from readingroom.protocol.errors import (
-    Dialect,
+    ErrorDialect,
     FederalDialect,
     GuidanceDialect,
     StatusDialect,
@@ -37,7 +37,7 @@ from tests.support.specimen import SECRET, SPEC, specimen
 pytestmark = pytest.mark.anyio
 
 GUIDANCE = GuidanceDialect("Source: someone", "Not advice.")
-DIALECTS: dict[str, Dialect] = {
+DIALECTS: dict[str, ErrorDialect] = {
     "status": StatusDialect(),
     "text": TextDialect(),
     "federal": FederalDialect(),

@@ -14,7 +14,7 @@ from readingroom.bases.text.errors import TextUnreadable
 from readingroom.core.progress import ReportProgress
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import Command
-from readingroom.protocol.errors import Dialect, StatusDialect
+from readingroom.protocol.errors import ErrorDialect, StatusDialect
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
 from readingroom.protocol.tool import Answer, Hints, Question, Tool, ToolCall, make_tool
 
@@ -83,7 +83,7 @@ class AddNote(Command):
         return Added(count=service.add(self.note))
 
 
-def specimen(dialect: Dialect | None = None, folder: Path | None = None) -> KnowledgeBase:
+def specimen(dialect: ErrorDialect | None = None, folder: Path | None = None) -> KnowledgeBase:
     notes = Notes(folder or Path("unused"))
     return KnowledgeBase(
         name="specimen",

@@ -88,13 +88,13 @@ def _score_in_pages(
 
 
 def _make_parts(
-    relevance: Relevance, place_by_meaning: int | None, place_by_words: int | None
+    relevance: Relevance, semantic_rank: int | None, lexical_rank: int | None
 ) -> ScoreParts:
     return ScoreParts(
         semantic=None if relevance.cosine is None else round(max(0.0, relevance.cosine), 6),
         lexical=round(relevance.coverage, 4),
-        rank_semantic=place_by_meaning,
-        rank_lexical=place_by_words,
+        rank_semantic=semantic_rank,
+        rank_lexical=lexical_rank,
         matched_terms=relevance.matched_terms,
     )
 

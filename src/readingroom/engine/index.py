@@ -495,5 +495,5 @@ def _new_cache() -> LRUCache[str, tuple[str, Metadata]]:
 
 
 def _list_documents(chunks: Chunks) -> Iterator[LexicalDocument]:
-    texts = ({_TEXT: chunk_text} for chunk_text in chunks.texts)
-    return map(LexicalDocument, chunks.ids, texts, chunks.metadatas)
+    texts_by_field = ({_TEXT: chunk_text} for chunk_text in chunks.texts)
+    return map(LexicalDocument, chunks.ids, texts_by_field, chunks.metadatas)

@@ -49,7 +49,7 @@ class EmbeddingWorker:
             timeout=_REQUEST_SECONDS,
         )
         self._embedder = embedder
-        self._report = report_progress
+        self._report_progress = report_progress
         self._patience_seconds = patience_seconds
         self._batch_passages = batch_passages
         self._wait = wait
@@ -80,7 +80,7 @@ class EmbeddingWorker:
             stored_vectors = self._send(batch, matrix)
             del self._open_leases[batch.lease_id]
             stored_count += stored_vectors.stored
-            self._report(stored_vectors.progress)
+            self._report_progress(stored_vectors.progress)
         return stored_count
 
     def _claim_batches(self) -> Iterator[LeasedBatch]:

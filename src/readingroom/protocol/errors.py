@@ -20,7 +20,7 @@ class ErrorResult:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Dialect(Protocol):
+class ErrorDialect(Protocol):
     """How the contract of a base renders errors."""
 
     @property

@@ -10,7 +10,7 @@ from readingroom.core.errors import InvalidSetting
 from readingroom.core.imports import import_reference
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.embedding_work import LeasablePassages
-from readingroom.protocol.errors import Dialect
+from readingroom.protocol.errors import ErrorDialect
 from readingroom.protocol.pages import BasePages
 from readingroom.protocol.resources import Prompt, ReadPageImage, ResourceProvider
 from readingroom.protocol.tool import Tool
@@ -40,7 +40,7 @@ class KnowledgeBase:
     title: str
     instructions: str
     """What a model reads about the whole base before it sees a tool."""
-    dialect: Dialect
+    dialect: ErrorDialect
     tools: tuple[Tool, ...]
     service: Any
     """What its commands are run against."""

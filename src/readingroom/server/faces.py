@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from readingroom.core.errors import InvalidArguments, InvalidSetting
-from readingroom.protocol.errors import Dialect
+from readingroom.protocol.errors import ErrorDialect
 from readingroom.protocol.quoting import QUOTED_MATTER
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Tool
@@ -58,7 +58,7 @@ class Face:
             raise InvalidArguments([{"field": BASES_PARAMETER, "message": message}])
 
     @property
-    def tools(self) -> dict[str, tuple[Tool, Dialect]]:
+    def tools(self) -> dict[str, tuple[Tool, ErrorDialect]]:
         """Every tool by name, sorted, with the dialect in which its errors are rendered."""
         tools_with_dialects = [(tool, base.dialect) for base in self.bases for tool in base.tools]
         # Sorted, so that a client which caches `tools/list` sees the same listing at every start.
@@ -129,5 +129,5 @@ def make_faces(
     return (room_face, *desk_faces, *(make_face(base, f"/{base.name}") for base in bases))
 
 
-def _get_tool_name(tool_with_dialect: tuple[Tool, Dialect]) -> str:
+def _get_tool_name(tool_with_dialect: tuple[Tool, ErrorDialect]) -> str:
     return tool_with_dialect[0].name

@@ -281,7 +281,7 @@ async def test_a_withdrawn_record_is_gone_and_names_its_successor(tmp_path: Path
         writer = Writer(db)
         with writer.transaction():
             writer.withdraw(BY_NAME["bills"], old, "2025-05-05", "entered in error", new)
-            writer.count()
+            writer.count_sources()
     async with asked(tmp_path) as ask:
         gone = await ask.get(f"/bills/{old}")
         assert gone.status_code == 410

@@ -310,10 +310,10 @@ def _render_overview(overview_fields: dict[str, Any]) -> Iterator[str]:
     for field_name, field_value in (overview_fields["application"] or {}).items():
         if field_value is not None and field_name not in ("reference", "updated_at"):
             yield f"  {field_name.replace('_', ' ')}: {field_value}"
-    for type_summary in overview_fields["types"]:
-        size_text = f"{type_summary['page_count']} pages, {type_summary['word_count']} words"
-        yield f"{type_summary['document_type']}: {size_text}"
-        for document in type_summary["documents"]:
+    for type_fields in overview_fields["types"]:
+        size_text = f"{type_fields['page_count']} pages, {type_fields['word_count']} words"
+        yield f"{type_fields['document_type']}: {size_text}"
+        for document in type_fields["documents"]:
             textless_pages = _describe_textless_pages(document)
             yield f"  {document['document_id']:<32} {document['source_file']}{textless_pages}"
     for unread_file in overview_fields["not_ingested"]:

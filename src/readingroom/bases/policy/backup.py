@@ -102,7 +102,7 @@ async def _restore(
     # The registry last: until then no search resolves to what is only half restored, and a backup
     # that is refused has deleted nothing.
     await service.registry.delete_all()
-    await service.registry.restore(dump.policies, revisions)
+    await service.registry.write_backup(dump.policies, revisions)
     return _count_contents(dump, chunk_count)
 
 

@@ -289,7 +289,7 @@ class PolicyService:
         resolution = await self.resolver.resolve_for_policy(
             question.source, parse_day(question.date)
         )
-        current_revisions = [resolution.revision] if resolution.revision else []
+        revisions_in_force = [resolution.revision] if resolution.revision else []
         other_revisions = [
             revision
             for revision in resolution.timeline
@@ -297,14 +297,14 @@ class PolicyService:
         ]
         # The other revisions are read only when the right one fails: each costs a scan of its text.
         places = verified = await self._find_quote(
-            question.quote, current_revisions, resolution.timeline
+            question.quote, revisions_in_force, resolution.timeline
         )
         if not verified:
             places = await self._find_quote(question.quote, other_revisions, resolution.timeline)
         nearest_passage = None
         if not places:
             nearest_passage = await self._find_nearest_passage(
-                question.quote, [*current_revisions, *other_revisions][:1]
+                question.quote, [*revisions_in_force, *other_revisions][:1]
             )
         return QuoteCheck(
             source=question.source,

@@ -93,17 +93,17 @@ async def _stream_lines(command: Command, service: Any) -> AsyncIterator[str]:
 
 
 async def _run_command(
-    command: Command, service: Any, sender: MemoryObjectSendStream[ReportLine]
+    command: Command, service: Any, report_stream: MemoryObjectSendStream[ReportLine]
 ) -> None:
     async def report(done: float, total: float | None, message: str | None) -> None:
-        await sender.send({"progress": {"done": done, "total": total, "message": message}})
+        await report_stream.send({"progress": {"done": done, "total": total, "message": message}})
 
-    async with sender:
+    async with report_stream:
         try:
             command_result = await command.run(service, report)
-            await sender.send({"result": command_result.model_dump(mode="json")})
+            await report_stream.send({"result": command_result.model_dump(mode="json")})
         except Exception as failure:
-            await sender.send({"error": _describe_failure(failure, command.name)})
+            await report_stream.send({"error": _describe_failure(failure, command.name)})
 
 
 def _describe_failure(failure: Exception, command_name: str) -> ReportLine:

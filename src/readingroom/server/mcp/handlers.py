@@ -17,7 +17,7 @@ from pydantic_core import from_json, to_json
 from readingroom import __version__
 from readingroom.core.errors import InternalError, InvalidArguments, KnowledgeError
 from readingroom.protocol import sample
-from readingroom.protocol.errors import Dialect, ErrorResult
+from readingroom.protocol.errors import ErrorDialect, ErrorResult
 from readingroom.protocol.resources import RESOURCE_SCHEME
 from readingroom.protocol.tool import ResourceLink, Tool, ToolCall
 from readingroom.server.auth.bearer import may_write
@@ -104,7 +104,7 @@ class _ToolHandlers:
             if tool.hints.read_only
         }
 
-    def _tools_for(self, context: Context) -> dict[str, tuple[Tool, Dialect]]:
+    def _tools_for(self, context: Context) -> dict[str, tuple[Tool, ErrorDialect]]:
         """Return the tools of this caller: a read-only key has none that writes."""
         can_write = context.request is None or may_write(context.request.scope)
         return self._tools if can_write else self._read_only_tools
@@ -192,7 +192,7 @@ class _ToolHandlers:
 
 async def _run_tool(
     tool: Tool,
-    dialect: Dialect,
+    dialect: ErrorDialect,
     arguments: dict[str, Any],
     tool_call: ToolCall,
     call_record: CallRecord,
@@ -308,7 +308,7 @@ def _to_knowledge_error(failure: Exception, tool_call: ToolCall) -> KnowledgeErr
     return InternalError(f"Something went wrong on our side. Request id: {tool_call.request_id}")
 
 
-def _build_schemas(tools: Mapping[str, tuple[Tool, Dialect]]) -> None:
+def _build_schemas(tools: Mapping[str, tuple[Tool, ErrorDialect]]) -> None:
     for tool, _ in tools.values():
         tool.build_schemas()
 

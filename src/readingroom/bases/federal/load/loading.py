@@ -202,8 +202,8 @@ class _Load:
             if self._options.updating:
                 self._withdraw_left_out(pending_files, started_at)
             # After all files: what is linked may have come in either order.
-            self._writer.link()
-            self._writer.count()
+            self._writer.link_records()
+            self._writer.count_sources()
         self._writer.settle()
         self.summary.changes = changes.tally_changes(self._db, last_change)
         self.summary.withdrawn = sum(tally.withdrawn for tally in self.summary.changes.values())

@@ -334,7 +334,7 @@ class Writer:
             )
         return len(gone)
 
-    def link(self) -> None:
+    def link_records(self) -> None:
         """Link records of different files, at the end of a load.
 
         Each part finds what is still missing, so that the next load repairs one that was killed.
@@ -344,7 +344,7 @@ class Writer:
         linking.link_offices(self._db, self._names)
         linking.link_rulemakings(self._db)
 
-    def count(self) -> None:
+    def count_sources(self) -> None:
         """Update the counts and dates of each source, at the end of a load."""
         coverage.count_sources(self._db)
 

@@ -89,20 +89,20 @@ def make_candidate(
     if query.acronym and score_initials(query.acronym, name_words, COMMITTEE_INITIALS):
         return Candidate(name_words, query, similarity, 1.0)
     scores = [
-        _find_best_word_score(word, match, unexplained)
-        for word, match in zip(query.words, similarity.matches, strict=True)
+        _find_best_word_score(word, word_match, unexplained)
+        for word, word_match in zip(query.words, similarity.matches, strict=True)
     ]
     best_score = combine_scores(query, scores, similarity.coverage)
     return Candidate(name_words, query, similarity, best_score)
 
 
 def _find_best_word_score(
-    query_word: QueryWord, match: WordMatch | None, unexplained: float
+    query_word: QueryWord, word_match: WordMatch | None, unexplained: float
 ) -> float:
     if query_word.meaning:
         return 1.0
-    if match:
-        return match.score
+    if word_match:
+        return word_match.score
     return 0.0 if query_word.is_record_kind else unexplained
 
 

@@ -95,8 +95,8 @@ def _rank_passages(
     count_columns = ", ".join(
         " + ".join(
             # The rank of one stem tells how often it stands there; see engine/shared_words.py.
-            f"{weight} * round(0.6079271 / (1 - ts_rank(w.{field}, ?::tsquery)) - 0.5)"
-            for field, weight in FIELD_WEIGHTS.items()
+            f"{field_weight} * round(0.6079271 / (1 - ts_rank(w.{field}, ?::tsquery)) - 0.5)"
+            for field, field_weight in FIELD_WEIGHTS.items()
         )
         + f" AS count_{number}"
         for number in range(len(rarities))

@@ -272,10 +272,10 @@ def rank_by_meaning(
     source_names = list_source_names(plan.semantic)
     vector_filter = vectors.build_filter(source_names, plan.facets, plan.since, plan.until, docs)
     nearest_chunks = index.search(vector, plan.depth, vector_filter)
-    nearest_docs = passages.docs([chunk for chunk, _ in nearest_chunks]).tolist()
+    document_numbers = passages.docs([chunk for chunk, _ in nearest_chunks]).tolist()
     return [
         ProposedRecord(document_number, chunk, cosine=cosine)
-        for document_number, (chunk, cosine) in zip(nearest_docs, nearest_chunks, strict=True)
+        for document_number, (chunk, cosine) in zip(document_numbers, nearest_chunks, strict=True)
     ]
 
 

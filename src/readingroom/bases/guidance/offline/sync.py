@@ -181,20 +181,24 @@ class GuidanceSync:
         else:
             self._skipped_in_a_row = 0
 
-    async def _fetch_page(self, pending: PendingPage) -> None:
-        stored_page = await anyio.to_thread.run_sync(self._library.read_page, pending.path)
+    async def _fetch_page(self, pending_page: PendingPage) -> None:
+        stored_page = await anyio.to_thread.run_sync(self._library.read_page, pending_page.path)
         request = Request(
-            "content", f"/api/content{pending.path}", etag=stored_page.etag if stored_page else None
+            "content",
+            f"/api/content{pending_page.path}",
+            etag=stored_page.etag if stored_page else None,
         )
         reply = await self._get(request, _MAX_PAGE_FAILURES)
         if reply is None:
             await anyio.to_thread.run_sync(
-                self._library.confirm_page, pending, clock.unix_seconds()
+                self._library.confirm_page, pending_page, clock.unix_seconds()
             )
             self._summary.unchanged += 1
             return
         self._fetched_bytes += len(reply.body)
-        await anyio.to_thread.run_sync(self._store_reply, pending, reply, stored_page is not None)
+        await anyio.to_thread.run_sync(
+            self._store_reply, pending_page, reply, stored_page is not None
+        )
 
     def _store_reply(self, pending: PendingPage, reply: Reply, is_stored: bool) -> None:
         page, passages = _read_reply(pending.path, reply) if reply.status == 200 else (None, [])

@@ -154,9 +154,9 @@ def find_nearest(page_text: str, quotation: str) -> tuple[str, float]:
         )
         matcher.set_seq1(block_words[first_shared : first_shared + len(quotation_words)])
         if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
-            ratio = matcher.ratio()
-            if ratio > best_ratio:
-                best_block, best_ratio = block_text, ratio
+            similarity = matcher.ratio()
+            if similarity > best_ratio:
+                best_block, best_ratio = block_text, similarity
     return best_block, round(best_ratio, 3)
 
 

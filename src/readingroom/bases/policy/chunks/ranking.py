@@ -88,11 +88,13 @@ class PlanRanking:
 
 
 def _count_words(passages: Sequence[ProposedPassage]) -> _ProposalStatistics:
-    stem_counts: Counter[str] = Counter()
+    passage_counts_by_stem: Counter[str] = Counter()
     for passage in passages:
-        stem_counts.update(count_passage_stems(passage).keys())
+        passage_counts_by_stem.update(count_passage_stems(passage).keys())
     word_count = sum(len(passage.text.split()) for passage in passages)
-    return _ProposalStatistics(len(passages), word_count / max(len(passages), 1), stem_counts)
+    return _ProposalStatistics(
+        len(passages), word_count / max(len(passages), 1), passage_counts_by_stem
+    )
 
 
 def _add_neighbours(

@@ -101,7 +101,7 @@ class PolicyRegistry:
             pipe.incr(_GENERATION_KEY)
             await pipe.execute()
 
-    async def restore(self, policies: Iterable[Policy], revisions: Iterable[Revision]) -> None:
+    async def write_backup(self, policies: Iterable[Policy], revisions: Iterable[Revision]) -> None:
         """Write policies and revisions as a backup holds them, in one transaction."""
         async with self._translate_errors(), self._client.pipeline() as pipe:
             for policy in policies:

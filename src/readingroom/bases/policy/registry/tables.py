@@ -75,7 +75,7 @@ class SharedPolicyRegistry:
         """Write a policy over what is stored of it."""
         await self._write(lambda transaction: _write_policy(transaction.connection, policy))
 
-    async def restore(self, policies: Iterable[Policy], revisions: Iterable[Revision]) -> None:
+    async def write_backup(self, policies: Iterable[Policy], revisions: Iterable[Revision]) -> None:
         """Write policies and revisions as a backup holds them, in one transaction."""
 
         def write_all(transaction: SharedTransaction) -> None:
