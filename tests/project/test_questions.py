@@ -13,6 +13,7 @@ from pypdfium2 import PdfiumError
 from tests.support.questions import (
     COLUMNS,
     SETS,
+    TEST_SETS,
     TUNING_SETS,
     Question,
     extract_sample,
@@ -45,6 +46,16 @@ QUOTAS: dict[str, dict[str, int]] = {
     "plans": {"answerable": 100, "policy": 100},
     "federal": {"answerable": 80, "federal": 80},
     "desk_more": {"answerable": 80, "policy": 30, "documents": 15, "federal": 8, "guidance": 14},
+    "desk_fresh": {
+        "answerable": 60,
+        "nonsense": 12,
+        "unanswerable": 12,
+        "policy": 20,
+        "documents": 12,
+        "federal": 10,
+        "guidance": 12,
+        "text": 6,
+    },
 }
 NAMED_REFERENCES_IN_PLANS = 25
 
@@ -53,7 +64,7 @@ def answerable(set_name: str) -> list[Question]:
     return [question for question in read_questions(set_name) if question.kind == "answerable"]
 
 
-@pytest.mark.parametrize("set_name", [*SETS, *TUNING_SETS])
+@pytest.mark.parametrize("set_name", [*SETS, *TUNING_SETS, *TEST_SETS])
 def test_a_set_has_its_columns_and_every_line_fits_them(set_name: str) -> None:
     assert header_of(set_name) == COLUMNS
     for question in read_questions(set_name):
@@ -75,7 +86,9 @@ def test_a_set_has_its_columns_and_every_line_fits_them(set_name: str) -> None:
 
 def test_ids_and_questions_are_unique_over_all_sets() -> None:
     questions = [
-        question for set_name in (*SETS, *TUNING_SETS) for question in read_questions(set_name)
+        question
+        for set_name in (*SETS, *TUNING_SETS, *TEST_SETS)
+        for question in read_questions(set_name)
     ]
     for counts in (
         Counter(question.id for question in questions),
@@ -99,7 +112,12 @@ def test_a_tuning_set_has_no_question_that_judges(set_name: str) -> None:
     assert {question.split for question in read_questions(set_name)} == {"tuning"}
 
 
-@pytest.mark.parametrize("set_name", [*SETS, *TUNING_SETS])
+@pytest.mark.parametrize("set_name", TEST_SETS)
+def test_a_test_set_has_no_question_to_tune_on(set_name: str) -> None:
+    assert {question.split for question in read_questions(set_name)} == {"test"}
+
+
+@pytest.mark.parametrize("set_name", [*SETS, *TUNING_SETS, *TEST_SETS])
 def test_a_set_holds_as_many_questions_as_it_promises(set_name: str) -> None:
     counts = Counter(question.kind for question in read_questions(set_name))
     counts.update(question.base for question in answerable(set_name))
@@ -123,20 +141,20 @@ def test_enough_questions_on_plans_name_a_reference() -> None:
     assert len(naming) >= NAMED_REFERENCES_IN_PLANS
 
 
-@pytest.mark.parametrize("set_name", [*SETS, *TUNING_SETS])
+@pytest.mark.parametrize("set_name", [*SETS, *TUNING_SETS, *TEST_SETS])
 def test_quotes_are_four_to_ten_words(set_name: str) -> None:
     for question in answerable(set_name):
         for _, quote in question.answers:
             assert 4 <= len(quote.split()) <= 10, question
 
 
-@pytest.mark.parametrize("set_name", SETS)
+@pytest.mark.parametrize("set_name", [*SETS, *TEST_SETS])
 def test_at_least_half_of_the_questions_share_no_rare_word(set_name: str) -> None:
     styles = Counter(question.style for question in answerable(set_name))
     assert styles["no_rare_word"] >= styles["shared_word"]
 
 
-@pytest.mark.parametrize("set_name", ["field", "desk", "desk_more"])
+@pytest.mark.parametrize("set_name", ["field", "desk", "desk_more", *TEST_SETS])
 def test_quotes_on_the_sample_are_in_its_documents(set_name: str) -> None:
     asked = [question for question in answerable(set_name) if question.corpus == "sample"]
     assert asked
@@ -174,6 +192,16 @@ def test_the_style_is_what_a_count_of_words_says(set_name: str, shared_data: Pat
         assert question.style == ("shared_word" if shared else "no_rare_word"), (question, shared)
 
 
+@pytest.mark.parametrize("set_name", TEST_SETS)
+def test_the_style_on_the_sample_is_what_a_count_of_words_says(set_name: str) -> None:
+    texts = {q.document: extract_sample(q.document) for q in answerable(set_name)}
+    judge = rare_words(texts.values())
+    for question in answerable(set_name):
+        passage = passage_around(texts[question.document], question.quote)
+        shared = judge.shared_by(question.question, passage)
+        assert question.style == ("shared_word" if shared else "no_rare_word"), (question, shared)
+
+
 @pytest.mark.data
 @pytest.mark.full
 @pytest.mark.parametrize("base", sorted(BASES))
@@ -195,9 +223,21 @@ def test_what_an_unanswerable_question_needs_is_in_no_document(
 
 def test_every_unanswerable_question_says_what_was_looked_for() -> None:
     unanswerable = {
-        question.id for question in read_questions("field") if question.kind == "unanswerable"
+        question.id
+        for set_name in ("field", *TEST_SETS)
+        for question in read_questions(set_name)
+        if question.kind == "unanswerable"
     }
     assert set(read_absent_terms()) == unanswerable
+
+
+@pytest.mark.parametrize("set_name", TEST_SETS)
+def test_what_an_unanswerable_question_needs_is_nowhere_in_the_sample(set_name: str) -> None:
+    text = " ".join(extract_sample_base(base) for base in sorted(BASES)).casefold()
+    absent = read_absent_terms()
+    for question in read_questions(set_name):
+        if question.kind == "unanswerable":
+            assert [term for term in absent[question.id] if term in text] == [], question
 
 
 def _texts_of(folder: Path) -> Iterator[str]:

@@ -24,6 +24,8 @@ FOLDER = Path(__file__).parents[1] / "fixtures" / "questions"
 SETS = ("field", "desk", "guidance", "plans", "federal")
 TUNING_SETS = ("desk_more",)
 """Sets that have no test half."""
+TEST_SETS = ("desk_fresh",)
+"""Sets that have no tuning half."""
 
 _SOURCE = Path(__file__).parents[2] / "src" / "readingroom"
 _SAMPLE_TEXT = "text/sample.txt"
