@@ -40,7 +40,7 @@ from readingroom.engine.lexical import (
 from readingroom.engine.ranking import ProposedPassage, RankPassages, Relevance, rank_passages
 from readingroom.engine.vectors import DIMENSIONS, VectorHit, VectorIndex
 from readingroom.storage.archive import dump_chunks, fill_chunks
-from readingroom.storage.chunks import ChunkCollection, Chunks, StoredCollection
+from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.errors import EmbeddingMismatch
 
 _TEXT = "text"
@@ -307,11 +307,9 @@ class EmbeddedIndex(CollectionIndex):
     `words` is the path of the word index, a file that may be deleted at any time.
     """
 
-    collection: ChunkCollection
-
     def __init__(
         self,
-        collection: ChunkCollection,
+        collection: StoredCollection,
         filter_fields: FilterFields,
         embedder: Embedder,
         words_path: Path,

@@ -29,7 +29,7 @@ from readingroom.engine.shared_words import PassingCounts, SharedSearch, SharedW
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.vectors import DIMENSIONS, VectorHit, VectorIndex
 from readingroom.storage.archive import fill_chunks
-from readingroom.storage.chunks import ChunkCollection, Chunks
+from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.postgres.chunks import PostgresCollection
 from readingroom.storage.postgres.encoding import (
     build_clauses,
@@ -41,7 +41,7 @@ _ROWS_PER_PAGE = 20_000
 
 
 def open_index(
-    collection: ChunkCollection | PostgresCollection,
+    collection: StoredCollection,
     filter_fields: FilterFields,
     embedder: Embedder,
     words_path: Path,

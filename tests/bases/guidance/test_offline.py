@@ -19,7 +19,11 @@ from starlette.responses import JSONResponse, Response
 from readingroom.bases.guidance.offline import sync
 from readingroom.bases.guidance.offline.answers import OfflineGuidance
 from readingroom.bases.guidance.offline.index import OfflineIndex
-from readingroom.bases.guidance.offline.library import GuidanceLibrary, PendingPage
+from readingroom.bases.guidance.offline.library import (
+    GuidanceLibrary,
+    PendingPage,
+    ReadOnlyPassages,
+)
 from readingroom.bases.guidance.offline.passages import cut_passages
 from readingroom.bases.guidance.offline.sync import LIST_SIZE, GuidanceSync, SyncSummary
 from readingroom.bases.guidance.pages.page import GovukPage
@@ -29,6 +33,7 @@ from readingroom.net.errors import UpstreamUnavailable
 from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
 from readingroom.net.upstream import UpstreamClient
+from readingroom.storage.chunks import Chunks
 from tests.conftest import SHARED
 from tests.requirements import requirement
 from tests.support.govuk import RETURN, Clock, Upstream, asking, emulating, nobody
@@ -562,3 +567,14 @@ def test_the_right_page_is_found_first_for_four_questions_in_five(tmp_path: Path
     print({split: f"{found_first[split]} of {count}" for split, count in asked.items()})
     assert asked.total() >= 80
     assert found_first.total() / asked.total() >= 0.80
+
+
+async def test_the_index_cannot_write_the_passages_of_the_library(tmp_path: Path) -> None:
+    passages = ReadOnlyPassages(GuidanceLibrary(tmp_path))
+    for write in (
+        lambda: passages.upsert(Chunks([], [], [])),
+        lambda: passages.update_metadata(["/page#0"], [{}]),
+        lambda: passages.delete(["/page#0"]),
+    ):
+        with pytest.raises(NotImplementedError, match="read only"):
+            write()

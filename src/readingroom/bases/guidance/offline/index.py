@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from readingroom.bases.guidance.offline.library import GuidanceLibrary, PassageCollection
+from readingroom.bases.guidance.offline.library import GuidanceLibrary, ReadOnlyPassages
 from readingroom.core.filters import FilterFields
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
@@ -123,7 +123,7 @@ class OfflineIndex:
 
     def _get_index(self) -> ChunkIndex:
         """Return the index as the library now is."""
-        collection = PassageCollection(self._library)
+        collection = ReadOnlyPassages(self._library)
         with self._opening:
             generation = collection.generation
             if self._index is None:

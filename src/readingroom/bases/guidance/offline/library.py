@@ -13,12 +13,15 @@ from pydantic_core import from_json
 from readingroom.bases.guidance.offline.passages import Passage
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.core.filters import Filter, In, Metadata, flatten
-from readingroom.storage.chunks import ChunkCollection, Chunks
+from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.database import ConnectionPool, Database, connect
 from readingroom.storage.errors import EmbeddingMismatch, StorageFailed
 
 LIBRARY_FILE = "pages.db"
 _SCHEMA_VERSION = "1"
+_WRITTEN_BY_SYNC = (
+    "The passages of the guidance are read only: a sync writes them, by GuidanceLibrary.put_page"
+)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS pages (
     path TEXT PRIMARY KEY,
@@ -369,7 +372,7 @@ class GuidanceLibrary:
         return connect(self._path, any_thread=True)
 
 
-class PassageCollection(ChunkCollection):
+class ReadOnlyPassages(StoredCollection):
     """The passages of a library as the engine's index reads them; a sync alone writes them."""
 
     def __init__(self, library: GuidanceLibrary) -> None:
@@ -408,6 +411,18 @@ class PassageCollection(ChunkCollection):
         if vectors and rows:
             matrix = np.stack([np.frombuffer(row[7], "<f4") for row in rows])
         return Chunks([row[0] for row in rows], [row[1] for row in rows], metadatas, matrix)
+
+    def upsert(self, chunks: Chunks) -> None:
+        """Raise `NotImplementedError`."""
+        raise NotImplementedError(_WRITTEN_BY_SYNC)
+
+    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+        """Raise `NotImplementedError`."""
+        raise NotImplementedError(_WRITTEN_BY_SYNC)
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Raise `NotImplementedError`."""
+        raise NotImplementedError(_WRITTEN_BY_SYNC)
 
     def count(self) -> int:
         """Return how many passages there are."""
