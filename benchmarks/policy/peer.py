@@ -16,7 +16,7 @@ from chromadb.config import Settings
 from mcp.server import Server
 
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.server.run import bind, format_local_address, run
+from readingroom.server.run import bind_listener, format_local_address, run_server
 
 COLLECTION = "policy_docs"
 _SHOWN_FIELDS = ("source", "revision_id", "version_label", "section_ref", "page_number")
@@ -91,9 +91,9 @@ def _build_server(described_search: DescribedSearch) -> Server[Any]:
 def main(folder: str, models: str) -> None:
     """Serve on a free port, on the same HTTP server as ours."""
     server = _build_server(DescribedSearch(Path(folder), Path(models)))
-    listener = bind("127.0.0.1", 0)
+    listener = bind_listener("127.0.0.1", 0)
     app, address = server.streamable_http_app(), format_local_address(listener, "http")
-    run(app, listener, None, (), lambda: print(address, flush=True))
+    run_server(app, listener, None, (), lambda: print(address, flush=True))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from readingroom.bases.policy.registry.records import (
 from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.core import clock
 from readingroom.storage.chunks import Chunks, ChunkStore
-from readingroom.storage.keyvalue import check_room, open_key_values
+from readingroom.storage.keyvalue import check_room_id, open_key_values
 from tests.support.kit import POST, serving
 from tests.support.model import MODELS, with_model
 from tests.support.processes import resident_mb
@@ -154,7 +154,7 @@ async def _fill_stores(folder: Path, described_search: DescribedSearch, chunks: 
     collection = store.open_collection(CHUNK_COLLECTION)
     collection.claim_embedding(described_search.embedder.identity)
     async with open_key_values(None, folder / "registry") as client:
-        await check_room(client, folder / "room")
+        await check_room_id(client, folder / "room")
         registry = PolicyRegistry(client)
         for policy, revision in _make_revisions(chunks // (POLICIES * REVISIONS)):
             if revision.effective_from.year == 2017:

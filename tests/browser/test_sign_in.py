@@ -203,17 +203,17 @@ def test_without_a_key_pages_of_other_ports_change_nothing_over_rest(room: Serve
 def test_a_session_ends_when_it_is_idle_or_old(tmp_path: Path) -> None:
     now = 1_000_000.0
     sessions = BrowserSessions(tmp_path, lambda: now)
-    session = sessions.start("ab" * 32)
-    assert sessions.find(session.session_id) == session
+    session = sessions.start_session("ab" * 32)
+    assert sessions.find_session(session.session_id) == session
     for _ in range(25):  # in use all the time, it ends all the same
         now += MAX_IDLE_SECONDS - 1
         if now - 1_000_000 > MAX_AGE_SECONDS:
             break
-        assert sessions.find(session.session_id) == session
-    assert sessions.find(session.session_id) is None
-    idle = sessions.start("ab" * 32)
+        assert sessions.find_session(session.session_id) == session
+    assert sessions.find_session(session.session_id) is None
+    idle = sessions.start_session("ab" * 32)
     now += MAX_IDLE_SECONDS + 1
-    assert sessions.find(idle.session_id) is None
+    assert sessions.find_session(idle.session_id) is None
     assert idle.session_id.encode() not in (tmp_path / "sessions.db").read_bytes()
 
 

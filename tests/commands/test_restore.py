@@ -20,7 +20,7 @@ from readingroom.bases.federal.schema.tables import ensure_schema
 from readingroom.bases.federal.store import get_database_path
 from readingroom.cli import main
 from readingroom.settings import load_settings
-from readingroom.storage.archive import unpack
+from readingroom.storage.archive import unpack_archive
 from readingroom.storage.changes import StoreChanges
 from readingroom.storage.database import connect
 from readingroom.storage.errors import BackupUnusable, StorageFailed
@@ -367,7 +367,7 @@ def test_a_backup_larger_than_the_disk_is_refused_before_a_byte_is_written(tmp_p
     entries = {"keys.db": {"bytes": 2**60, "sha256": ""}}
     backup = write_backup(tmp_path / "evil.backup", {"keys.db": b"x"}, entries)
     with pytest.raises(BackupUnusable, match="the disk has room for"):
-        unpack(backup, tmp_path / "unpacked", lambda manifest: None)
+        unpack_archive(backup, tmp_path / "unpacked", lambda manifest: None)
     assert not (tmp_path / "unpacked").exists()
 
 
@@ -377,7 +377,7 @@ def test_of_a_file_larger_than_declared_nothing_is_written(tmp_path: Path) -> No
     entries = {"keys.db": {"bytes": 10, "sha256": hashlib.sha256(content).hexdigest()}}
     backup = write_backup(tmp_path / "evil.backup", {"keys.db": content}, entries)
     with pytest.raises(BackupUnusable):
-        unpack(backup, tmp_path / "unpacked", lambda manifest: None)
+        unpack_archive(backup, tmp_path / "unpacked", lambda manifest: None)
     assert not (tmp_path / "unpacked").exists()
 
 
@@ -407,7 +407,7 @@ def test_a_header_of_an_impossible_size_is_refused_without_reading_it(
     tracemalloc.start()
     try:
         with pytest.raises(BackupUnusable):
-            unpack(backup, tmp_path / "unpacked", lambda manifest: None)
+            unpack_archive(backup, tmp_path / "unpacked", lambda manifest: None)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

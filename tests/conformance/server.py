@@ -20,7 +20,7 @@ from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Question, Schema, Tool, ToolCall, make_tool
 from readingroom.server.observe.logging import configure_logging
-from readingroom.server.run import bind, run
+from readingroom.server.run import bind_listener, run_server
 from tests.support.kit import app_of
 
 PNG = (
@@ -238,7 +238,7 @@ def main() -> None:
     configure_logging("error")
     with tempfile.TemporaryDirectory() as data:
         app = app_of(conformance_base(), data=Path(data), rate_limit=0)
-        run(lambda: (app, lambda: None), bind("127.0.0.1", port), None, ())
+        run_server(lambda: (app, lambda: None), bind_listener("127.0.0.1", port), None, ())
 
 
 if __name__ == "__main__":

@@ -263,7 +263,7 @@ async def test_all_answers_that_nobody_reads_are_bounded_together() -> None:
                 connection.sendall(REQUEST)
             await server.wait_for_calls(7)
             await server.wait_for_ticks(1)
-            kept = {connection.address for connection in server.guard._unread_answers}
+            kept = {connection.client_address for connection in server.guard._unread_answers}
             unread = sum(item.count_unread_bytes() for item in server.guard._unread_answers)
     assert "127.0.0.2" in kept
     assert unread <= 20 * 2**20
@@ -295,9 +295,9 @@ class Listening:
 
     async def wait_for_ticks(self, seconds: float) -> None:
         """Wait until the guard has looked at its connections for so long, by its own clock."""
-        last_tick = self.guard._tick + seconds / connections._TICK_SECONDS
-        while self.guard._tick < last_tick:
-            self.guard._schedule()
+        last_tick = self.guard._current_tick + seconds / connections._TICK_SECONDS
+        while self.guard._current_tick < last_tick:
+            self.guard._schedule_sweep()
             await asyncio.sleep(0.01)
 
 

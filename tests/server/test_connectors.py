@@ -414,12 +414,12 @@ def test_an_app_that_refreshes_without_end_fills_no_disk(tmp_path: Path) -> None
     store.add_client("eager", "{}")
     request = store.find_request(store.add_request("eager", "{}"))
     assert request
-    tokens = store.exchange("code", store.add_grant(request, "00", False, None))
+    tokens = store.exchange_token("code", store.add_grant(request, "00", False, None))
     for _ in range(MAX_OLD_TOKENS + 10):
         assert tokens
-        tokens = store.exchange("refresh", tokens[1])
+        tokens = store.exchange_token("refresh", tokens[1])
     assert tokens
-    assert store.find("access", tokens[0])
+    assert store.find_token("access", tokens[0])
     with closing(sqlite3.connect(tmp_path / "grants.db")) as db:
         (count,) = db.execute("SELECT count(*) FROM tokens").fetchone()
     assert count <= 2 * MAX_OLD_TOKENS + 2
@@ -690,9 +690,9 @@ def test_a_client_with_a_grant_is_kept_and_codes_end(tmp_path: Path) -> None:
         now[0] += 0.01
         store.add_client(f"client-{number}", "{}")
     assert store.get_client("kept") == "{}"
-    assert store.find("code", code)
+    assert store.find_token("code", code)
     now[0] += CODE_SECONDS + 1
-    assert store.find("code", code) is None
+    assert store.find_token("code", code) is None
     assert (tmp_path / "grants.db").stat().st_mode & 0o077 == 0
 
 

@@ -101,19 +101,19 @@ async def test_an_answer_too_many_is_dropped_and_an_error_takes_its_place() -> N
         await anyio.wait_all_tasks_blocked()
         with pytest.raises(anyio.BrokenResourceError):
             await stream.send(answer)
-        held_bytes.check("bob", 30 * MB)  # another caller
+        held_bytes.check_limits("bob", 30 * MB)  # another caller
         received = [await receiver.receive(), await receiver.receive()]
     errors = [item.message for item in received if isinstance(item.message, wire.JSONRPCError)]
     assert [error.id for error in errors] == [7]
     assert errors[0].error.data["code"] == "too_many_bytes"
-    held_bytes.check("ann", 30 * MB)
+    held_bytes.check_limits("ann", 30 * MB)
 
 
 def test_the_largest_answer_can_be_had_alone() -> None:
     held_bytes = HeldBytes(4 * MB)
     with held_bytes.hold("ann", 500 * MB), pytest.raises(TooManyBytes):
-        held_bytes.check("ann", 1)
-    held_bytes.check("ann", 1)
+        held_bytes.check_limits("ann", 1)
+    held_bytes.check_limits("ann", 1)
 
 
 def test_many_callers_together_are_bounded_and_lock_nobody_out() -> None:
@@ -122,8 +122,8 @@ def test_many_callers_together_are_bounded_and_lock_nobody_out() -> None:
         for number in range(4):
             held.enter_context(held_bytes.hold(f"greedy {number}", 32 * MB))
         with held_bytes.hold("modest", 2 * MB), pytest.raises(TooManyBytes):
-            held_bytes.check("modest", 2 * MB)
-    held_bytes.check("modest", 2 * MB)
+            held_bytes.check_limits("modest", 2 * MB)
+    held_bytes.check_limits("modest", 2 * MB)
 
 
 def test_a_message_is_measured_by_its_texts() -> None:

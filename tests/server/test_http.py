@@ -16,7 +16,7 @@ from readingroom.bases import BASES
 from readingroom.server.errors import RateLimited
 from readingroom.server.http.addresses import group_address
 from readingroom.server.http.limits import RateLimiter
-from readingroom.server.run import bind
+from readingroom.server.run import bind_listener
 from tests.requirements import requirement
 from tests.server.test_auth import INITIALIZE
 from tests.support.kit import (
@@ -81,7 +81,10 @@ async def test_one_base_alone_is_at_the_bare_paths_under_its_own_name(tmp_path: 
 
 
 def test_a_kept_connection_answers_without_delay() -> None:
-    with bind("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+    with (
+        bind_listener("127.0.0.1", 0) as listener,
+        socket.create_connection(listener.getsockname()),
+    ):
         accepted, _ = listener.accept()
         with accepted:
             # Nagle's algorithm is off: it would hold each body back until its head is acknowledged.
@@ -247,12 +250,12 @@ def test_the_bucket_refills_with_time_and_callers_do_not_share_it() -> None:
     now = [0.0]
     limiter = RateLimiter(60, clock=lambda: now[0])
     for _ in range(60):
-        limiter.spend("ann")
+        limiter.spend_request("ann")
     with pytest.raises(RateLimited) as refused:
-        limiter.spend("ann")
-    limiter.spend("bob")
+        limiter.spend_request("ann")
+    limiter.spend_request("bob")
     now[0] = 1.0
-    limiter.spend("ann")
+    limiter.spend_request("ann")
     assert refused.value.hint["retry_after"] == 1
 
 
@@ -260,11 +263,11 @@ def test_the_bucket_refills_with_time_and_callers_do_not_share_it() -> None:
 def test_a_flood_of_other_callers_gives_nobody_a_new_allowance() -> None:
     limiter = RateLimiter(600, clock=lambda: 0.0)
     for _ in range(600):
-        limiter.spend("ann")
+        limiter.spend_request("ann")
     for number in range(25_000):
-        limiter.spend(f"ip:{number}")
+        limiter.spend_request(f"ip:{number}")
     with pytest.raises(RateLimited):
-        limiter.spend("ann")
+        limiter.spend_request("ann")
     assert len(limiter._remaining_by_caller) <= 10_000
 
 

@@ -428,7 +428,7 @@ def keys(rotating: Issuer, clock: Clock) -> SigningKeys:
 @pytest.mark.anyio
 async def test_keys_are_fetched_once_for_many_tokens(rotating: Issuer, keys: SigningKeys) -> None:
     for _ in range(20):
-        assert await keys.find(rotating.kid, "RS256")
+        assert await keys.find_key(rotating.kid, "RS256")
     assert rotating.asked()["/jwks"] == 1
 
 
@@ -439,9 +439,9 @@ async def test_a_new_key_of_any_listed_kind_is_found_at_once() -> None:
         before = ("RS256", issuer.kid)
         for algorithm in ("PS512", "ES256", "ES384", "ES512", "EdDSA"):
             keys = SigningKeys(issuer.url)
-            assert await keys.find(before[1], before[0])
+            assert await keys.find_key(before[1], before[0])
             before = (algorithm, issuer.rotate(algorithm))
-            key = await keys.find(issuer.kid, algorithm)
+            key = await keys.find_key(issuer.kid, algorithm)
             assert key
             assert jwt.decode(issuer.token(), key, [algorithm], audience=AUDIENCE)["sub"] == SUBJECT
 
@@ -454,13 +454,13 @@ async def test_a_flood_of_unknown_names_asks_the_issuer_once_a_minute(
     async def flood() -> int:
         async with anyio.create_task_group() as crowd:
             for number in range(200):
-                crowd.start_soon(keys.find, f"unheard-of-{number}", "RS256")
-        assert await keys.find(rotating.kid, "RS256")
+                crowd.start_soon(keys.find_key, f"unheard-of-{number}", "RS256")
+        assert await keys.find_key(rotating.kid, "RS256")
         return rotating.asked()["/jwks"]
 
     assert await flood() == 2  # the keys themselves, and one look for a new one
     clock.now += UNKNOWN_KEY_SECONDS - 1
-    assert await keys.find("unheard-of", "RS256") is None
+    assert await keys.find_key("unheard-of", "RS256") is None
     assert rotating.asked() == {}
     clock.now += 1
     assert await flood() == 1
@@ -474,9 +474,9 @@ async def test_whoever_comes_while_a_new_key_is_fetched_waits_for_it(
     found = []
 
     async def find() -> None:
-        found.append(await keys.find(rotating.kid, "RS256"))
+        found.append(await keys.find_key(rotating.kid, "RS256"))
 
-    assert await keys.find(rotating.kid, "RS256")
+    assert await keys.find_key(rotating.kid, "RS256")
     rotating.rotate()
     async with anyio.create_task_group() as crowd:
         for _ in range(10):
@@ -490,11 +490,11 @@ async def test_a_withdrawn_key_is_forgotten_when_the_keys_have_aged(
     rotating: Issuer, keys: SigningKeys, clock: Clock
 ) -> None:
     old = rotating.kid
-    assert await keys.find(old, "RS256")
+    assert await keys.find_key(old, "RS256")
     rotating.rotate()
     rotating.withdraw(old)
     clock.now += FRESH_SECONDS + 1
-    assert await keys.find(old, "RS256") is None
+    assert await keys.find_key(old, "RS256") is None
 
 
 @requirement("federal:auth:oauth")
@@ -502,16 +502,16 @@ async def test_a_withdrawn_key_is_forgotten_when_the_keys_have_aged(
 async def test_with_the_issuer_down_known_keys_last_an_hour_and_no_longer(
     rotating: Issuer, keys: SigningKeys, clock: Clock
 ) -> None:
-    assert await keys.find(rotating.kid, "RS256")
+    assert await keys.find_key(rotating.kid, "RS256")
     with rotating.down():
         clock.now += FRESH_SECONDS + STALE_SECONDS
-        assert await keys.find(rotating.kid, "RS256")
+        assert await keys.find_key(rotating.kid, "RS256")
         clock.now += 1
         with pytest.raises(IssuerUnreachable) as told:
-            await keys.find(rotating.kid, "RS256")
+            await keys.find_key(rotating.kid, "RS256")
     assert told.value.hint["retry_after"] == RETRY_SECONDS
     clock.now += RETRY_SECONDS
-    assert await keys.find(rotating.kid, "RS256")
+    assert await keys.find_key(rotating.kid, "RS256")
 
 
 @requirement("federal:auth:oauth")
@@ -519,10 +519,10 @@ async def test_with_the_issuer_down_known_keys_last_an_hour_and_no_longer(
 async def test_a_key_set_without_a_key_does_not_take_away_those_we_have(
     rotating: Issuer, keys: SigningKeys, clock: Clock
 ) -> None:
-    assert await keys.find(rotating.kid, "RS256")
+    assert await keys.find_key(rotating.kid, "RS256")
     with rotating.publishing([]):
         clock.now += FRESH_SECONDS + 1
-        assert await keys.find(rotating.kid, "RS256")
+        assert await keys.find_key(rotating.kid, "RS256")
 
 
 @requirement("federal:auth:oauth")
@@ -541,10 +541,10 @@ async def test_keys_that_can_check_nothing_are_passed_over(
         "no key at all",
     ]
     with rotating.publishing([*odd, good]):
-        assert await keys.find(good["kid"], "RS256")
+        assert await keys.find_key(good["kid"], "RS256")
         for kid in ("shared", "encrypts", "private", "broken", "half"):
             for algorithm in ("HS256", "RS256", "ES256"):
-                assert await keys.find(kid, algorithm) is None, kid
+                assert await keys.find_key(kid, algorithm) is None, kid
 
 
 @requirement("federal:auth:oauth")
@@ -555,10 +555,10 @@ async def test_a_silent_issuer_is_asked_every_few_seconds_not_by_every_caller(
     with rotating.down():
         for _ in range(20):
             with pytest.raises(IssuerUnreachable):
-                await keys.find(rotating.kid, "RS256")
+                await keys.find_key(rotating.kid, "RS256")
         assert max(rotating.asked().values()) == 1
     clock.now += RETRY_SECONDS
-    assert await keys.find(rotating.kid, "RS256")
+    assert await keys.find_key(rotating.kid, "RS256")
 
 
 @requirement("federal:auth:oauth")
@@ -583,14 +583,14 @@ def test_an_issuer_that_is_down_is_no_reason_to_throw_a_token_away(
 @pytest.mark.parametrize("path", [OPENID, RFC_8414])
 async def test_keys_are_found_through_the_issuers_metadata(path: str) -> None:
     with issuing(path) as issuer:
-        assert await SigningKeys(issuer.url).find(issuer.kid, "RS256")
+        assert await SigningKeys(issuer.url).find_key(issuer.kid, "RS256")
 
 
 @requirement("federal:auth:oauth")
 @pytest.mark.anyio
 async def test_a_named_address_of_the_keys_needs_no_metadata(rotating: Issuer) -> None:
     rotating.asked()
-    assert await SigningKeys(rotating.url, f"{rotating.url}/jwks").find(rotating.kid, "RS256")
+    assert await SigningKeys(rotating.url, f"{rotating.url}/jwks").find_key(rotating.kid, "RS256")
     assert rotating.asked() == {"/jwks": 1}
 
 
@@ -605,7 +605,7 @@ def test_the_address_of_the_keys_may_have_a_query(url: str) -> None:
 @pytest.mark.anyio
 async def test_metadata_that_names_another_issuer_is_not_believed(rotating: Issuer) -> None:
     with pytest.raises(IssuerUnreachable):
-        await SigningKeys(rotating.url.replace("127.0.0.1", "localhost")).find(
+        await SigningKeys(rotating.url.replace("127.0.0.1", "localhost")).find_key(
             rotating.kid, "RS256"
         )
 
@@ -623,7 +623,7 @@ async def test_an_issuer_elsewhere_cannot_send_us_to_a_port_of_this_machine(
 
     monkeypatch.setattr(oauth, "_fetch_document", fetch_document)
     with pytest.raises(IssuerUnreachable):
-        await SigningKeys("https://id.example.org").find("key", "RS256")
+        await SigningKeys("https://id.example.org").find_key("key", "RS256")
     assert not [url for url in asked if "127.0.0.1" in url]
 
 

@@ -49,7 +49,7 @@ class SlowStart:
     def client(self) -> Iterator[TestClient]:
         """A client of the server while it starts; it is opened at the latest when this is left."""
         starting = StartingApp(self.open_app)
-        starting.stop = self.is_stopped.set
+        starting.stop_server = self.is_stopped.set
         with TestClient(starting, base_url="http://127.0.0.1") as client:
             try:
                 yield client
@@ -94,7 +94,7 @@ def test_a_request_that_comes_too_early_is_answered_when_the_bases_are_open(
 def test_a_start_that_fails_ends_the_server_and_answers_whoever_waits(start: SlowStart) -> None:
     start.error = StoreUnusable("the disk is gone")
     starting = StartingApp(start.open_app)
-    starting.stop = start.is_stopped.set
+    starting.stop_server = start.is_stopped.set
     start.may_open.set()
     with TestClient(starting) as client:
         refusal = client.get("/metrics")

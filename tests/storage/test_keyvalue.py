@@ -17,7 +17,7 @@ from readingroom.storage.errors import RegistryUnavailable, WrongRoom
 from readingroom.storage.keyvalue import (
     EmbeddedServer,
     check_durability,
-    check_room,
+    check_room_id,
     open_key_values,
 )
 from tests.requirements import requirement
@@ -184,14 +184,14 @@ async def test_a_server_that_cannot_start_is_told(tmp_path: Path) -> None:
 @requirement("policy:NFR-003")
 async def test_a_registry_of_another_room_is_refused(tmp_path: Path) -> None:
     async with open_key_values(None, tmp_path / "registry") as client:
-        await check_room(client, tmp_path / "one" / "room")
-        await check_room(client, tmp_path / "one" / "room")
+        await check_room_id(client, tmp_path / "one" / "room")
+        await check_room_id(client, tmp_path / "one" / "room")
         await client.set("readingroom:room", "somebody else")
         with pytest.raises(WrongRoom, match="another data directory"):
-            await check_room(client, tmp_path / "one" / "room")
+            await check_room_id(client, tmp_path / "one" / "room")
         await client.flushall()
         with pytest.raises(WrongRoom, match="it is empty"):
-            await check_room(client, tmp_path / "one" / "room")
+            await check_room_id(client, tmp_path / "one" / "room")
 
 
 @requirement("policy:NFR-003")

@@ -47,14 +47,14 @@ def test_a_browser_that_one_process_signed_in_is_known_to_the_other(
         BrowserSessions(tmp_path, lambda: now, SharedTables(database, "sessions", "The sessions"))
         for database in databases
     )
-    session = here.start("ab" * 32)
-    assert there.find(session.session_id) == session
+    session = here.start_session("ab" * 32)
+    assert there.find_session(session.session_id) == session
     now += MAX_IDLE_SECONDS - 1
-    assert there.find(session.session_id) == session
+    assert there.find_session(session.session_id) == session
     now += MAX_IDLE_SECONDS - 1  # it was used meanwhile, if only there
-    assert here.find(session.session_id) == session
-    there.end(session.session_id)
-    assert here.find(session.session_id) is None
+    assert here.find_session(session.session_id) == session
+    there.end_session(session.session_id)
+    assert here.find_session(session.session_id) is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -70,14 +70,14 @@ def test_a_grant_of_one_process_is_used_and_ended_at_another(
     request = there.find_request(here.add_request("client", "{}\0"))
     assert request is not None and request.client_id == "client"
     code = there.add_grant(request, "00", may_write=True, face_path="/policy")
-    tokens = here.exchange("code", code)
+    tokens = here.exchange_token("code", code)
     assert tokens is not None
-    issued = there.find("access", tokens[0])
+    issued = there.find_token("access", tokens[0])
     assert issued is not None and issued.grant.may_write and issued.grant.face_path == "/policy"
     assert [grant.grant_id for grant, _ in here.list_grants()] == [issued.grant.grant_id]
     # Spent at one process, it is recognised at the other: somebody else has it.
-    assert there.exchange("code", code) is None
-    assert here.find("access", tokens[0]) is None
+    assert there.exchange_token("code", code) is None
+    assert here.find_token("access", tokens[0]) is None
 
 
 def test_a_code_is_exchanged_once_however_many_processes_try(
@@ -179,20 +179,20 @@ async def test_a_caller_has_one_limit_at_all_processes(databases: list[PostgresD
     for limiter, bucket in zip((here, there), buckets, strict=True):
         await limiter.exchange_spending(bucket)
     for _ in range(50):
-        here.spend("key:ann")
-    here.spend("key:ben")
+        here.spend_request("key:ann")
+    here.spend_request("key:ben")
     await here.exchange_spending(buckets[0])
     for _ in range(40):  # it has not heard of the others yet
-        there.spend("key:ann")
+        there.spend_request("key:ann")
     await there.exchange_spending(buckets[1])
     with pytest.raises(RateLimited):
-        there.spend("key:ann")
-    there.spend("key:ben")
+        there.spend_request("key:ann")
+    there.spend_request("key:ben")
     for _ in range(2):
-        here.spend("key:ann")
+        here.spend_request("key:ann")
     await here.exchange_spending(buckets[0])
     with pytest.raises(RateLimited):
-        here.spend("key:ann")
+        here.spend_request("key:ann")
     allowance = here.get_allowance("key:ann")
     assert allowance is not None and allowance.remaining == 0
 

@@ -22,7 +22,7 @@ from readingroom.core import clock
 from readingroom.core.settings import SAMPLE_MARK_FILE, RoomSettings
 from readingroom.protocol.backup import BaseBackup
 from readingroom.protocol.command import Command
-from readingroom.storage.archive import Manifest, copy_database, list_entries, pack
+from readingroom.storage.archive import Manifest, copy_database, list_entries, pack_archive
 from readingroom.storage.errors import BackupUnusable, FolderInUse
 from readingroom.storage.keys import KEYS_FILE
 from readingroom.storage.lock import FolderLock, Owner, read_owner
@@ -45,7 +45,7 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
     file = file.absolute()
     with _open_workspace(file.parent) as copies_folder:
         manifest = _copy_stores(settings, copies_folder)
-        pack(manifest, copies_folder, file, print_tenths("packing: {} of {} files"))
+        pack_archive(manifest, copies_folder, file, print_tenths("packing: {} of {} files"))
     archive_bytes = file.stat().st_size
     manifest_fields = manifest.model_dump(mode="json", exclude={"files"})
     manifest_fields |= {"file": str(file), "files": len(manifest.files), "bytes": archive_bytes}
@@ -115,7 +115,7 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
         shutil.copyfile(settings.data / SAMPLE_MARK_FILE, copies_folder / SAMPLE_MARK_FILE)
     key_ring = open_keys(settings)
     if isinstance(key_ring, SharedKeyRing):
-        key_ring.dump(copies_folder)
+        key_ring.dump_keys(copies_folder)
     elif (settings.data / KEYS_FILE).exists():
         copy_database(settings.data / KEYS_FILE, copies_folder / KEYS_FILE)
     counts_by_base: dict[str, dict[str, Any]] = {}

@@ -21,7 +21,7 @@ from readingroom.core.settings import (
     RoomSettings,
 )
 from readingroom.protocol.backup import BaseBackup
-from readingroom.storage.archive import Manifest, unpack
+from readingroom.storage.archive import Manifest, unpack_archive
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty, StorageFailed
 from readingroom.storage.keys import KEYS_FILE, Key, KeyRing
 from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
@@ -57,7 +57,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
         shutil.rmtree(staging_folder, ignore_errors=True)
         try:
             report_files = print_tenths("unpacking: {} of {} files")
-            manifest = unpack(
+            manifest = unpack_archive(
                 file, staging_folder, partial(_check_manifest, base_backups), report_files
             )
             restored_keys = _restore_keys(staging_folder)
@@ -145,7 +145,7 @@ def _share_keys(settings: RoomSettings, staging_folder: Path) -> None:
     """Move the restored keys to the database, where the settings name one."""
     shared_keys, keys_file = open_keys(settings), staging_folder / KEYS_FILE
     if isinstance(shared_keys, SharedKeyRing) and keys_file.exists():
-        shared_keys.replace_all(keys_file)
+        shared_keys.replace_all_keys(keys_file)
         keys_file.unlink()
 
 

@@ -33,8 +33,7 @@ from readingroom.server.http.addresses import is_loopback
 from readingroom.server.observe.logging import configure_logging
 from readingroom.server.observe.telemetry import start_tracing
 from readingroom.server.pages.landing import LandingPages, format_client_configuration
-from readingroom.server.run import Certificate, bind, format_local_address
-from readingroom.server.run import run as run_server
+from readingroom.server.run import Certificate, bind_listener, format_local_address, run_server
 from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
 from readingroom.storage.lock import FolderLock, Owner
 from readingroom.storage.postgres.keys import open_keys
@@ -105,7 +104,7 @@ def _serve(only_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) 
     port = (only_spec or ROOM).default_port(settings)
     certificate = _load_certificate(settings)
     # Before the bases are opened, which takes a while: a busy port is reported at once.
-    listener = bind(settings.host, port if settings.port is None else settings.port)
+    listener = bind_listener(settings.host, port if settings.port is None else settings.port)
     local_address = format_local_address(listener, "https" if certificate else "http")
     specs = [only_spec] if only_spec else [*BASES.values(), ROOM]
     base_names = [only_spec.name] if only_spec else sorted(BASES)

@@ -32,7 +32,7 @@ _RATE_SECONDS = 300.0
 
 
 @dataclass(slots=True)
-class _Counts:
+class _PassageCounts:
     """How many passages of a kind are embedded and how many wait, as counted last."""
 
     embedded: int = 0
@@ -46,20 +46,22 @@ class CheckedEmbedding:
     A lease is named after the passages it is of, so that it can be found again by any process.
     """
 
-    def __init__(self, offered: Sequence[LeasablePassages]) -> None:
-        """`offered` are in the order in which workers get them."""
-        self._offered = {passages.name: passages for passages in offered}
-        self._counts = {passages_name: _Counts() for passages_name in self._offered}
+    def __init__(self, offered_passages: Sequence[LeasablePassages]) -> None:
+        """`offered_passages` are in the order in which workers get them."""
+        self._passages_by_name = {passages.name: passages for passages in offered_passages}
+        self._counts_by_name = {
+            passages_name: _PassageCounts() for passages_name in self._passages_by_name
+        }
         self._refused_workers: set[str] = set()
-        self._stored_counts: deque[tuple[float, int]] = deque()
+        self._timed_stored_counts: deque[tuple[float, int]] = deque()
 
     def claim(self, model: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed; raise `EmbeddingMismatch` for another model than ours."""
-        lease_id, claimed = "", list[tuple[int, str]]()
-        for passages in self._offered.values():
+        lease_id, claimed_passages = "", list[tuple[int, str]]()
+        for passages in self._passages_by_name.values():
             _check_model(passages, model)
             lease_id = f"{passages.name}.{secrets.token_hex(16)}"
-            if claimed := passages.claim(lease_id, max_passages):
+            if claimed_passages := passages.claim(lease_id, max_passages):
                 break
         return LeasedBatch(
             lease_id=lease_id,
@@ -68,7 +70,7 @@ class CheckedEmbedding:
             lease_seconds=LEASE_SECONDS,
             passages=[
                 WaitingPassage(id=passage_id, text=passage_text)
-                for passage_id, passage_text in claimed
+                for passage_id, passage_text in claimed_passages
             ],
             progress=self.read_progress(),
         )
@@ -83,7 +85,7 @@ class CheckedEmbedding:
         if passages := self._find_passages(lease_id):
             passages.release(lease_id)
 
-    def store(self, worker: str, lease_id: str, sent: SentVectors) -> StoredVectors:
+    def store(self, worker: str, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
         """Check vectors and store them.
 
         A lease that ran out meanwhile does no harm: what is stored depends on the passages alone.
@@ -92,60 +94,66 @@ class CheckedEmbedding:
         """
         passages = self._find_passages(lease_id)
         if passages is None:
-            return StoredVectors(stored=0, dropped=len(sent.ids), progress=self.read_progress())
-        _check_model(passages, sent.model)
+            return StoredVectors(
+                stored=0, dropped=len(sent_vectors.ids), progress=self.read_progress()
+            )
+        _check_model(passages, sent_vectors.model)
         if worker in self._refused_workers:
             raise VectorsRefused(
                 f"Vectors of {worker} were wrong before; the operator can revoke its key, and "
                 "restart the server to give it another chance"
             )
-        texts = passages.read_texts(sent.ids)
+        texts_by_id = passages.read_texts(sent_vectors.ids)
         try:
             matrix = read_vectors(
-                _decode(sent.vectors), len(sent.ids), passages.embedder.dimensions
+                _decode_base64(sent_vectors.vectors),
+                len(sent_vectors.ids),
+                passages.embedder.dimensions,
             )
-            kept = _list_unchanged(sent, texts)
-            if kept:
-                kept_texts = [texts[sent.ids[number]] for number in kept]
-                check_sample(passages.embedder, kept_texts, matrix[kept])
+            kept_rows = _list_unchanged(sent_vectors, texts_by_id)
+            if kept_rows:
+                kept_texts = [texts_by_id[sent_vectors.ids[vector_row]] for vector_row in kept_rows]
+                check_sample(passages.embedder, kept_texts, matrix[kept_rows])
         except VectorsRefused as error:
             passages.release(lease_id)
             self._refuse_worker(worker, error)
             raise
-        kept_ids = [sent.ids[number] for number in kept]
-        stored_count = passages.store(kept_ids, matrix[kept], worker)
+        kept_ids = [sent_vectors.ids[vector_row] for vector_row in kept_rows]
+        stored_count = passages.store(kept_ids, matrix[kept_rows], worker)
         passages.release(lease_id)
         self._count_stored(passages.name, stored_count)
         return StoredVectors(
             stored=stored_count,
-            dropped=len(sent.ids) - stored_count,
+            dropped=len(sent_vectors.ids) - stored_count,
             progress=self.read_progress(),
         )
 
     def read_progress(self) -> EmbeddingProgress:
         """Return how far all bases together are."""
-        for passages in self._offered.values():
+        for passages in self._passages_by_name.values():
             self._count_again(passages)
-        embedded_count = sum(counts.embedded for counts in self._counts.values())
-        waiting_count = sum(counts.waiting for counts in self._counts.values())
-        total = embedded_count + waiting_count
+        embedded_count = sum(counts.embedded for counts in self._counts_by_name.values())
+        waiting_count = sum(counts.waiting for counts in self._counts_by_name.values())
+        passage_count = embedded_count + waiting_count
         per_second = self._compute_rate()
         return EmbeddingProgress(
             embedded=embedded_count,
-            total=total,
+            total=passage_count,
             # Rounded down: 100 means that nothing is left.
-            percent=int(1000 * embedded_count / total) / 10 if total else 100.0,
+            percent=int(1000 * embedded_count / passage_count) / 10 if passage_count else 100.0,
             per_second=per_second,
             seconds_left=round(waiting_count / per_second, 1) if per_second else None,
         )
 
     def _find_passages(self, lease_id: str) -> LeasablePassages | None:
-        return self._offered.get(lease_id.partition(".")[0])
+        return self._passages_by_name.get(lease_id.partition(".")[0])
 
     def _refuse_worker(self, worker: str, error: VectorsRefused) -> None:
         self._refused_workers.add(worker)
-        deleted_count = sum(passages.delete_made_by(worker) for passages in self._offered.values())
-        for counts in self._counts.values():
+        deleted_count = sum(
+            passages.delete_made_by(worker) for passages in self._passages_by_name.values()
+        )
+        for counts in self._counts_by_name.values():
             counts.count_again_at = 0.0
         log.error(
             "vectors of worker %s are refused (%s); the %d that it sent before are deleted and "
@@ -160,28 +168,30 @@ class CheckedEmbedding:
 
         Counting a large file takes long, so it is done at times, and what is stored is added.
         """
-        counts = self._counts[passages.name]
+        counts = self._counts_by_name[passages.name]
         started_at = time.monotonic()
         if started_at >= counts.count_again_at:
             counts.embedded, counts.waiting = passages.count()
             counts.count_again_at = started_at + _COST_SHARE * (time.monotonic() - started_at)
 
     def _count_stored(self, passages_name: str, stored_count: int) -> None:
-        self._stored_counts.append((time.monotonic(), stored_count))
-        counts = self._counts[passages_name]
+        self._timed_stored_counts.append((time.monotonic(), stored_count))
+        counts = self._counts_by_name[passages_name]
         counts.embedded += stored_count
         counts.waiting = max(0, counts.waiting - stored_count)
 
     def _compute_rate(self) -> float | None:
         """Return the passages stored a second, or None before the second batch."""
         now = time.monotonic()
-        while self._stored_counts and self._stored_counts[0][0] < now - _RATE_SECONDS:
-            self._stored_counts.popleft()
-        if len(self._stored_counts) < 2:
+        while self._timed_stored_counts and self._timed_stored_counts[0][0] < now - _RATE_SECONDS:
+            self._timed_stored_counts.popleft()
+        if len(self._timed_stored_counts) < 2:
             return None
-        (first_at, first_count), *_ = self._stored_counts
-        stored_since = sum(count for _, count in self._stored_counts) - first_count
-        return round(stored_since / max(now - first_at, 0.001), 1)
+        (first_at, first_count), *_ = self._timed_stored_counts
+        stored_after_first = (
+            sum(stored_count for _, stored_count in self._timed_stored_counts) - first_count
+        )
+        return round(stored_after_first / max(now - first_at, 0.001), 1)
 
 
 def _check_model(passages: LeasablePassages, model: str) -> None:
@@ -193,19 +203,22 @@ def _check_model(passages: LeasablePassages, model: str) -> None:
         )
 
 
-def _decode(encoded_vectors: str) -> bytes:
+def _decode_base64(encoded_vectors: str) -> bytes:
     try:
         return b64decode(encoded_vectors, validate=True)
     except (binascii.Error, ValueError) as error:
         raise VectorsRefused(f"The vectors are not base64: {error}") from error
 
 
-def _list_unchanged(sent: SentVectors, texts: Mapping[int, str]) -> list[int]:
+def _list_unchanged(sent_vectors: SentVectors, texts_by_id: Mapping[int, str]) -> list[int]:
     """Return which of the vectors belong to a passage that still has the text it was made from."""
-    if len(sent.text_digests) != len(sent.ids):
+    if len(sent_vectors.text_digests) != len(sent_vectors.ids):
         raise VectorsRefused("Each vector needs the digest of its text")
     return [
-        number
-        for number, (passage_id, digest) in enumerate(zip(sent.ids, sent.text_digests, strict=True))
-        if passage_id in texts and hashlib.sha256(texts[passage_id].encode()).hexdigest() == digest
+        vector_row
+        for vector_row, (passage_id, text_digest) in enumerate(
+            zip(sent_vectors.ids, sent_vectors.text_digests, strict=True)
+        )
+        if passage_id in texts_by_id
+        and hashlib.sha256(texts_by_id[passage_id].encode()).hexdigest() == text_digest
     ]

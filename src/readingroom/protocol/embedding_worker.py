@@ -66,7 +66,7 @@ class EmbeddingWorker:
         with self._http, self._keep_leases():
             while True:
                 stored_count += self._embed_waiting()
-                progress = self._request("GET", "/progress", EmbeddingProgress)
+                progress = self._send_until_answered("GET", "/progress", EmbeddingProgress)
                 if poll_seconds is None and progress.embedded >= progress.total:
                     return stored_count
                 # What is left is another worker's, unless that one falls silent.
@@ -77,7 +77,7 @@ class EmbeddingWorker:
         stored_count = 0
         batches = ((batch, _list_texts(batch)) for batch in self._claim_batches())
         for batch, matrix in self._embedder.embed_stream(batches):
-            stored_vectors = self._send(batch, matrix)
+            stored_vectors = self._send_vectors(batch, matrix)
             del self._open_leases[batch.lease_id]
             stored_count += stored_vectors.stored
             self._report_progress(stored_vectors.progress)
@@ -85,7 +85,7 @@ class EmbeddingWorker:
 
     def _claim_batches(self) -> Iterator[LeasedBatch]:
         while True:
-            batch = self._request(
+            batch = self._send_until_answered(
                 "POST",
                 "/batches",
                 LeasedBatch,
@@ -99,28 +99,28 @@ class EmbeddingWorker:
             self._open_leases[batch.lease_id] = batch.lease_seconds
             yield batch
 
-    def _send(self, batch: LeasedBatch, matrix: Matrix) -> StoredVectors:
-        digests = [
+    def _send_vectors(self, batch: LeasedBatch, matrix: Matrix) -> StoredVectors:
+        text_digests = [
             hashlib.sha256(passage_text.encode()).hexdigest() for passage_text in _list_texts(batch)
         ]
-        return self._request(
+        return self._send_until_answered(
             "POST",
             f"/batches/{batch.lease_id}/vectors",
             StoredVectors,
             {
                 "model": self._embedder.identity,
                 "ids": [passage.id for passage in batch.passages],
-                "text_digests": digests,
+                "text_digests": text_digests,
                 "vectors": b64encode(matrix.astype("<f4").tobytes()).decode(),
             },
         )
 
-    def _request(
+    def _send_until_answered(
         self, method: str, request_path: str, answer_model: type[Model], request_body: Any = None
     ) -> Model:
         """Send a request until it is answered, waiting longer each time; return the answer."""
         give_up_at = time.monotonic() + self._patience_seconds
-        pause = 0.5
+        pause_seconds = 0.5
         while True:
             try:
                 response = self._http.request(method, request_path, json=request_body)
@@ -130,37 +130,37 @@ class EmbeddingWorker:
                 if response.status_code not in _TRY_AGAIN:
                     return answer_model.model_validate_json(_check_answer(response))
                 failure_reason = f"it answers {response.status_code}"
-                pause = max(pause, _read_retry_after(response))
-            if time.monotonic() + pause > give_up_at:
+                pause_seconds = max(pause_seconds, _read_retry_after(response))
+            if time.monotonic() + pause_seconds > give_up_at:
                 raise RoomUnreachable(
                     f"{self._http.base_url.host} could not be reached for "
                     f"{self._patience_seconds:.0f} seconds ({failure_reason}); start the worker "
                     "again when it is back, nothing is lost"
                 )
-            self._wait(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            self._wait(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE)
 
     @contextmanager
     def _keep_leases(self) -> Iterator[None]:
         """Send signs of life from another thread; at the end give back what was not done."""
-        stopped = threading.Event()
+        stop_event = threading.Event()
 
         def send_heartbeats() -> None:
-            while not stopped.wait(min([30.0, *list(self._open_leases.values())]) / 3):
+            while not stop_event.wait(min([30.0, *list(self._open_leases.values())]) / 3):
                 for lease_id in list(self._open_leases):
-                    self._try("POST", f"/batches/{lease_id}/heartbeat")
+                    self._try_request("POST", f"/batches/{lease_id}/heartbeat")
 
-        heartbeat = threading.Thread(target=send_heartbeats, name="heartbeat", daemon=True)
-        heartbeat.start()
+        heartbeat_thread = threading.Thread(target=send_heartbeats, name="heartbeat", daemon=True)
+        heartbeat_thread.start()
         try:
             yield
         finally:
-            stopped.set()
-            heartbeat.join()
+            stop_event.set()
+            heartbeat_thread.join()
             for lease_id in list(self._open_leases):
-                self._try("DELETE", f"/batches/{lease_id}")
+                self._try_request("DELETE", f"/batches/{lease_id}")
 
-    def _try(self, method: str, request_path: str) -> None:
+    def _try_request(self, method: str, request_path: str) -> None:
         """Send a request whose failure does no harm: the lease runs out, and is given again."""
         with suppress(httpx2.HTTPError):
             self._http.request(method, request_path, timeout=10.0)

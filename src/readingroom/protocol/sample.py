@@ -22,13 +22,13 @@ _CITATION_FIELDS = ("citation", "citation_string", "attribution")
 def mark_citations(answer_json: Any) -> Any:
     """Return the same JSON with every citation in it marked."""
     if isinstance(answer_json, list):
-        return [mark_citations(item) for item in answer_json]
+        return [mark_citations(answer_item) for answer_item in answer_json]
     if isinstance(answer_json, dict):
         return {
-            name: _mark_citation(value)
-            if name in _CITATION_FIELDS and isinstance(value, str)
-            else mark_citations(value)
-            for name, value in answer_json.items()
+            field_name: _mark_citation(field_value)
+            if field_name in _CITATION_FIELDS and isinstance(field_value, str)
+            else mark_citations(field_value)
+            for field_name, field_value in answer_json.items()
         }
     return answer_json
 
@@ -40,8 +40,12 @@ def _mark_citation(citation: str) -> str:
 
 def mark_document(document_json: Any) -> Any:
     """Do the same for JSON outside of MCP, which has no other place for `_meta`."""
-    result = mark_citations(document_json)
-    return {**result, "_meta": SAMPLE_META} if isinstance(result, dict) else result
+    marked_document = mark_citations(document_json)
+    return (
+        {**marked_document, "_meta": SAMPLE_META}
+        if isinstance(marked_document, dict)
+        else marked_document
+    )
 
 
 @dataclass(frozen=True, slots=True)

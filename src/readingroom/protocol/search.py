@@ -228,11 +228,11 @@ def make_record(
     offset: int,
 ) -> DeskRecord:
     """Return a record in the federal base's shape, with one page of its text."""
-    end = offset + MAX_TEXT_CHARS
+    end_offset = offset + MAX_TEXT_CHARS
     return DeskRecord(
         id=id,
         title=title,
-        text=text[offset:end],
+        text=text[offset:end_offset],
         url=url,
         metadata={"source": source, "citation_string": citation},
         source=source,
@@ -240,7 +240,7 @@ def make_record(
         record=details,
         offset=offset,
         total_chars=len(text),
-        next_offset=end if end < len(text) else None,
+        next_offset=end_offset if end_offset < len(text) else None,
         links={},
         links_url=None,
         base=base,

@@ -231,7 +231,7 @@ class Tool:
         if self.answer is None:
             return None
         schema = {"type": "object", **self.answer.json_schema(mode="serialization")}
-        return _outline(schema) if self.outlines_answer else _remove_titles(schema)
+        return _outline_schema(schema) if self.outlines_answer else _remove_titles(schema)
 
     def build_schemas(self) -> None:
         """Build now what the first listing and the first call would build, and keep it."""
@@ -300,12 +300,16 @@ def _set_allowed_values(argument_schema: Schema, allowed_values: list[str]) -> N
             alternative["enum"] = allowed_values
 
 
-def _outline(schema: Schema) -> Schema:
+def _outline_schema(schema: Schema) -> Schema:
     """Return the schema of an answer's fields, each with its types; an agent reads every byte."""
     definitions = schema.get("$defs", {})
     if "anyOf" in schema:
-        alternatives = [_follow(alternative, definitions) for alternative in schema["anyOf"]]
-        outlines = [_outline({"$defs": definitions} | alternative) for alternative in alternatives]
+        alternatives = [
+            _follow_reference(alternative, definitions) for alternative in schema["anyOf"]
+        ]
+        outlines = [
+            _outline_schema({"$defs": definitions} | alternative) for alternative in alternatives
+        ]
         return {"type": "object", "anyOf": outlines}
     outlined_fields = {
         field_name: _outline_field(field_schema, definitions)
@@ -315,22 +319,24 @@ def _outline(schema: Schema) -> Schema:
 
 
 def _outline_field(field_schema: Schema, definitions: Schema) -> Schema:
-    types = list(
+    json_types = list(
         dict.fromkeys(
             json_type
             for alternative in field_schema.get("anyOf", [field_schema])
-            for json_type in [_follow(alternative, definitions).get("type")]
+            for json_type in [_follow_reference(alternative, definitions).get("type")]
             if json_type
         )
     )
-    outline: Schema = {"type": types[0] if len(types) == 1 else types} if types else {}
+    outline: Schema = (
+        {"type": json_types[0] if len(json_types) == 1 else json_types} if json_types else {}
+    )
     # The one thing a model must be told beside the text itself.
     if field_schema.get("description", "").endswith(QUOTED_FIELD):
         outline["description"] = QUOTED_FIELD
     return outline
 
 
-def _follow(schema: Schema, definitions: Schema) -> Schema:
+def _follow_reference(schema: Schema, definitions: Schema) -> Schema:
     """Return what a schema refers to, or the schema itself."""
     reference = schema.get("$ref")
     return definitions[reference.rpartition("/")[2]] if reference else schema
@@ -338,10 +344,13 @@ def _follow(schema: Schema, definitions: Schema) -> Schema:
 
 def _remove_titles(schema: Schema) -> Schema:
     """Return a schema without the titles that Pydantic adds: an agent reads every byte."""
-    untitled_schema = {keyword: value for keyword, value in schema.items() if keyword != "title"}
+    untitled_schema = {
+        keyword: keyword_value for keyword, keyword_value in schema.items() if keyword != "title"
+    }
     if "properties" in untitled_schema:
         untitled_schema["properties"] = {
-            name: _remove_titles(value) for name, value in untitled_schema["properties"].items()
+            property_name: _remove_titles(keyword_value)
+            for property_name, keyword_value in untitled_schema["properties"].items()
         }
     for keyword in ("anyOf", "oneOf", "allOf"):
         if keyword in untitled_schema:
@@ -352,6 +361,7 @@ def _remove_titles(schema: Schema) -> Schema:
         untitled_schema["items"] = _remove_titles(untitled_schema["items"])
     if "$defs" in untitled_schema:
         untitled_schema["$defs"] = {
-            name: _remove_titles(subschema) for name, subschema in untitled_schema["$defs"].items()
+            property_name: _remove_titles(subschema)
+            for property_name, subschema in untitled_schema["$defs"].items()
         }
     return untitled_schema

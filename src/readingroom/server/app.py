@@ -69,25 +69,25 @@ def build_app(
     admin_access: AdminAccess | None = None,
 ) -> Starlette:
     """Return the complete HTTP server. Build one per process: its session managers run once."""
-    parts = _AppParts(faces, settings, policies, admin_access)
+    app_parts = _AppParts(faces, settings, policies, admin_access)
     app = Starlette(
-        routes=parts.make_routes(),
-        middleware=parts.make_middleware(),
+        routes=app_parts.make_routes(),
+        middleware=app_parts.make_middleware(),
         exception_handlers={HTTPException: handle_http_exception},
         lifespan=partial(
             _lifespan,
-            parts.bases,
-            parts.endpoints,
-            parts.site.job_runner,
-            _share_limits(parts.limiter, settings),
+            app_parts.bases,
+            app_parts.endpoints,
+            app_parts.site.job_runner,
+            _share_limits(app_parts.rate_limiter, settings),
         ),
     )
     app.router.redirect_slashes = False  # policies are chosen by the exact path
-    routers = [router for base in parts.bases for router in base.routers()]
-    offered = _list_unembedded(parts.bases, settings)
-    if routers or offered:
+    routers = [router for base in app_parts.bases for router in base.routers()]
+    passages_to_embed = _list_unembedded(app_parts.bases, settings)
+    if routers or passages_to_embed:
         # Not a route: one for every path would hide that another allows other methods (405).
-        app.router.default = _build_rest(routers, offered, settings, parts.held_bytes)
+        app.router.default = _build_rest(routers, passages_to_embed, settings, app_parts.held_bytes)
     return app
 
 
@@ -108,17 +108,17 @@ class _AppParts:
         self._admin_key = AdminKey(admin_access.key) if admin_access else None
         self.bases = tuple({base.name: base for face in faces for base in face.bases}.values())
         # One for the whole app: its middleware counts, and what several processes share feeds it.
-        self.limiter = RateLimiter(settings.rate_limit)
+        self.rate_limiter = RateLimiter(settings.rate_limit)
         self.held_bytes = HeldBytes(settings.max_body_bytes)
         self._metrics = Metrics(
             collector for base in self.bases for collector in base.metric_collectors
         )
-        self._history = CallHistory()
+        self._call_history = CallHistory()
         self._browsers = Browsers(policies.key_auth, settings)
         self.site = build_site(
-            self.bases, self._browsers, settings, policies.key_auth, self._history
+            self.bases, self._browsers, settings, policies.key_auth, self._call_history
         )
-        self._landing_pages = LandingPages(faces, settings, policies, self.site.menu)
+        self._landing_pages = LandingPages(faces, settings, policies, self.site.menu_entries)
         self.endpoints = self._make_endpoints()
         self._page_routes = [
             *self.site.routes,
@@ -137,7 +137,7 @@ class _AppParts:
             *build_manifest_routes(self._faces, self._settings, self._policies),
             *self._page_routes,
             Route(HEALTH_PATH, show_health),
-            Route(READY_PATH, Readiness(self.bases).show),
+            Route(READY_PATH, Readiness(self.bases).show_readiness),
             Route("/metrics", partial(_show_metrics, self._metrics)),
         ]
         if self._admin_access and self._admin_key:
@@ -154,14 +154,14 @@ class _AppParts:
         return [
             # Before the credentials: a browser asks for leave (OPTIONS) before it sends a key.
             Middleware(_OriginOnlyCors, **_build_cors_options(allowed_names)),
-            Middleware(RequestCounter, metrics=self._metrics, history=self._history),
+            Middleware(RequestCounter, metrics=self._metrics, history=self._call_history),
             # Around the security checks, so that a refusal has a request id and our envelope too.
             Middleware(ErrorMiddleware, frame=self.site.frame, is_page=is_page),
             Middleware(
                 SecurityMiddleware,
                 allowed_names=allowed_names,
                 policies=self._policies,
-                limiter=self.limiter,
+                limiter=self.rate_limiter,
                 open_requests=OpenRequests(count_requests_per_caller()),
                 admin_key=self._admin_key,
                 browsers=self._browsers,
@@ -183,7 +183,7 @@ class _AppParts:
             max_body_bytes=self._settings.max_body_bytes,
             held_bytes=self.held_bytes,
         )
-        recorders = [log_call, self._metrics.count, self._history.add_call]
+        recorders = [log_call, self._metrics.count_call, self._call_history.add_tool_call]
         return [
             _McpEndpoint(face, session_limits, self._landing_pages, recorders, self._settings)
             for face in self._faces
@@ -256,7 +256,7 @@ def _share_limits(
 ) -> Callable[[], Coroutine[Any, Any, None]] | None:
     """Return what counts requests together with other processes; None for one that is alone."""
     database = find_database(settings)
-    return partial(limiter.share, SharedBuckets(database)) if database else None
+    return partial(limiter.keep_sharing, SharedBuckets(database)) if database else None
 
 
 @contextlib.asynccontextmanager
@@ -310,16 +310,18 @@ def _list_unembedded(
     A base without REST gets their routes only where there is a key for one: FastAPI is slow to
     import.
     """
-    offered = dict.fromkeys(base.unembedded for base in bases if base.unembedded is not None)
+    passages_to_embed = dict.fromkeys(
+        base.unembedded for base in bases if base.unembedded is not None
+    )
     has_rest = any(base.routers() for base in bases)
     if not has_rest and not WorkerKeys(settings.data).list_keys():
         return []
-    return sorted(offered, key=lambda passages: passages.is_backlog)
+    return sorted(passages_to_embed, key=lambda passages: passages.is_backlog)
 
 
 def _build_rest(
     routers: Sequence[Any],
-    offered: Sequence[LeasablePassages],
+    passages_to_embed: Sequence[LeasablePassages],
     settings: ServerSettings,
     held_bytes: HeldBytes,
 ) -> ASGIApp:
@@ -327,7 +329,7 @@ def _build_rest(
     # Imported only for bases that have REST: FastAPI is slow to import.
     from readingroom.server.http.rest import ReadOnlyMiddleware, build_rest_app
 
-    rest = build_rest_app(routers, offered)
+    rest = build_rest_app(routers, passages_to_embed)
     is_upload = make_upload_test(rest.routes)
     # Who may not write is refused before the body is read.
     limited = BodyLimitMiddleware(rest, settings.max_body_bytes, held_bytes, is_upload)
@@ -337,7 +339,10 @@ def _build_rest(
 
 def _make_admin_route(endpoint: AdminEndpoint, max_body_bytes: int) -> Route:
     return Route(
-        ADMIN_PREFIX + "{command}", endpoint.run, methods=["POST"], max_body_size=max_body_bytes
+        ADMIN_PREFIX + "{command}",
+        endpoint.run_command,
+        methods=["POST"],
+        max_body_size=max_body_bytes,
     )
 
 

@@ -76,8 +76,8 @@ def count_spare_descriptors(descriptor_limit: int) -> int:
 
 def choose_limits(descriptor_limit: int) -> ConnectionLimits:
     """Return the limits that fit into so many open files."""
-    available = descriptor_limit - count_spare_descriptors(descriptor_limit)
-    return ConnectionLimits(max_connections=min(available, _MAX_CONNECTIONS))
+    available_connections = descriptor_limit - count_spare_descriptors(descriptor_limit)
+    return ConnectionLimits(max_connections=min(available_connections, _MAX_CONNECTIONS))
 
 
 def count_requests_per_caller() -> int:
@@ -92,7 +92,7 @@ class ConnectionGuard:
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
-        self._tick = 0
+        self._current_tick = 0
         self._timer: asyncio.TimerHandle | None = None
         self._open_connections: set[GuardedProtocol] = set()
         # Dictionaries keep their order: the oldest connection comes first.
@@ -106,19 +106,19 @@ class ConnectionGuard:
         """By connection, the tick at which its buffer last shrank, and to how many bytes."""
         self._warned_at = -float("inf")
 
-    def add(self, connection: "GuardedProtocol") -> None:
+    def add_connection(self, connection: "GuardedProtocol") -> None:
         """Count a new connection, and close another one if there are too many."""
         self._open_connections.add(connection)
         self.expect_headers(connection)
         if len(self._open_connections) > self.limits.max_connections:
             # The newest is the last to go: it may be a request that is already in the socket.
-            half_open = self._half_open_ticks if len(self._half_open_ticks) > 1 else {}
-            spare_connection = next(chain(half_open, self._idle_connections), None)
+            spare_half_open = self._half_open_ticks if len(self._half_open_ticks) > 1 else {}
+            spare_connection = next(chain(spare_half_open, self._idle_connections), None)
             spare_connection = spare_connection or self._find_slowest_body() or connection
-            self._warn("Too many open connections", spare_connection, 1)
+            self._warn_at_times("Too many open connections", spare_connection, 1)
             spare_connection.abort()
 
-    def remove(self, connection: "GuardedProtocol") -> None:
+    def remove_connection(self, connection: "GuardedProtocol") -> None:
         """Forget a connection that is closed."""
         self._open_connections.discard(connection)
         self._half_open_ticks.pop(connection, None)
@@ -129,8 +129,8 @@ class ConnectionGuard:
     def expect_headers(self, connection: "GuardedProtocol") -> None:
         """Start the deadline for a request's headers, unless it runs already."""
         self._idle_connections.pop(connection, None)
-        self._half_open_ticks.setdefault(connection, self._tick)
-        self._schedule()
+        self._half_open_ticks.setdefault(connection, self._current_tick)
+        self._schedule_sweep()
 
     def record_headers(self, connection: "GuardedProtocol") -> None:
         """Note that the headers of a request are complete."""
@@ -139,8 +139,8 @@ class ConnectionGuard:
 
     def expect_body(self, connection: "GuardedProtocol") -> None:
         """Begin to look at the rate of a request's body, unless that is done already."""
-        self._body_windows.setdefault(connection, (self._tick, connection.body_bytes))
-        self._schedule()
+        self._body_windows.setdefault(connection, (self._current_tick, connection.body_bytes))
+        self._schedule_sweep()
 
     def record_body(self, connection: "GuardedProtocol") -> None:
         """Note that the body of a request is complete."""
@@ -154,8 +154,8 @@ class ConnectionGuard:
 
     def record_unread(self, connection: "GuardedProtocol") -> None:
         """Note that the client does not read as fast as we write."""
-        self._unread_answers[connection] = (self._tick, connection.count_unread_bytes())
-        self._schedule()
+        self._unread_answers[connection] = (self._current_tick, connection.count_unread_bytes())
+        self._schedule_sweep()
         # Not at once: the transport is still writing.
         asyncio.get_running_loop().call_soon(self._close_surplus_unread)
 
@@ -168,43 +168,45 @@ class ConnectionGuard:
         for connection in list(self._half_open_ticks):
             connection.abort()
 
-    def _schedule(self) -> None:
+    def _schedule_sweep(self) -> None:
         if self._timer is None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(_TICK_SECONDS, self._sweep)
 
     def _sweep(self) -> None:
         self._timer = None
-        self._tick += 1
-        self._close_late()
-        self._close_crowding()
+        self._current_tick += 1
+        self._close_without_headers()
+        self._close_half_open_crowds()
         self._close_slow_bodies()
-        self._close_unread()
+        self._close_stalled()
         self._close_surplus_unread()
         if self._half_open_ticks or self._body_windows or self._unread_answers:
-            self._schedule()
+            self._schedule_sweep()
 
-    def _close_late(self) -> None:
-        oldest_tick = self._tick - self.limits.header_seconds / _TICK_SECONDS
+    def _close_without_headers(self) -> None:
+        oldest_tick = self._current_tick - self.limits.header_seconds / _TICK_SECONDS
         for connection, began_tick in list(self._half_open_ticks.items()):
             if began_tick <= oldest_tick:
-                connection.refuse(408, "The headers of the request did not come in time")
+                connection.refuse_request(408, "The headers of the request did not come in time")
 
-    def _close_crowding(self) -> None:
+    def _close_half_open_crowds(self) -> None:
         """Close the oldest half-open connections of every address that has too many."""
-        surplus_by_address = Counter(connection.address for connection in self._half_open_ticks)
+        surplus_by_address = Counter(
+            connection.client_address for connection in self._half_open_ticks
+        )
         for address in surplus_by_address:
             surplus_by_address[address] -= self.limits.max_half_open
         crowding_connections = []
         for connection, began_tick in self._half_open_ticks.items():
             if (
-                surplus_by_address[connection.address] > 0
-                and began_tick <= self._tick - _GRACE_TICKS
+                surplus_by_address[connection.client_address] > 0
+                and began_tick <= self._current_tick - _GRACE_TICKS
             ):
-                surplus_by_address[connection.address] -= 1
+                surplus_by_address[connection.client_address] -= 1
                 crowding_connections.append(connection)
         if crowding_connections:
-            self._warn(
+            self._warn_at_times(
                 "Too many half-open connections of one address",
                 crowding_connections[0],
                 len(crowding_connections),
@@ -218,13 +220,13 @@ class ConnectionGuard:
         for connection, (since_tick, since_byte) in self._body_windows.items():
             if connection.is_paused:  # it is we who do not read: the time is not the client's
                 self._body_windows[connection] = (since_tick + 1, since_byte)
-            elif self._tick - since_tick >= window_ticks:
+            elif self._current_tick - since_tick >= window_ticks:
                 if connection.body_bytes - since_byte < min_bytes:
                     slow_connections.append(connection)
                 else:
-                    self._body_windows[connection] = (self._tick, connection.body_bytes)
+                    self._body_windows[connection] = (self._current_tick, connection.body_bytes)
         if slow_connections:
-            self._warn(
+            self._warn_at_times(
                 "Bodies of requests came too slowly", slow_connections[0], len(slow_connections)
             )
         for connection in slow_connections:
@@ -233,25 +235,25 @@ class ConnectionGuard:
     def _find_slowest_body(self) -> "GuardedProtocol | None":
         """Return the connection whose body comes slowest; None where none is expected."""
         bytes_per_tick = {
-            connection: (connection.body_bytes - since_byte) / (self._tick - since_tick)
+            connection: (connection.body_bytes - since_byte) / (self._current_tick - since_tick)
             for connection, (since_tick, since_byte) in self._body_windows.items()
-            if self._tick - since_tick >= _GRACE_TICKS
+            if self._current_tick - since_tick >= _GRACE_TICKS
         }
         return min(bytes_per_tick, key=bytes_per_tick.__getitem__, default=None)
 
-    def _close_unread(self) -> None:
-        oldest_tick = self._tick - self.limits.unread_seconds / _TICK_SECONDS
+    def _close_stalled(self) -> None:
+        oldest_tick = self._current_tick - self.limits.unread_seconds / _TICK_SECONDS
         stalled_connections = []
         for connection, (since_tick, unread_bytes) in self._unread_answers.items():
             unread_bytes_now = connection.count_unread_bytes()
             if unread_bytes_now < unread_bytes:
-                self._unread_answers[connection] = (self._tick, unread_bytes_now)
+                self._unread_answers[connection] = (self._current_tick, unread_bytes_now)
             elif since_tick <= oldest_tick:
                 stalled_connections.append(connection)
         for connection in stalled_connections:
             logger.warning(
                 "An answer that nobody reads was dropped",
-                extra={"fields": {"client_ip": connection.address}},
+                extra={"fields": {"client_ip": connection.client_address}},
             )
         _abort_all(stalled_connections)
 
@@ -265,28 +267,30 @@ class ConnectionGuard:
         while surplus_bytes > 0:
             bytes_by_address: Counter[str] = Counter()
             for connection, unread_bytes in bytes_by_connection.items():
-                bytes_by_address[connection.address] += unread_bytes
+                bytes_by_address[connection.client_address] += unread_bytes
             ((worst_address, _),) = bytes_by_address.most_common(1)
-            fullest = max(
-                (item for item in bytes_by_connection if item.address == worst_address),
+            fullest_connection = max(
+                (item for item in bytes_by_connection if item.client_address == worst_address),
                 key=bytes_by_connection.__getitem__,
             )
-            surplus_bytes -= bytes_by_connection.pop(fullest)
-            closed_connections.append(fullest)
+            surplus_bytes -= bytes_by_connection.pop(fullest_connection)
+            closed_connections.append(fullest_connection)
         if closed_connections:
-            self._warn(
+            self._warn_at_times(
                 "Too many answers that nobody reads", closed_connections[0], len(closed_connections)
             )
         _abort_all(closed_connections)
 
-    def _warn(self, message: str, connection: "GuardedProtocol", closed: int) -> None:
+    def _warn_at_times(
+        self, message: str, connection: "GuardedProtocol", closed_count: int
+    ) -> None:
         """Log one line a minute: a flood must not fill the log as well."""
         now = asyncio.get_running_loop().time()
         if now - self._warned_at >= _WARNING_SECONDS:
             self._warned_at = now
             log_fields = {
-                "client_ip": connection.address,
-                "closed": closed,
+                "client_ip": connection.client_address,
+                "closed": closed_count,
                 "half_open": len(self._half_open_ticks),
                 "open": len(self._open_connections),
             }
@@ -303,7 +307,7 @@ class GuardedProtocol(H11Protocol):
 
     def __init__(self, guard: ConnectionGuard, **server: Any) -> None:
         super().__init__(**server)
-        self.address = "unknown"
+        self.client_address = "unknown"
         self.body_bytes = 0
         """Bytes that came since the headers of the request were complete."""
         self._guard = guard
@@ -317,9 +321,9 @@ class GuardedProtocol(H11Protocol):
     def register(self, transport: asyncio.Transport) -> None:
         """Let the guard know of the connection, which may still have its TLS handshake to do."""
         peer_address = transport.get_extra_info("peername")
-        self.address = group_address(peer_address[0]) if peer_address else "unknown"
+        self.client_address = group_address(peer_address[0]) if peer_address else "unknown"
         self.transport = transport
-        self._guard.add(self)
+        self._guard.add_connection(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if self.transport is None:
@@ -327,7 +331,7 @@ class GuardedProtocol(H11Protocol):
         super().connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._guard.remove(self)
+        self._guard.remove_connection(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -357,10 +361,10 @@ class GuardedProtocol(H11Protocol):
 
     def abort(self) -> None:
         """Close the connection at once, and drop what was not sent."""
-        self._guard.remove(self)
+        self._guard.remove_connection(self)
         self.transport.abort()
 
-    def refuse(self, status: int, message: str) -> None:
+    def refuse_request(self, status: int, message: str) -> None:
         """Answer an incomplete request and close; without an answer where nothing was asked."""
         if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
             self.abort()
@@ -379,12 +383,12 @@ class GuardedProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no valid request; one that is too long has statuses of its own."""
-        unparsed, _ = self.conn.trailing_data
-        if self.conn.their_state is h11.ERROR and len(unparsed) > _MAX_HEAD_BYTES:
-            is_address = b"\n" not in unparsed
-            status = 414 if is_address else 431
-            too_long = "The address" if is_address else "The headers"
-            self._answer_and_close(status, f"{too_long} of the request are too long")
+        unparsed_bytes, _ = self.conn.trailing_data
+        if self.conn.their_state is h11.ERROR and len(unparsed_bytes) > _MAX_HEAD_BYTES:
+            is_long_url = b"\n" not in unparsed_bytes
+            status = 414 if is_long_url else 431
+            long_part = "The address" if is_long_url else "The headers"
+            self._answer_and_close(status, f"{long_part} of the request are too long")
         else:
             super().send_400_response(msg)
 
@@ -444,7 +448,7 @@ class TlsProtocol(asyncio.Protocol):
         self._early_data += data
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._guard.remove(self._http_protocol)
+        self._guard.remove_connection(self._http_protocol)
 
     async def _shake_hands(self, transport: asyncio.Transport) -> None:
         try:
@@ -458,7 +462,7 @@ class TlsProtocol(asyncio.Protocol):
         except (OSError, TimeoutError):  # an SSLError is an OSError
             tls_transport = None
         if tls_transport is None or tls_transport.is_closing():
-            self._guard.remove(self._http_protocol)
+            self._guard.remove_connection(self._http_protocol)
             transport.abort()
             return
         tls_transport.set_protocol(self._http_protocol)

@@ -52,9 +52,9 @@ class Face:
     def check_bases(self, base_names: Iterable[str]) -> None:
         """Raise InvalidArguments for the name of a base that this face does not have."""
         known_names = {ALL_TOOLS, DESK_TOOLS, *(base.name for base in self.bases)}
-        if unknown := sorted(set(base_names) - known_names):
+        if unknown_names := sorted(set(base_names) - known_names):
             choices = ", ".join(sorted(known_names))
-            message = f"there is no base {unknown[0][:50]!r}; choose from {choices}"
+            message = f"there is no base {unknown_names[0][:50]!r}; choose from {choices}"
             raise InvalidArguments([{"field": BASES_PARAMETER, "message": message}])
 
     @property
@@ -63,8 +63,8 @@ class Face:
         tools_with_dialects = [(tool, base.dialect) for base in self.bases for tool in base.tools]
         # Sorted, so that a client which caches `tools/list` sees the same listing at every start.
         tools_by_name = {
-            tool.name: (tool, dialect)
-            for tool, dialect in sorted(tools_with_dialects, key=_get_tool_name)
+            tool.name: (tool, error_dialect)
+            for tool, error_dialect in sorted(tools_with_dialects, key=_get_tool_name)
         }
         if len(tools_by_name) < len(tools_with_dialects):
             raise ValueError(f"Two tools of the face {self.server_name} have the same name")

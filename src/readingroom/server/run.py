@@ -57,7 +57,7 @@ class Certificate:
         return tls_context
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind_listener(host: str, port: int) -> socket.socket:
     """Bind the address before anything is started, so that a busy port costs nothing.
 
     Raise PortInUse.
@@ -84,7 +84,7 @@ def format_local_address(listener: socket.socket, scheme: str) -> str:
     return f"{scheme}://{url_host}:{port}"
 
 
-def run(
+def run_server(
     open_app: OpenApp,
     listener: socket.socket,
     certificate: Certificate | None,
@@ -122,7 +122,7 @@ def run(
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     server = _Server(config, guard)
-    app.stop = server.stop
+    app.stop_server = server.stop
     server.run(sockets=[listener])
     if app.failure:
         raise app.failure

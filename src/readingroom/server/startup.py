@@ -39,17 +39,17 @@ class StartingApp:
     """Answers probes at once, and every other request as soon as the app behind it runs.
 
     `open_app` opens the bases. It runs on a thread, because it imports their libraries. When it or
-    the lifespan of its app fails, `failure` holds the error and `stop` is called.
+    the lifespan of its app fails, `failure` holds the error and `stop_server` is called.
     """
 
     def __init__(self, open_app: OpenApp) -> None:
-        self.stop: Callable[[], None] = _do_nothing
+        self.stop_server: Callable[[], None] = _do_nothing
         self.failure: Exception | None = None
         self._open_app = open_app
         self._app: ASGIApp | None = None
         self._opened_event = anyio.Event()
         self._stopping_event = anyio.Event()
-        self._probes = Starlette(
+        self._probe_app = Starlette(
             routes=[Route(HEALTH_PATH, show_health), Route("/{path:path}", _show_starting)],
             middleware=[Middleware(ErrorMiddleware)],
             lifespan=self._lifespan,
@@ -57,14 +57,14 @@ class StartingApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._probes(scope, receive, send)
+            await self._probe_app(scope, receive, send)
             return
         if scope["path"] not in (HEALTH_PATH, READY_PATH):
             await self._opened_event.wait()
-        await (self._app or self._probes)(scope, receive, send)
+        await (self._app or self._probe_app)(scope, receive, send)
 
     @asynccontextmanager
-    async def _lifespan(self, probes: Starlette) -> AsyncIterator[None]:
+    async def _lifespan(self, probe_app: Starlette) -> AsyncIterator[None]:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._run_app)
             yield
@@ -83,7 +83,7 @@ class StartingApp:
         except Exception as error:
             self.failure = error
             self._opened_event.set()
-            self.stop()
+            self.stop_server()
 
 
 async def warm_up(bases: Iterable[KnowledgeBase]) -> None:

@@ -78,12 +78,13 @@ def list_entries(backup_folder: Path) -> dict[str, FileEntry]:
     }
 
 
-def pack(
-    manifest: Manifest, source_folder: Path, archive: Path, report_progress: ReportProgressSync
+def pack_archive(
+    manifest: Manifest, source_folder: Path, archive_path: Path, report_progress: ReportProgressSync
 ) -> None:
-    """Write the manifest and the folder's files; `archive` appears once all of it is on disk.
+    """Write the manifest and the folder's files; `archive_path` appears once all of it is on disk.
 
-    Until then it is written next to `source_folder`, which must be on the same disk as `archive`.
+    Until then it is written next to `source_folder`, which must be on the same disk as
+    `archive_path`.
     """
     partial_archive = source_folder.with_name(f"{source_folder.name}.packed")
     try:
@@ -92,20 +93,20 @@ def pack(
             # A low level: vectors hardly compress at any, and a backup should not take long.
             gzip.GzipFile(
                 fileobj=archive_file, mode="wb", compresslevel=3, filename="", mtime=0
-            ) as compressed,
-            tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+            ) as compressed_stream,
+            tarfile.open(fileobj=compressed_stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
         ):
             _add_file(tar, _MANIFEST_NAME, manifest.model_dump_json(indent=1).encode())
-            for files_done, file_name in enumerate(manifest.files, 1):
+            for packed_count, file_name in enumerate(manifest.files, 1):
                 tar.add(source_folder / file_name, file_name, recursive=False, filter=_remove_owner)
-                report_progress(files_done, len(manifest.files), None)
-        partial_archive.replace(archive)
+                report_progress(packed_count, len(manifest.files), None)
+        partial_archive.replace(archive_path)
     finally:
         partial_archive.unlink(missing_ok=True)
 
 
-def unpack(
-    archive: Path,
+def unpack_archive(
+    archive_path: Path,
     target_folder: Path,
     check_manifest: Callable[[Manifest], None],
     report_progress: ReportProgressSync = no_progress_sync,
@@ -115,34 +116,34 @@ def unpack(
     `check_manifest` is called before anything is written, and raises `BackupUnusable` to refuse the
     backup. So does this when a file is missing, damaged or not in the manifest.
     """
-    with _open_archive(archive) as tar:
+    with _open_archive(archive_path) as tar:
         manifest = _read_manifest(tar)
         check_manifest(manifest)
-        _check_room(manifest, target_folder)
+        _check_free_space(manifest, target_folder)
         missing_entries = dict(manifest.files)
         while archive_member := tar.next():
             file_entry = missing_entries.pop(archive_member.name, None)
             if file_entry is None or not archive_member.isfile():
                 raise BackupUnusable(
-                    f"{archive} is damaged: {archive_member.name} does not belong in it"
+                    f"{archive_path} is damaged: {archive_member.name} does not belong in it"
                 )
             # Compared first: of a file that is larger than declared nothing is written.
             if (
                 archive_member.size != file_entry.bytes
-                or _extract(tar, archive_member, target_folder) != file_entry.sha256
+                or _extract_member(tar, archive_member, target_folder) != file_entry.sha256
             ):
                 raise BackupUnusable(
-                    f"{archive} is damaged: {archive_member.name} is not what was backed up"
+                    f"{archive_path} is damaged: {archive_member.name} is not what was backed up"
                 )
             report_progress(len(manifest.files) - len(missing_entries), len(manifest.files), None)
         if missing_entries:
             raise BackupUnusable(
-                f"{archive} is damaged: {next(iter(missing_entries))} is missing from it"
+                f"{archive_path} is damaged: {next(iter(missing_entries))} is missing from it"
             )
     return manifest
 
 
-def _check_room(manifest: Manifest, target_folder: Path) -> None:
+def _check_free_space(manifest: Manifest, target_folder: Path) -> None:
     """Raise `BackupUnusable` when the disk has no room for the files: they compress a lot."""
     needed_bytes = sum(file_entry.bytes for file_entry in manifest.files.values())
     free_bytes = shutil.disk_usage(target_folder.parent).free
@@ -153,17 +154,17 @@ def _check_room(manifest: Manifest, target_folder: Path) -> None:
 
 
 @contextmanager
-def _open_archive(archive: Path) -> Iterator[tarfile.TarFile]:
+def _open_archive(archive_path: Path) -> Iterator[tarfile.TarFile]:
     try:
         with (
-            gzip.open(archive) as archive_content,
+            gzip.open(archive_path) as archive_content,
             tarfile.open(fileobj=_ForwardReader(archive_content), mode="r:") as tar,
         ):
             yield tar
     except FileNotFoundError as error:
-        raise BackupUnusable(f"There is no file {archive}") from error
+        raise BackupUnusable(f"There is no file {archive_path}") from error
     except _DAMAGE_ERRORS as error:
-        raise BackupUnusable(f"{archive} is damaged, or not a backup: {error}") from error
+        raise BackupUnusable(f"{archive_path} is damaged, or not a backup: {error}") from error
 
 
 class _ForwardReader(io.RawIOBase):
@@ -248,7 +249,9 @@ def _make_entry(file_path: Path) -> FileEntry:
     return FileEntry(bytes=file_path.stat().st_size, sha256=hash_file(file_path))
 
 
-def _extract(tar: tarfile.TarFile, archive_member: tarfile.TarInfo, target_folder: Path) -> str:
+def _extract_member(
+    tar: tarfile.TarFile, archive_member: tarfile.TarInfo, target_folder: Path
+) -> str:
     """Write a member to its path below `target_folder`, and return the SHA-256 of its bytes."""
     target_path = target_folder / archive_member.name
     target_path.parent.mkdir(parents=True, exist_ok=True)
@@ -325,15 +328,15 @@ ValidateChunks = Callable[[Chunks], object]
 """Raises `ValueError`, `KeyError` or `TypeError` for chunks that the base never writes."""
 
 
-def check_chunks(dump_path: Path, validate: ValidateChunks, dimensions: int) -> None:
+def check_chunks(dump_path: Path, validate_chunks: ValidateChunks, dimensions: int) -> None:
     """Raise `BackupUnusable` unless `fill_chunks` can read the file: before anything is changed."""
     with _translate_damage(dump_path), closing(open_untrusted(dump_path)) as db:
-        for _ in _read_batches(db, validate, dimensions):
+        for _ in _read_batches(db, validate_chunks, dimensions):
             pass
 
 
 def fill_chunks(
-    dump_path: Path, collection: StoredCollection, validate: ValidateChunks, dimensions: int
+    dump_path: Path, collection: StoredCollection, validate_chunks: ValidateChunks, dimensions: int
 ) -> int:
     """Add the chunks that `dump_chunks` wrote, and return how many there are.
 
@@ -344,7 +347,7 @@ def fill_chunks(
         if embedding is not None:
             # First: it refuses vectors that another model made than those already here.
             collection.claim_embedding(str(embedding))
-        for chunks in _read_batches(db, validate, dimensions):
+        for chunks in _read_batches(db, validate_chunks, dimensions):
             collection.upsert(chunks)
     return collection.count()
 
@@ -359,13 +362,15 @@ def _translate_damage(dump_path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_batches(db: Database, validate: ValidateChunks, dimensions: int) -> Iterator[Chunks]:
+def _read_batches(
+    db: Database, validate_chunks: ValidateChunks, dimensions: int
+) -> Iterator[Chunks]:
     cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
     while chunk_rows := cursor.fetchmany(_ROWS_PER_BATCH):
         chunks = _decode_rows(chunk_rows)
         if chunks.vectors.shape[1] != dimensions or not np.isfinite(chunks.vectors).all():
             raise ValueError(f"a vector is not one of {dimensions} numbers")
-        validate(chunks)
+        validate_chunks(chunks)
         yield chunks
 
 

@@ -50,7 +50,7 @@ class BrowserSessions:
         )
         self._now = now
 
-    def start(self, key_digest: str) -> BrowserSession:
+    def start_session(self, key_digest: str) -> BrowserSession:
         """Begin a session for the holder of a key, and forget those that have ended."""
         session_id = secrets.token_urlsafe(32)
         now = self._now()
@@ -66,7 +66,7 @@ class BrowserSessions:
             )
         return BrowserSession(session_id, key_digest)
 
-    def find(self, session_id: str) -> BrowserSession | None:
+    def find_session(self, session_id: str) -> BrowserSession | None:
         """Return a session that is neither idle for too long nor too old; None otherwise."""
         if not self._tables.has_data():
             return None
@@ -88,7 +88,7 @@ class BrowserSessions:
                 )
         return BrowserSession(session_id, key_digest)
 
-    def end(self, session_id: str) -> None:
+    def end_session(self, session_id: str) -> None:
         """Forget a session; it does not matter whether there was one."""
         with self._tables.write() as db:
             db.execute("DELETE FROM browser_sessions WHERE digest = ?", (_hash_id(session_id),))

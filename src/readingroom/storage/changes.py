@@ -29,7 +29,7 @@ class StoreChanges:
 
     def __init__(self, intents_path: Path, on_step: StepHook = ignore_step) -> None:
         self.on_step = on_step
-        self._intents = IntentLog(intents_path)
+        self._intent_log = IntentLog(intents_path)
         self._locks_by_key: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
         self._copy_lock = ReadWriteLock()
 
@@ -52,40 +52,42 @@ class StoreChanges:
         A change that is refused has changed nothing, so it counts as complete. After any other
         error the intent stays, and `recover` ends the change.
         """
-        intent = await anyio.to_thread.run_sync(lambda: self._intents.begin(intent_kind, **body))
+        intent = await anyio.to_thread.run_sync(
+            lambda: self._intent_log.begin_intent(intent_kind, **body)
+        )
         self.on_step(f"{intent_kind}:begin")
         try:
             yield intent
         except KnowledgeError as error:
             if error.http_status < 500:  # a refusal
-                await anyio.to_thread.run_sync(self._intents.finish, intent)
+                await anyio.to_thread.run_sync(self._intent_log.finish_intent, intent)
             raise
-        await anyio.to_thread.run_sync(self._intents.finish, intent)
+        await anyio.to_thread.run_sync(self._intent_log.finish_intent, intent)
         self.on_step(f"{intent_kind}:end")
 
     async def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and not completed, oldest first."""
-        return await anyio.to_thread.run_sync(self._intents.list_unfinished)
+        return await anyio.to_thread.run_sync(self._intent_log.list_unfinished)
 
     async def recover(
         self,
-        finish: Callable[[Intent], Awaitable[None]],
+        finish_intent: Callable[[Intent], Awaitable[None]],
         fatal_errors: tuple[type[KnowledgeError], ...] = (),
     ) -> int:
-        """Complete every interrupted change with `finish`; return how many there were.
+        """Complete every interrupted change with `finish_intent`; return how many there were.
 
         Errors in `fatal_errors` are raised. Any other is logged, and the change is tried again at
         the next start; until then `doctor` reports it.
         """
-        unfinished = await self.list_unfinished()
-        for intent in unfinished:
+        unfinished_intents = await self.list_unfinished()
+        for intent in unfinished_intents:
             logger.warning("finishing an interrupted %s of %s", intent.kind, intent.body)
             try:
-                await finish(intent)
+                await finish_intent(intent)
             except fatal_errors:
                 raise
             except KnowledgeError as error:
                 logger.error("the %s cannot be finished: %s", intent.kind, error.message)
             else:
-                await anyio.to_thread.run_sync(self._intents.finish, intent)
-        return len(unfinished)
+                await anyio.to_thread.run_sync(self._intent_log.finish_intent, intent)
+        return len(unfinished_intents)

@@ -79,10 +79,10 @@ def link_or_copy(existing_path: Path, new_path: Path) -> None:
 
 def sweep_old_files(folder: Path, now: datetime) -> None:
     """Delete the files below a folder that nobody has written to for a day, and empty folders."""
-    oldest = (now - timedelta(days=1)).timestamp()
+    oldest_kept_time = (now - timedelta(days=1)).timestamp()
     for old_path in sorted(folder.glob("**/*"), reverse=True):
         with suppress(OSError):  # another process may be deleting it at this moment
-            if old_path.lstat().st_mtime >= oldest:
+            if old_path.lstat().st_mtime >= oldest_kept_time:
                 continue
             if old_path.is_dir():
                 old_path.rmdir()
@@ -141,8 +141,8 @@ class LocalFiles(OwnFiles):
         return self.locate(path).exists()
 
     def list_paths(self, folder: str) -> list[tuple[str, ...]]:
-        files = (self._folder / folder).rglob("*.*")
-        return [path.relative_to(self._folder).parts for path in files]
+        file_paths = (self._folder / folder).rglob("*.*")
+        return [path.relative_to(self._folder).parts for path in file_paths]
 
     def take(self, path: Sequence[str], spool: Path) -> None:
         final_path = self.locate(path)

@@ -172,7 +172,7 @@ class GrantStore:
             db.execute(
                 "INSERT INTO consent_requests (digest, client_id, parameters, created_at) "
                 "VALUES (?, ?, ?, ?)",
-                (_hash(request_id), client_id, parameters, self._now()),
+                (_hash_token(request_id), client_id, parameters, self._now()),
             )
         return request_id
 
@@ -184,17 +184,17 @@ class GrantStore:
             request_row = db.execute(
                 "SELECT client_id, parameters FROM consent_requests "
                 "WHERE digest = ? AND created_at >= ?",
-                (_hash(request_id), self._now() - REQUEST_SECONDS),
+                (_hash_token(request_id), self._now() - REQUEST_SECONDS),
             ).fetchone()
         return ConsentRequest(*request_row) if request_row else None
 
     def remove_request(self, request_id: str) -> bool:
         """Take a request away; return whether it was still there, so that one answer counts."""
         with self._tables.write() as db:
-            deleted = db.execute(
-                "DELETE FROM consent_requests WHERE digest = ?", (_hash(request_id),)
+            delete_cursor = db.execute(
+                "DELETE FROM consent_requests WHERE digest = ?", (_hash_token(request_id),)
             )
-            return bool(deleted.rowcount == 1)
+            return bool(delete_cursor.rowcount == 1)
 
     def add_grant(
         self,
@@ -224,9 +224,9 @@ class GrantStore:
                     now,
                 ),
             )
-            return self._issue(db, "code", grant_id)
+            return self._issue_token(db, "code", grant_id)
 
-    def find(self, token_kind: TokenKind, secret_token: str) -> IssuedToken | None:
+    def find_token(self, token_kind: TokenKind, secret_token: str) -> IssuedToken | None:
         """Return a code or a token that has not expired; one that is spent says so."""
         if not self._tables.has_data():
             return None
@@ -234,7 +234,7 @@ class GrantStore:
             token_row = db.execute(
                 f"SELECT {_GRANT_COLUMNS}, expires_at, is_spent FROM tokens "
                 "JOIN grants USING (grant_id) WHERE digest = ? AND kind = ? AND expires_at >= ?",
-                (_hash(secret_token), token_kind, self._now()),
+                (_hash_token(secret_token), token_kind, self._now()),
             ).fetchone()
         return (
             IssuedToken(_make_grant(token_row), token_row[-2], bool(token_row[-1]))
@@ -242,13 +242,13 @@ class GrantStore:
             else None
         )
 
-    def exchange(self, token_kind: TokenKind, secret_token: str) -> tuple[str, str] | None:
+    def exchange_token(self, token_kind: TokenKind, secret_token: str) -> tuple[str, str] | None:
         """Spend a code or a refresh token, and return a new access and a new refresh token.
 
         Return None for one that was spent before: somebody else has it, so its grant ends.
         """
         with self._tables.write() as db:
-            token_digest = _hash(secret_token)
+            token_digest = _hash_token(secret_token)
             token_row = db.execute(
                 "SELECT grant_id, is_spent FROM tokens WHERE digest = ? AND kind = ?",
                 (token_digest, token_kind),
@@ -261,7 +261,9 @@ class GrantStore:
                 return None
             db.execute("UPDATE tokens SET is_spent = 1 WHERE digest = ?", (token_digest,))
             self._remove_old_tokens(db, grant_id)
-            return self._issue(db, "access", grant_id), self._issue(db, "refresh", grant_id)
+            return self._issue_token(db, "access", grant_id), self._issue_token(
+                db, "refresh", grant_id
+            )
 
     def _remove_old_tokens(self, db: Any, grant_id: str) -> None:
         """Remove what has expired; what is spent stays, to be recognised when it comes again."""
@@ -269,10 +271,10 @@ class GrantStore:
             "DELETE FROM tokens WHERE grant_id = ? AND expires_at < ?", (grant_id, self._now())
         )
         # By kind: a spent refresh token outlives every access token, and would drive them out.
-        for surplus in ("kind = 'access'", "kind <> 'access' AND is_spent = 1"):
+        for surplus_condition in ("kind = 'access'", "kind <> 'access' AND is_spent = 1"):
             db.execute(
                 "DELETE FROM tokens WHERE digest IN ("
-                f"SELECT digest FROM tokens WHERE grant_id = ? AND {surplus} "
+                f"SELECT digest FROM tokens WHERE grant_id = ? AND {surplus_condition} "
                 "ORDER BY expires_at DESC LIMIT 1000000 OFFSET ?)",
                 (grant_id, MAX_OLD_TOKENS),
             )
@@ -296,11 +298,16 @@ class GrantStore:
             ).fetchall()
         return [(_make_grant(grant_row), grant_row[-1]) for grant_row in grant_rows]
 
-    def _issue(self, db: Any, token_kind: TokenKind, grant_id: str) -> str:
+    def _issue_token(self, db: Any, token_kind: TokenKind, grant_id: str) -> str:
         secret_token = _TOKEN_PREFIXES[token_kind] + secrets.token_urlsafe(32)
         db.execute(
             "INSERT INTO tokens (digest, kind, grant_id, expires_at) VALUES (?, ?, ?, ?)",
-            (_hash(secret_token), token_kind, grant_id, self._now() + _TOKEN_SECONDS[token_kind]),
+            (
+                _hash_token(secret_token),
+                token_kind,
+                grant_id,
+                self._now() + _TOKEN_SECONDS[token_kind],
+            ),
         )
         return secret_token
 
@@ -312,5 +319,5 @@ def _make_grant(grant_row: tuple[Any, ...]) -> Grant:
     )
 
 
-def _hash(secret_token: str) -> str:
+def _hash_token(secret_token: str) -> str:
     return hashlib.sha256(secret_token.encode()).hexdigest()

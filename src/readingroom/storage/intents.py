@@ -35,7 +35,7 @@ class IntentLog:
     def __init__(self, intents_path: Path) -> None:
         self._path = intents_path
 
-    def begin(self, intent_kind: str, **body: Any) -> Intent:
+    def begin_intent(self, intent_kind: str, **body: Any) -> Intent:
         """Record a change that is about to be made, and return its intent."""
         with open_small_database(self._path, _SCHEMA) as db:
             cursor = db.execute(
@@ -44,7 +44,7 @@ class IntentLog:
             assert cursor.lastrowid is not None
             return Intent(cursor.lastrowid, intent_kind, body)
 
-    def finish(self, intent: Intent) -> None:
+    def finish_intent(self, intent: Intent) -> None:
         """Delete the intent of a change that is complete or undone."""
         with open_small_database(self._path, _SCHEMA) as db:
             db.execute("DELETE FROM intents WHERE id = ?", (intent.id,))

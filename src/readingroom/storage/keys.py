@@ -115,7 +115,7 @@ class KeyUses:
         self._path = data_directory / KEY_USES_FILE
         self._noted_days: dict[str, str] = {}
 
-    def note(self, key_digest: str) -> None:
+    def note_use(self, key_digest: str) -> None:
         """Remember that a key was used today. It is written once a day for each key."""
         today = clock.now().date().isoformat()
         if self._noted_days.get(key_digest) == today:
@@ -149,8 +149,8 @@ class KeyRing:
         self.path = data_directory / KEYS_FILE
         # As a string: every request calls os.stat, which is slower with a Path.
         self._path_string = str(self.path)
-        self._uses = KeyUses(data_directory)
-        self._reader: Database | None = None
+        self._key_uses = KeyUses(data_directory)
+        self._reading_connection: Database | None = None
         self._header_descriptor = -1  # a descriptor on the same file
         # Device and inode of the open file: a restore may replace the file at any time.
         self._open_file_id: tuple[int, int] | None = None
@@ -209,7 +209,7 @@ class KeyRing:
             f"SELECT name, hash, created_at, subject, read_only, {_IS_OPERATOR} FROM api_keys "
             "ORDER BY name"
         )
-        last_days = self._uses.list_days()
+        last_days = self._key_uses.list_days()
         return [
             Key(
                 key_name,
@@ -284,7 +284,7 @@ class KeyRing:
             holder = Holder(key_name, key_digest.hex(), bool(read_only), bool(operator))
             self._cached_holders[column_value] = holder
         holder = self._cached_holders[column_value]
-        self._uses.note(holder.digest)
+        self._key_uses.note_use(holder.digest)
         return holder
 
     def has_keys(self) -> bool:
@@ -323,11 +323,11 @@ class KeyRing:
                 os.close(self._header_descriptor)
             self._header_descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             # A server looks at the keys from the thread that starts it, and then from another.
-            self._reader = connect(self.path, any_thread=True)
+            self._reading_connection = connect(self.path, any_thread=True)
             # The first writer may be between making the file and making the table.
-            _create_table(self._reader)
+            _create_table(self._reading_connection)
             self._open_file_id = (file_status.st_dev, file_status.st_ino)
-        return self._reader
+        return self._reading_connection
 
     def _read_generation(self) -> FileGeneration | None:
         """Return a value that every write, by any process, changes; None when there is no file."""
@@ -447,14 +447,14 @@ def _list_missing_columns(db: Database) -> list[str]:
 def _read_rows(keys_path: Path) -> list[KeyRow]:
     """Return the rows of a file that may be anybody's, in the order of our columns."""
     with closing(open_untrusted(keys_path)) as db:
-        missing = _list_missing_columns(db)
-        subject_sql = "NULL" if "subject" in missing else "subject"
-        read_only = "0" if "read_only" in missing else "read_only"
-        tables = {table_name for (table_name,) in db.execute(db.dialect.table_names)}
-        operator = _IS_OPERATOR if "key_operators" in tables else "0"
+        missing_columns = _list_missing_columns(db)
+        subject_sql = "NULL" if "subject" in missing_columns else "subject"
+        read_only_sql = "0" if "read_only" in missing_columns else "read_only"
+        table_names = {table_name for (table_name,) in db.execute(db.dialect.table_names)}
+        operator_sql = _IS_OPERATOR if "key_operators" in table_names else "0"
         return db.execute(
-            f"SELECT name, hash, created_at, {subject_sql}, {read_only}, {operator} FROM api_keys "
-            "ORDER BY name"
+            f"SELECT name, hash, created_at, {subject_sql}, {read_only_sql}, {operator_sql} "
+            "FROM api_keys ORDER BY name"
         ).fetchall()
 
 

@@ -81,7 +81,7 @@ async def open_key_values(url: str | None, server_folder: Path) -> AsyncIterator
             await server.stop()
 
 
-async def check_room(client: KeyValueClient, marker_file: Path) -> None:
+async def check_room_id(client: KeyValueClient, marker_file: Path) -> None:
     """Raise `WrongRoom` unless the folder and the server belong to the same room.
 
     Otherwise policies of one room would be read with the chunks of another. Where neither has an

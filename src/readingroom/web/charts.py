@@ -57,23 +57,25 @@ class Bar:
 
 def draw_bars(bars: Sequence[Bar], finding: str, headers: tuple[str, str]) -> Chart:
     """Return horizontal bars, one below the other, each with its number at the end."""
-    longest = max((bar.value for bar in bars), default=0) or 1
+    largest_value = max((bar.value for bar in bars), default=0) or 1
     label_width = _measure_labels([bar.label for bar in bars])
     # The number behind the longest bar needs its place too.
-    room = _WIDTH - label_width - 80
+    bar_space = _WIDTH - label_width - 80
     shapes = []
     for bar_index, bar in enumerate(bars):
         top = bar_index * _ROW_HEIGHT + 6
-        bar_width = max(_MIN_BAR_WIDTH, room * bar.value / longest)
-        bar_name = f"{bar.label}: {_format(bar.value)}"
-        shapes.append(_label(bar.label, top))
+        bar_width = max(_MIN_BAR_WIDTH, bar_space * bar.value / largest_value)
+        bar_name = f"{bar.label}: {_format_number(bar.value)}"
+        shapes.append(_make_label(bar.label, top))
         shapes.append(
-            _link(_rect("bar", label_width, top, bar_width, bar_name), bar.href, bar_name)
+            _wrap_in_link(
+                _make_rect("bar", label_width, top, bar_width, bar_name), bar.href, bar_name
+            )
         )
-        shapes.append(_text(_format(bar.value), label_width + bar_width + 6, top + 14))
-    table_rows = tuple((Cell(bar.label, bar.href), Cell(_format(bar.value))) for bar in bars)
+        shapes.append(_make_text(_format_number(bar.value), label_width + bar_width + 6, top + 14))
+    table_rows = tuple((Cell(bar.label, bar.href), Cell(_format_number(bar.value))) for bar in bars)
     height = len(bars) * _ROW_HEIGHT + 6
-    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
+    return Chart(_make_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
 
 
 # --- bars over time ---
@@ -108,7 +110,7 @@ def draw_gantt(rows: Sequence[GanttRow], day: dt.date, finding: str) -> Chart:
     shapes = [scale.draw_axis(height)]
     for row_index, row in enumerate(rows):
         top = _AXIS_HEIGHT + row_index * _ROW_HEIGHT + 6
-        shapes.append(_link(_label(row.label, top), row.href))
+        shapes.append(_wrap_in_link(_make_label(row.label, top), row.href))
         spans = sorted(row.spans, key=lambda span: span.start)
         for earlier, later in pairwise(spans):
             if earlier.end and (later.start - earlier.end).days > 1:
@@ -127,63 +129,63 @@ def draw_gantt(rows: Sequence[GanttRow], day: dt.date, finding: str) -> Chart:
         for span in sorted(row.spans, key=lambda span: span.start)
     )
     headers = ("Policy", "Revision", "From", "Last day", "Status")
-    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
+    return Chart(_make_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
 
 
 @dataclass(frozen=True, slots=True)
 class _TimeScale:
     """Days from left to right."""
 
-    first: dt.date
-    last: dt.date
+    first_day: dt.date
+    last_day: dt.date
     label_width: float
 
     @classmethod
     def make(cls, spans: Sequence[TimeSpan], day: dt.date, label_width: float) -> "_TimeScale":
         days = [day, *(span.start for span in spans), *(span.end for span in spans if span.end)]
         first_day, last_day = min(days), max(days)
-        margin = max(60, (last_day - first_day).days // 25)
+        margin_days = max(60, (last_day - first_day).days // 25)
         # A day before the year 1 or after 9999 is none.
-        left_ordinal = max(dt.date.min.toordinal(), first_day.toordinal() - margin)
-        right_ordinal = min(dt.date.max.toordinal(), last_day.toordinal() + margin)
+        left_ordinal = max(dt.date.min.toordinal(), first_day.toordinal() - margin_days)
+        right_ordinal = min(dt.date.max.toordinal(), last_day.toordinal() + margin_days)
         return cls(
             dt.date.fromordinal(left_ordinal), dt.date.fromordinal(right_ordinal), label_width
         )
 
-    def place(self, day: dt.date) -> float:
-        share = (day - self.first).days / max(1, (self.last - self.first).days)
-        return self.label_width + share * (_WIDTH - self.label_width - 8)
+    def compute_x(self, day: dt.date) -> float:
+        share_of_span = (day - self.first_day).days / max(1, (self.last_day - self.first_day).days)
+        return self.label_width + share_of_span * (_WIDTH - self.label_width - 8)
 
     def draw_axis(self, height: float) -> Markup:
         # The first of January of the first year lies before the chart begins.
-        years = range(self.first.year + 1, self.last.year + 1)
-        label_years = max(1, math.ceil(len(years) / 12))
+        years = range(self.first_day.year + 1, self.last_day.year + 1)
+        years_per_label = max(1, math.ceil(len(years) / 12))
         shapes = []
         for year in years:
-            if year % label_years == 0:
-                left = self.place(dt.date(year, 1, 1))
+            if year % years_per_label == 0:
+                left = self.compute_x(dt.date(year, 1, 1))
                 shapes.append(
-                    _line("axis", left, 18, left, height) + _text(str(year), left + 3, 13)
+                    _make_line("axis", left, 18, left, height) + _make_text(str(year), left + 3, 13)
                 )
         return Markup("").join(shapes)
 
     def draw_span(self, span: TimeSpan, top: float) -> Markup:
-        left, right = self.place(span.start), self.place(span.end or self.last)
+        left, right = self.compute_x(span.start), self.compute_x(span.end or self.last_day)
         period = f"{span.start} to {span.end}" if span.end else f"since {span.start}"
         span_name = f"{span.label}, {span.status}, {period}"
         bar_width = max(_MIN_BAR_WIDTH, right - left - 1)
-        return _link(
-            _rect(f"span {span.status}", left, top, bar_width, span_name), span.href, span_name
+        return _wrap_in_link(
+            _make_rect(f"span {span.status}", left, top, bar_width, span_name), span.href, span_name
         )
 
     def draw_gap(self, last_day_before: dt.date, first_day_after: dt.date, top: float) -> Markup:
-        left, right = self.place(last_day_before), self.place(first_day_after)
+        left, right = self.compute_x(last_day_before), self.compute_x(first_day_after)
         gap_name = f"Nothing in force after {last_day_before} until {first_day_after}"
-        return _rect("gap", left, top + 3, max(_MIN_BAR_WIDTH, right - left - 1), gap_name, 12)
+        return _make_rect("gap", left, top + 3, max(_MIN_BAR_WIDTH, right - left - 1), gap_name, 12)
 
     def draw_day(self, day: dt.date, height: float) -> Markup:
-        left = self.place(day)
-        return _line("day", left, 18, left, height)
+        left = self.compute_x(day)
+        return _make_line("day", left, 18, left, height)
 
 
 # --- histogram ---
@@ -201,29 +203,40 @@ class Bin:
 
 def draw_histogram(bins: Sequence[Bin], finding: str, headers: tuple[str, str]) -> Chart:
     """Return upright bars from left to right; each is a link to what it counts."""
-    height, floor = 150, 122
-    highest = max((time_bin.count for time_bin in bins), default=0) or 1
-    slot = min(_MAX_SLOT_WIDTH, (_WIDTH - 40) / max(1, len(bins)))
+    height, floor_y = 150, 122
+    largest_count = max((time_bin.count for time_bin in bins), default=0) or 1
+    slot_width = min(_MAX_SLOT_WIDTH, (_WIDTH - 40) / max(1, len(bins)))
     # A label such as 2024-Q3 takes 52 pixels; where bars are narrower, some go without.
-    label_step = max(1, math.ceil(52 / slot))
-    shapes = [_line("axis", 34, floor, _WIDTH, floor), _text(_format(highest), 0, 20)]
+    label_step = max(1, math.ceil(52 / slot_width))
+    shapes = [
+        _make_line("axis", 34, floor_y, _WIDTH, floor_y),
+        _make_text(_format_number(largest_count), 0, 20),
+    ]
     for bin_index, time_bin in enumerate(bins):
-        bar_left = 36 + bin_index * slot
+        bar_left = 36 + bin_index * slot_width
         bar_height = (
-            0.0 if time_bin.count == 0 else max(_MIN_BAR_WIDTH, 108 * time_bin.count / highest)
+            0.0
+            if time_bin.count == 0
+            else max(_MIN_BAR_WIDTH, 108 * time_bin.count / largest_count)
         )
-        bar_name = f"{time_bin.label}: {_format(time_bin.count)}"
+        bar_name = f"{time_bin.label}: {_format_number(time_bin.count)}"
         bar_class = "bar chosen" if time_bin.is_chosen else "bar"
-        bar = _rect(
-            bar_class, bar_left, floor - bar_height, max(1.0, slot - 2), bar_name, bar_height
+        bar = _make_rect(
+            bar_class,
+            bar_left,
+            floor_y - bar_height,
+            max(1.0, slot_width - 2),
+            bar_name,
+            bar_height,
         )
-        shapes.append(_link(bar, time_bin.href if time_bin.count else None, bar_name))
+        shapes.append(_wrap_in_link(bar, time_bin.href if time_bin.count else None, bar_name))
         if bin_index % label_step == 0:
-            shapes.append(_text(time_bin.label, bar_left, floor + 17))
+            shapes.append(_make_text(time_bin.label, bar_left, floor_y + 17))
     table_rows = tuple(
-        (Cell(time_bin.label, time_bin.href), Cell(_format(time_bin.count))) for time_bin in bins
+        (Cell(time_bin.label, time_bin.href), Cell(_format_number(time_bin.count)))
+        for time_bin in bins
     )
-    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
+    return Chart(_make_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
 
 
 # --- stacked bars ---
@@ -245,42 +258,45 @@ def draw_stacked(
     threshold: int | None = None,
 ) -> Chart:
     """Return a bar for each row, cut into its parts; `threshold` is a line across all of them."""
-    longest = max([*(sum(row.counts) for row in rows), threshold or 0], default=0) or 1
+    largest_sum = max([*(sum(row.counts) for row in rows), threshold or 0], default=0) or 1
     label_width = _measure_labels([row.label for row in rows])
-    room = _WIDTH - label_width - 60
+    bar_space = _WIDTH - label_width - 60
     height = _AXIS_HEIGHT + len(rows) * _ROW_HEIGHT + 10
     shapes = [_draw_legend(part_names, label_width)]
     for row_index, row in enumerate(rows):
         top = _AXIS_HEIGHT + row_index * _ROW_HEIGHT + 6
-        shapes.append(_label(row.label, top))
+        shapes.append(_make_label(row.label, top))
         left = label_width
         for index, (part_name, part_count) in enumerate(zip(part_names, row.counts, strict=True)):
-            part_width = room * part_count / longest
+            part_width = bar_space * part_count / largest_sum
             if part_count:
-                part_title = f"{row.label}, {part_name}: {_format(part_count)}"
+                part_title = f"{row.label}, {part_name}: {_format_number(part_count)}"
                 shapes.append(
-                    _rect(f"part-{index % 6}", left, top, max(1.0, part_width - 1), part_title)
+                    _make_rect(f"part-{index % 6}", left, top, max(1.0, part_width - 1), part_title)
                 )
                 # Three digits with their margins.
                 if part_width > 28:
-                    shapes.append(_text(_format(part_count), left + 5, top + 14, "inside"))
+                    shapes.append(
+                        _make_text(_format_number(part_count), left + 5, top + 14, "inside")
+                    )
             left += part_width
-        shapes.append(_text(_format(sum(row.counts)), left + 6, top + 14))
+        shapes.append(_make_text(_format_number(sum(row.counts)), left + 6, top + 14))
     if threshold:
-        left = label_width + room * threshold / longest
-        shapes.append(_line("day", left, _AXIS_HEIGHT, left, height))
+        left = label_width + bar_space * threshold / largest_sum
+        shapes.append(_make_line("day", left, _AXIS_HEIGHT, left, height))
     table_rows = tuple(
-        (Cell(row.label), *(Cell(_format(part_count)) for part_count in row.counts)) for row in rows
+        (Cell(row.label), *(Cell(_format_number(part_count)) for part_count in row.counts))
+        for row in rows
     )
     headers = (row_header, *part_names)
-    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
+    return Chart(_make_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
 
 
 def _draw_legend(part_names: Sequence[str], left: float) -> Markup:
     shapes = []
     for index, part_name in enumerate(part_names):
-        shapes.append(_rect(f"part-{index % 6}", left, 4, 12, None, 12))
-        shapes.append(_text(part_name, left + 17, 14))
+        shapes.append(_make_rect(f"part-{index % 6}", left, 4, 12, None, 12))
+        shapes.append(_make_text(part_name, left + 17, 14))
         # The square, its margins, and the letters, whose width can only be guessed here.
         left += 34 + 7.5 * len(part_name)
     return Markup("").join(shapes)
@@ -292,19 +308,19 @@ def _draw_legend(part_names: Sequence[str], left: float) -> Markup:
 def draw_sparkline(point_values: Sequence[float], finding: str, headers: tuple[str, str]) -> Chart:
     """Return a small line of numbers over time, the newest at the right."""
     width, height = 160, 28
-    highest = max(point_values, default=0) or 1
+    largest_value = max(point_values, default=0) or 1
     point_distance = (width - 4) / max(1, len(point_values) - 1)
     points = " ".join(
         f"{2 + point_index * point_distance:.1f},"
-        f"{height - 3 - (height - 6) * point_value / highest:.1f}"
+        f"{height - 3 - (height - 6) * point_value / largest_value:.1f}"
         for point_index, point_value in enumerate(point_values)
     )
     shape = Markup(f'<polyline class="spark" points="{points}"/>')
     table_rows = tuple(
-        (Cell(str(point_index)), Cell(_format(point_value)))
+        (Cell(str(point_index)), Cell(_format_number(point_value)))
         for point_index, point_value in enumerate(point_values)
     )
-    return Chart(_svg([shape], width, height, finding), finding, headers, table_rows)
+    return Chart(_make_svg([shape], width, height, finding), finding, headers, table_rows)
 
 
 # --- graph ---
@@ -322,15 +338,15 @@ class Edge:
 
 def draw_graph(centre: str, edges: Sequence[Edge], finding: str) -> Chart:
     """Return a record with its links of one hop: a column to the right, grouped by kind."""
-    ordered = sorted(edges, key=lambda edge: (edge.kind, edge.label))
-    height = max(120, len(ordered) * _ROW_HEIGHT + 20)
-    middle, record_left = height / 2, 480
+    ordered_edges = sorted(edges, key=lambda edge: (edge.kind, edge.label))
+    height = max(120, len(ordered_edges) * _ROW_HEIGHT + 20)
+    centre_y, record_left = height / 2, 480
     shapes = []
-    for edge_index, edge in enumerate(ordered):
+    for edge_index, edge in enumerate(ordered_edges):
         line_top = edge_index * _ROW_HEIGHT + 24.0
-        curve = f"M 190 {middle:.0f} C 300 {middle:.0f}, 300 {line_top:.0f}, 350 {line_top:.0f}"
+        curve = f"M 190 {centre_y:.0f} C 300 {centre_y:.0f}, 300 {line_top:.0f}, 350 {line_top:.0f}"
         shapes.append(Markup(f'<path class="edge" d="{curve}"/>'))
-        shapes.append(_text(_shorten(edge.kind), 356, line_top + 4, "kind"))
+        shapes.append(_make_text(_shorten(edge.kind), 356, line_top + 4, "kind"))
         shapes.append(
             Markup(
                 f'<circle class="node" cx="{record_left}" cy="{line_top}" r="5">'
@@ -338,15 +354,18 @@ def draw_graph(centre: str, edges: Sequence[Edge], finding: str) -> Chart:
             )
         )
         shapes.append(
-            _link(_text(_shorten(edge.label, 60), record_left + 12, line_top + 4), edge.href)
+            _wrap_in_link(
+                _make_text(_shorten(edge.label, 60), record_left + 12, line_top + 4), edge.href
+            )
         )
-    shapes.append(Markup(f'<circle class="node centre" cx="180" cy="{middle:.0f}" r="9"/>'))
-    shapes.append(_text(_shorten(centre, 22), 8, middle - 16, "centre"))
+    shapes.append(Markup(f'<circle class="node centre" cx="180" cy="{centre_y:.0f}" r="9"/>'))
+    shapes.append(_make_text(_shorten(centre, 22), 8, centre_y - 16, "centre"))
     table_rows = tuple(
-        (Cell(edge.kind), Cell(edge.label, edge.href), Cell(edge.evidence)) for edge in ordered
+        (Cell(edge.kind), Cell(edge.label, edge.href), Cell(edge.evidence))
+        for edge in ordered_edges
     )
     headers = ("Link", "Record", "Evidence")
-    return Chart(_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
+    return Chart(_make_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
 
 
 # --- what they are drawn with ---
@@ -354,7 +373,7 @@ def draw_graph(centre: str, edges: Sequence[Edge], finding: str) -> Chart:
 # page of policies has some hundred shapes.
 
 
-def _svg(shapes: Sequence[Markup], width: float, height: float, finding: str) -> Markup:
+def _make_svg(shapes: Sequence[Markup], width: float, height: float, finding: str) -> Markup:
     drawing = Markup("").join(shapes)
     # Links inside something that is named an image could not be reached by a screen reader.
     role = "group" if "<a " in drawing else "img"
@@ -364,7 +383,7 @@ def _svg(shapes: Sequence[Markup], width: float, height: float, finding: str) ->
     )
 
 
-def _link(shape: Markup, href: str | None, link_name: str | None = None) -> Markup:
+def _wrap_in_link(shape: Markup, href: str | None, link_name: str | None = None) -> Markup:
     """Return a shape as a link; `link_name` says where it leads, unless the shape is words."""
     if href is None:
         return shape
@@ -372,7 +391,7 @@ def _link(shape: Markup, href: str | None, link_name: str | None = None) -> Mark
     return Markup(f'<a href="{escape(href)}"{label}>{shape}</a>')
 
 
-def _rect(
+def _make_rect(
     css_class: str,
     left: float,
     top: float,
@@ -387,26 +406,26 @@ def _rect(
     )
 
 
-def _line(css_class: str, left: float, top: float, right: float, bottom: float) -> Markup:
+def _make_line(css_class: str, left: float, top: float, right: float, bottom: float) -> Markup:
     return Markup(
         f'<line class="{escape(css_class)}" x1="{left:.1f}" y1="{top:.1f}" x2="{right:.1f}" '
         f'y2="{bottom:.1f}"/>'
     )
 
 
-def _text(shown_text: str, left: float, baseline: float, css_class: str = "") -> Markup:
+def _make_text(shown_text: str, left: float, baseline: float, css_class: str = "") -> Markup:
     attribute = f' class="{escape(css_class)}"' if css_class else ""
     return Markup(f'<text{attribute} x="{left:.1f}" y="{baseline:.1f}">{escape(shown_text)}</text>')
 
 
 def _measure_labels(label_texts: Sequence[str]) -> float:
     """Return the width that the longest label takes: on a phone, every pixel of it hides a bar."""
-    longest = max((len(_shorten(label_text)) for label_text in label_texts), default=0)
-    return min(_MAX_LABEL_WIDTH, max(_MIN_LABEL_WIDTH, 12 + _LETTER_WIDTH * longest))
+    longest_chars = max((len(_shorten(label_text)) for label_text in label_texts), default=0)
+    return min(_MAX_LABEL_WIDTH, max(_MIN_LABEL_WIDTH, 12 + _LETTER_WIDTH * longest_chars))
 
 
-def _label(label_text: str, top: float) -> Markup:
-    return _text(_shorten(label_text), 0, top + 14, "label")
+def _make_label(label_text: str, top: float) -> Markup:
+    return _make_text(_shorten(label_text), 0, top + 14, "label")
 
 
 def _shorten(label_text: str, max_chars: int = _MAX_LABEL_CHARS) -> str:
@@ -415,5 +434,5 @@ def _shorten(label_text: str, max_chars: int = _MAX_LABEL_CHARS) -> str:
     )
 
 
-def _format(number: float) -> str:
+def _format_number(number: float) -> str:
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.2f}"

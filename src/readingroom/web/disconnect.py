@@ -13,11 +13,13 @@ _CALLER_LEFT = 499
 """The status by which logs and metrics tell it; nobody is there to receive it."""
 
 
-async def run_while_connected(request: Request, work: Callable[[], Awaitable[Result]]) -> Result:
-    """Return the result of `work`, which is cancelled when the caller leaves.
+async def run_while_connected(
+    request: Request, compute_answer: Callable[[], Awaitable[Result]]
+) -> Result:
+    """Return the result of `compute_answer`, which is cancelled when the caller leaves.
 
-    Raise what `work` raises, and `HTTPException` when the caller left. The request's body has been
-    read before.
+    Raise what `compute_answer` raises, and `HTTPException` when the caller left. The request's
+    body has been read before.
     """
     finished_results: list[Result] = []
     failure: Exception | None = None
@@ -30,7 +32,7 @@ async def run_while_connected(request: Request, work: Callable[[], Awaitable[Res
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait_for_departure)
         try:
-            finished_results.append(await work())
+            finished_results.append(await compute_answer())
         except Exception as error:
             failure = error  # raised below: the task group would wrap it
         tasks.cancel_scope.cancel()

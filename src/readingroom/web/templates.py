@@ -74,7 +74,7 @@ def reflow(passage: str) -> str:
     Short lines, and rows of tables, stay as they are.
     """
     passage_lines = passage.split("\n")
-    joined = passage_lines[:1]
+    joined_lines = passage_lines[:1]
     for previous_line, line in pairwise(passage_lines):
         is_broken = (
             len(previous_line) >= _FULL_LINE_CHARS
@@ -82,10 +82,10 @@ def reflow(passage: str) -> str:
             and "|" not in previous_line + line
         )
         if is_broken:
-            joined[-1] = f"{joined[-1].rstrip()} {line.lstrip()}"
+            joined_lines[-1] = f"{joined_lines[-1].rstrip()} {line.lstrip()}"
         else:
-            joined.append(line)
-    return "\n".join(joined)
+            joined_lines.append(line)
+    return "\n".join(joined_lines)
 
 
 def quote_for_url(value: object) -> str:

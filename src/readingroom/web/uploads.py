@@ -103,8 +103,8 @@ async def receive_form(
     if not content_type and request.headers.get("content-length", "0") == "0":
         return PageForm({}, [])  # a form without fields
     if content_type.startswith("application/x-www-form-urlencoded"):
-        limited = Request(request.scope, _limit_body(request, max_field_bytes))
-        form = await FormParser(request.headers, _limit_fields(limited.stream())).parse()
+        limited_request = Request(request.scope, _limit_body(request, max_field_bytes))
+        form = await FormParser(request.headers, _limit_fields(limited_request.stream())).parse()
         return PageForm(
             {
                 field_name: field_value
@@ -216,9 +216,9 @@ def _limit_body(request: Request, max_bytes: int) -> Receive:
         nonlocal received_bytes
         asked_at = anyio.current_time()
         while True:
-            seconds = anyio.current_time() - began_at
-            is_slow = received_bytes < seconds * _FAIR_BYTES_PER_SECOND
-            if seconds > _GRACE_SECONDS and is_slow and _UPLOAD_SEATS.is_wanted:
+            elapsed_seconds = anyio.current_time() - began_at
+            is_slow = received_bytes < elapsed_seconds * _FAIR_BYTES_PER_SECOND
+            if elapsed_seconds > _GRACE_SECONDS and is_slow and _UPLOAD_SEATS.is_wanted:
                 raise HTTPException(408, "The upload is slow, and others wait; send it again later")
             if anyio.current_time() - asked_at > _MAX_SILENT_SECONDS:
                 raise HTTPException(408, "The upload stalled; send it again")

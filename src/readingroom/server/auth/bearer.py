@@ -127,19 +127,19 @@ class KeyAuth:
         The token is worth nothing outside the tools it was given for, nor without its key.
         """
         # In a thread: the grants may be in a database on another machine.
-        issued = await anyio.to_thread.run_sync(grants.find, "access", app_token)
-        if issued is None or not _is_in_face(request_path, issued.grant.face_path):
+        issued_token = await anyio.to_thread.run_sync(grants.find_token, "access", app_token)
+        if issued_token is None or not _is_in_face(request_path, issued_token.grant.face_path):
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
-        user = self.find_user_by_digest(issued.grant.key_digest)
+        user = self.find_user_by_digest(issued_token.grant.key_digest)
         if user is None:
             raise Unauthorized(INVALID_TOKEN_MESSAGE)
-        may_write = issued.grant.may_write and WRITE_SCOPE in user.scopes
+        may_write = issued_token.grant.may_write and WRITE_SCOPE in user.scopes
         return AuthenticatedUser(
             AccessToken(
                 token="",
                 client_id=user.username,
                 # A session belongs to one app, and not to whoever else has the same key.
-                subject=f"{issued.grant.key_digest}:{issued.grant.grant_id}",
+                subject=f"{issued_token.grant.key_digest}:{issued_token.grant.grant_id}",
                 scopes=[WRITE_SCOPE] if may_write else [],
             )
         )

@@ -42,11 +42,11 @@ class Browsers:
 
     async def find_user(self, scope: Scope) -> AuthenticatedUser | None:
         """Return the holder of the key that this browser signed in with, if it is still valid."""
-        session_id = self._read_cookie(scope)
+        session_id = self._read_session_cookie(scope)
         if not session_id:
             return None
         # In a thread: the sessions may be in a database on another machine.
-        session = await anyio.to_thread.run_sync(self._sessions.find, session_id)
+        session = await anyio.to_thread.run_sync(self._sessions.find_session, session_id)
         if session is None:
             return None
         scope["state"][_SESSION_STATE] = session
@@ -68,17 +68,17 @@ class Browsers:
         key_digest = self._key_auth.find_digest(api_key.strip().encode())
         if key_digest is None:
             raise Unauthorized("This key is not known here; check that it was copied whole")
-        return self._sessions.start(key_digest)
+        return self._sessions.start_session(key_digest)
 
     def sign_out(self, scope: Scope, response: Response) -> None:
         """End the session of this browser."""
-        if session_id := self._read_cookie(scope):
-            self._sessions.end(session_id)
-        response.delete_cookie(self._choose_cookie(scope), path="/")
+        if session_id := self._read_session_cookie(scope):
+            self._sessions.end_session(session_id)
+        response.delete_cookie(self._choose_cookie_name(scope), path="/")
 
     def set_cookie(self, scope: Scope, response: Response, session: BrowserSession) -> None:
         """Give the browser its session."""
-        cookie_name = self._choose_cookie(scope)
+        cookie_name = self._choose_cookie_name(scope)
         response.set_cookie(
             cookie_name,
             session.session_id,
@@ -95,7 +95,7 @@ class Browsers:
         session: BrowserSession | None = scope["state"].get(_SESSION_STATE)
         return session
 
-    def remember(self, scope: Scope, session: BrowserSession) -> None:
+    def remember_session(self, scope: Scope, session: BrowserSession) -> None:
         """Let the rest of this request belong to a session that has just begun."""
         scope["state"][_SESSION_STATE] = session
 
@@ -104,23 +104,23 @@ class Browsers:
         reveals nothing of it.
         """
         nonce = secrets.token_hex(16)
-        return f"{nonce}.{self._sign(scope, nonce)}"
+        return f"{nonce}.{self._sign_nonce(scope, nonce)}"
 
     def check_form(self, scope: Scope, form_fields: Mapping[str, str]) -> None:
         """Raise ForbiddenOrigin or FormExpired unless a form came from one of our own pages."""
         self.check_same_origin(scope)
         nonce, _, signature = form_fields.get(TOKEN_FIELD, "").partition(".")
-        expected = self._sign(scope, nonce)
-        if not hmac.compare_digest(signature.encode(), expected.encode()):
+        expected_signature = self._sign_nonce(scope, nonce)
+        if not hmac.compare_digest(signature.encode(), expected_signature.encode()):
             raise FormExpired("This form is too old, or you have signed in anew; load it again")
 
     def check_same_origin(self, scope: Scope) -> None:
         """Raise ForbiddenOrigin unless the request comes from a page of this very address."""
         headers = dict(scope["headers"])
-        site = headers.get(b"sec-fetch-site")
-        if site == b"same-origin":
+        fetch_site = headers.get(b"sec-fetch-site")
+        if fetch_site == b"same-origin":
             return
-        if site is None and self.is_own_origin(
+        if fetch_site is None and self.is_own_origin(
             scope, headers.get(b"origin", b"").decode("latin-1")
         ):
             return
@@ -133,16 +133,16 @@ class Browsers:
             (self._settings.public_url or "").lower(),
         )
 
-    def _sign(self, scope: Scope, nonce: str) -> str:
+    def _sign_nonce(self, scope: Scope, nonce: str) -> str:
         session = self.get_session(scope)
         secret = session.session_id if session else self._open_secret
         return hmac.new(secret.encode(), nonce.encode(), sha256).hexdigest()
 
-    def _read_cookie(self, scope: Scope) -> str | None:
+    def _read_session_cookie(self, scope: Scope) -> str | None:
         cookies = cookie_parser(dict(scope["headers"]).get(b"cookie", b"").decode("latin-1"))
-        return cookies.get(self._choose_cookie(scope))
+        return cookies.get(self._choose_cookie_name(scope))
 
-    def _choose_cookie(self, scope: Scope) -> str:
+    def _choose_cookie_name(self, scope: Scope) -> str:
         request_url = Request(scope).url
         is_plain_loopback = scope["scheme"] == "http" and is_loopback(request_url.hostname or "")
         is_behind_tls = (self._settings.public_url or "").startswith("https")

@@ -89,8 +89,10 @@ class KeyBackedIssuer(
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
         """Keep a client. Raise RegistrationError for one that nobody could be sent back to."""
-        uris = client_info.redirect_uris or []
-        if len(uris) > _MAX_REDIRECT_URIS or not all(map(_is_safe_redirect, uris)):
+        redirect_uris = client_info.redirect_uris or []
+        if len(redirect_uris) > _MAX_REDIRECT_URIS or not all(
+            map(_is_safe_redirect, redirect_uris)
+        ):
             raise RegistrationError(
                 "invalid_redirect_uri",
                 "a redirect URI is https, http on this machine, or of an app's own scheme, without "
@@ -131,15 +133,15 @@ class KeyBackedIssuer(
         self, client: OAuthClientInformationFull, authorization_code: str
     ) -> AuthorizationCode | None:
         """Return a code that this client was sent."""
-        issued = self._find("code", authorization_code, client)
-        if issued is None:
+        issued_token = self._find_token("code", authorization_code, client)
+        if issued_token is None:
             return None
-        params = AuthorizationParams.model_validate_json(issued.grant.parameters)
+        params = AuthorizationParams.model_validate_json(issued_token.grant.parameters)
         return AuthorizationCode(
             code=authorization_code,
-            scopes=list_scopes(issued.grant),
-            expires_at=issued.expires_at,
-            client_id=issued.grant.client_id,
+            scopes=list_scopes(issued_token.grant),
+            expires_at=issued_token.expires_at,
+            client_id=issued_token.grant.client_id,
             code_challenge=params.code_challenge,
             redirect_uri=params.redirect_uri,
             redirect_uri_provided_explicitly=params.redirect_uri_provided_explicitly,
@@ -150,20 +152,20 @@ class KeyBackedIssuer(
         self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
     ) -> OAuthToken:
         """Return the first tokens of a grant. Raise TokenError for a code that was used before."""
-        return self._exchange("code", authorization_code.code, client)
+        return self._exchange_token("code", authorization_code.code, client)
 
     async def load_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: str
     ) -> RefreshToken | None:
         """Return a refresh token of this client."""
-        issued = self._find("refresh", refresh_token, client)
-        if issued is None:
+        issued_token = self._find_token("refresh", refresh_token, client)
+        if issued_token is None:
             return None
         return RefreshToken(
             token=refresh_token,
-            client_id=issued.grant.client_id,
-            scopes=list_scopes(issued.grant),
-            expires_at=int(issued.expires_at),
+            client_id=issued_token.grant.client_id,
+            scopes=list_scopes(issued_token.grant),
+            expires_at=int(issued_token.expires_at),
         )
 
     async def exchange_refresh_token(
@@ -172,38 +174,47 @@ class KeyBackedIssuer(
         """Return new tokens. Raise TokenError for one that was used before, or for fewer scopes."""
         if set(scopes) != set(refresh_token.scopes):
             raise TokenError("invalid_scope", "the scopes of a grant stay as they were given")
-        return self._exchange("refresh", refresh_token.token, client)
+        return self._exchange_token("refresh", refresh_token.token, client)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
         """Return an access token, for revoking it; calls are checked by `KeyAuth`."""
-        issued = self._grants.find("access", token)
-        if issued is None:
+        issued_token = self._grants.find_token("access", token)
+        if issued_token is None:
             return None
         return AccessToken(
-            token=token, client_id=issued.grant.client_id, scopes=list_scopes(issued.grant)
+            token=token,
+            client_id=issued_token.grant.client_id,
+            scopes=list_scopes(issued_token.grant),
         )
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
         """End the grant of a token, and so every token of it."""
         token_kind: TokenKind = "refresh" if isinstance(token, RefreshToken) else "access"
-        if issued := self._grants.find(token_kind, token.token):
-            self._grants.end_grant(issued.grant.grant_id)
+        if issued_token := self._grants.find_token(token_kind, token.token):
+            self._grants.end_grant(issued_token.grant.grant_id)
 
-    def _find(
+    def _find_token(
         self, token_kind: TokenKind, token: str, client: OAuthClientInformationFull
     ) -> IssuedToken | None:
-        issued = self._grants.find(token_kind, token)
-        return issued if issued and issued.grant.client_id == client.client_id else None
+        issued_token = self._grants.find_token(token_kind, token)
+        return (
+            issued_token
+            if issued_token and issued_token.grant.client_id == client.client_id
+            else None
+        )
 
-    def _exchange(
+    def _exchange_token(
         self, token_kind: TokenKind, token: str, client: OAuthClientInformationFull
     ) -> OAuthToken:
-        issued = self._find(token_kind, token, client)
-        if issued and self._key_auth.find_user_by_digest(issued.grant.key_digest) is None:
-            self._grants.end_grant(issued.grant.grant_id)
+        issued_token = self._find_token(token_kind, token, client)
+        if (
+            issued_token
+            and self._key_auth.find_user_by_digest(issued_token.grant.key_digest) is None
+        ):
+            self._grants.end_grant(issued_token.grant.grant_id)
             raise TokenError("invalid_grant", "the key of this grant was revoked")
-        new_tokens = self._grants.exchange(token_kind, token) if issued else None
-        if issued is None or new_tokens is None:
+        new_tokens = self._grants.exchange_token(token_kind, token) if issued_token else None
+        if issued_token is None or new_tokens is None:
             raise TokenError(
                 "invalid_grant", f"this {token_kind} was used before; its grant has ended"
             )
@@ -212,7 +223,7 @@ class KeyBackedIssuer(
             access_token=access_token,
             expires_in=ACCESS_SECONDS,
             refresh_token=refresh_token,
-            scope=" ".join(list_scopes(issued.grant)),
+            scope=" ".join(list_scopes(issued_token.grant)),
         )
 
 

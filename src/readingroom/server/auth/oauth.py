@@ -77,7 +77,7 @@ class ResourceServer:
         self._issuer = issuer
         self._key_ring = key_ring
         self._audiences = list(audiences)
-        self._keys = signing_keys
+        self._signing_keys = signing_keys
         self._users = UsersByHolder()
 
     async def authenticate(self, scope: Scope) -> AuthenticatedUser:
@@ -88,24 +88,24 @@ class ResourceServer:
         ]
 
     async def _find_holder(self, token: bytes) -> Holder:
-        holder = self._key_ring.find_subject_holder(await self._verify(token))
+        holder = self._key_ring.find_subject_holder(await self._verify_token(token))
         if holder is None:
             raise Unauthorized(UNKNOWN_SUBJECT)
         return holder
 
-    async def _verify(self, token: bytes) -> str:
+    async def _verify_token(self, token: bytes) -> str:
         """Return the subject of a token after checking everything about it. Raise Unauthorized."""
         try:
             algorithm, kid = _read_header(token)
-            key = await self._keys.find(kid, algorithm)
+            key = await self._signing_keys.find_key(kid, algorithm)
             if key is None:
                 raise jwt.InvalidKeyError("the issuer has no such key")
-            return str(self._decode(token, key, algorithm)["sub"])
+            return str(self._decode_token(token, key, algorithm)["sub"])
         # JSON nested too deep and a time out of range are errors, but not PyJWT's own.
         except (jwt.PyJWTError, RecursionError, OverflowError, ValueError) as error:
             raise Unauthorized(_describe_failure(error), reason=type(error).__name__) from error
 
-    def _decode(self, token: bytes, key: jwt.PyJWK, algorithm: str) -> dict[str, Any]:
+    def _decode_token(self, token: bytes, key: jwt.PyJWK, algorithm: str) -> dict[str, Any]:
         return jwt.decode(
             token,
             key,
@@ -163,25 +163,28 @@ class SigningKeys:
         self._jwks_url = jwks_url
         self._clock = clock
         self._lock = anyio.Lock()
-        self._keys: KeysById = {}
+        self._keys_by_id: KeysById = {}
         self._fetched_at = self._tried_at = self._unknown_key_at = -float("inf")
         """When keys last arrived, when they were last requested, and when for an unknown id."""
 
-    async def find(self, kid: str | None, algorithm: str) -> jwt.PyJWK | None:
+    async def find_key(self, kid: str | None, algorithm: str) -> jwt.PyJWK | None:
         """Return the key of that id for that algorithm, or None when the issuer has no such key.
 
         Raise IssuerUnreachable while there are no usable keys.
         """
         await self._refresh()
         key_id = (kid, algorithm)
-        return self._keys.get(key_id) or await self._find_new_key(key_id)
+        return self._keys_by_id.get(key_id) or await self._find_new_key(key_id)
 
     async def _refresh(self) -> None:
         # While one request fetches keys, the others go on with those that are still usable.
-        if self._age() > FRESH_SECONDS and not (self._is_usable() and self._lock.locked()):
+        if self._get_keys_age() > FRESH_SECONDS and not (self._is_usable() and self._lock.locked()):
             async with self._lock:
-                if self._age() > FRESH_SECONDS and self._since(self._tried_at) >= RETRY_SECONDS:
-                    await self._fetch()
+                if (
+                    self._get_keys_age() > FRESH_SECONDS
+                    and self._count_seconds_since(self._tried_at) >= RETRY_SECONDS
+                ):
+                    await self._try_fetch()
         if not self._is_usable():
             raise IssuerUnreachable(
                 "Tokens cannot be checked: the authorization server gives no keys",
@@ -192,19 +195,19 @@ class SigningKeys:
         """Fetch again, for the issuer may have a new key; at most once a minute for all callers."""
         async with self._lock:  # whoever comes while keys are fetched waits for them
             if (
-                key_id not in self._keys
-                and self._since(self._unknown_key_at) >= UNKNOWN_KEY_SECONDS
+                key_id not in self._keys_by_id
+                and self._count_seconds_since(self._unknown_key_at) >= UNKNOWN_KEY_SECONDS
             ):
                 self._unknown_key_at = self._clock()
-                await self._fetch()
-        return self._keys.get(key_id)
+                await self._try_fetch()
+        return self._keys_by_id.get(key_id)
 
-    async def _fetch(self) -> None:
+    async def _try_fetch(self) -> None:
         """Replace the keys; when that fails, keep the old ones and log the reason."""
         self._tried_at = self._clock()
         try:
             with anyio.fail_after(_FETCH_SECONDS):
-                self._keys = await _fetch_keys(self._issuer, self._jwks_url)
+                self._keys_by_id = await _fetch_keys(self._issuer, self._jwks_url)
         except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError) as error:
             failure_reason = str(error) or type(error).__name__
             logger.warning(
@@ -214,12 +217,12 @@ class SigningKeys:
             self._fetched_at = self._clock()
 
     def _is_usable(self) -> bool:
-        return self._age() <= FRESH_SECONDS + STALE_SECONDS
+        return self._get_keys_age() <= FRESH_SECONDS + STALE_SECONDS
 
-    def _age(self) -> float:
-        return self._since(self._fetched_at)
+    def _get_keys_age(self) -> float:
+        return self._count_seconds_since(self._fetched_at)
 
-    def _since(self, earlier_time: float) -> float:
+    def _count_seconds_since(self, earlier_time: float) -> float:
         return self._clock() - earlier_time
 
 
@@ -232,9 +235,9 @@ async def _fetch_keys(issuer: str, jwks_url: str | None) -> KeysById:
 
 async def _discover(http_client: httpx2.AsyncClient, issuer: str) -> str:
     """Return the jwks_uri of the issuer's own metadata. Raise ValueError when there is none."""
-    for url in list_metadata_urls(issuer):
+    for metadata_url in list_metadata_urls(issuer):
         try:
-            metadata = await _fetch_document(http_client, url)
+            metadata = await _fetch_document(http_client, metadata_url)
         except ValueError:
             continue  # not every server has all three
         jwks_url = metadata.get("jwks_uri")
@@ -284,11 +287,11 @@ async def _fetch_document(http_client: httpx2.AsyncClient, url: str) -> dict[str
 
 def _parse_keys(key_set: Mapping[str, Any]) -> KeysById:
     """Return every signing key, by its id and by each algorithm it can be used with."""
-    jwks = key_set.get("keys")
-    if not isinstance(jwks, list):
+    key_descriptions = key_set.get("keys")
+    if not isinstance(key_descriptions, list):
         raise ValueError("the key set holds no list of keys")
     keys_by_id: dict[tuple[str | None, str], jwt.PyJWK] = {}
-    for jwk in jwks[:_MAX_KEYS]:
+    for jwk in key_descriptions[:_MAX_KEYS]:
         for algorithm in _list_algorithms(jwk):
             try:
                 keys_by_id[jwk.get("kid"), algorithm] = jwt.PyJWK(jwk, algorithm)
@@ -296,7 +299,7 @@ def _parse_keys(key_set: Mapping[str, Any]) -> KeysById:
                 logger.warning("A signing key is skipped: %s", type(error).__name__)
     if not keys_by_id:  # no issuer withdraws them all: this is a fault, and the old keys are better
         raise ValueError("the key set holds no key that signs")
-    if len(jwks) == 1:  # then a token need not name its key
+    if len(key_descriptions) == 1:  # then a token need not name its key
         keys_by_id |= {(None, algorithm): key for (_, algorithm), key in keys_by_id.items()}
     return keys_by_id
 

@@ -44,7 +44,7 @@ def is_direct_and_local(scope: Scope, settings: ServerSettings) -> bool:
         and not settings.trusted_proxies
         and scope["http_version"] != "1.0"
         and is_loopback(Request(scope).url.hostname or "")
-        and not any(_is_of_proxy(header_name) for header_name, _ in scope["headers"])
+        and not any(_is_proxy_header(header_name) for header_name, _ in scope["headers"])
         and find_sender_account(scope) in (None, 0, os.getuid())
     )
 
@@ -72,30 +72,30 @@ def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int
     if not hasattr(socket, "AF_NETLINK"):
         raise OSError("only Linux can be asked")
     client_address, server_address = (
-        ipaddress.ip_address(end[0]) for end in (client_end, server_end)
+        ipaddress.ip_address(connection_end[0]) for connection_end in (client_end, server_end)
     )
     family = socket.AF_INET if client_address.version == 4 else socket.AF_INET6
     ports = _PORTS.pack(client_end[1], server_end[1])
-    question = (
+    kernel_question = (
         _DIAG_QUESTION.pack(family, socket.IPPROTO_TCP, 0xFFFFFFFF)
         + ports
         + client_address.packed.ljust(16, b"\0")
         + server_address.packed.ljust(16, b"\0")
         + _ANY_INTERFACE_AND_COOKIE
     )
-    header = _DIAG_HEADER.pack(_DIAG_HEADER.size + len(question), _DIAG_BY_FAMILY, 1, 0, 0)
+    header = _DIAG_HEADER.pack(_DIAG_HEADER.size + len(kernel_question), _DIAG_BY_FAMILY, 1, 0, 0)
     # The kernel answers while we send, so that there is nothing to wait for.
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
-        kernel.sendto(header + question, (0, 0))
-        answer = kernel.recv(4096, socket.MSG_DONTWAIT)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel_socket:
+        kernel_socket.sendto(header + kernel_question, (0, 0))
+        kernel_answer = kernel_socket.recv(4096, socket.MSG_DONTWAIT)
     # Anything else is an error, or somebody who listens where a connection has ended.
     if (
-        _DIAG_HEADER.unpack_from(answer)[1] != _DIAG_BY_FAMILY
-        or ports != answer[_ANSWER_PORTS_OFFSET : _ANSWER_PORTS_OFFSET + _PORTS.size]
+        _DIAG_HEADER.unpack_from(kernel_answer)[1] != _DIAG_BY_FAMILY
+        or ports != kernel_answer[_ANSWER_PORTS_OFFSET : _ANSWER_PORTS_OFFSET + _PORTS.size]
     ):
         return None
     return int.from_bytes(
-        answer[_ANSWER_ACCOUNT_OFFSET : _ANSWER_ACCOUNT_OFFSET + 4], sys.byteorder
+        kernel_answer[_ANSWER_ACCOUNT_OFFSET : _ANSWER_ACCOUNT_OFFSET + 4], sys.byteorder
     )
 
 
@@ -115,7 +115,7 @@ def _search_tables(client_end: tuple[str, int], server_end: tuple[str, int]) -> 
     return None
 
 
-def _is_of_proxy(header_name: bytes) -> bool:
+def _is_proxy_header(header_name: bytes) -> bool:
     return header_name in _PROXY_HEADERS or header_name.startswith(_PROXY_PREFIXES)
 
 

@@ -33,11 +33,11 @@ class AdminKey:
     def __init__(self, admin_key: str) -> None:
         self._key = admin_key.encode()
 
-    def protects(self, request_path: str) -> bool:
+    def protects_path(self, request_path: str) -> bool:
         """Whether a path asks for this key, and for no other."""
         return _COMMAND_PATH.fullmatch(request_path) is not None
 
-    def is_shown(self, scope: Scope) -> bool:
+    def authorizes_request(self, scope: Scope) -> bool:
         """Whether a request carries the key, and comes from this machine."""
         header = dict(scope["headers"]).get(b"authorization", b"")
         scheme, _, sent_key = header.partition(b" ")
@@ -54,26 +54,26 @@ class AdminEndpoint:
         services: Mapping[str, Any],
         admin_key: AdminKey,
     ) -> None:
-        self._commands = commands
-        self._services = services
-        self._key = admin_key
+        self._command_types = commands
+        self._services_by_base = services
+        self._admin_key = admin_key
 
-    async def run(self, request: Request) -> Response:
+    async def run_command(self, request: Request) -> Response:
         """Run a command and stream its lines. Raise what a bad key, name or argument deserves."""
-        if not self._key.is_shown(request.scope):
+        if not self._admin_key.authorizes_request(request.scope):
             # One refusal for a wrong key and another machine: it must not learn that its key is
             # right.
             refusal = Unauthorized(INVALID_TOKEN_MESSAGE)
             log_refusal(refusal, request.scope)
             raise refusal
         command = await self._read_command(request)
-        report_lines = _stream_lines(command, self._services[command.base])
+        report_lines = _stream_lines(command, self._services_by_base[command.base])
         return StreamingResponse(report_lines, media_type="application/x-ndjson")
 
     async def _read_command(self, request: Request) -> Command:
         command_name = request.path_params["command"]
-        command_type = self._commands.get(command_name)
-        if command_type is None or command_type.base not in self._services:
+        command_type = self._command_types.get(command_name)
+        if command_type is None or command_type.base not in self._services_by_base:
             raise UnknownCommand(f"This server has no command {command_name!r}")
         try:
             return command_type.model_validate_json(await request.body())
@@ -84,11 +84,11 @@ class AdminEndpoint:
 async def _stream_lines(command: Command, service: Any) -> AsyncIterator[str]:
     """Run a command and yield what it reports, line by line; it stops when the reader leaves."""
     # Bounded: a reader that stalls makes the command wait, and no memory fills.
-    sender, receiver = anyio.create_memory_object_stream[ReportLine](16)
+    report_stream, received_lines = anyio.create_memory_object_stream[ReportLine](16)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_run_command, command, service, sender)
-        async with receiver:
-            async for report_line in receiver:
+        tasks.start_soon(_run_command, command, service, report_stream)
+        async with received_lines:
+            async for report_line in received_lines:
                 yield json.dumps(report_line, ensure_ascii=False) + "\n"
 
 

@@ -21,10 +21,10 @@ class HeldBytes:
     """
 
     def __init__(self, max_body_bytes: int) -> None:
-        self._max_per_caller = _BODIES_PER_CALLER * max(max_body_bytes, 4 * 2**20)
-        self._max_total = _CALLERS_AT_ONCE * self._max_per_caller
+        self._max_bytes_per_caller = _BODIES_PER_CALLER * max(max_body_bytes, 4 * 2**20)
+        self._max_total_bytes = _CALLERS_AT_ONCE * self._max_bytes_per_caller
         self._bytes_by_caller: Counter[str] = Counter()
-        self._total = 0
+        self._total_bytes = 0
 
     @contextmanager
     def hold(self, caller: str, byte_count: int) -> Iterator["Charge"]:
@@ -36,23 +36,23 @@ class HeldBytes:
         finally:
             charge.release()
 
-    def add(self, caller: str, byte_count: int) -> None:
-        """Count bytes that are already here, however many there are; `remove` ends it."""
+    def add_bytes(self, caller: str, byte_count: int) -> None:
+        """Count bytes that are already here, however many there are; `remove_bytes` ends it."""
         self._bytes_by_caller[caller] += byte_count
-        self._total += byte_count
+        self._total_bytes += byte_count
 
-    def remove(self, caller: str, byte_count: int) -> None:
+    def remove_bytes(self, caller: str, byte_count: int) -> None:
         """Count bytes no longer that were counted for a caller."""
-        self._total -= byte_count
+        self._total_bytes -= byte_count
         self._bytes_by_caller[caller] -= byte_count
         if not self._bytes_by_caller[caller]:
             del self._bytes_by_caller[caller]
 
-    def check(self, caller: str, byte_count: int) -> None:
+    def check_limits(self, caller: str, byte_count: int) -> None:
         """Raise TooManyBytes unless a caller may have so many more."""
         held_bytes = self._bytes_by_caller[caller]
-        is_over = held_bytes + byte_count > self._max_per_caller
-        is_crowded = self._total + byte_count > self._max_total
+        is_over = held_bytes + byte_count > self._max_bytes_per_caller
+        is_crowded = self._total_bytes + byte_count > self._max_total_bytes
         if held_bytes > _SMALL_BYTES and (is_over or is_crowded):
             raise TooManyBytes(
                 f"Requests and answers of this caller already take {held_bytes} bytes of memory; "
@@ -73,10 +73,10 @@ class Charge:
         """Count at least so many bytes from now on. Raise TooManyBytes."""
         added_bytes = byte_count - self._byte_count
         if added_bytes > 0:
-            self._held_bytes.check(self._caller, added_bytes)
-            self._held_bytes.add(self._caller, added_bytes)
+            self._held_bytes.check_limits(self._caller, added_bytes)
+            self._held_bytes.add_bytes(self._caller, added_bytes)
             self._byte_count = byte_count
 
     def release(self) -> None:
-        self._held_bytes.remove(self._caller, self._byte_count)
+        self._held_bytes.remove_bytes(self._caller, self._byte_count)
         self._byte_count = 0

@@ -24,18 +24,18 @@ _CLEARING_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What remains to a caller: `remaining` requests now, `limit` again in `reset` seconds."""
+    """What remains to a caller: `remaining` requests now, `limit` again in `reset_seconds`."""
 
     limit: int
     remaining: int
-    reset: int
+    reset_seconds: int
 
     def to_headers(self) -> list[tuple[bytes, bytes]]:
         """Return the allowance as response headers."""
         return [
             (b"x-ratelimit-limit", b"%d" % self.limit),
             (b"x-ratelimit-remaining", b"%d" % self.remaining),
-            (b"x-ratelimit-reset", b"%d" % self.reset),
+            (b"x-ratelimit-reset", b"%d" % self.reset_seconds),
         ]
 
 
@@ -52,7 +52,7 @@ class RateLimiter:
         """By caller, the requests that other processes have not heard of; empty with one alone."""
         self._is_shared = False
 
-    def spend(self, caller: str) -> None:
+    def spend_request(self, caller: str) -> None:
         """Count one request. Raise RateLimited, with the seconds to wait, when none remains."""
         if not self._capacity:
             return
@@ -73,7 +73,7 @@ class RateLimiter:
         if self._is_shared:
             self._unshared_by_caller[caller] += 1
 
-    async def share(self, buckets: SharedBuckets) -> None:
+    async def keep_sharing(self, buckets: SharedBuckets) -> None:
         """Count with the other processes on a database, until this is cancelled.
 
         A caller can exceed its limit by what it sends to each process within a moment. While the
@@ -105,7 +105,7 @@ class RateLimiter:
             return
         try:
             remaining_by_caller = await anyio.to_thread.run_sync(
-                buckets.spend, spent_by_caller, int(self._capacity)
+                buckets.spend_requests, spent_by_caller, int(self._capacity)
             )
         except StorageFailed:
             self._unshared_by_caller.update(spent_by_caller)
@@ -123,8 +123,8 @@ class RateLimiter:
         if not self._capacity:
             return None
         remaining_requests = self._refill(caller, self._clock())
-        reset = math.ceil((self._capacity - remaining_requests) / self._requests_per_second)
-        return Allowance(int(self._capacity), max(0, int(remaining_requests)), reset)
+        reset_seconds = math.ceil((self._capacity - remaining_requests) / self._requests_per_second)
+        return Allowance(int(self._capacity), max(0, int(remaining_requests)), reset_seconds)
 
     def _refill(self, caller: str, now: float) -> float:
         """Return how many requests a caller has by now."""
@@ -155,21 +155,21 @@ class OpenRequests:
 
     def __init__(self, max_per_caller: int) -> None:
         self._max_per_caller = max_per_caller
-        self._counts: Counter[str] = Counter()
+        self._counts_by_caller: Counter[str] = Counter()
 
     @contextmanager
-    def count(self, caller: str) -> Iterator[None]:
+    def count_request(self, caller: str) -> Iterator[None]:
         """Count a request while this is entered. Raise TooManyOpenRequests."""
-        if self._counts[caller] >= self._max_per_caller:
+        if self._counts_by_caller[caller] >= self._max_per_caller:
             raise TooManyOpenRequests(
                 f"{self._max_per_caller} requests of this caller have no answer yet; wait for "
                 "some of them before you send more",
                 retry_after=1,
             )
-        self._counts[caller] += 1
+        self._counts_by_caller[caller] += 1
         try:
             yield
         finally:
-            self._counts[caller] -= 1
-            if not self._counts[caller]:
-                del self._counts[caller]
+            self._counts_by_caller[caller] -= 1
+            if not self._counts_by_caller[caller]:
+                del self._counts_by_caller[caller]

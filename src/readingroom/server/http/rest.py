@@ -38,15 +38,15 @@ class _RestApp(FastAPI):
 
 
 def build_rest_app(
-    base_routers: Sequence[APIRouter], offered: Sequence[LeasablePassages] = ()
+    base_routers: Sequence[APIRouter], passages_to_embed: Sequence[LeasablePassages] = ()
 ) -> FastAPI:
     """Return one app with the routers of every base, documented at /docs and /openapi.json.
 
-    `offered` are passages that workers on other machines may embed.
+    `passages_to_embed` are passages that workers on other machines may embed.
     """
     routers = [*base_routers]
-    if offered:
-        routers.append(make_embedding_router(CheckedEmbedding(offered)))
+    if passages_to_embed:
+        routers.append(make_embedding_router(CheckedEmbedding(passages_to_embed)))
     app = _RestApp(
         title="Reading Room",
         description="What agents reach over MCP, for programs. To connect an agent: [/mcp](/mcp).",

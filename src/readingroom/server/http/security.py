@@ -83,7 +83,7 @@ class SecurityMiddleware:
         # A GET may be an event stream, which stays open for hours; a call ends by itself.
         if scope["method"] == "GET" and "user" in scope:
             receive = self._make_checked_receive(scope, receive)
-        with self._open_requests.count(identify_caller(scope)):
+        with self._open_requests.count_request(identify_caller(scope)):
             await self._app(scope, receive, send)
 
     def _check_names(self, scope: Scope) -> None:
@@ -130,12 +130,12 @@ class SecurityMiddleware:
         admin_key = self._admin_key
         return (
             admin_key is not None
-            and admin_key.protects(scope["path"])
-            and admin_key.is_shown(scope)
+            and admin_key.protects_path(scope["path"])
+            and admin_key.authorizes_request(scope)
         )
 
     async def _check_caller(self, scope: Scope) -> None:
-        if self._admin_key and self._admin_key.protects(scope["path"]):
+        if self._admin_key and self._admin_key.protects_path(scope["path"]):
             self._count_request(scope)  # the route itself refuses the key
             return
         try:
@@ -177,7 +177,7 @@ class SecurityMiddleware:
             caller += " from other sites"
         current_caller.set(caller)
         try:
-            self._limiter.spend(caller)
+            self._limiter.spend_request(caller)
         finally:
             scope["state"]["allowance"] = self._limiter.get_allowance(caller)
 

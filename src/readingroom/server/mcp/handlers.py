@@ -99,8 +99,8 @@ class _ToolHandlers:
         self._has_schemas = False
         self._has_resources = any(base.resources for base in face.bases)
         self._read_only_tools = {
-            tool_name: (tool, dialect)
-            for tool_name, (tool, dialect) in self._tools.items()
+            tool_name: (tool, error_dialect)
+            for tool_name, (tool, error_dialect) in self._tools.items()
             if tool.hints.read_only
         }
 
@@ -109,11 +109,11 @@ class _ToolHandlers:
         can_write = context.request is None or may_write(context.request.scope)
         return self._tools if can_write else self._read_only_tools
 
-    def _list_names(self, context: Context) -> Collection[str]:
+    def _list_tool_names(self, context: Context) -> Collection[str]:
         """Return the names of the tools that the address of this request asks for."""
-        query = context.request.query_params if context.request else {}
+        query_parameters = context.request.query_params if context.request else {}
         chosen_bases = [
-            base_name.strip() for base_name in query.get(BASES_PARAMETER, "").split(",")
+            base_name.strip() for base_name in query_parameters.get(BASES_PARAMETER, "").split(",")
         ]
         try:
             return self._face.list_tool_names(
@@ -129,8 +129,8 @@ class _ToolHandlers:
     async def list_tools(
         self, context: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListToolsResult:
-        listed_names = self._list_names(context)
-        tools = [
+        listed_names = self._list_tool_names(context)
+        listed_tools = [
             tool
             for tool_name, (tool, _) in self._tools_for(context).items()
             if tool_name in listed_names
@@ -140,7 +140,7 @@ class _ToolHandlers:
             # `/health` included, would wait for them.
             await anyio.to_thread.run_sync(_build_schemas, self._tools)
             self._has_schemas = True
-        return wire.ListToolsResult(tools=[describe_tool(tool) for tool in tools])
+        return wire.ListToolsResult(tools=[describe_tool(tool) for tool in listed_tools])
 
     async def call_tool(
         self, context: Context, params: wire.CallToolRequestParams
@@ -192,7 +192,7 @@ class _ToolHandlers:
 
 async def _run_tool(
     tool: Tool,
-    dialect: ErrorDialect,
+    error_dialect: ErrorDialect,
     arguments: dict[str, Any],
     tool_call: ToolCall,
     call_record: CallRecord,
@@ -215,14 +215,14 @@ async def _run_tool(
             raise
         knowledge_error = _to_knowledge_error(failure, tool_call)
         call_record.error_code = knowledge_error.code
-        if dialect.bad_arguments_are_protocol_errors and isinstance(
+        if error_dialect.bad_arguments_are_protocol_errors and isinstance(
             knowledge_error, InvalidArguments
         ):
             message = f"Invalid params: {knowledge_error.summary}"
             raise MCPError(
                 wire.INVALID_PARAMS, message, data={"errors": knowledge_error.errors}
             ) from knowledge_error
-        return _render_error(dialect.render(knowledge_error, tool_call.request_id), tool.meta)
+        return _render_error(error_dialect.render(knowledge_error, tool_call.request_id), tool.meta)
 
 
 def _render_answer(tool: Tool, answer: Any, shows_links: bool) -> wire.CallToolResult:

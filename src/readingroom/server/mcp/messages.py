@@ -33,7 +33,7 @@ class MessageLimitMiddleware:
     async def _check_envelope(self, scope: Scope, receive: Receive, send: Send) -> None:
         body_message = await receive()  # the whole body: the limit above has collected it
         if problem := find_long_part(body_message.get("body", b"")):
-            await _refuse(problem)(scope, receive, send)
+            await _make_refusal(problem)(scope, receive, send)
             return
         messages = [body_message]
 
@@ -87,7 +87,7 @@ def _is_long(json_value: Any) -> bool:
     return isinstance(json_value, str) and len(json_value) > _MAX_CHARS
 
 
-def _refuse(problem: str) -> Response:
+def _make_refusal(problem: str) -> Response:
     error = wire.ErrorData(code=wire.INVALID_REQUEST, message=f"Invalid Request: {problem}")
     # Without the id: JSON-RPC has null where it cannot be repeated.
     response_body = wire.JSONRPCError(jsonrpc="2.0", id=None, error=error)

@@ -199,14 +199,14 @@ class _ViewReader:
     """
 
     def __init__(self, page_images: Mapping[str, ReadPageImage], public_url: str | None) -> None:
-        self._page_images = page_images
+        self._image_readers_by_prefix = page_images
         self._public_url = public_url
 
     async def read(
         self, uri: str, context: Context
     ) -> wire.TextResourceContents | wire.BlobResourceContents | None:
         """Return a view or a picture; None for what is neither. Raise RecordNotFound."""
-        for prefix, read_page_image in self._page_images.items():
+        for prefix, read_page_image in self._image_readers_by_prefix.items():
             if not uri.startswith(prefix):
                 continue
             image = await read_page_image(uri)
@@ -234,7 +234,10 @@ def _collect_page_images(face: Face) -> dict[str, ReadPageImage]:
     for base in face.bases:
         for prefix, read_page_image in base.page_images.items():
             # Also where one begins with the other: the order of the bases must not decide.
-            if any(prefix.startswith(other) or other.startswith(prefix) for other in page_images):
+            if any(
+                prefix.startswith(other_reader) or other_reader.startswith(prefix)
+                for other_reader in page_images
+            ):
                 raise ValueError(f"{base.name} has pictures at {prefix}, as another base has")
             page_images[prefix] = read_page_image
     return page_images

@@ -29,7 +29,7 @@ class SessionOwners:
         self._reserved_counts: Counter[str] = Counter()
 
     @contextmanager
-    def reserve(self, caller: str) -> Iterator[None]:
+    def reserve_session(self, caller: str) -> Iterator[None]:
         """Hold one of the caller's places while this is entered. Raise TooManySessions."""
         owned_count = sum(owner == caller for owner in self._callers_by_session.values())
         if owned_count + self._reserved_counts[caller] >= self._max_per_caller:
@@ -50,11 +50,11 @@ class SessionOwners:
         """Return how many places are held, by all callers together."""
         return self._reserved_counts.total()
 
-    def add(self, session_id: str, caller: str) -> None:
+    def add_session(self, session_id: str, caller: str) -> None:
         """Note a session that was opened."""
         self._callers_by_session[session_id] = caller
 
-    def keep_only(self, session_ids: Container[str]) -> None:
+    def keep_only_sessions(self, session_ids: Container[str]) -> None:
         """Forget the sessions that are not among these."""
         self._callers_by_session = {
             session_id: owner

@@ -29,8 +29,8 @@ class _StreamProxy:
         return self
 
     async def __aexit__(self, *raised: Any) -> bool | None:
-        closed: bool | None = await self._stream.__aexit__(*raised)
-        return closed
+        is_suppressed: bool | None = await self._stream.__aexit__(*raised)
+        return is_suppressed
 
     def __getattr__(self, attribute_name: str) -> Any:
         return getattr(self._stream, attribute_name)  # the SDK looks for `last_context` here

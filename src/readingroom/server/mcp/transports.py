@@ -75,12 +75,12 @@ class StreamableHttp:
             if message["type"] == "http.response.start" and message["status"] < 400:
                 session_id = Headers(raw=message["headers"]).get("mcp-session-id")
                 if session_id:
-                    self._owners.add(session_id, caller)
+                    self._owners.add_session(session_id, caller)
             await send(message)
 
         # The SDK does not say when a session has ended.
-        self._owners.keep_only(self.manager._server_instances)
-        with self._owners.reserve(caller):
+        self._owners.keep_only_sessions(self.manager._server_instances)
+        with self._owners.reserve_session(caller):
             await self._app(scope, receive, note_session)
 
 
@@ -108,7 +108,7 @@ class Sse:
             raise HTTPException(405, headers={"Allow": "GET"})
         if self._owners.count_reserved() >= self._limits.max_sessions:
             raise TooManySessions("Too many open sessions; try again later", retry_after=30)
-        with self._owners.reserve(identify_caller(scope)):
+        with self._owners.reserve_session(identify_caller(scope)):
             await self._serve(scope, receive, send)
 
     async def receive_message(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,17 +136,17 @@ class Sse:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         server_options = self._server.create_initialization_options()
         held_bytes, caller = self._limits.held_bytes, identify_caller(scope)
-        unanswered_requests = UnansweredRequests(partial(held_bytes.remove, caller))
+        unanswered_requests = UnansweredRequests(partial(held_bytes.remove_bytes, caller))
         session_id = ""
 
         async def send_counted(message: Message) -> None:
             # It waits here until the client has read what was sent before.
             byte_count = len(message.get("body", b""))
-            held_bytes.add(caller, byte_count)
+            held_bytes.add_bytes(caller, byte_count)
             try:
                 await send(message)
             finally:
-                held_bytes.remove(caller, byte_count)
+                held_bytes.remove_bytes(caller, byte_count)
 
         async with self._transport.connect_sse(scope, receive, send_counted) as streams:
             incoming, outgoing = streams
@@ -161,7 +161,7 @@ class Sse:
                     session_id = message.metadata.request_context.state.session_id
                     self._unanswered_by_session[session_id] = unanswered_requests
                     body_bytes = message.metadata.request_context.state.body_bytes
-                    held_bytes.add(caller, body_bytes)
+                    held_bytes.add_bytes(caller, body_bytes)
                     unanswered_requests.add(message, body_bytes)
 
                 requests = WatchedReceiveStream(incoming, note_message, anyio.lowlevel.checkpoint)

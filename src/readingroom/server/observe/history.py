@@ -27,12 +27,12 @@ class RecentError:
 
 
 @dataclass(slots=True)
-class _Calls:
+class _CallsOfName:
     """The calls of one tool or route."""
 
-    by_minute: dict[int, int] = field(default_factory=dict)
-    errors: deque[float] = field(default_factory=lambda: deque(maxlen=_TIMES_KEPT))
-    milliseconds: deque[tuple[float, float]] = field(
+    counts_by_minute: dict[int, int] = field(default_factory=dict)
+    error_times: deque[float] = field(default_factory=lambda: deque(maxlen=_TIMES_KEPT))
+    timed_durations_ms: deque[tuple[float, float]] = field(
         default_factory=lambda: deque(maxlen=_TIMES_KEPT)
     )
 
@@ -53,63 +53,64 @@ class CallHistory:
     """The last hour of a process, for whoever runs it."""
 
     def __init__(self, now: Callable[[], float] = clock.unix_seconds) -> None:
-        self._now = now
+        self._read_clock = now
         self.started_at = now()
-        self._calls: dict[str, _Calls] = {}
-        self._errors: deque[RecentError] = deque(maxlen=_ERRORS_KEPT)
+        self._calls_by_name: dict[str, _CallsOfName] = {}
+        self._recent_errors: deque[RecentError] = deque(maxlen=_ERRORS_KEPT)
 
-    def add_call(self, call_record: CallRecord) -> None:
+    def add_tool_call(self, call_record: CallRecord) -> None:
         """Note a tool call."""
-        self.add(
+        self.add_named_call(
             call_record.tool_name,
             call_record.duration_ms,
             call_record.error_code,
             call_record.request_id,
         )
 
-    def add(
+    def add_named_call(
         self, call_name: str, duration_ms: float, error_code: str | None, request_id: str
     ) -> None:
         """Note a call of a tool or a route."""
-        calls_of_name = self._calls.get(call_name)
+        calls_of_name = self._calls_by_name.get(call_name)
         if calls_of_name is None:
-            if len(self._calls) >= _MAX_NAMES:
+            if len(self._calls_by_name) >= _MAX_NAMES:
                 return
-            calls_of_name = self._calls[call_name] = _Calls()
-        now = self._now()
+            calls_of_name = self._calls_by_name[call_name] = _CallsOfName()
+        now = self._read_clock()
         minute = int(now // 60)
-        calls_of_name.by_minute[minute] = calls_of_name.by_minute.get(minute, 0) + 1
+        calls_of_name.counts_by_minute[minute] = calls_of_name.counts_by_minute.get(minute, 0) + 1
         for old_minute in [
             kept_minute
-            for kept_minute in calls_of_name.by_minute
+            for kept_minute in calls_of_name.counts_by_minute
             if kept_minute <= minute - MINUTES
         ]:
-            del calls_of_name.by_minute[old_minute]
-        calls_of_name.milliseconds.append((now, duration_ms))
+            del calls_of_name.counts_by_minute[old_minute]
+        calls_of_name.timed_durations_ms.append((now, duration_ms))
         if error_code is not None:
-            calls_of_name.errors.append(now)
-            self._errors.append(RecentError(now, call_name, error_code, request_id))
+            calls_of_name.error_times.append(now)
+            self._recent_errors.append(RecentError(now, call_name, error_code, request_id))
 
-    def summarise(self) -> list[CallSummary]:
+    def summarise_calls(self) -> list[CallSummary]:
         """Return what was called in the last hour, the busiest first."""
-        now = self._now()
+        now = self._read_clock()
         minute = int(now // 60)
         summaries = []
-        for call_name, calls_of_name in self._calls.items():
-            by_minute = [
-                calls_of_name.by_minute.get(minute - MINUTES + 1 + n, 0) for n in range(MINUTES)
+        for call_name, calls_of_name in self._calls_by_name.items():
+            counts_by_minute = [
+                calls_of_name.counts_by_minute.get(minute - MINUTES + 1 + minute_offset, 0)
+                for minute_offset in range(MINUTES)
             ]
-            if not any(by_minute):
+            if not any(counts_by_minute):
                 continue
             call_times_ms = sorted(
-                ms for at, ms in calls_of_name.milliseconds if now - at < 60 * MINUTES
+                ms for at, ms in calls_of_name.timed_durations_ms if now - at < 60 * MINUTES
             )
-            error_count = sum(1 for at in calls_of_name.errors if now - at < 60 * MINUTES)
+            error_count = sum(1 for at in calls_of_name.error_times if now - at < 60 * MINUTES)
             summaries.append(
                 CallSummary(
                     call_name,
-                    by_minute,
-                    sum(by_minute),
+                    counts_by_minute,
+                    sum(counts_by_minute),
                     error_count,
                     _find_percentile(call_times_ms, 0.5),
                     _find_percentile(call_times_ms, 0.95),
@@ -117,12 +118,12 @@ class CallHistory:
             )
         return sorted(summaries, key=lambda summary: -summary.total)
 
-    def list_errors(self) -> list[RecentError]:
+    def list_recent_errors(self) -> list[RecentError]:
         """Return the last errors, newest first."""
-        return list(reversed(self._errors))
+        return list(reversed(self._recent_errors))
 
 
-def _find_percentile(ordered: Sequence[float], share: float) -> float:
-    if not ordered:
+def _find_percentile(ordered_times: Sequence[float], fraction: float) -> float:
+    if not ordered_times:
         return 0.0
-    return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)]
+    return ordered_times[min(len(ordered_times) - 1, math.ceil(fraction * len(ordered_times)) - 1)]

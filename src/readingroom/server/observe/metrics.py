@@ -54,7 +54,7 @@ class Metrics:
             registry=self._registry,
         )
 
-    def count(self, call_record: CallRecord) -> None:
+    def count_call(self, call_record: CallRecord) -> None:
         """Add one tool call."""
         self._call_counter.labels(call_record.tool_name, call_record.result_status).inc()
         self._call_seconds.labels(call_record.tool_name).observe(call_record.duration_ms / 1000)

@@ -22,16 +22,16 @@ class Readiness:
         self._bases = bases
         self._lock = anyio.Lock()
         self._checked_at = -math.inf
-        self._error_codes: dict[str, str] = {}
+        self._error_codes_by_base: dict[str, str] = {}
 
-    async def show(self, request: Request) -> Response:
+    async def show_readiness(self, request: Request) -> Response:
         """Return 200, or 503 with the error code of each base that cannot answer."""
         async with self._lock:
             if anyio.current_time() - self._checked_at > _MAX_AGE_SECONDS:
-                self._error_codes = await self._check_bases()
+                self._error_codes_by_base = await self._check_bases()
                 self._checked_at = anyio.current_time()
-        if self._error_codes:
-            status_body = {"status": "degraded", "degraded": self._error_codes}
+        if self._error_codes_by_base:
+            status_body = {"status": "degraded", "degraded": self._error_codes_by_base}
             return JSONResponse(status_body, status_code=503)
         return JSONResponse({"status": "ready"})
 

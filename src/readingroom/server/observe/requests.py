@@ -36,12 +36,12 @@ class RequestCounter:
 
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._count(scope, message["status"], self._timer() - started_at)
+                self._count_request(scope, message["status"], self._timer() - started_at)
             await send(message)
 
         await self._app(scope, receive, send_counted)
 
-    def _count(self, scope: Scope, status: int, seconds: float) -> None:
+    def _count_request(self, scope: Scope, status: int, seconds: float) -> None:
         request_state = scope.get("state", {})
         route_path = request_state.get(ROUTE_STATE) or getattr(scope.get("route"), "path", None)
         if route_path is None:
@@ -49,6 +49,6 @@ class RequestCounter:
         route_name = f"{scope['method']} {route_path}"
         self._metrics.count_request(route_name, status, seconds)
         error_code = str(status) if status >= 500 else None
-        self._history.add(
+        self._history.add_named_call(
             route_name, seconds * 1000, error_code, request_state.get("request_id", "")
         )

@@ -24,11 +24,11 @@ class Client:
 
     def build_entry(self, url: str, bearer_key: str | None) -> dict[str, Any]:
         """Return the entry of a server over HTTP, with the key it requires."""
-        entry: dict[str, Any] = {"type": "http"} if self.typed else {}
-        entry["url"] = url
+        configuration_entry: dict[str, Any] = {"type": "http"} if self.typed else {}
+        configuration_entry["url"] = url
         if bearer_key:
-            entry["headers"] = {"Authorization": f"Bearer {bearer_key}"}
-        return entry
+            configuration_entry["headers"] = {"Authorization": f"Bearer {bearer_key}"}
+        return configuration_entry
 
     def build_configuration(
         self, server_name: str, url: str, bearer_key: str | None
@@ -43,24 +43,27 @@ VSCODE = Client("VS Code", ".vscode/mcp.json", "servers", "${env:%s}", True)
 LM_STUDIO = Client("LM Studio", "mcp.json", "mcpServers", "${%s}", False)
 
 
-def _make_coded_link(prefix: str, server_name: str, entry: dict[str, Any]) -> str:
+def _make_coded_link(prefix: str, server_name: str, configuration_entry: dict[str, Any]) -> str:
     """Return a link with the entry in base64, as Cursor and LM Studio read it."""
     # The ordinary alphabet, which both decode; its `+` and `=` are escaped in the address.
-    coded_entry = base64.b64encode(json.dumps(entry).encode()).decode()
+    coded_entry = base64.b64encode(json.dumps(configuration_entry).encode()).decode()
     return f"{prefix}?{urlencode({'name': server_name, 'config': coded_entry})}"
 
 
-def _make_cursor_link(server_name: str, entry: dict[str, Any]) -> str:
-    return _make_coded_link("cursor://anysphere.cursor-deeplink/mcp/install", server_name, entry)
+def _make_cursor_link(server_name: str, configuration_entry: dict[str, Any]) -> str:
+    return _make_coded_link(
+        "cursor://anysphere.cursor-deeplink/mcp/install", server_name, configuration_entry
+    )
 
 
-def _make_vscode_link(server_name: str, entry: dict[str, Any]) -> str:
+def _make_vscode_link(server_name: str, configuration_entry: dict[str, Any]) -> str:
     # VS Code reads the whole query as JSON, and not as parameters.
-    return f"vscode:mcp/install?{quote(json.dumps({'name': server_name, **entry}), safe='')}"
+    named_entry = {"name": server_name, **configuration_entry}
+    return f"vscode:mcp/install?{quote(json.dumps(named_entry), safe='')}"
 
 
-def _make_lm_studio_link(server_name: str, entry: dict[str, Any]) -> str:
-    return _make_coded_link("lmstudio://add_mcp", server_name, entry)
+def _make_lm_studio_link(server_name: str, configuration_entry: dict[str, Any]) -> str:
+    return _make_coded_link("lmstudio://add_mcp", server_name, configuration_entry)
 
 
 _LINK_MAKERS: tuple[tuple[Client, Callable[[str, dict[str, Any]], str]], ...] = (

@@ -43,15 +43,15 @@ class DoctorPages:
 
     def make_pages(self) -> list[BasePage]:
         """Return the page that begins a check."""
-        return [BasePage("/operations/doctor", self.begin, method="POST", role="operator")]
+        return [BasePage("/operations/doctor", self.begin_checkup, method="POST", role="operator")]
 
     def make_job_handlers(self) -> dict[str, JobHandler]:
         """Return the handler of the checks, by the kind of job."""
         return {DOCTOR_JOB: self.run_checks}
 
-    async def begin(self, request: PageRequest) -> SeeOther:
+    async def begin_checkup(self, request: PageRequest) -> SeeOther:
         """Begin the checks, or lead to those that are running."""
-        newest_checkup = await self.find_newest()
+        newest_checkup = await self.find_newest_checkup()
         if newest_checkup is None or newest_checkup.job.has_ended:
             add_job = partial(self._jobs.add, DOCTOR_JOB, "Check of the data and the machine", {})
             job = await anyio.to_thread.run_sync(partial(add_job, caller=request.visitor.name))
@@ -59,7 +59,7 @@ class DoctorPages:
             job = newest_checkup.job
         return SeeOther(f"/jobs/{job.id}")
 
-    async def find_newest(self) -> Checkup | None:
+    async def find_newest_checkup(self) -> Checkup | None:
         """Return the newest check, also one that runs; None before the first."""
         newest_jobs = await anyio.to_thread.run_sync(self._jobs.list_newest, 1, DOCTOR_JOB)
         return Checkup(newest_jobs[0]) if newest_jobs else None

@@ -52,7 +52,7 @@ class PageFrame:
 
     def __init__(self, browsers: Browsers, menu: Sequence[MenuEntry], is_sample: bool) -> None:
         self.browsers = browsers
-        self._menu = menu
+        self._menu_entries = menu
         self._is_sample = is_sample
 
     def respond(
@@ -83,7 +83,9 @@ class PageFrame:
     def _list_menu(self, visitor: Visitor | None) -> list[MenuEntry]:
         if visitor is None:
             return []
-        return [menu_entry for menu_entry in self._menu if visitor.may_act_as(menu_entry.role)]
+        return [
+            menu_entry for menu_entry in self._menu_entries if visitor.may_act_as(menu_entry.role)
+        ]
 
 
 def _make_json_address(scope: Scope) -> str:
@@ -133,8 +135,8 @@ def compress_text(
 ) -> Response:
     """Return a response whose body is compressed where the client takes it and it is worth it."""
     sent_headers = {**headers, "Content-Type": media_type}
-    accepted = Headers(scope=scope).get("accept-encoding", "")
-    if "gzip" in accepted and len(body) >= _MIN_COMPRESSED_BYTES:
+    accepted_encodings = Headers(scope=scope).get("accept-encoding", "")
+    if "gzip" in accepted_encodings and len(body) >= _MIN_COMPRESSED_BYTES:
         body = gzip.compress(body, 5, mtime=0)
         sent_headers["Content-Encoding"] = "gzip"
     return Response(body, status, sent_headers)

@@ -68,7 +68,7 @@ class KeyPages:
             return self._render(request, new_key=secret, new_name=key_name)
         session = self._browsers.sign_in(secret)
         request.scope["user"] = self._key_auth.find_user_by_digest(session.key_digest)
-        self._browsers.remember(request.scope, session)
+        self._browsers.remember_session(request.scope, session)
         response = self._render(request, new_key=secret, new_name=key_name)
         self._browsers.set_cookie(request.scope, response, session)
         return response

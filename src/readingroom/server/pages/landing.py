@@ -40,7 +40,7 @@ class LandingPages:
     ) -> None:
         """`menu_entries` are the pages that the home page leads to."""
         self._faces = faces
-        self._entries = menu_entries
+        self._menu_entries = menu_entries
         self._policies = policies
         self._settings = settings
 
@@ -50,7 +50,7 @@ class LandingPages:
         access = self._policies.find_policy(face).access
         needs_key = access == "key"
         url = f"{server_address}{face.path}/mcp"
-        header = ' --header "Authorization: Bearer YOUR_KEY"' if needs_key else ""
+        key_option = ' --header "Authorization: Bearer YOUR_KEY"' if needs_key else ""
         return render_page(
             request.scope,
             "face.html",
@@ -58,7 +58,7 @@ class LandingPages:
             url=url,
             access=access,
             has_connectors=self._policies.can_connect_apps(request),
-            shell_command=f"claude mcp add --transport http {face.server_name} {url}{header}",
+            shell_command=f"claude mcp add --transport http {face.server_name} {url}{key_option}",
             clients=[
                 {
                     "title": client.title,
@@ -101,7 +101,7 @@ class LandingPages:
         server_address = resolve_address(request, self._settings.public_url)
         if not accepts_html(request.scope):
             return JSONResponse(self.describe_servers(server_address), headers={"Vary": "Accept"})
-        page_paths = {menu_entry.path for menu_entry in self._entries}
+        page_paths = {menu_entry.path for menu_entry in self._menu_entries}
         return render_page(
             request.scope,
             "index.html",
@@ -110,7 +110,7 @@ class LandingPages:
             faces=self._faces,
             has_rest=self._has_rest,
             can_search="/search" in page_paths,
-            entries=[menu_entry for menu_entry in self._entries if menu_entry.summary],
+            entries=[menu_entry for menu_entry in self._menu_entries if menu_entry.summary],
         )
 
     async def show_connect(self, request: Request) -> Response:
@@ -146,7 +146,7 @@ class LandingPages:
         lines += ["", "## Pages", ""]
         lines += [
             f"- [{menu_entry.label}]({server_address}{menu_entry.path}): {menu_entry.summary}"
-            for menu_entry in self._entries
+            for menu_entry in self._menu_entries
             if menu_entry.summary
         ]
         if self._has_rest:

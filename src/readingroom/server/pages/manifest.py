@@ -34,9 +34,10 @@ def build_manifest_routes(
     faces: tuple[Face, ...], settings: ServerSettings, policies: AuthPolicies
 ) -> list[BaseRoute]:
     """Return the manifest's route, where the federal base has a face of its own."""
-    federal = [face for face in faces if all(map(follows_josh_auth, face.bases))]
+    federal_faces = [face for face in faces if all(map(follows_josh_auth, face.bases))]
     return [
-        Route(MANIFEST_PATH, partial(_show_manifest, face, settings, policies)) for face in federal
+        Route(MANIFEST_PATH, partial(_show_manifest, face, settings, policies))
+        for face in federal_faces
     ]
 
 
@@ -74,13 +75,13 @@ def _is_public(server_address: str) -> bool:
 
 
 def _describe_remote(endpoint: str, takes_key: bool, can_sign_in: bool) -> dict[str, object]:
-    remote: dict[str, object] = {"type": "streamable-http", "url": endpoint}
+    remote_entry: dict[str, object] = {"type": "streamable-http", "url": endpoint}
     if takes_key:
-        header = {
+        authorization_header = {
             "name": "Authorization",
             "description": "The word Bearer and a key of this server",
             "isRequired": not can_sign_in,
             "isSecret": True,
         }
-        remote["headers"] = [header]
-    return remote
+        remote_entry["headers"] = [authorization_header]
+    return remote_entry

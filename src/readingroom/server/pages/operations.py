@@ -65,14 +65,16 @@ class OperationsPages:
 
     async def show_overview(self, request: PageRequest) -> RenderedPage:
         """Return the state of the server on one page."""
-        call_summaries = self._history.summarise()
+        call_summaries = self._history.summarise_calls()
         jobs = await anyio.to_thread.run_sync(self._jobs.list_newest, 20)
         # What fits on a page; the log has them all.
-        recent_errors = self._history.list_errors()[:20]
+        recent_errors = self._history.list_recent_errors()[:20]
         base_states = [await _check_base(base) for base in self._bases]
-        machine = await anyio.to_thread.run_sync(_inspect_machine, self._settings)
-        checkup = await self._doctor.find_newest()
-        fresh = [source for pages in self._base_pages for source in await pages.list_freshness()]
+        machine_state = await anyio.to_thread.run_sync(_inspect_machine, self._settings)
+        checkup = await self._doctor.find_newest_checkup()
+        source_freshness = [
+            freshness for pages in self._base_pages for freshness in await pages.list_freshness()
+        ]
         page_html = render_template(
             "operations.html",
             calls=[_ShownCalls(summary, _draw_calls(summary)) for summary in call_summaries[:40]],
@@ -81,14 +83,14 @@ class OperationsPages:
                 (_format_time(recent_error.at), recent_error) for recent_error in recent_errors
             ],
             states=base_states,
-            machine=machine,
+            machine=machine_state,
             gigabyte=_GIGABYTE,
             uptime=format_seconds(clock.unix_seconds() - self._history.started_at),
             checkup=checkup,
             checked_ago=format_seconds(clock.unix_seconds() - checkup.job.created_at)
             if checkup
             else "",
-            freshness=fresh,
+            freshness=source_freshness,
             keys=self._key_ring.list_keys(),
             versions=_list_versions(),
             request=request,
@@ -98,10 +100,10 @@ class OperationsPages:
             "errors": recent_errors,
             "jobs": [job.hide_question() for job in jobs],
             "bases": {base_state.name: base_state.problem or "ready" for base_state in base_states},
-            "free_bytes": machine.free_bytes,
-            "used_bytes": machine.used_bytes,
-            "model": machine.model_problem or "ready",
-            "freshness": fresh,
+            "free_bytes": machine_state.free_bytes,
+            "used_bytes": machine_state.used_bytes,
+            "model": machine_state.model_problem or "ready",
+            "freshness": source_freshness,
             "versions": _list_versions(),
         }
         return RenderedPage("Operations", page_html, data=json_data)

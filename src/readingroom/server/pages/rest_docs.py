@@ -88,8 +88,12 @@ def _read_operations(api: Schema) -> Iterator[_Operation]:
 def _format_type(schema: Schema, schemas: Schema) -> str:
     """Return a parameter's type, or the values it may have."""
     if "anyOf" in schema:
-        member_schemas = [option for option in schema["anyOf"] if option.get("type") != "null"]
-        return " or ".join(_format_type(option, schemas) for option in member_schemas)
+        member_schemas = [
+            member_schema
+            for member_schema in schema["anyOf"]
+            if member_schema.get("type") != "null"
+        ]
+        return " or ".join(_format_type(member_schema, schemas) for member_schema in member_schemas)
     if "$ref" in schema:
         return _format_type(schemas[schema["$ref"].rpartition("/")[2]], schemas)
     if "enum" in schema:

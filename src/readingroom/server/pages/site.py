@@ -34,7 +34,7 @@ class Site:
 
     routes: Sequence[BaseRoute]
     frame: PageFrame
-    menu: Sequence[MenuEntry]
+    menu_entries: Sequence[MenuEntry]
     job_runner: JobRunner
 
 

@@ -52,14 +52,14 @@ class JobRunner:
             return
         async with anyio.create_task_group() as tasks:
             while True:
-                while job := await self._claim():
+                while job := await self._claim_job():
                     self._running_count += 1
-                    tasks.start_soon(self._do, job)
+                    tasks.start_soon(self._run_job, job)
                 self._has_changed = anyio.Event()
                 with anyio.move_on_after(_LOOK_SECONDS):
                     await self._has_changed.wait()
 
-    async def _claim(self) -> BackgroundJob | None:
+    async def _claim_job(self) -> BackgroundJob | None:
         if self._running_count >= _MAX_RUNNING_JOBS:
             return None
         job_kinds = tuple(self._handlers)
@@ -72,7 +72,7 @@ class JobRunner:
             return None
         return job
 
-    async def _do(self, job: BackgroundJob) -> None:
+    async def _run_job(self, job: BackgroundJob) -> None:
         current_caller.set(job.caller)  # whose seats this takes
         try:
             await self._run_handler(job)
@@ -84,10 +84,10 @@ class JobRunner:
 
     async def _run_handler(self, job: BackgroundJob) -> None:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._beat, job)
+            tasks.start_soon(self._send_heartbeats, job)
             try:
                 job_outcome = await self._handlers[job.kind](
-                    job.question, partial(self._report, job)
+                    job.question, partial(self._report_progress, job)
                 )
             except KnowledgeError as error:
                 await _run_in_thread(self._store.fail, job.id, self._worker, error.message)
@@ -103,12 +103,12 @@ class JobRunner:
                 await _run_in_thread(self._store.finish, job.id, self._worker, job_outcome)
             tasks.cancel_scope.cancel()
 
-    async def _beat(self, job: BackgroundJob) -> None:
+    async def _send_heartbeats(self, job: BackgroundJob) -> None:
         while True:
             await anyio.sleep(SILENT_SECONDS / 6)
             await _run_in_thread(self._store.beat, job.id, self._worker)
 
-    async def _report(self, job: BackgroundJob, percent: float, phase: str) -> None:
+    async def _report_progress(self, job: BackgroundJob, percent: float, phase: str) -> None:
         await _run_in_thread(self._store.report, job.id, self._worker, percent, phase)
 
 

@@ -27,7 +27,9 @@ class SharedBuckets:
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
 
-    def spend(self, spent_by_caller: Mapping[str, int], per_minute: int) -> dict[str, float]:
+    def spend_requests(
+        self, spent_by_caller: Mapping[str, int], per_minute: int
+    ) -> dict[str, float]:
         """Take requests that were made out of the buckets; return what each caller has left.
 
         Less than 0 when several processes let too many through at once. Raise `StorageFailed`.
@@ -35,7 +37,7 @@ class SharedBuckets:
         capacity, per_second = float(per_minute), per_minute / 60
         # In one order for everybody, so that nobody waits crosswise.
         callers = sorted(spent_by_caller)
-        spent = [float(spent_by_caller[caller]) for caller in callers]
+        spent_counts = [float(spent_by_caller[caller]) for caller in callers]
         try:
             self._database.prepare()
             with self._lend() as connection:
@@ -44,7 +46,7 @@ class SharedBuckets:
                     (
                         capacity,
                         [clean_text(caller) for caller in callers],
-                        spent,
+                        spent_counts,
                         capacity,
                         per_second,
                         capacity,
@@ -53,7 +55,7 @@ class SharedBuckets:
                 ).fetchall()
         except DatabaseFailed as error:
             raise StorageFailed(f"The limits cannot be shared: {error.message}") from error
-        return {caller: float(remaining) for caller, remaining in bucket_rows}
+        return {caller: float(remaining_requests) for caller, remaining_requests in bucket_rows}
 
     def forget_full(self) -> None:
         """Delete the buckets that are full again. Raise `StorageFailed`."""

@@ -51,7 +51,7 @@ class TransactionChanges:
 
     async def recover(
         self,
-        finish: Callable[[Intent], Awaitable[None]],
+        finish_intent: Callable[[Intent], Awaitable[None]],
         fatal_errors: tuple[type[KnowledgeError], ...] = (),
     ) -> int:
         """Return 0: there is nothing to complete."""

@@ -125,13 +125,13 @@ class PostgresCollection:
             statement_values.append(list(ids))
         condition = " AND ".join(clauses) or "true"
         page_clause = f"LIMIT {int(limit)} OFFSET {int(offset)}" if limit is not None else ""
-        embedding = ", embedding" if vectors else ""
-        join = f"JOIN {self.vectors_table} USING (id)" if vectors else ""
+        embedding_sql = ", embedding" if vectors else ""
+        join_sql = f"JOIN {self.vectors_table} USING (id)" if vectors else ""
         # The filter is on the chunks alone, whose columns the vectors repeat.
         sql = (
-            f"SELECT id, body, metadata{embedding} FROM "
+            f"SELECT id, body, metadata{embedding_sql} FROM "
             f"(SELECT * FROM {self.chunks_table} WHERE {condition} "
-            f"ORDER BY chunk_number {page_clause}) AS chosen {join} ORDER BY chunk_number"
+            f"ORDER BY chunk_number {page_clause}) AS chosen {join_sql} ORDER BY chunk_number"
         )
         with _translate_errors(), self.database.connection() as connection:
             chunk_rows = list(connection.iterate_tuples(sql, statement_values))
@@ -183,7 +183,7 @@ class PostgresCollection:
                 for field_name in self.field_names
             )
             if assignments:
-                differs = " OR ".join(
+                differs_sql = " OR ".join(
                     f"{self.vectors_table}.field_{field_name} IS DISTINCT FROM "
                     f"{self.chunks_table}.field_{field_name}"
                     for field_name in self.field_names
@@ -191,7 +191,7 @@ class PostgresCollection:
                 connection.execute(
                     f"UPDATE {self.vectors_table} SET {assignments} FROM {self.chunks_table} WHERE "
                     f"{self.chunks_table}.id = {self.vectors_table}.id AND "
-                    f"{self.vectors_table}.id = ANY(?) AND ({differs})",
+                    f"{self.vectors_table}.id = ANY(?) AND ({differs_sql})",
                     (list(ids),),
                 )
             pending_change.touched_ids.update(ids)
@@ -282,8 +282,10 @@ class PostgresCollection:
                 "chunk_changes.generation > ?) FROM collections WHERE name = ?",
                 (generation, self.name),
             ).fetchone()
-        current_generation, oldest, touched_ids = changes_row
-        if current_generation > generation and (oldest is None or oldest > generation + 1):
+        current_generation, oldest_generation, touched_ids = changes_row
+        if current_generation > generation and (
+            oldest_generation is None or oldest_generation > generation + 1
+        ):
             return current_generation, None
         return current_generation, touched_ids or []
 

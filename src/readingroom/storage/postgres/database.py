@@ -58,7 +58,9 @@ class PostgresDatabase:
         self._connect: Callable[[str], Connection] = _load_driver()
         self._idle_connections: list[Connection] = []
         self._free_places = threading.BoundedSemaphore(_MAX_CONNECTIONS)
-        self._current: ContextVar[SharedTransaction | None] = ContextVar("current", default=None)
+        self._current_transaction: ContextVar[SharedTransaction | None] = ContextVar(
+            "current", default=None
+        )
         self.notices = NoticeListener(self.open_own_connection)
         self._preparing = threading.Lock()
         self._is_prepared = False
@@ -74,7 +76,7 @@ class PostgresDatabase:
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """Lend the connection of the current transaction, or one that commits each statement."""
-        transaction = self._current.get()
+        transaction = self._current_transaction.get()
         if transaction is not None:
             yield transaction.connection
             return
@@ -84,13 +86,13 @@ class PostgresDatabase:
     @contextmanager
     def transaction(self) -> Iterator[SharedTransaction]:
         """Join the current transaction, or enclose one that ends here."""
-        transaction = self._current.get()
+        transaction = self._current_transaction.get()
         if transaction is not None:
             yield transaction
             return
         with self.lend_connection() as connection:
             transaction = self._begin(connection, "BEGIN")
-            context_token = self._current.set(transaction)
+            context_token = self._current_transaction.set(transaction)
             try:
                 yield transaction
                 transaction.commit()
@@ -98,7 +100,7 @@ class PostgresDatabase:
                 connection.roll_back()
                 raise
             finally:
-                self._current.reset(context_token)
+                self._current_transaction.reset(context_token)
 
     @asynccontextmanager
     async def begin_change(self, lock_key: str) -> AsyncIterator[None]:
@@ -113,15 +115,15 @@ class PostgresDatabase:
             yield
 
     @asynccontextmanager
-    async def _open_transaction(self, begin: str, lock: int | None) -> AsyncIterator[None]:
-        if self._current.get() is not None:
+    async def _open_transaction(self, begin_sql: str, lock: int | None) -> AsyncIterator[None]:
+        if self._current_transaction.get() is not None:
             yield  # a part of a larger change
             return
         lending = self.lend_connection()
         connection = await anyio.to_thread.run_sync(lending.__enter__)
         try:
-            transaction = await anyio.to_thread.run_sync(self._begin, connection, begin, lock)
-            context_token = self._current.set(transaction)
+            transaction = await anyio.to_thread.run_sync(self._begin, connection, begin_sql, lock)
+            context_token = self._current_transaction.set(transaction)
             try:
                 yield
                 await anyio.to_thread.run_sync(transaction.commit)
@@ -130,15 +132,15 @@ class PostgresDatabase:
                     await anyio.to_thread.run_sync(connection.roll_back)
                 raise
             finally:
-                self._current.reset(context_token)
+                self._current_transaction.reset(context_token)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(lending.__exit__, None, None, None)
 
     def _begin(
-        self, connection: Connection, begin: str, lock: int | None = None
+        self, connection: Connection, begin_sql: str, lock: int | None = None
     ) -> SharedTransaction:
-        connection.execute(begin)
+        connection.execute(begin_sql)
         if lock is not None:
             try:
                 connection.execute("SELECT pg_advisory_xact_lock(?)", (lock,))

@@ -45,15 +45,17 @@ def build_clauses(
         is_column = condition.field in field_names
         value_sql = f"field_{condition.field}::jsonb" if is_column else "(metadata -> ?)"
         bounds = [("", None), (">=", condition.low), ("<=", condition.high)]
-        for sign, bound in bounds:
-            if sign and bound is None:
+        for operator_sql, bound in bounds:
+            if operator_sql and bound is None:
                 continue
             if not is_column:
                 clause_values.append(condition.field)
             clauses.append(
-                f"{value_sql} {sign} ?::jsonb" if sign else f"jsonb_typeof({value_sql}) = 'number'"
+                f"{value_sql} {operator_sql} ?::jsonb"
+                if operator_sql
+                else f"jsonb_typeof({value_sql}) = 'number'"
             )
-            if sign:
+            if operator_sql:
                 clause_values.append(encode_json(bound))
     return clauses, clause_values
 
@@ -62,8 +64,10 @@ def decode_vectors(encoded_vectors: Sequence[bytes]) -> NDArray[np.float32]:
     """Return vectors as PostgreSQL sends them in binary form."""
     if not encoded_vectors:
         return np.empty((0, 0), np.float32)
-    joined = np.frombuffer(b"".join(encoded_vectors), np.uint8).reshape(len(encoded_vectors), -1)
-    return np.ascontiguousarray(joined[:, 4:]).view(">f4").astype(np.float32)
+    joined_bytes = np.frombuffer(b"".join(encoded_vectors), np.uint8).reshape(
+        len(encoded_vectors), -1
+    )
+    return np.ascontiguousarray(joined_bytes[:, 4:]).view(">f4").astype(np.float32)
 
 
 def format_vector(vector: NDArray[np.float32]) -> str:
@@ -116,14 +120,17 @@ def _encode_words(stems: Stems) -> bytes:
     """Return a tsvector: each stem with the positions that it stands at."""
     positions: dict[str, list[int]] = {}
     for word_position, stem in enumerate(stems, 1):
-        places = positions.setdefault(cut_stem(stem), [])
-        if len(places) < _MAX_POSITIONS and word_position <= _MAX_POSITION:
+        position_bytes = positions.setdefault(cut_stem(stem), [])
+        if len(position_bytes) < _MAX_POSITIONS and word_position <= _MAX_POSITION:
             # The highest weight, for which the rank of a stem tells how often it stands there.
-            places.append(word_position | 0xC000)
-    encoded = [struct.pack(">i", len(positions))]
-    for stem, places in positions.items():
-        encoded += [stem.encode() + b"\0", struct.pack(f">H{len(places)}H", len(places), *places)]
-    return b"".join(encoded)
+            position_bytes.append(word_position | 0xC000)
+    encoded_words = [struct.pack(">i", len(positions))]
+    for stem, position_bytes in positions.items():
+        encoded_words += [
+            stem.encode() + b"\0",
+            struct.pack(f">H{len(position_bytes)}H", len(position_bytes), *position_bytes),
+        ]
+    return b"".join(encoded_words)
 
 
 def encode_words_rows(rows: Sequence[tuple[int, Sequence[Stems]]]) -> Iterator[bytes]:

@@ -49,7 +49,7 @@ class SharedKeyRing(KeyRing):
     def __init__(self, data_directory: Path, database: PostgresDatabase) -> None:
         super().__init__(data_directory)
         self._database = database
-        self._copy: _KeyCopy | None = None
+        self._key_copy: _KeyCopy | None = None
         self._read_at = 0.0
         self._starting = threading.Lock()
         self._is_closed = False
@@ -80,7 +80,7 @@ class SharedKeyRing(KeyRing):
             key_cursor = connection.execute("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1")
             return key_cursor.fetchone() is not None
 
-    def dump(self, dump_folder: Path) -> None:
+    def dump_keys(self, dump_folder: Path) -> None:
         """Write all keys to a file in a folder, as a data directory has it."""
         with self._open_tables() as connection:
             key_rows = connection.execute(
@@ -94,7 +94,7 @@ class SharedKeyRing(KeyRing):
                 ]
             )
 
-    def replace_all(self, keys_file: Path) -> None:
+    def replace_all_keys(self, keys_file: Path) -> None:
         """Put the keys of a file that we made ourselves in place of all."""
         with self._database.transaction():
             with self._open_tables() as connection:
@@ -114,24 +114,24 @@ class SharedKeyRing(KeyRing):
         return self._get_copy().holders.get(column_value)
 
     def _get_copy(self) -> _KeyCopy:
-        if self._copy is None:
+        if self._key_copy is None:
             with self._starting:
-                if self._copy is None:
-                    self._copy = self._read_copy()
+                if self._key_copy is None:
+                    self._key_copy = self._read_copy()
                     self._database.notices.subscribe(_STORE_NAME, self._may_have_changed.set)
-                    threading.Thread(target=self._follow, name="keys", daemon=True).start()
+                    threading.Thread(target=self._follow_changes, name="keys", daemon=True).start()
         if time.monotonic() - self._read_at > _MAX_STALE_SECONDS:
             raise StorageFailed("The keys cannot be used: the shared database does not answer")
-        return self._copy
+        return self._key_copy
 
-    def _follow(self) -> None:
+    def _follow_changes(self) -> None:
         """Read the keys again whenever somebody has changed them."""
         is_failing = False
         while not self._is_closed:
             self._may_have_changed.wait(_LOOK_SECONDS)
             self._may_have_changed.clear()
             try:
-                self._copy = self._read_copy(self._copy)
+                self._key_copy = self._read_copy(self._key_copy)
                 is_failing = False
             except StorageFailed as error:
                 if not is_failing:  # once, not twice a second

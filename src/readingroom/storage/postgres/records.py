@@ -72,18 +72,18 @@ class RecordsConnection(PostgresConnection):
         """Run a statement for each of the rows; rows that are inserted go many at once."""
         rows = [tuple(values) for values in value_rows]
         # One statement must not change a row twice.
-        marks = None if "DO UPDATE" in sql else _VALUES.search(sql)
-        if marks is None or not rows:
+        row_marks = None if "DO UPDATE" in sql else _VALUES.search(sql)
+        if row_marks is None or not rows:
             super().executemany(sql, [[_clean_value(value) for value in values] for values in rows])
             self.total_changes += len(rows)
             return
-        size = min(_ROWS_PER_STATEMENT, _MAX_PARAMETERS // max(1, len(rows[0])))
-        for first_row in range(0, len(rows), size):
-            some_rows = rows[first_row : first_row + size]
-            all_marks = ", ".join([marks[1]] * len(some_rows))
+        batch_size = min(_ROWS_PER_STATEMENT, _MAX_PARAMETERS // max(1, len(rows[0])))
+        for first_row in range(0, len(rows), batch_size):
+            row_batch = rows[first_row : first_row + batch_size]
+            all_marks = ", ".join([row_marks[1]] * len(row_batch))
             self.execute(
-                sql[: marks.start(1)] + all_marks + sql[marks.end(1) :],
-                [value for values in some_rows for value in values],
+                sql[: row_marks.start(1)] + all_marks + sql[row_marks.end(1) :],
+                [value for values in row_batch for value in values],
             )
 
     def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
@@ -128,8 +128,8 @@ class RecordsConnection(PostgresConnection):
 
 @lru_cache(maxsize=2_000)
 def _translate_fragments(sql: str) -> str:
-    for pattern, replacement in _SQLITE_FRAGMENTS:
-        sql = pattern.sub(replacement, sql)
+    for fragment_pattern, replacement in _SQLITE_FRAGMENTS:
+        sql = fragment_pattern.sub(replacement, sql)
     return sql
 
 

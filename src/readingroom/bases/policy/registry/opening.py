@@ -10,7 +10,7 @@ from readingroom.bases.policy.registry.tables import SharedPolicyRegistry
 from readingroom.storage.keyvalue import (
     KeyValueClient,
     check_durability,
-    check_room,
+    check_room_id,
     open_key_values,
 )
 from readingroom.storage.postgres.database import PostgresDatabase
@@ -38,4 +38,4 @@ async def _check_server(client: KeyValueClient, policy_folder: Path, is_foreign:
         # A Redis of somebody else's may evict keys or lose writes in a crash; ours does neither.
         await check_durability(client)
     # The registry of one data directory must not be read with the chunks of another.
-    await check_room(client, policy_folder / "room")
+    await check_room_id(client, policy_folder / "room")
