@@ -22,7 +22,12 @@ from readingroom.console.sample import apply_sample_settings
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
-from readingroom.engine.confidence import CALIBRATION, NOTHING_CLOSE, Calibration, measure_strength
+from readingroom.engine.confidence import (
+    CALIBRATION,
+    NOTHING_CLOSE_SCORE,
+    Calibration,
+    measure_features,
+)
 from readingroom.engine.ranking import Relevance
 from readingroom.federation import ranking
 from readingroom.federation.evaluation import measure_auroc
@@ -96,7 +101,7 @@ async def _ask(service: DeskService, row: Row, call: ToolCall) -> AskedQuestion:
         ranking.score_relevances = original
     right = [await _is_right(service, row, hit, call) for hit in answer.results]
     is_base_first = bool(answer.results) and answer.results[0].base == row["base"]
-    return AskedQuestion(row, answer, is_base_first, tuple(right), measure_strength(pools[0]))
+    return AskedQuestion(row, answer, is_base_first, tuple(right), measure_features(pools[0]))
 
 
 async def _is_right(service: DeskService, row: Row, hit: DeskHit, call: ToolCall) -> bool:
@@ -252,7 +257,7 @@ def main() -> None:
         print(f"fits best: {fit_calibration(asked)}")
         decline = fit_decline(asked, ranking._CALIBRATION.decline)
         print(f"decline at the desk: {decline:g}, in use {ranking._CALIBRATION.decline:g}")
-        print(f"in use: {CALIBRATION}, none below {NOTHING_CLOSE}")
+        print(f"in use: {CALIBRATION}, none below {NOTHING_CLOSE_SCORE}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.engine.corpus import CACHE_FOLDER, load_chunks, make_natural_chunks, make_questions
 from benchmarks.table import Table
 from readingroom.core.filters import FilterFields
-from readingroom.engine.lexical import BUDGET, LexicalDocument, LexicalIndex
+from readingroom.engine.lexical import POSTINGS_BUDGET, LexicalDocument, LexicalIndex
 from readingroom.engine.words import extract_words
 
 CHUNK_COUNT = 500_000
@@ -24,7 +24,7 @@ def measure_search(questions: int) -> Table:
         if ours.generation is None:
             texts = enumerate(make_natural_chunks(CHUNK_COUNT))
             ours.fill((LexicalDocument(str(row), {"text": text}, {}) for row, text in texts), 1)
-        plain = LexicalIndex(path, COLUMNS, FilterFields(), budget=10**12, seconds=60)
+        plain = LexicalIndex(path, COLUMNS, FilterFields(), postings_budget=10**12, max_seconds=60)
         with contextlib.closing(plain):
             rows = _compare_searches(plain, ours, make_questions(questions))
     return Table(
@@ -33,9 +33,9 @@ def measure_search(questions: int) -> Table:
         rows,
         f"{questions} questions of 5 to 12 words, asked of both in turn after one round not "
         "counted. Plain: FTS5, every word but stop words joined by OR, ranked by bm25(). Overlap: "
-        f"of the ten best with plain's. Within {BUDGET:,} postings both are the same search. The "
-        "chunks are real sentences put together anew, so the same sentence stands in some twenty "
-        "of them, which flatters the overlap: the next table has none of that.",
+        f"of the ten best with plain's. Within {POSTINGS_BUDGET:,} postings both are the same "
+        "search. The chunks are real sentences put together anew, so the same sentence stands in "
+        "some twenty of them, which flatters the overlap: the next table has none of that.",
     )
 
 
@@ -54,9 +54,9 @@ def measure_agreement(questions: int) -> Table:
         plain_results = [
             {hit.id for hit in plain.search(question, 10)} for question in questions_asked
         ]
-        for full_budget in (25_000, 50_000, BUDGET, 100_000):
+        for full_budget in (25_000, 50_000, POSTINGS_BUDGET, 100_000):
             budget = full_budget * len(texts) // CHUNK_COUNT
-            tight_index = LexicalIndex(path, COLUMNS, FilterFields(), budget=budget)
+            tight_index = LexicalIndex(path, COLUMNS, FilterFields(), postings_budget=budget)
             with contextlib.closing(tight_index):
                 results = [
                     {hit.id for hit in tight_index.search(question, 10)}
@@ -67,7 +67,11 @@ def measure_agreement(questions: int) -> Table:
             )
             verdict = f"{'met' if overlap >= 0.93 else '**missed**'} (at least 0.93)"
             rows.append(
-                (f"{full_budget:,}", f"{overlap:.3f}", verdict if full_budget == BUDGET else "")
+                (
+                    f"{full_budget:,}",
+                    f"{overlap:.3f}",
+                    verdict if full_budget == POSTINGS_BUDGET else "",
+                )
             )
     return Table(
         f"Lexical agreement on {len(texts):,} real chunks",
@@ -96,7 +100,7 @@ def _compare_searches(
             if turn:
                 both = {*results["plain"]} & {*results["ours"]}
                 overlap.append(len(both) / max(1, len(results["plain"])))
-                if _count_postings(ours, question) <= BUDGET:
+                if _count_postings(ours, question) <= POSTINGS_BUDGET:
                     within_budget_count += 1
                     exact_count += results["plain"] == results["ours"]
     assert exact_count == within_budget_count, "within the budget the search must be exact"
@@ -115,7 +119,7 @@ def _compare_searches(
 
 def _count_postings(index: LexicalIndex, question: str) -> int:
     with index._connections.connection() as db:
-        return sum(term.documents for term in index._terms(db, extract_words(question)))
+        return sum(term.document_count for term in index._find_terms(db, extract_words(question)))
 
 
 def _find_p95(times: list[tuple[float, float]], clock_index: int) -> float:

@@ -18,7 +18,7 @@ from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.embedding.graph import Precision
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.ranking import (
-    WEIGHTS,
+    RANKING_WEIGHTS,
     ProposedPassage,
     RankingWeights,
     Statistics,
@@ -48,9 +48,9 @@ def list_settings() -> list[RankingWeights]:
     """Return the weights that are tried."""
     return [
         replace(
-            WEIGHTS,
-            words=words,
-            coverage=coverage,
+            RANKING_WEIGHTS,
+            word_weight=words,
+            coverage_weight=coverage,
             feedback_passages=feedback_passages,
             expansion_stems=expansion_stems,
         )
@@ -152,7 +152,7 @@ def _rank_questions(pools: Sequence["Pool"]) -> dict[str, Rankings]:
         "fused by rank, equal weights": {
             pool.question_id: fuse_ranks([pool.by_words, pool.by_meaning]) for pool in pools
         },
-        "both": {pool.question_id: pool.rank(WEIGHTS) for pool in pools},
+        "both": {pool.question_id: pool.rank(RANKING_WEIGHTS) for pool in pools},
     }
 
 
@@ -210,7 +210,7 @@ class _Statistics:
 
     def __init__(self, index: LexicalIndex, test_set: TestSet) -> None:
         statistics = index.statistics()
-        self.documents = statistics.documents
+        self.document_count = statistics.document_count
         self.average_length = statistics.average_length
         stems = {stem for text in test_set.texts.values() for stem in shared_stemmer().split(text)}
         self._frequencies = index.frequencies(sorted(stems))

@@ -96,12 +96,12 @@ def measure_sign_choice() -> Table:
 
 def _search_at_depth(index: VectorIndex, question: Any, depth: int) -> Any:
     view = index._view
-    chosen = engine._nearest_by_signs(view, question, depth, np.arange(view.count))
+    chosen = engine._choose_by_signs(view, question, depth, np.arange(view.count))
     return engine._find_nearest(view, question, 10, chosen)
 
 
 def _build_index(rows: Any, random_parts: Any) -> VectorIndex:
-    index = VectorIndex(FilterFields(("group",), ("part",)), reserve=len(rows))
+    index = VectorIndex(FilterFields(("group",), ("part",)), reserved_rows=len(rows))
     for start in range(0, len(rows), 10_000):
         numbers = range(start, start + 10_000)
         groups = [

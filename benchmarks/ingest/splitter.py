@@ -6,7 +6,7 @@ from statistics import median
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from benchmarks.table import Ratio, Table
-from readingroom.engine.chunking import OVERLAP, SEPARATORS, SIZE, split
+from readingroom.engine.chunking import CHUNK_OVERLAP, CHUNK_SIZE, SEPARATORS, split
 from tests.ingest.test_ocr import TEXT
 
 TARGET = 1.0
@@ -21,8 +21,8 @@ def measure(rounds: int) -> Table:
     """Cut the same text with both, in turns."""
     text = "\n\n".join(f"{number}. {TEXT}" for number in range(1500))
     langchain_splitter = RecursiveCharacterTextSplitter(
-        chunk_size=SIZE,
-        chunk_overlap=OVERLAP,
+        chunk_size=CHUNK_SIZE,
+        chunk_overlap=CHUNK_OVERLAP,
         separators=[*SEPARATORS, ""],
         keep_separator="end",
     )

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from readingroom.engine.chunking import SEPARATORS, Span, find_pages, split
+from readingroom.engine.chunking import SEPARATORS, Span, find_page_numbers, split
 from tests.requirements import requirement
 
 # Prose in small: words, every separator, white space that is stripped but is no separator.
@@ -111,10 +111,10 @@ def test_a_chunk_touches_the_pages_its_characters_came_from(pages: list[str]) ->
     page_of = [number for number, page in enumerate(pages, 1) for _ in page]
 
     for span in split("".join(pages), 20, 5):
-        assert find_pages(span, starts) == sorted(set(page_of[span.start : span.end]))
+        assert find_page_numbers(span, starts) == sorted(set(page_of[span.start : span.end]))
 
 
 @requirement("engine:chunking:pages")
 def test_an_empty_page_and_a_text_without_pages_are_touched_by_nothing() -> None:
-    assert find_pages(Span(0, 8), [0, 4, 4, 8]) == [1, 3]
-    assert find_pages(Span(0, 8), []) == []
+    assert find_page_numbers(Span(0, 8), [0, 4, 4, 8]) == [1, 3]
+    assert find_page_numbers(Span(0, 8), []) == []

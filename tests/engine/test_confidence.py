@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from readingroom.engine.confidence import judge, score_relevances
+from readingroom.engine.confidence import judge_confidence, score_relevances
 from readingroom.engine.ranking import Relevance
 from tests.requirements import requirement
 
@@ -26,11 +26,11 @@ def test_scores_fall_with_the_fit_and_lie_between_0_and_1() -> None:
 @requirement("engine:confidence")
 def test_a_close_passage_is_strong_and_a_far_one_is_none() -> None:
     (close,), (far,) = score_relevances([CLOSE]), score_relevances([FAR])
-    assert judge([close]).level == "strong"
-    nothing = judge([far], "NPPF, Para 1")
+    assert judge_confidence([close]).level == "strong"
+    nothing = judge_confidence([far], "NPPF, Para 1")
     assert nothing.level == "none"
     assert nothing.reason == "Nothing here is close to the question; nearest: NPPF, Para 1."
-    assert judge([]).level == "none"
+    assert judge_confidence([]).level == "none"
 
 
 @requirement("engine:confidence")
@@ -38,7 +38,7 @@ def test_a_close_passage_is_strong_and_a_far_one_is_none() -> None:
 def test_without_a_vector_the_words_decide(coverage: float) -> None:
     """A passage with every word of the question is never called none for want of a vector."""
     (score,) = score_relevances([replace(CLOSE, cosine=None, coverage=coverage)])
-    assert (judge([score]).level == "none") == (coverage == 0.0)
+    assert (judge_confidence([score]).level == "none") == (coverage == 0.0)
 
 
 @requirement("engine:confidence")

@@ -16,7 +16,7 @@ _QUERY = "cycle parking"
 class FewPassages:
     """Statistics of a collection in which every word is as rare as any other."""
 
-    documents = 10
+    document_count = 10
     average_length = 3.0
 
     def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:

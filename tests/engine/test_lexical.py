@@ -182,7 +182,8 @@ class _Brute:
         self.db.execute("CREATE VIRTUAL TABLE t USING fts5(a, b, tokenize='porter unicode61')")
         for number, one in self.documents.items():
             self.db.execute(
-                "INSERT INTO t(rowid, a, b) VALUES (?, ?, ?)", (number, *one.texts.values())
+                "INSERT INTO t(rowid, a, b) VALUES (?, ?, ?)",
+                (number, *one.texts_by_column.values()),
             )
 
     def search(self, question: str, where: Filter | None) -> dict[str, float]:
@@ -251,7 +252,7 @@ def test_beyond_the_budget_scores_are_still_those_of_all_the_words(
         document(f"{number:02}", body, title, **metadata)
         for number, (title, body, metadata) in enumerate(made)
     ]
-    index = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS, budget=0)
+    index = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS, postings_budget=0)
     index.fill(documents, 1)
     wanted = _Brute(documents).search(" ".join(words), where)
 
@@ -284,7 +285,7 @@ def test_after_any_writes_the_index_is_as_if_it_had_been_filled_anew(
     index.update_metadata(["0", "29"], [{"source": "B"}] * 2, 3)
     held = {id: one for id, one in held.items() if int(id) not in gone}
     if zero := held.get("0"):
-        held["0"] = LexicalDocument("0", zero.texts, {**zero.metadata, "source": "B"})
+        held["0"] = LexicalDocument("0", zero.texts_by_column, {**zero.metadata, "source": "B"})
     anew = LexicalIndex(tmp_path / "anew.sqlite", COLUMNS, FIELDS)
     anew.fill(held.values(), 3)
 
@@ -321,7 +322,7 @@ def test_bad_questions_are_refused_or_answered_with_nothing(index: LexicalIndex)
 
 @requirement("engine:lexical:deadline")
 def test_a_search_that_takes_too_long_is_told_and_the_next_one_works(tmp_path: Path) -> None:
-    slow = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS, seconds=0)
+    slow = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS, max_seconds=0)
     slow.upsert([document(str(number), "cycle parking", source="A") for number in range(3000)])
 
     with pytest.raises(SearchTimeout, match="longer"):

@@ -15,7 +15,7 @@ class Corpus:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._stems = [set(shared_stemmer().split(text)) for text in texts]
-        self.documents = len(texts)
+        self.document_count = len(texts)
         self.average_length = sum(len(text.split()) for text in texts) / len(texts)
 
     def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
@@ -71,7 +71,7 @@ def test_relevance_tells_what_matched() -> None:
     )
     assert first.matched_terms == ("secure", "parking", "cycles")
     assert first.cosine == pytest.approx(float(MEANINGS[0][0]))
-    assert first.words == 1.0
+    assert first.word_score == 1.0
     assert 0.5 < first.coverage < 1  # "required" is nowhere
     assert (last.matched_terms, last.coverage) == ((), 0.0)
 

@@ -71,8 +71,8 @@ def test_the_same_commands_give_the_same_answers(
     with pytest.MonkeyPatch.context() as patch:
         # At 0 every search by meaning asks the copy of the vectors.
         patch.setattr(shared_words, "EXACT_ROWS", exact_rows)
-        patch.setattr(shared_words, "_BELIEVED_SECONDS", -1.0)
-        patch.setattr(shared_words, "_COUNT_SECONDS", -1.0)
+        patch.setattr(shared_words, "_TOTALS_CACHE_SECONDS", -1.0)
+        patch.setattr(shared_words, "_PASSING_CACHE_SECONDS", -1.0)
         for index in both:
             index.delete(index.read().ids)
             for command in commands:

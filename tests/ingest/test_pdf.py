@@ -11,7 +11,7 @@ from pypdf import PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
 from readingroom.core.progress import no_progress
-from readingroom.engine.chunking import SIZE
+from readingroom.engine.chunking import CHUNK_SIZE
 from readingroom.ingest import pipeline
 from readingroom.ingest.document import Document, ReadOptions, Refusal, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed
@@ -326,7 +326,7 @@ def test_chunks_cover_the_text_know_their_pages_and_never_cross_a_section(
     covered = bytearray(len(document.text))
     for chunk in document.chunks:
         covered[chunk.start : chunk.end] = b"x" * (chunk.end - chunk.start)
-        assert 0 < chunk.end - chunk.start <= SIZE
+        assert 0 < chunk.end - chunk.start <= CHUNK_SIZE
         assert chunk.start <= chunk.own_start < chunk.end
         assert chunk.pages == pages_between(document, chunk.own_start, chunk.end)
         section = section_at(document, chunk.own_start)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from readingroom.engine.chunking import Span, find_pages
+from readingroom.engine.chunking import Span, find_page_numbers
 from readingroom.ingest.document import Document
 
 NOTES = Path(__file__).parents[1] / "fixtures" / "plan_sections.tsv"
@@ -57,7 +57,7 @@ def judge_section(document: Document, noted: NotedSection) -> Verdict:
         {
             page
             for span in spans
-            for page in find_pages(trim(document, span.start, span.end), starts)
+            for page in find_page_numbers(trim(document, span.start, span.end), starts)
         }
     )
     has_first = words[:5] == noted.first_words

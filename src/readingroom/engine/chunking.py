@@ -10,8 +10,8 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 # Both numbers are the contracts'. 800 characters are about 200 tokens, and the model reads 256.
-SIZE = 800
-OVERLAP = 200
+CHUNK_SIZE = 800
+CHUNK_OVERLAP = 200
 # Tried in this order; after the last, a cut may fall between any two characters.
 SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
 
@@ -30,7 +30,9 @@ class Span(NamedTuple):
         return document_text[self.start : self.end]
 
 
-def split(document_text: str, max_size: int = SIZE, overlap: int = OVERLAP) -> list[Span]:
+def split(
+    document_text: str, max_size: int = CHUNK_SIZE, overlap: int = CHUNK_OVERLAP
+) -> list[Span]:
     """Cut a text into spans of at most `max_size` characters, in order, without outer white space.
 
     A cut falls after the coarsest separator that keeps the parts small enough. Neighbours share up
@@ -41,11 +43,11 @@ def split(document_text: str, max_size: int = SIZE, overlap: int = OVERLAP) -> l
             f"the overlap ({overlap}) must be at least 0 and below the size ({max_size})"
         )
     splitter = _Splitter(document_text, max_size, overlap)
-    splitter.cut_part(0, len(document_text), level=0)
+    splitter.cut_part(0, len(document_text), separator_level=0)
     return splitter.spans
 
 
-def find_pages(span: Span, page_starts: Sequence[int]) -> list[int]:
+def find_page_numbers(span: Span, page_starts: Sequence[int]) -> list[int]:
     """Return the pages that a span touches, counted from 1.
 
     `page_starts` holds the offset at which each page begins. A page without text begins where the
@@ -66,73 +68,77 @@ class _Splitter:
     def __init__(self, document_text: str, max_size: int, overlap: int) -> None:
         self.spans: list[Span] = []
         self._text = document_text
-        self._size = max_size
+        self._max_size = max_size
         self._overlap = overlap
 
-    def cut_part(self, start_offset: int, end_offset: int, level: int) -> None:
+    def cut_part(self, start_offset: int, end_offset: int, separator_level: int) -> None:
         """Merge small parts up to the size, and cut parts that are too large more finely."""
-        level = self._find_separator_level(start_offset, end_offset, level)
-        if level == len(SEPARATORS):
-            self._add_windows(start_offset, end_offset)
+        separator_level = self._find_separator_level(start_offset, end_offset, separator_level)
+        if separator_level == len(SEPARATORS):
+            self._add_window_spans(start_offset, end_offset)
             return
-        edges = self._find_edges(start_offset, end_offset, SEPARATORS[level])
+        edges = self._find_edges(start_offset, end_offset, SEPARATORS[separator_level])
         small_edges = [start_offset]
         for part_start, part_end in pairwise(edges):
-            if part_end - part_start < self._size:
+            if part_end - part_start < self._max_size:
                 small_edges.append(part_end)
                 continue
-            self._add_merged(small_edges)
-            self.cut_part(part_start, part_end, level + 1)
+            self._add_merged_spans(small_edges)
+            self.cut_part(part_start, part_end, separator_level + 1)
             small_edges = [part_end]
-        self._add_merged(small_edges)
+        self._add_merged_spans(small_edges)
 
-    def _find_separator_level(self, start_offset: int, end_offset: int, level: int) -> int:
-        while level < len(SEPARATORS):
-            if self._text.find(SEPARATORS[level], start_offset, end_offset) >= 0:
+    def _find_separator_level(
+        self, start_offset: int, end_offset: int, separator_level: int
+    ) -> int:
+        while separator_level < len(SEPARATORS):
+            if self._text.find(SEPARATORS[separator_level], start_offset, end_offset) >= 0:
                 break
-            level += 1
-        return level
+            separator_level += 1
+        return separator_level
 
     def _find_edges(self, start_offset: int, end_offset: int, separator: str) -> list[int]:
         """Return where the parts begin and end; a separator belongs to the part before it."""
         separator_length = len(separator)
-        lengths = map(len, self._text[start_offset:end_offset].split(separator))
-        edges = [*accumulate(map(separator_length.__add__, lengths), initial=start_offset)]
+        part_lengths = map(len, self._text[start_offset:end_offset].split(separator))
+        edges = [*accumulate(map(separator_length.__add__, part_lengths), initial=start_offset)]
         # No separator follows the last part, which is empty when the text ends with one.
         edges[-1] -= separator_length
         return edges if edges[-1] > edges[-2] else edges[:-1]
 
-    def _add_merged(self, edges: Sequence[int]) -> None:
+    def _add_merged_spans(self, edges: Sequence[int]) -> None:
         """Join neighbours while they fit; begin the next chunk as early as the overlap allows."""
         if len(edges) < 2:
             return
-        max_size, overlap = self._size, self._overlap
-        first_edge, furthest_end = 0, edges[0] + max_size
-        for last_edge in range(1, len(edges)):
-            part_end = edges[last_edge]
+        max_size, overlap = self._max_size, self._overlap
+        first_edge_index, furthest_end = 0, edges[0] + max_size
+        for last_edge_index in range(1, len(edges)):
+            part_end = edges[last_edge_index]
             # A single part is never cut here, whatever its size: `cut_part` has seen to that.
-            if part_end <= furthest_end or first_edge == last_edge - 1:
+            if part_end <= furthest_end or first_edge_index == last_edge_index - 1:
                 continue
-            part_start = edges[last_edge - 1]
-            self._add_trimmed(edges[first_edge], part_start)
+            part_start = edges[last_edge_index - 1]
+            self._add_trimmed_span(edges[first_edge_index], part_start)
             # The overlap must leave room for the next part as well.
-            earliest = max(part_start - overlap, part_end - max_size)
-            while first_edge < last_edge - 1 and edges[first_edge] < earliest:
-                first_edge += 1
-            furthest_end = edges[first_edge] + max_size
-        self._add_trimmed(edges[first_edge], edges[-1])
+            earliest_start = max(part_start - overlap, part_end - max_size)
+            while (
+                first_edge_index < last_edge_index - 1 and edges[first_edge_index] < earliest_start
+            ):
+                first_edge_index += 1
+            furthest_end = edges[first_edge_index] + max_size
+        self._add_trimmed_span(edges[first_edge_index], edges[-1])
 
-    def _add_windows(self, start_offset: int, end_offset: int) -> None:
+    def _add_window_spans(self, start_offset: int, end_offset: int) -> None:
         """Cut text without any separator. Merging single characters would give the same spans."""
-        while end_offset - start_offset > self._size:
-            self._add_trimmed(start_offset, start_offset + self._size)
-            start_offset += self._size - self._overlap
+        while end_offset - start_offset > self._max_size:
+            self._add_trimmed_span(start_offset, start_offset + self._max_size)
+            start_offset += self._max_size - self._overlap
         if start_offset < end_offset:
-            self._add_trimmed(start_offset, end_offset)
+            self._add_trimmed_span(start_offset, end_offset)
 
-    def _add_trimmed(self, start_offset: int, end_offset: int) -> None:
+    def _add_trimmed_span(self, start_offset: int, end_offset: int) -> None:
         """Add a span without the white space at its ends; nothing for white space alone."""
-        trimmed = self._text[start_offset:end_offset].rstrip()
-        if trimmed:
-            trimmed_start = start_offset + len(trimmed) - len(trimmed.lstrip())
-            self.spans.append(Span(trimmed_start, start_offset + len(trimmed)))
+        trimmed_text = self._text[start_offset:end_offset].rstrip()
+        if trimmed_text:
+            trimmed_start = start_offset + len(trimmed_text) - len(trimmed_text.lstrip())
+            self.spans.append(Span(trimmed_start, start_offset + len(trimmed_text)))

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from readingroom.core.scores import Confidence
 from readingroom.engine.ranking import Relevance
 
-_STRONG, _FAIR = 0.4, 0.2
+_STRONG_SCORE, _FAIR_SCORE = 0.4, 0.2
 """The scores of the best passage from which an answer is called so."""
-NOTHING_CLOSE = 0.05
+NOTHING_CLOSE_SCORE = 0.05
 """The score below which nothing is close to the question.
 
 Half of the 3 % that may be: about 1.5 % of the answerable tuning questions are below it, and three
 quarters of the nonsense.
 """
-_NEIGHBOURS = 5
-_FARTHER_NEIGHBOURS = slice(_NEIGHBOURS, 2 * _NEIGHBOURS)
+_NEIGHBOUR_COUNT = 5
+_FARTHER_SLICE = slice(_NEIGHBOUR_COUNT, 2 * _NEIGHBOUR_COUNT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class Calibration:
     """
 
     constant: float = -3.03
-    cosine: float = 2.6
-    neighbours: float = 2.49
+    cosine_weight: float = 2.6
+    neighbours_weight: float = 2.49
     """For the mean cosine of the first five: what is known is mostly known in several places."""
-    missing: float = -1.99
+    missing_weight: float = -1.99
     """For the share of the question's words that no passage has."""
-    coverage: float = 1.04
+    coverage_weight: float = 1.04
     """For the share that the best passage has."""
-    gap: float = 4.68
+    gap_weight: float = 4.68
     """For how much nearer the best passage is than the second five."""
     decline: float = 8.0
     """How much a passage loses by being less fit than the best."""
@@ -56,51 +56,60 @@ def score_relevances(
     """Return the score of each passage; the passages come best first."""
     if not relevances:
         return []
-    best = relevances[0]
-    features = measure_strength(relevances)
-    weights = (
-        calibration.cosine,
-        calibration.neighbours,
-        calibration.missing,
-        calibration.coverage,
-        calibration.gap,
+    best_relevance = relevances[0]
+    features = measure_features(relevances)
+    feature_weights = (
+        calibration.cosine_weight,
+        calibration.neighbours_weight,
+        calibration.missing_weight,
+        calibration.coverage_weight,
+        calibration.gap_weight,
     )
     strength = calibration.constant + sum(
-        weight * feature for weight, feature in zip(weights, features, strict=True)
+        feature_weight * feature
+        for feature_weight, feature in zip(feature_weights, features, strict=True)
     )
     return [
-        _logistic(strength - calibration.decline * (best.fit - relevance.fit))
+        _compute_logistic(strength - calibration.decline * (best_relevance.fit - relevance.fit))
         for relevance in relevances
     ]
 
 
-def measure_strength(relevances: Sequence[Relevance]) -> tuple[float, ...]:
+def measure_features(relevances: Sequence[Relevance]) -> tuple[float, ...]:
     """Return what tells whether the first of some passages answers the question.
 
     The cosine of the best, the mean of the first five, the share of the question's words that no
     passage has and that the best has, and how much nearer the best is than the second five.
     """
-    best = relevances[0]
-    cosines = [_estimate_cosine(relevance) for relevance in relevances[: 2 * _NEIGHBOURS]]
-    neighbours = cosines[:_NEIGHBOURS]
-    farther = cosines[_FARTHER_NEIGHBOURS]
-    gap = cosines[0] - sum(farther) / len(farther) if farther else 0.0
-    return cosines[0], sum(neighbours) / len(neighbours), 1 - best.found, best.coverage, gap
+    best_relevance = relevances[0]
+    cosines = [_estimate_cosine(relevance) for relevance in relevances[: 2 * _NEIGHBOUR_COUNT]]
+    near_cosines = cosines[:_NEIGHBOUR_COUNT]
+    farther_cosines = cosines[_FARTHER_SLICE]
+    cosine_gap = (
+        cosines[0] - sum(farther_cosines) / len(farther_cosines) if farther_cosines else 0.0
+    )
+    return (
+        cosines[0],
+        sum(near_cosines) / len(near_cosines),
+        1 - best_relevance.found_share,
+        best_relevance.coverage,
+        cosine_gap,
+    )
 
 
-def judge(scores: Sequence[float], nearest_citation: str = "") -> Confidence:
+def judge_confidence(scores: Sequence[float], nearest_citation: str = "") -> Confidence:
     """Return the confidence of an answer with these scores; the citation is its best passage's."""
-    best = max(scores, default=None)
-    if best is None:
+    best_score = max(scores, default=None)
+    if best_score is None:
         return Confidence("none", "There was nothing to search, or nothing matched.")
-    if best >= _STRONG:
+    if best_score >= _STRONG_SCORE:
         return Confidence("strong", "The first result answers the question closely.")
-    if best >= _FAIR:
+    if best_score >= _FAIR_SCORE:
         return Confidence("fair", "The first results are about the question; read before relying.")
-    if best >= NOTHING_CLOSE:
+    if best_score >= NOTHING_CLOSE_SCORE:
         return Confidence("weak", "The results only touch the question; they may not answer it.")
-    hint = f"; nearest: {nearest_citation}" if nearest_citation else ""
-    return Confidence("none", f"Nothing here is close to the question{hint}.")
+    nearest_hint = f"; nearest: {nearest_citation}" if nearest_citation else ""
+    return Confidence("none", f"Nothing here is close to the question{nearest_hint}.")
 
 
 def _estimate_cosine(relevance: Relevance) -> float:
@@ -109,5 +118,5 @@ def _estimate_cosine(relevance: Relevance) -> float:
     return _GUESSED_COSINE + _GUESSED_BY_COVERAGE * relevance.coverage
 
 
-def _logistic(strength: float) -> float:
+def _compute_logistic(strength: float) -> float:
     return 1 / (1 + math.exp(-strength)) if strength > -700 else 0.0

@@ -13,15 +13,15 @@ from readingroom.storage.chunks import Chunks
 
 CONTEXT_FIELD = "embedded_under"
 """The name of the context in a chunk's metadata; a chunk without it was embedded bare."""
-_CHUNKS_EMBEDDED_ANEW = 64  # at a time: a shutdown waits for no more
-_MAX_CONTEXT = 160  # characters; the model reads about 1,000, and a chunk has 800 of its own
+_CONTEXTS_PER_BATCH = 64  # at a time: a shutdown waits for no more
+_MAX_CONTEXT_CHARS = 160  # characters; the model reads about 1,000, and a chunk has 800 of its own
 
 
 def make_context(headings: Iterable[str]) -> str:
     """Return the title and headings above a passage, outermost first, each of them once."""
     unique_headings = dict.fromkeys(" ".join(heading.split()) for heading in headings)
     return ". ".join(unique_heading for unique_heading in unique_headings if unique_heading)[
-        :_MAX_CONTEXT
+        :_MAX_CONTEXT_CHARS
     ].strip()
 
 
@@ -34,51 +34,56 @@ ListContexts = Callable[[Chunks], Sequence[str]]
 """Returns what each of a collection's chunks stands under."""
 
 
-def list_bare_chunks(chunks: Chunks, list_contexts: ListContexts) -> list[dict[str, str]]:
+def batch_missing_contexts(chunks: Chunks, list_contexts: ListContexts) -> list[dict[str, str]]:
     """Return the contexts of chunks that were embedded without one, by id, some at a time."""
-    contexts = zip(chunks.ids, chunks.metadatas, list_contexts(chunks), strict=True)
-    bare = [
+    chunk_contexts = zip(chunks.ids, chunks.metadatas, list_contexts(chunks), strict=True)
+    bare_contexts = [
         (chunk_id, heading_context)
-        for chunk_id, metadata, heading_context in contexts
+        for chunk_id, metadata, heading_context in chunk_contexts
         if CONTEXT_FIELD not in metadata
     ]
-    starts = range(0, len(bare), _CHUNKS_EMBEDDED_ANEW)
-    return [dict(bare[first_place : first_place + _CHUNKS_EMBEDDED_ANEW]) for first_place in starts]
+    batch_starts = range(0, len(bare_contexts), _CONTEXTS_PER_BATCH)
+    return [
+        dict(bare_contexts[batch_start : batch_start + _CONTEXTS_PER_BATCH])
+        for batch_start in batch_starts
+    ]
 
 
-def embed_anew(chunks: Chunks, contexts: Mapping[str, str], embedder: Embedder) -> Chunks:
+def embed_anew(chunks: Chunks, contexts_by_id: Mapping[str, str], embedder: Embedder) -> Chunks:
     """Return chunks with their contexts, and with the vectors that these make."""
-    pairs = zip(chunks.ids, chunks.texts, strict=True)
+    ids_with_texts = zip(chunks.ids, chunks.texts, strict=True)
     texts_in_context = [
-        put_in_context(contexts[chunk_id], chunk_text) for chunk_id, chunk_text in pairs
+        put_in_context(contexts_by_id[chunk_id], chunk_text)
+        for chunk_id, chunk_text in ids_with_texts
     ]
     metadatas: list[Metadata] = [
-        {**metadata, CONTEXT_FIELD: contexts[chunk_id]}
+        {**metadata, CONTEXT_FIELD: contexts_by_id[chunk_id]}
         for chunk_id, metadata in zip(chunks.ids, chunks.metadatas, strict=True)
     ]
     return Chunks(chunks.ids, chunks.texts, metadatas, embedder.embed_batch(texts_in_context))
 
 
-def select_unchanged(renewed: Chunks, current_chunks: Chunks) -> Chunks:
+def select_unchanged_chunks(renewed_chunks: Chunks, current_chunks: Chunks) -> Chunks:
     """Return the renewed chunks whose text is still there, with the metadata of now."""
-    metadatas = dict(zip(current_chunks.ids, current_chunks.metadatas, strict=True))
+    current_metadatas = dict(zip(current_chunks.ids, current_chunks.metadatas, strict=True))
     current_texts = dict(zip(current_chunks.ids, current_chunks.texts, strict=True))
     unchanged_places = [
         place_in_renewed
         for place_in_renewed, (chunk_id, chunk_text) in enumerate(
-            zip(renewed.ids, renewed.texts, strict=True)
+            zip(renewed_chunks.ids, renewed_chunks.texts, strict=True)
         )
-        if current_texts.get(chunk_id) == chunk_text and CONTEXT_FIELD not in metadatas[chunk_id]
+        if current_texts.get(chunk_id) == chunk_text
+        and CONTEXT_FIELD not in current_metadatas[chunk_id]
     ]
     return Chunks(
-        [renewed.ids[place_in_renewed] for place_in_renewed in unchanged_places],
-        [renewed.texts[place_in_renewed] for place_in_renewed in unchanged_places],
+        [renewed_chunks.ids[place_in_renewed] for place_in_renewed in unchanged_places],
+        [renewed_chunks.texts[place_in_renewed] for place_in_renewed in unchanged_places],
         [
             {
-                **metadatas[renewed.ids[place_in_renewed]],
-                CONTEXT_FIELD: renewed.metadatas[place_in_renewed][CONTEXT_FIELD],
+                **current_metadatas[renewed_chunks.ids[place_in_renewed]],
+                CONTEXT_FIELD: renewed_chunks.metadatas[place_in_renewed][CONTEXT_FIELD],
             }
             for place_in_renewed in unchanged_places
         ],
-        renewed.vectors[unchanged_places],
+        renewed_chunks.vectors[unchanged_places],
     )

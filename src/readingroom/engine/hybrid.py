@@ -9,7 +9,7 @@ from readingroom.engine.confidence import score_relevances
 from readingroom.engine.ranking import Relevance
 from readingroom.engine.words import parse_query
 
-PROPOSALS = 50
+PROPOSALS_PER_SEARCH = 50
 """How many hits of each search are read side by side. More do not improve the first ten."""
 
 
@@ -24,9 +24,9 @@ class ScoredPassage:
 
 def rank_proposals(
     query: str,
-    by_meaning: Sequence[str],
-    by_words: Sequence[str],
-    compare: Callable[[Sequence[str]], Sequence[Relevance]],
+    semantic_ids: Sequence[str],
+    lexical_ids: Sequence[str],
+    compare_passages: Callable[[Sequence[str]], Sequence[Relevance]],
     mode: Mode,
     wanted_count: int,
 ) -> list[ScoredPassage]:
@@ -34,60 +34,67 @@ def rank_proposals(
 
     At least as many as `wanted_count` says are returned, where so many are proposed.
 
-    By meaning and by words that is the order of the search; by both, `compare` decides, which reads
-    passages side by side and returns them best first. A phrase in quotation marks comes before all
-    that has it not. Scores never rise from one passage to the next.
+    By meaning and by words that is the order of the search; by both, `compare_passages` decides,
+    which reads passages side by side and returns them best first. A phrase in quotation marks comes
+    before all that has it not. Scores never rise from one passage to the next.
     """
     if mode == "semantic":
-        nearest_ids = by_meaning[:wanted_count]
-        return _reorder(_score_in_pages(nearest_ids, (), compare, wanted_count), nearest_ids)
-    if mode == "lexical":
-        matching = by_words[:wanted_count]
-        return _reorder(_score_in_pages((), matching, compare, wanted_count), matching)
-    scored = _score_in_pages(by_meaning, by_words, compare, wanted_count)
-    if parse_query(query).phrases:
-        with_phrase = set(by_words)
-        phrase_first_ids = sorted(
-            (passage.passage_id for passage in scored), key=lambda id: id not in with_phrase
+        nearest_ids = semantic_ids[:wanted_count]
+        return _reorder_passages(
+            _score_in_pages(nearest_ids, (), compare_passages, wanted_count), nearest_ids
         )
-        return _reorder(scored, phrase_first_ids)
-    return scored
+    if mode == "lexical":
+        matching_ids = lexical_ids[:wanted_count]
+        return _reorder_passages(
+            _score_in_pages((), matching_ids, compare_passages, wanted_count), matching_ids
+        )
+    scored_passages = _score_in_pages(semantic_ids, lexical_ids, compare_passages, wanted_count)
+    if parse_query(query).phrases:
+        ids_with_phrase = set(lexical_ids)
+        phrase_first_ids = sorted(
+            (passage.passage_id for passage in scored_passages),
+            key=lambda id: id not in ids_with_phrase,
+        )
+        return _reorder_passages(scored_passages, phrase_first_ids)
+    return scored_passages
 
 
 def _score_in_pages(
-    by_meaning: Sequence[str],
-    by_words: Sequence[str],
-    compare: Callable[[Sequence[str]], Sequence[Relevance]],
+    semantic_ids: Sequence[str],
+    lexical_ids: Sequence[str],
+    compare_passages: Callable[[Sequence[str]], Sequence[Relevance]],
     wanted_count: int,
 ) -> list[ScoredPassage]:
     """Return passages of both searches, best first: `wanted_count` or more, if there are so many.
 
     Page by page, so that asking for more hits never changes the order of the first ones.
     """
-    places_by_meaning = {passage_id: rank for rank, passage_id in enumerate(by_meaning, 1)}
-    places_by_words = {passage_id: rank for rank, passage_id in enumerate(by_words, 1)}
-    scored: list[ScoredPassage] = []
+    semantic_ranks = {passage_id: rank for rank, passage_id in enumerate(semantic_ids, 1)}
+    lexical_ranks = {passage_id: rank for rank, passage_id in enumerate(lexical_ids, 1)}
+    scored_passages: list[ScoredPassage] = []
     compared_ids: set[str] = set()
-    for page_start in range(0, max(len(by_meaning), len(by_words)), PROPOSALS):
-        if len(scored) >= wanted_count:
+    for page_start in range(0, max(len(semantic_ids), len(lexical_ids)), PROPOSALS_PER_SEARCH):
+        if len(scored_passages) >= wanted_count:
             break
-        page_slice = slice(page_start, page_start + PROPOSALS)
-        page_ids = list(dict.fromkeys((*by_meaning[page_slice], *by_words[page_slice])))
-        relevances = compare(
+        page_slice = slice(page_start, page_start + PROPOSALS_PER_SEARCH)
+        page_ids = list(dict.fromkeys((*semantic_ids[page_slice], *lexical_ids[page_slice])))
+        relevances = compare_passages(
             [passage_id for passage_id in page_ids if passage_id not in compared_ids]
         )
         compared_ids.update(page_ids)
-        highest = scored[-1].score if scored else 1.0
+        max_score = scored_passages[-1].score if scored_passages else 1.0
         for relevance, score in zip(relevances, score_relevances(relevances), strict=True):
             passage_id = relevance.passage_id
-            score_parts = _make_parts(
-                relevance, places_by_meaning.get(passage_id), places_by_words.get(passage_id)
+            score_parts = _make_score_parts(
+                relevance, semantic_ranks.get(passage_id), lexical_ranks.get(passage_id)
             )
-            scored.append(ScoredPassage(passage_id, round(min(score, highest), 6), score_parts))
-    return scored
+            scored_passages.append(
+                ScoredPassage(passage_id, round(min(score, max_score), 6), score_parts)
+            )
+    return scored_passages
 
 
-def _make_parts(
+def _make_score_parts(
     relevance: Relevance, semantic_rank: int | None, lexical_rank: int | None
 ) -> ScoreParts:
     return ScoreParts(
@@ -99,12 +106,14 @@ def _make_parts(
     )
 
 
-def _reorder(scored: Sequence[ScoredPassage], ordered_ids: Sequence[str]) -> list[ScoredPassage]:
+def _reorder_passages(
+    scored_passages: Sequence[ScoredPassage], ordered_ids: Sequence[str]
+) -> list[ScoredPassage]:
     """Return the passages in the order of the ids; their scores never rise on the way."""
-    by_id = {passage.passage_id: passage for passage in scored}
-    ordered: list[ScoredPassage] = []
+    passages_by_id = {passage.passage_id: passage for passage in scored_passages}
+    reordered: list[ScoredPassage] = []
     for passage_id in ordered_ids:
-        if passage := by_id.get(passage_id):
-            highest = ordered[-1].score if ordered else 1.0
-            ordered.append(replace(passage, score=min(passage.score, highest)))
-    return ordered
+        if passage := passages_by_id.get(passage_id):
+            max_score = reordered[-1].score if reordered else 1.0
+            reordered.append(replace(passage, score=min(passage.score, max_score)))
+    return reordered

@@ -22,15 +22,15 @@ from readingroom.core.scores import ScoreParts
 from readingroom.engine.context import (
     CONTEXT_FIELD,
     ListContexts,
+    batch_missing_contexts,
     embed_anew,
-    list_bare_chunks,
     put_in_context,
-    select_unchanged,
+    select_unchanged_chunks,
 )
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.embedding.machine import return_memory
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.hybrid import PROPOSALS, rank_proposals
+from readingroom.engine.hybrid import PROPOSALS_PER_SEARCH, rank_proposals
 from readingroom.engine.lexical import (
     LexicalDocument,
     LexicalHit,
@@ -43,10 +43,10 @@ from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.errors import EmbeddingMismatch
 
-_TEXT = "text"
+_TEXT_COLUMN = "text"
 # As many as the store reads at once; the whole collection with its vectors would fill memory.
-_PAGE_SIZE = 5_000
-_RECENT_CHUNKS = 4_096  # about 8 MB
+_CHUNKS_PER_PAGE = 5_000
+_MAX_RECENT_CHUNKS = 4_096  # about 8 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,17 +222,16 @@ class CollectionIndex(ChunkIndex):
         is no model, words alone rank them and the ranking says that it is degraded.
         """
         vector, degraded = self._embed_or_explain(query, mode)
-        order: Mode = "lexical" if vector is None else mode
+        used_mode: Mode = "lexical" if vector is None else mode
         # By one side alone the others cannot come first, so they need not be read.
-        depth = max(PROPOSALS, k) if order == "hybrid" else k
-        by_meaning, by_words = [], []
-        if vector is not None and order != "lexical" and len(self.vectors()):
-            by_meaning = [hit.id for hit in self.vectors().search(vector, depth, where)]
-        if order != "semantic":
-            by_words = [hit.id for hit in self.search_words(query, depth, where)]
-        passages = rank_proposals(
-            query, by_meaning, by_words, partial(self._compare, query, vector), order, k
-        )
+        proposal_count = max(PROPOSALS_PER_SEARCH, k) if used_mode == "hybrid" else k
+        semantic_ids, lexical_ids = [], []
+        if vector is not None and used_mode != "lexical" and len(self.vectors()):
+            semantic_ids = [hit.id for hit in self.vectors().search(vector, proposal_count, where)]
+        if used_mode != "semantic":
+            lexical_ids = [hit.id for hit in self.search_words(query, proposal_count, where)]
+        compare = partial(self._compare, query, vector)
+        passages = rank_proposals(query, semantic_ids, lexical_ids, compare, used_mode, k)
         hits = [
             ChunkHit(passage.passage_id, passage.score, passage.parts) for passage in passages[:k]
         ]
@@ -318,12 +317,12 @@ class EmbeddedIndex(CollectionIndex):
         self.collection = collection
         self._list_contexts = list_contexts
         self.embedder = embedder
-        self._fields = filter_fields
+        self._filter_fields = filter_fields
         self._words_path = words_path
         self._words = self._open_words()
         self._vectors: VectorIndex | None = None
-        self._recent = _new_cache()
-        self._writing = threading.RLock()
+        self._recent_chunks = _make_chunk_cache()
+        self._write_lock = threading.RLock()
 
     def close(self) -> None:
         """Close the word index; nothing may be searching."""
@@ -338,9 +337,9 @@ class EmbeddedIndex(CollectionIndex):
         """
         if not len(chunks):
             return
-        with self._writing:
+        with self._write_lock:
             self.collection.claim_embedding(self.embedder.identity)
-            with self._change() as lexical_index:
+            with self._update_indexes() as lexical_index:
                 self.collection.upsert(chunks)
                 if self._vectors is not None and not len(self._vectors):
                     # Nothing said yet how long vectors are; the next search fills it anew.
@@ -352,7 +351,7 @@ class EmbeddedIndex(CollectionIndex):
 
     def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
-        with self._change() as lexical_index:
+        with self._update_indexes() as lexical_index:
             self.collection.update_metadata(chunk_ids, metadatas)
             if self._vectors is not None:
                 self._vectors.update_metadata(chunk_ids, metadatas)
@@ -363,7 +362,7 @@ class EmbeddedIndex(CollectionIndex):
         """Remove chunks; unknown ids are ignored."""
         if not chunk_ids:
             return
-        with self._change() as lexical_index:
+        with self._update_indexes() as lexical_index:
             self.collection.delete(chunk_ids)
             if self._vectors is not None:
                 self._vectors.delete(chunk_ids)
@@ -372,13 +371,13 @@ class EmbeddedIndex(CollectionIndex):
 
     def rebuild(self) -> None:
         """Build both indexes anew from the collection, when they are next needed."""
-        with self._writing:
+        with self._write_lock:
             self._words.close()
             # A word index without its file has no generation, so it is filled at the next search.
             self._words_path.unlink(missing_ok=True)
             self._words = self._open_words()
             self._vectors = None
-            self._recent = _new_cache()
+            self._recent_chunks = _make_chunk_cache()
 
     # --- reading ---
 
@@ -390,19 +389,19 @@ class EmbeddedIndex(CollectionIndex):
         """
         # The cache as it is before reading: a write that ends meanwhile puts another one in its
         # place, so what was read too early is never served.
-        recent = self._recent
-        chunks_by_id = {id: chunk for id in chunk_ids if (chunk := recent.get(id)) is not None}
-        missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in chunks_by_id]
-        if missing:
-            read_chunks = self.collection.get(missing)
+        cache = self._recent_chunks
+        chunks_by_id = {id: chunk for id in chunk_ids if (chunk := cache.get(id)) is not None}
+        missing_ids = [chunk_id for chunk_id in chunk_ids if chunk_id not in chunks_by_id]
+        if missing_ids:
+            read_chunks = self.collection.get(missing_ids)
             texts_with_metadata = zip(read_chunks.texts, read_chunks.metadatas, strict=True)
             for chunk_id, chunk in zip(read_chunks.ids, texts_with_metadata, strict=True):
                 chunks_by_id[chunk_id] = chunk
-                recent.put(chunk_id, chunk)
-        present = [chunk_id for chunk_id in chunk_ids if chunk_id in chunks_by_id]
-        found_chunks = [chunks_by_id[chunk_id] for chunk_id in present]
+                cache.put(chunk_id, chunk)
+        present_ids = [chunk_id for chunk_id in chunk_ids if chunk_id in chunks_by_id]
+        found_chunks = [chunks_by_id[chunk_id] for chunk_id in present_ids]
         return Chunks(
-            present, [text for text, _ in found_chunks], [data for _, data in found_chunks]
+            present_ids, [text for text, _ in found_chunks], [data for _, data in found_chunks]
         )
 
     def fill(self, path: Path, validate: Callable[[Chunks], object]) -> int:
@@ -415,7 +414,7 @@ class EmbeddedIndex(CollectionIndex):
     def vectors(self) -> VectorIndex:
         """Return the vector index, filled from the collection when it is first needed."""
         if self._vectors is None:
-            with self._writing:
+            with self._write_lock:
                 if self._vectors is None:
                     self._vectors = self._fill_vectors()
         return self._vectors
@@ -423,9 +422,9 @@ class EmbeddedIndex(CollectionIndex):
     def words(self) -> LexicalIndex:
         """Return the word index, filled anew when the collection has changed without it."""
         if not self._words_are_current():
-            with self._writing:
+            with self._write_lock:
                 if not self._words_are_current():
-                    chunk_pages = self._read_pages(vectors=False)
+                    chunk_pages = self._read_chunk_pages(vectors=False)
                     documents = chain.from_iterable(map(_list_documents, chunk_pages))
                     self._words.fill(documents, self.collection.generation)
         return self._words
@@ -437,33 +436,34 @@ class EmbeddedIndex(CollectionIndex):
             return warm_up_steps
         if self.collection.embedding != self.embedder.identity:
             return warm_up_steps
-        batches = list_bare_chunks(self.collection.get(), self._list_contexts)
-        return (*warm_up_steps, *(partial(self._embed_anew, contexts) for contexts in batches))
+        context_batches = batch_missing_contexts(self.collection.get(), self._list_contexts)
+        return (*warm_up_steps, *(partial(self._embed_anew, batch) for batch in context_batches))
 
     # --- internals ---
 
-    def _embed_anew(self, contexts: Mapping[str, str]) -> None:
+    def _embed_anew(self, contexts_by_id: Mapping[str, str]) -> None:
         """Embed chunks under their contexts; those that changed meanwhile are left alone."""
-        chunks = self.collection.get(list(contexts))
+        chunks = self.collection.get(list(contexts_by_id))
         if len(chunks):
-            renewed = embed_anew(chunks, contexts, self.embedder)
-            with self._writing:
-                self.put(select_unchanged(renewed, self.collection.get(renewed.ids)))
+            renewed_chunks = embed_anew(chunks, contexts_by_id, self.embedder)
+            with self._write_lock:
+                current_chunks = self.collection.get(renewed_chunks.ids)
+                self.put(select_unchanged_chunks(renewed_chunks, current_chunks))
 
     def _open_words(self) -> LexicalIndex:
-        return LexicalIndex(self._words_path, {_TEXT: 1.0}, self._fields)
+        return LexicalIndex(self._words_path, {_TEXT_COLUMN: 1.0}, self._filter_fields)
 
     def _words_are_current(self) -> bool:
         return self._words.generation == self.collection.generation
 
     @contextlib.contextmanager
-    def _change(self) -> Iterator[LexicalIndex | None]:
+    def _update_indexes(self) -> Iterator[LexicalIndex | None]:
         """Enclose a write, and yield the word index if it is to be kept up to date.
 
         One that is out of date already is filled at the next search. After a write that failed
         half-way the vector index is in doubt, so it is dropped and filled again.
         """
-        with self._writing:
+        with self._write_lock:
             lexical_index = self._words if self._words_are_current() else None
             try:
                 yield lexical_index
@@ -471,27 +471,27 @@ class EmbeddedIndex(CollectionIndex):
                 self._vectors = None
                 raise
             finally:
-                self._recent = _new_cache()
+                self._recent_chunks = _make_chunk_cache()
 
     def _fill_vectors(self) -> VectorIndex:
-        index: VectorIndex | None = None
-        for chunk_page in self._read_pages(vectors=True):
-            if index is None:
+        vector_index: VectorIndex | None = None
+        for chunk_page in self._read_chunk_pages(vectors=True):
+            if vector_index is None:
                 dimensions = chunk_page.vectors.shape[1]
-                index = VectorIndex(self._fields, dimensions, self.collection.count())
-            index.upsert(chunk_page.ids, chunk_page.vectors, chunk_page.metadatas)
+                vector_index = VectorIndex(self._filter_fields, dimensions, self.collection.count())
+            vector_index.upsert(chunk_page.ids, chunk_page.vectors, chunk_page.metadatas)
         return_memory()
-        return index or VectorIndex(self._fields)
+        return vector_index or VectorIndex(self._filter_fields)
 
-    def _read_pages(self, vectors: bool) -> Iterator[Chunks]:
-        for page_offset in range(0, self.collection.count(), _PAGE_SIZE):
-            yield self.collection.get(vectors=vectors, limit=_PAGE_SIZE, offset=page_offset)
+    def _read_chunk_pages(self, vectors: bool) -> Iterator[Chunks]:
+        for page_offset in range(0, self.collection.count(), _CHUNKS_PER_PAGE):
+            yield self.collection.get(vectors=vectors, limit=_CHUNKS_PER_PAGE, offset=page_offset)
 
 
-def _new_cache() -> LRUCache[str, tuple[str, Metadata]]:
-    return LRUCache(_RECENT_CHUNKS)
+def _make_chunk_cache() -> LRUCache[str, tuple[str, Metadata]]:
+    return LRUCache(_MAX_RECENT_CHUNKS)
 
 
 def _list_documents(chunks: Chunks) -> Iterator[LexicalDocument]:
-    texts_by_field = ({_TEXT: chunk_text} for chunk_text in chunks.texts)
+    texts_by_field = ({_TEXT_COLUMN: chunk_text} for chunk_text in chunks.texts)
     return map(LexicalDocument, chunks.ids, texts_by_field, chunks.metadatas)

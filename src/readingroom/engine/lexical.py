@@ -21,17 +21,18 @@ from readingroom.engine.words import LexicalQuery, parse_query, tokenizer_spec
 from readingroom.storage.database import ConnectionPool, Database, StatementStopped, connect
 
 # At about a microsecond for each posting, this keeps the ranking below 50 milliseconds.
-BUDGET = 45_000
+POSTINGS_BUDGET = 45_000
 """Postings that a search may rank."""
-CANDIDATES = 400
+CANDIDATE_ROWS = 400
 """Rows that are ranked again when the budget does not suffice for an exact ranking."""
-SECONDS = 5.0
+MAX_SEARCH_SECONDS = 5.0
 """How long a search may take."""
 
+_SELECT_TOTALS = "SELECT documents, tokens FROM facts"
 _CLEAR_SCRATCH = "INSERT INTO temp.scratch(scratch) VALUES ('delete-all')"
 # FTS5 returns rows with equal scores in any order. So many more are read than were requested, and
 # then ordered by id, so that the same search gives the same hits.
-_MARGIN = 64
+_MARGIN_ROWS = 64
 # The parameters of FTS5's own bm25(), so that both rankings are the same.
 _K1, _B = 1.2, 0.75
 
@@ -41,7 +42,7 @@ class LexicalDocument:
     """A text to index: its columns by name, and the metadata that filters may use."""
 
     id: str
-    texts: Mapping[str, str]
+    texts_by_column: Mapping[str, str]
     metadata: Metadata
 
 
@@ -57,7 +58,7 @@ class LexicalHit:
 class LexicalStatistics:
     """How many documents there are, how long they are, and how many have a stem."""
 
-    documents: int
+    document_count: int
     average_length: float
     frequencies: Callable[[Sequence[str]], Mapping[str, int]]
 
@@ -66,14 +67,14 @@ class LexicalStatistics:
 class _Term:
     word: str
     stem: str
-    documents: int
+    document_count: int
 
 
 class LexicalIndex:
     """One SQLite file with any number of readers and one writer at a time.
 
-    `columns` are the texts of a document with their weights. The file is derived from a store, so
-    it may be deleted and filled again at any time.
+    `column_weights` has a document's texts with their weights. The file is derived from a store,
+    so it may be deleted and filled again at any time.
     """
 
     def __init__(
@@ -81,19 +82,19 @@ class LexicalIndex:
         index_path: Path,
         column_weights: Mapping[str, float],
         filter_fields: FilterFields,
-        budget: int = BUDGET,
-        seconds: float = SECONDS,
+        postings_budget: int = POSTINGS_BUDGET,
+        max_seconds: float = MAX_SEARCH_SECONDS,
     ) -> None:
-        self.columns = dict(column_weights)
-        self._quoted_columns = ", ".join(map(_quote_identifier, self.columns))
-        self.fields = filter_fields
+        self.column_weights = dict(column_weights)
+        self._quoted_columns = ", ".join(map(_quote_identifier, self.column_weights))
+        self.filter_fields = filter_fields
         self._path = index_path
-        self._budget = budget
-        self._seconds = seconds
+        self._postings_budget = postings_budget
+        self._max_seconds = max_seconds
         self._field_names = list(
             dict.fromkeys((*filter_fields.exact_match, *filter_fields.numeric_ranges))
         )
-        self._writing = threading.Lock()
+        self._write_lock = threading.Lock()
         self._connections = ConnectionPool(self._open_connection)
         _prepare_file(index_path, self._list_schema_statements())
 
@@ -106,14 +107,14 @@ class LexicalIndex:
     def upsert(self, documents: Iterable[LexicalDocument], generation: int | None = None) -> None:
         """Add documents, replacing those with the same ids; all of them or none."""
         batch = {document.id: document for document in documents}
-        with self._begin_write(generation) as db:
+        with self._open_write(generation) as db:
             self._remove_documents(db, list(batch))
             row_numbers = [self._insert_document(db, document) for document in batch.values()]
             self._add_to_counts(db, row_numbers, 1)
 
     def delete(self, document_ids: Sequence[str], generation: int | None = None) -> None:
         """Remove documents; ids that are not there are ignored."""
-        with self._begin_write(generation) as db:
+        with self._open_write(generation) as db:
             self._remove_documents(db, document_ids)
 
     def update_metadata(
@@ -123,9 +124,9 @@ class LexicalIndex:
         generation: int | None = None,
     ) -> None:
         """Merge new values into the metadata that filters use; unknown ids are ignored."""
-        with self._begin_write(generation) as db:
+        with self._open_write(generation) as db:
             for document_id, metadata in zip(document_ids, metadatas, strict=True):
-                for field_name, field_value in self.fields.select(metadata).items():
+                for field_name, field_value in self.filter_fields.select(metadata).items():
                     db.execute(
                         f"UPDATE documents SET {_quote_identifier(field_name)} = ? WHERE id = ?",
                         (_encode_value(field_value), document_id),
@@ -133,7 +134,7 @@ class LexicalIndex:
 
     def fill(self, documents: Iterable[LexicalDocument], generation: int) -> None:
         """Replace everything, for example after the store has changed without this index."""
-        with self._begin_write(generation) as db:
+        with self._open_write(generation) as db:
             for table_name in ("documents", "words", "terms"):
                 db.execute(f"DELETE FROM {table_name}")
             db.execute("UPDATE facts SET tokens = 0, documents = 0")
@@ -143,11 +144,11 @@ class LexicalIndex:
                 document_count += 1
             # In one statement at the end, instead of row by row as for single writes.
             db.execute("INSERT INTO terms SELECT term, doc FROM vocabulary")
-            tokens = sum(
+            token_count = sum(
                 _count_tokens(size_record)
                 for (size_record,) in db.execute("SELECT sz FROM words_docsize")
             )
-            db.execute("UPDATE facts SET tokens = ?, documents = ?", (tokens, document_count))
+            db.execute("UPDATE facts SET tokens = ?, documents = ?", (token_count, document_count))
 
     @property
     def generation(self) -> int | None:
@@ -166,8 +167,9 @@ class LexicalIndex:
     def statistics(self) -> "LexicalStatistics":
         """Return how common words are in this index."""
         with self._connections.connection() as db:
-            documents, tokens = db.execute("SELECT documents, tokens FROM facts").fetchone()
-        return LexicalStatistics(documents, tokens / max(documents, 1), self.frequencies)
+            document_count, token_count = db.execute(_SELECT_TOTALS).fetchone()
+        average_tokens = token_count / max(document_count, 1)
+        return LexicalStatistics(document_count, average_tokens, self.frequencies)
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many documents each stem occurs, without those that occur in none."""
@@ -185,8 +187,8 @@ class LexicalIndex:
         """
         if k < 0:
             raise ValueError(f"k must be at least 0, not {k}")
-        conditions = self.fields.parse(where)
-        with self._connections.connection() as db, deadline(db, self._seconds):
+        conditions = self.filter_fields.parse(where)
+        with self._connections.connection() as db, enforce_deadline(db, self._max_seconds):
             scores = self._score_rows(db, parse_query(query), k, conditions) if k else {}
             return self._make_hits(db, scores, k)
 
@@ -196,20 +198,20 @@ class LexicalIndex:
         """Return the scores of the best rows: at least `k` of them where so many match."""
         # A phrase is rare enough to be ranked within the budget, and the words only rank its hits.
         if query.phrases and query.match_expression:
-            return self._rank_matches(db, query.match_expression, k + _MARGIN, conditions)
+            return self._rank_matches(db, query.match_expression, k + _MARGIN_ROWS, conditions)
         query_terms = self._find_terms(db, query.words)
         if not query_terms:
             return {}
-        if sum(term.documents for term in query_terms) <= self._budget:
+        if sum(term.document_count for term in query_terms) <= self._postings_budget:
             any_term = _build_match_expression(query_terms)
-            return self._rank_matches(db, any_term, k + _MARGIN, conditions)
-        return self._rank_candidates(db, query_terms, max(CANDIDATES, 3 * k), conditions)
+            return self._rank_matches(db, any_term, k + _MARGIN_ROWS, conditions)
+        return self._rank_candidates(db, query_terms, max(CANDIDATE_ROWS, 3 * k), conditions)
 
     def _find_terms(self, db: Database, query_words: Sequence[str]) -> list[_Term]:
         """Return the words that are in the index with stem and frequency, rarest first."""
         # FTS5 does not expose its tokenizer to SQL, so the words pass through a table of its own.
         db.execute(_CLEAR_SCRATCH)
-        first_column = next(iter(self.columns))
+        first_column = next(iter(self.column_weights))
         db.executemany(
             f"INSERT INTO temp.scratch(rowid, {_quote_identifier(first_column)}) VALUES (?, ?)",
             list(enumerate(query_words)),
@@ -221,8 +223,8 @@ class LexicalIndex:
                GROUP BY seen.doc ORDER BY 3, 2"""
         )
         terms_by_stem = {
-            stem: _Term(query_words[word_number], stem, documents)
-            for word_number, stem, documents in frequency_rows
+            stem: _Term(query_words[word_number], stem, document_count)
+            for word_number, stem, document_count in frequency_rows
         }
         return list(terms_by_stem.values())
 
@@ -230,18 +232,18 @@ class LexicalIndex:
         self, db: Database, match_expression: str, max_rows: int, conditions: Sequence[Condition]
     ) -> dict[int, float]:
         """Return the scores of the best rows that match, by FTS5's own ranking."""
-        weights = ", ".join(str(float(weight)) for weight in self.columns.values())
+        weights_sql = ", ".join(str(float(weight)) for weight in self.column_weights.values())
         if not conditions:
             # Sorted inside FTS5, which is quicker than a sort of its rows.
             scores = db.execute(
                 "SELECT rowid, -rank FROM words WHERE words MATCH ? AND rank MATCH ? "
                 "ORDER BY rank LIMIT ?",
-                (match_expression, f"bm25({weights})", max_rows),
+                (match_expression, f"bm25({weights_sql})", max_rows),
             )
             return dict(scores.fetchall())
         clauses, bound_values = _build_clauses(conditions)
         scores = db.execute(
-            f"""SELECT words.rowid, -bm25(words, {weights}) AS score
+            f"""SELECT words.rowid, -bm25(words, {weights_sql}) AS score
                 FROM words JOIN documents ON documents.row = words.rowid
                 WHERE words MATCH ? AND {clauses} ORDER BY score DESC LIMIT ?""",
             (match_expression, *bound_values, max_rows),
@@ -271,8 +273,8 @@ class LexicalIndex:
         """Yield the terms, rarest first, in groups within the budget; a term above it is alone."""
         term_group: list[_Term] = []
         for term in query_terms:
-            postings = sum(grouped_term.documents for grouped_term in (*term_group, term))
-            if term_group and postings > self._budget:
+            posting_count = sum(grouped_term.document_count for grouped_term in (*term_group, term))
+            if term_group and posting_count > self._postings_budget:
                 yield term_group
                 term_group = []
             term_group.append(term)
@@ -283,12 +285,12 @@ class LexicalIndex:
         self, db: Database, query_terms: Sequence[_Term], row_numbers: list[int]
     ) -> dict[int, float]:
         """Return the scores that FTS5's bm25() would give, computed for these rows alone."""
-        documents, tokens = db.execute("SELECT documents, tokens FROM facts").fetchone()
-        average = tokens / documents
+        document_count, token_count = db.execute(_SELECT_TOTALS).fetchone()
+        average_tokens = token_count / document_count
         row_list = ",".join(map(str, row_numbers))
         size_records = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({row_list})")
         relative_lengths = {
-            row_number: _count_tokens(size_record) / average
+            row_number: _count_tokens(size_record) / average_tokens
             for row_number, size_record in size_records
         }
         db.execute(_CLEAR_SCRATCH)
@@ -298,18 +300,18 @@ class LexicalIndex:
         )
         scores = dict.fromkeys(row_numbers, 0.0)
         for term in query_terms:
-            rarity = math.log((documents - term.documents + 0.5) / (term.documents + 0.5))
-            for row_number, frequency in self._count_occurrences(db, term):
-                saturation = frequency + _K1 * (1 - _B + _B * relative_lengths[row_number])
+            frequency = term.document_count
+            rarity = math.log((document_count - frequency + 0.5) / (frequency + 0.5))
+            for row_number, occurrences in self._count_occurrences(db, term):
+                saturation = occurrences + _K1 * (1 - _B + _B * relative_lengths[row_number])
                 # FTS5 does the same: a word of most documents would count against a match.
-                scores[row_number] += max(rarity, 1e-6) * frequency * (_K1 + 1) / saturation
+                scores[row_number] += max(rarity, 1e-6) * occurrences * (_K1 + 1) / saturation
         return scores
 
     def _count_occurrences(self, db: Database, term: _Term) -> Iterable[tuple[int, float]]:
         """Return how often a term occurs in each candidate, by the weights of the columns."""
         weight_cases = " ".join(
-            f"WHEN '{column_name}' THEN {float(weight)}"
-            for column_name, weight in self.columns.items()
+            f"WHEN '{name}' THEN {float(weight)}" for name, weight in self.column_weights.items()
         )
         return db.execute(
             f"SELECT doc, SUM(CASE col {weight_cases} END) FROM temp.seen "
@@ -321,7 +323,7 @@ class LexicalIndex:
         """Return the k best rows as hits, equal scores in the order of their ids."""
         row_list = ",".join(map(str, scores))
         ids_by_row = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({row_list})"))
-        hits = [LexicalHit(ids_by_row[row], score) for row, score in scores.items()]
+        hits = [LexicalHit(ids_by_row[row_number], score) for row_number, score in scores.items()]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:k]
 
     # --- the file ---
@@ -351,14 +353,14 @@ class LexicalIndex:
         return db
 
     @contextlib.contextmanager
-    def _begin_write(self, generation: int | None) -> Iterator[Database]:
-        with self._writing, self._connections.connection() as db, db.transaction():
+    def _open_write(self, generation: int | None) -> Iterator[Database]:
+        with self._write_lock, self._connections.connection() as db, db.transaction():
             yield db
             if generation is not None:
                 db.execute("UPDATE facts SET generation = ?", (generation,))
 
     def _insert_document(self, db: Database, document: LexicalDocument) -> int:
-        filter_values = self.fields.select(document.metadata)
+        filter_values = self.filter_fields.select(document.metadata)
         quoted_fields = "".join(f", {_quote_identifier(field)}" for field in filter_values)
         row_number = db.execute(
             f"INSERT INTO documents(id{quoted_fields}) "
@@ -366,7 +368,7 @@ class LexicalIndex:
             (document.id, *map(_encode_value, filter_values.values())),
         ).lastrowid
         assert row_number is not None
-        column_texts = [document.texts.get(column_name, "") for column_name in self.columns]
+        column_texts = [document.texts_by_column.get(name, "") for name in self.column_weights]
         db.execute(
             f"INSERT INTO words(rowid, {self._quoted_columns}) "
             f"VALUES ({_make_placeholders(1 + len(column_texts))})",
@@ -389,7 +391,7 @@ class LexicalIndex:
     def _add_to_counts(self, db: Database, row_numbers: Sequence[int], sign: int) -> None:
         """Add these rows to the frequencies of stems (`sign` 1), or subtract them (-1)."""
         db.execute(_CLEAR_SCRATCH)
-        tokens = 0
+        token_count = 0
         for row_number in row_numbers:
             db.execute(
                 f"INSERT INTO temp.scratch(rowid, {self._quoted_columns}) "
@@ -399,7 +401,7 @@ class LexicalIndex:
             (size_record,) = db.execute(
                 "SELECT sz FROM words_docsize WHERE id = ?", (row_number,)
             ).fetchone()
-            tokens += _count_tokens(size_record)
+            token_count += _count_tokens(size_record)
         db.execute(
             """INSERT INTO terms SELECT term, ? * doc FROM temp.counted WHERE true
                ON CONFLICT DO UPDATE SET documents = documents + excluded.documents""",
@@ -407,7 +409,7 @@ class LexicalIndex:
         )
         db.execute(
             "UPDATE facts SET tokens = tokens + ?, documents = documents + ?",
-            (sign * tokens, sign * len(row_numbers)),
+            (sign * token_count, sign * len(row_numbers)),
         )
 
 
@@ -437,16 +439,16 @@ def _connect(index_path: Path) -> Database:
 
 
 @contextlib.contextmanager
-def deadline(db: Database, seconds: float) -> Iterator[None]:
+def enforce_deadline(db: Database, max_seconds: float) -> Iterator[None]:
     """Raise `SearchTimeout` when the statements inside take longer than this in all."""
-    stop_at = time.monotonic() + seconds
+    stop_time = time.monotonic() + max_seconds
     try:
         # Every 5,000 instructions: often enough to end in time, too rarely to be noticed.
-        with db.stop_when(lambda: time.monotonic() > stop_at, 5_000):
+        with db.stop_when(lambda: time.monotonic() > stop_time, 5_000):
             yield
     except StatementStopped as error:
         raise SearchTimeout(
-            f"The search took longer than {seconds:g} s; ask with fewer or rarer words"
+            f"The search took longer than {max_seconds:g} s; ask with fewer or rarer words"
         ) from error
 
 

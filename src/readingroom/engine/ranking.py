@@ -31,25 +31,25 @@ class RankingWeights:
     is worth.
     """
 
-    words: float = 0.35
+    word_weight: float = 0.35
     """For the BM25 score as a share of the best one's."""
-    coverage: float = 0.0
+    coverage_weight: float = 0.0
     """For the share of the question's words that a passage has."""
-    feedback: float = 0.4
+    feedback_weight: float = 0.4
     """How far the question's vector is moved, towards the mean of `feedback_passages`."""
     feedback_passages: int = 4
-    expansion: float = 0.8
+    expansion_share: float = 0.8
     """The share of the added words; a question with many words of its own gets less of it."""
     expansion_length: float = 5.0
     expansion_passages: int = 6
     expansion_stems: int = 30
-    unembedded: float = 0.3
+    unembedded_cosine: float = 0.3
     """What the cosine of a passage without a vector is taken to be, if it has none of the words."""
-    unembedded_words: float = 0.4
+    unembedded_word_weight: float = 0.4
     """How much more, if it has as many as the best."""
 
 
-WEIGHTS = RankingWeights()
+RANKING_WEIGHTS = RankingWeights()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Statistics(Protocol):
     """How common words are in the collection that is searched."""
 
     @property
-    def documents(self) -> int: ...
+    def document_count(self) -> int: ...
 
     @property
     def average_length(self) -> float:
@@ -87,11 +87,11 @@ class Relevance:
     fit: float
     cosine: float | None
     """None where the passage or the question has no vector."""
-    words: float
+    word_score: float
     """Its BM25 score as a share of the best one's."""
     coverage: float
     """The share of the question's words that it has, rare words counting more."""
-    found: float
+    found_share: float
     """The share that any of the passages has which were ranked with it."""
     matched_terms: tuple[str, ...]
 
@@ -104,39 +104,51 @@ RankPassages = Callable[
 
 def rank_passages(
     question: str,
-    vector: Vector | None,
+    question_vector: Vector | None,
     passages: Sequence[ProposedPassage],
     statistics: Statistics,
-    weights: RankingWeights = WEIGHTS,
+    weights: RankingWeights = RANKING_WEIGHTS,
 ) -> list[Relevance]:
     """Return how well each passage answers the question, best first, equal ones by id."""
     if not passages:
         return []
     question_terms = find_terms(question)
-    counted_texts = _Texts(passages, statistics)
-    word_scores = counted_texts.score_words(dict.fromkeys(question_terms, 1.0))
-    meaning = _Meaning(vector, passages, weights)
-    coverage = counted_texts.measure_coverage(question_terms)
-    from_coverage = weights.coverage * coverage
-    first_fit = meaning.estimate(word_scores) + weights.words * word_scores + from_coverage
-    best = np.argsort(-first_fit, kind="stable")
-    expanded_terms = counted_texts.expand(
-        question_terms, best[: weights.expansion_passages], weights
+    counted_passages = _CountedPassages(passages, statistics)
+    word_scores = counted_passages.score_words(dict.fromkeys(question_terms, 1.0))
+    passage_cosines = _PassageCosines(question_vector, passages, weights)
+    coverages = counted_passages.measure_coverage(question_terms)
+    coverage_parts = weights.coverage_weight * coverages
+    first_fits = (
+        passage_cosines.estimate_cosines(word_scores)
+        + weights.word_weight * word_scores
+        + coverage_parts
     )
-    moved = meaning.move_towards(best[: weights.feedback_passages])
-    expanded_words = counted_texts.score_words(expanded_terms)
-    fit = moved.estimate(word_scores) + weights.words * expanded_words + from_coverage
-    found_share = counted_texts.measure_found(question_terms)
+    best_places = np.argsort(-first_fits, kind="stable")
+    expanded_terms = counted_passages.expand_terms(
+        question_terms, best_places[: weights.expansion_passages], weights
+    )
+    moved_cosines = passage_cosines.move_towards(best_places[: weights.feedback_passages])
+    expanded_word_scores = counted_passages.score_words(expanded_terms)
+    fits = (
+        moved_cosines.estimate_cosines(word_scores)
+        + weights.word_weight * expanded_word_scores
+        + coverage_parts
+    )
+    found_share = counted_passages.measure_found_share(question_terms)
     relevances = [
         Relevance(
             passage.id,
             # Rounded: what is equal but for the order of additions is ordered by its id.
-            round(float(fit[place]), 6),
-            meaning.cosines.get(place),
+            round(float(fits[place]), 6),
+            passage_cosines.by_place.get(place),
             float(word_scores[place]),
-            float(coverage[place]),
+            float(coverages[place]),
             found_share,
-            tuple(word for stem, word in question_terms.items() if counted_texts.has(place, stem)),
+            tuple(
+                word
+                for stem, word in question_terms.items()
+                if counted_passages.has_stem(place, stem)
+            ),
         )
         for place, passage in enumerate(passages)
     ]
@@ -163,145 +175,169 @@ def count_passage_stems(passage: ProposedPassage) -> Mapping[str, int]:
     if not passage.heading:
         return count_stems(passage.text)
     # Counted apart: many passages share a heading, and their texts are counted without it too.
-    counts = dict(count_stems(passage.text))
-    for stem, count in count_stems(passage.heading).items():
-        counts[stem] = counts.get(stem, 0) + count
-    return counts
+    stem_counts = dict(count_stems(passage.text))
+    for stem, heading_count in count_stems(passage.heading).items():
+        stem_counts[stem] = stem_counts.get(stem, 0) + heading_count
+    return stem_counts
 
 
-class _Texts:
+class _CountedPassages:
     """The passages as counts of stems, and how rare each stem is in the collection."""
 
     def __init__(self, passages: Sequence[ProposedPassage], statistics: Statistics) -> None:
-        self._counts = [count_passage_stems(passage) for passage in passages]
+        self._stem_counts = [count_passage_stems(passage) for passage in passages]
         lengths = np.array([len(passage.text.split()) for passage in passages], np.float32)
-        self._norms = _K1 * (1 - _B + _B * lengths / max(statistics.average_length, 1.0))
+        self._length_norms = _K1 * (1 - _B + _B * lengths / max(statistics.average_length, 1.0))
         self._statistics = statistics
 
-    def has(self, passage: int, stem: str) -> bool:
-        return stem in self._counts[passage]
+    def has_stem(self, passage_place: int, stem: str) -> bool:
+        return stem in self._stem_counts[passage_place]
 
-    def score_words(self, stems: Mapping[str, float]) -> Any:
+    def score_words(self, weights_by_stem: Mapping[str, float]) -> Any:
         """Return the BM25 score of each passage for weighted stems, as a share of the best."""
-        scores = self._weigh(list(stems)) @ np.array(list(stems.values()), np.float32)
-        best = scores.max(initial=0.0)
-        return scores / best if best > 0 else scores
+        scores = self._weigh_stems(list(weights_by_stem)) @ np.array(
+            list(weights_by_stem.values()), np.float32
+        )
+        best_score = scores.max(initial=0.0)
+        return scores / best_score if best_score > 0 else scores
 
     def measure_coverage(self, question_terms: Mapping[str, str]) -> Any:
         """Return the share of the terms that each passage has, rare ones counting more."""
         rarities = self._measure_rarities(list(question_terms))
-        present = np.array(
-            [[stem in stem_counts for stem in question_terms] for stem_counts in self._counts]
+        is_present = np.array(
+            [[stem in stem_counts for stem in question_terms] for stem_counts in self._stem_counts]
         )
         total_rarity = rarities.sum()
         return (
-            present @ rarities / total_rarity
+            is_present @ rarities / total_rarity
             if total_rarity
-            else np.zeros(len(self._counts), np.float32)
+            else np.zeros(len(self._stem_counts), np.float32)
         )
 
-    def measure_found(self, question_terms: Mapping[str, str]) -> float:
+    def measure_found_share(self, question_terms: Mapping[str, str]) -> float:
         """Return the share of the terms that any passage has, those of few passages counting more.
 
         What is few is counted among these passages alone, so that large and small collections give
         comparable shares.
         """
         passage_counts = np.array(
-            [sum(stem in stem_counts for stem_counts in self._counts) for stem in question_terms],
+            [
+                sum(stem in stem_counts for stem_counts in self._stem_counts)
+                for stem in question_terms
+            ],
             np.float32,
         )
-        rarities = np.log1p((len(self._counts) - passage_counts + 0.5) / (passage_counts + 0.5))
+        rarities = np.log1p(
+            (len(self._stem_counts) - passage_counts + 0.5) / (passage_counts + 0.5)
+        )
         return (
             float(rarities[passage_counts > 0].sum() / rarities.sum())
             if len(passage_counts)
             else 0.0
         )
 
-    def expand(
-        self, question_terms: Mapping[str, str], best: Any, weights: RankingWeights
+    def expand_terms(
+        self, question_terms: Mapping[str, str], best_places: Any, weights: RankingWeights
     ) -> dict[str, float]:
         """Return the terms and the most telling stems of the best passages, with their weights."""
-        if not question_terms or not weights.expansion:
+        if not question_terms or not weights.expansion_share:
             return dict.fromkeys(question_terms, 1.0)
-        share = weights.expansion * weights.expansion_length
-        share /= weights.expansion_length + len(question_terms)
-        stems = list(dict.fromkeys(stem for i in best for stem in self._counts[i]))
-        telling = np.zeros(len(stems), np.float32)
-        for rank, stem_weights in enumerate(self._weigh(stems, best)):
-            telling += stem_weights / max(stem_weights.sum(), 1e-9) / (1 + 0.3 * rank)
-        chosen_places = np.argsort(-telling, kind="stable")[: weights.expansion_stems]
-        chosen_weight = max(float(telling[chosen_places].sum()), 1e-9)
-        expanded = dict.fromkeys(question_terms, (1 - share) / len(question_terms))
+        expansion_share = weights.expansion_share * weights.expansion_length
+        expansion_share /= weights.expansion_length + len(question_terms)
+        stems = list(dict.fromkeys(stem for i in best_places for stem in self._stem_counts[i]))
+        telling_weights = np.zeros(len(stems), np.float32)
+        for rank, stem_weights in enumerate(self._weigh_stems(stems, best_places)):
+            telling_weights += stem_weights / max(stem_weights.sum(), 1e-9) / (1 + 0.3 * rank)
+        chosen_places = np.argsort(-telling_weights, kind="stable")[: weights.expansion_stems]
+        chosen_weight_sum = max(float(telling_weights[chosen_places].sum()), 1e-9)
+        weights_by_stem = dict.fromkeys(question_terms, (1 - expansion_share) / len(question_terms))
         for i in chosen_places:
-            weight = share * float(telling[i]) / chosen_weight
-            expanded[stems[i]] = expanded.get(stems[i], 0.0) + weight
-        return expanded
+            stem_weight = expansion_share * float(telling_weights[i]) / chosen_weight_sum
+            weights_by_stem[stems[i]] = weights_by_stem.get(stems[i], 0.0) + stem_weight
+        return weights_by_stem
 
-    def _weigh(self, stems: Sequence[str], passage_places: Any = None) -> Any:
+    def _weigh_stems(self, stems: Sequence[str], passage_places: Any = None) -> Any:
         """Return what each stem adds to the BM25 score of each passage."""
         stem_counts = (
-            self._counts if passage_places is None else [self._counts[i] for i in passage_places]
+            self._stem_counts
+            if passage_places is None
+            else [self._stem_counts[i] for i in passage_places]
         )
-        norms = self._norms if passage_places is None else self._norms[passage_places]
-        frequencies = np.array(
+        length_norms = (
+            self._length_norms if passage_places is None else self._length_norms[passage_places]
+        )
+        occurrences = np.array(
             [[passage_counts.get(stem, 0) for stem in stems] for passage_counts in stem_counts],
             np.float32,
         )
-        frequencies = frequencies.reshape(len(stem_counts), len(stems))
-        saturated = frequencies * (_K1 + 1) / (frequencies + norms[:, np.newaxis])
+        occurrences = occurrences.reshape(len(stem_counts), len(stems))
+        saturated = occurrences * (_K1 + 1) / (occurrences + length_norms[:, np.newaxis])
         return saturated * self._measure_rarities(stems)
 
     def _measure_rarities(self, stems: Sequence[str]) -> Any:
         """Return the inverse document frequencies; that of an unknown stem is the highest."""
-        documents = self._statistics.documents
-        frequencies = self._statistics.frequencies(stems)
-        known_frequencies = np.array([frequencies.get(stem, 0) for stem in stems], np.float32)
+        document_count = self._statistics.document_count
+        frequencies_by_stem = self._statistics.frequencies(stems)
+        frequencies = np.array([frequencies_by_stem.get(stem, 0) for stem in stems], np.float32)
         return np.log1p(
-            (documents - np.minimum(known_frequencies, documents) + 0.5) / (known_frequencies + 0.5)
+            (document_count - np.minimum(frequencies, document_count) + 0.5) / (frequencies + 0.5)
         )
 
 
-class _Meaning:
+class _PassageCosines:
     """The cosine of each passage with the question, where both have a vector."""
 
     def __init__(
-        self, vector: Vector | None, passages: Sequence[ProposedPassage], weights: RankingWeights
+        self,
+        question_vector: Vector | None,
+        passages: Sequence[ProposedPassage],
+        weights: RankingWeights,
     ) -> None:
         self._weights = weights
-        self._count = len(passages)
-        self._vector = vector
-        self._vectors = {
+        self._passage_count = len(passages)
+        self._question_vector = question_vector
+        self._vectors_by_place = {
             place: passage.vector
             for place, passage in enumerate(passages)
-            if vector is not None and passage.vector is not None
+            if question_vector is not None and passage.vector is not None
         }
         known_cosines = {
             place: passage.cosine
             for place, passage in enumerate(passages)
             if passage.cosine is not None
         }
-        self.cosines = known_cosines | self._compare(vector)
+        self.by_place = known_cosines | self._measure_cosines(question_vector)
 
-    def estimate(self, word_scores: Any) -> Any:
+    def estimate_cosines(self, word_scores: Any) -> Any:
         """Return the cosine of every passage, guessed from its words where it is not known."""
-        if not self.cosines:
-            return np.zeros(self._count, np.float32)
-        cosines = self._weights.unembedded + self._weights.unembedded_words * word_scores
-        cosines[list(self.cosines)] = list(self.cosines.values())
+        if not self.by_place:
+            return np.zeros(self._passage_count, np.float32)
+        cosines = (
+            self._weights.unembedded_cosine + self._weights.unembedded_word_weight * word_scores
+        )
+        cosines[list(self.by_place)] = list(self.by_place.values())
         return cosines
 
-    def move_towards(self, best: Any) -> "_Meaning":
+    def move_towards(self, best_places: Any) -> "_PassageCosines":
         """Return the same for the question's vector moved towards these passages."""
-        near = [self._vectors[place] for place in best if place in self._vectors]
-        if not near or self._vector is None:
+        near_vectors = [
+            self._vectors_by_place[place]
+            for place in best_places
+            if place in self._vectors_by_place
+        ]
+        if not near_vectors or self._question_vector is None:
             return self
-        moved = self._vector + self._weights.feedback * np.mean(near, axis=0)
-        moved_meaning = copy(self)
-        moved_meaning.cosines = self.cosines | self._compare(moved / np.linalg.norm(moved))
-        return moved_meaning
+        moved_vector = self._question_vector + self._weights.feedback_weight * np.mean(
+            near_vectors, axis=0
+        )
+        moved_cosines = copy(self)
+        moved_cosines.by_place = self.by_place | self._measure_cosines(
+            moved_vector / np.linalg.norm(moved_vector)
+        )
+        return moved_cosines
 
-    def _compare(self, vector: Vector | None) -> dict[int, float]:
-        if vector is None or not self._vectors:
+    def _measure_cosines(self, question_vector: Vector | None) -> dict[int, float]:
+        if question_vector is None or not self._vectors_by_place:
             return {}
-        cosines = np.stack(list(self._vectors.values())) @ vector
-        return dict(zip(self._vectors, cosines.tolist(), strict=True))
+        cosines = np.stack(list(self._vectors_by_place.values())) @ question_vector
+        return dict(zip(self._vectors_by_place, cosines.tolist(), strict=True))

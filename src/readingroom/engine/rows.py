@@ -17,23 +17,23 @@ Mask = NDArray[np.bool_]
 class Rows:
     """The arrays of one writer. Rows before `count` are never changed, so views need no copy."""
 
-    def __init__(self, filter_fields: FilterFields, dimensions: int, reserve: int) -> None:
+    def __init__(self, filter_fields: FilterFields, dimensions: int, reserved_rows: int) -> None:
         self.fields = filter_fields
         self.count = 0
-        self.deleted = 0
+        self.deleted_count = 0
         # Signs approximate distances only between vectors of unit length.
-        self.are_units = True
+        self.have_unit_length = True
         self.ids: list[str] = []
-        self.alive = np.zeros(reserve, bool)
-        self.vectors = np.empty((reserve, dimensions), np.float32)
-        self.squares = np.empty(reserve, np.float32)
+        self.alive = np.zeros(reserved_rows, bool)
+        self.vectors = np.empty((reserved_rows, dimensions), np.float32)
+        self.squared_lengths = np.empty(reserved_rows, np.float32)
         # By plane of 64 dimensions and not by row: a scan then reads memory in order.
-        self.signs = np.empty((-(-dimensions // 64), reserve), np.uint64)
+        self.signs = np.empty((-(-dimensions // 64), reserved_rows), np.uint64)
         self.columns = {
-            field: _Column(np.empty(reserve, np.int32)) for field in filter_fields.exact_match
+            field: _Column(np.empty(reserved_rows, np.int32)) for field in filter_fields.exact_match
         }
-        self.numbers = {
-            field: np.empty(reserve, np.float64) for field in filter_fields.numeric_ranges
+        self.numbers_by_field = {
+            field: np.empty(reserved_rows, np.float64) for field in filter_fields.numeric_ranges
         }
 
     def append(
@@ -41,18 +41,20 @@ class Rows:
     ) -> int:
         """Append rows and return the number of the first; no view shows them yet."""
         first_row, end_row = self.count, self.count + len(row_ids)
-        self._reserve(end_row)
-        squares = np.einsum("ij,ij->i", vectors, vectors)
-        self.are_units = self.are_units and bool(np.all(np.abs(squares - 1) < 1e-3))
+        self._reserve_rows(end_row)
+        squared_lengths = np.einsum("ij,ij->i", vectors, vectors)
+        self.have_unit_length = self.have_unit_length and bool(
+            np.all(np.abs(squared_lengths - 1) < 1e-3)
+        )
         self.ids.extend(row_ids)
         self.vectors[first_row:end_row] = vectors
-        self.squares[first_row:end_row] = squares
+        self.squared_lengths[first_row:end_row] = squared_lengths
         self.signs[:, first_row:end_row] = pack_signs(vectors)
         for field in self.fields.exact_match:
             self.columns[field].append(first_row, [metadata.get(field) for metadata in metadatas])
         for field in self.fields.numeric_ranges:
-            self.numbers[field][first_row:end_row] = [
-                _to_number(metadata.get(field)) for metadata in metadatas
+            self.numbers_by_field[field][first_row:end_row] = [
+                _to_range_number(metadata.get(field)) for metadata in metadatas
             ]
         self.alive[first_row:end_row] = True
         self.count = end_row
@@ -63,12 +65,12 @@ class Rows:
         # A copy, because the views of readers share the old array.
         self.alive = self.alive.copy()
         self.alive[row_numbers] = False
-        self.deleted += len(row_numbers)
+        self.deleted_count += len(row_numbers)
 
-    def metadata(self, row_number: int) -> dict[str, Any]:
+    def get_metadata(self, row_number: int) -> dict[str, Any]:
         """Return the filter values of a row."""
         numbers_by_field = {
-            field: float(column[row_number]) for field, column in self.numbers.items()
+            field: float(column[row_number]) for field, column in self.numbers_by_field.items()
         }
         values_by_field = {
             field: column.get_value(row_number) for field, column in self.columns.items()
@@ -82,22 +84,22 @@ class Rows:
             if field_value is not None
         }
 
-    def view(self) -> "RowView":
+    def make_view(self) -> "RowView":
         """Return the rows as they are now; later changes do not show in the view."""
         return RowView(
             count=self.count,
-            living=self.count - self.deleted,
-            are_units=self.are_units,
+            living_count=self.count - self.deleted_count,
+            have_unit_length=self.have_unit_length,
             ids=self.ids,
             alive=self.alive,
             vectors=self.vectors,
-            squares=self.squares,
+            squared_lengths=self.squared_lengths,
             signs=self.signs,
             columns=dict(self.columns),
-            numbers=dict(self.numbers),
+            numbers_by_field=dict(self.numbers_by_field),
         )
 
-    def _reserve(self, needed_rows: int) -> None:
+    def _reserve_rows(self, needed_rows: int) -> None:
         capacity = len(self.alive)
         if needed_rows <= capacity:
             return
@@ -105,13 +107,13 @@ class Rows:
         new_capacity = max(needed_rows, capacity + capacity // 2, 1024)
         self.alive = _enlarge(self.alive, new_capacity)
         self.vectors = _enlarge(self.vectors, new_capacity)
-        self.squares = _enlarge(self.squares, new_capacity)
+        self.squared_lengths = _enlarge(self.squared_lengths, new_capacity)
         self.signs = np.ascontiguousarray(_enlarge(self.signs.T, new_capacity).T)
         self.columns = {
             field: column.enlarge(new_capacity) for field, column in self.columns.items()
         }
-        self.numbers = {
-            field: _enlarge(column, new_capacity) for field, column in self.numbers.items()
+        self.numbers_by_field = {
+            field: _enlarge(column, new_capacity) for field, column in self.numbers_by_field.items()
         }
 
 
@@ -120,31 +122,31 @@ class RowView:
     """The rows at one moment. The arrays may be longer: only the first `count` rows count."""
 
     count: int
-    living: int
-    are_units: bool
+    living_count: int
+    have_unit_length: bool
     ids: list[str]
     alive: Mask
     vectors: Floats
-    squares: Floats
+    squared_lengths: Floats
     signs: NDArray[np.uint64]
     columns: Mapping[str, "_Column"]
-    numbers: Mapping[str, NDArray[np.float64]]
+    numbers_by_field: Mapping[str, NDArray[np.float64]]
 
-    def find(self, conditions: Sequence[Condition]) -> RowNumbers:
+    def find_rows(self, conditions: Sequence[Condition]) -> RowNumbers:
         """Return the rows that meet every condition and are not deleted."""
         # The posting list of the rarest value comes first. If even that holds much of the index,
         # comparing whole columns is faster, because it reads memory in order.
-        rarest = min(
+        rarest_condition = min(
             (condition for condition in conditions if isinstance(condition, In)),
             key=self._count_postings,
             default=None,
         )
-        candidate_rows = None if rarest is None else self._read_postings(rarest)
+        candidate_rows = None if rarest_condition is None else self._read_postings(rarest_condition)
         if candidate_rows is None or len(candidate_rows) > self.count // 8:
-            mask = self.alive[: self.count].copy()
+            is_matching = self.alive[: self.count].copy()
             for condition in conditions:
-                mask &= self._match_condition(condition, slice(0, self.count))
-            return np.flatnonzero(mask)
+                is_matching &= self._match_condition(condition, slice(0, self.count))
+            return np.flatnonzero(is_matching)
         matching_rows = candidate_rows[self.alive[candidate_rows]]
         for condition in conditions:
             matching_rows = matching_rows[self._match_condition(condition, matching_rows)]
@@ -168,13 +170,13 @@ class RowView:
             case In(field, values):
                 return self.columns[field].has_any(values, row_numbers)
             case Range(field, low, high):
-                numbers = self.numbers[field][row_numbers]
-                mask = ~np.isnan(numbers)
+                numbers = self.numbers_by_field[field][row_numbers]
+                is_matching = ~np.isnan(numbers)
                 if low is not None:
-                    mask &= numbers >= low
+                    is_matching &= numbers >= low
                 if high is not None:
-                    mask &= numbers <= high
-                return mask
+                    is_matching &= numbers <= high
+                return is_matching
 
 
 class _Column:
@@ -183,8 +185,8 @@ class _Column:
     def __init__(self, codes: NDArray[np.int32]) -> None:
         self.codes = codes
         self.values: list[Value] = []
-        self.code_of: dict[tuple[str, Value], int] = {}
-        self.postings: list[_Posting] = []
+        self.codes_by_value: dict[tuple[str, Value], int] = {}
+        self.postings: list[_PostingList] = []
 
     def append(self, first_row: int, field_values: Sequence[Value | None]) -> None:
         codes = np.array(
@@ -195,9 +197,11 @@ class _Column:
             np.int32,
         )
         self.codes[first_row : first_row + len(codes)] = codes
-        order = np.argsort(codes, kind="stable")
-        present, starts = np.unique(codes[order], return_index=True)
-        for value_code, row_numbers in zip(present, np.split(order, starts[1:]), strict=True):
+        rows_by_code = np.argsort(codes, kind="stable")
+        present_codes, code_starts = np.unique(codes[rows_by_code], return_index=True)
+        for value_code, row_numbers in zip(
+            present_codes, np.split(rows_by_code, code_starts[1:]), strict=True
+        ):
             if value_code >= 0:
                 self.postings[value_code].append(row_numbers + first_row)
 
@@ -206,7 +210,9 @@ class _Column:
         return self.values[value_code] if value_code >= 0 else None
 
     def find_codes(self, wanted_values: Sequence[Value]) -> set[int]:
-        codes = (self.code_of.get(comparison_key(wanted_value)) for wanted_value in wanted_values)
+        codes = (
+            self.codes_by_value.get(comparison_key(wanted_value)) for wanted_value in wanted_values
+        )
         return {value_code for value_code in codes if value_code is not None}
 
     def has_any(self, wanted_values: Sequence[Value], row_numbers: RowNumbers | slice) -> Mask:
@@ -219,23 +225,27 @@ class _Column:
 
     def enlarge(self, capacity: int) -> "_Column":
         """Return the same column with room for more; views keep the old one."""
-        larger = _Column(_enlarge(self.codes, capacity))
-        larger.values, larger.code_of, larger.postings = self.values, self.code_of, self.postings
-        return larger
+        larger_column = _Column(_enlarge(self.codes, capacity))
+        larger_column.values, larger_column.codes_by_value, larger_column.postings = (
+            self.values,
+            self.codes_by_value,
+            self.postings,
+        )
+        return larger_column
 
     def _get_or_add_code(self, field_value: Value) -> int:
         value_key = comparison_key(field_value)
-        value_code = self.code_of.get(value_key)
+        value_code = self.codes_by_value.get(value_key)
         if value_code is None:
             value_code = len(self.values)
             self.values.append(field_value)
-            self.postings.append(_Posting())
+            self.postings.append(_PostingList())
             # Last: a reader that finds the code must find its posting list too.
-            self.code_of[value_key] = value_code
+            self.codes_by_value[value_key] = value_code
         return value_code
 
 
-class _Posting:
+class _PostingList:
     """The rows that have one value, in ascending order."""
 
     def __init__(self) -> None:
@@ -268,7 +278,7 @@ def pack_signs(vectors: Floats) -> NDArray[np.uint64]:
     return np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64).T)
 
 
-def _to_number(filter_value: Value | None) -> float:
+def _to_range_number(filter_value: Value | None) -> float:
     return (
         np.nan
         if filter_value is None or isinstance(filter_value, bool | str)
@@ -277,6 +287,6 @@ def _to_number(filter_value: Value | None) -> float:
 
 
 def _enlarge(array: NDArray[Any], capacity: int) -> NDArray[Any]:
-    larger = np.zeros((capacity, *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger
+    larger_array = np.zeros((capacity, *array.shape[1:]), array.dtype)
+    larger_array[: len(array)] = array
+    return larger_array

@@ -18,9 +18,9 @@ from readingroom.engine import shared_words
 from readingroom.engine.context import (
     CONTEXT_FIELD,
     ListContexts,
+    batch_missing_contexts,
     embed_anew,
-    list_bare_chunks,
-    select_unchanged,
+    select_unchanged_chunks,
 )
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.embedding.machine import return_memory
@@ -74,11 +74,11 @@ class SharedIndex(CollectionIndex):
         collection.split_stems = shared_stemmer().split_all
         self.collection = collection
         self.embedder = embedder
-        self._counts = WordCounts(collection)
-        passing = PassingCounts(collection, filter_fields)
-        self._vectors = _SharedVectors(collection, filter_fields, passing, self._counts)
-        self._words = SharedWords(collection, filter_fields, passing, self._counts)
-        self._is_claimed = False
+        self._word_counts = WordCounts(collection)
+        passing_counts = PassingCounts(collection, filter_fields)
+        self._vectors = _SharedVectors(collection, filter_fields, passing_counts, self._word_counts)
+        self._words = SharedWords(collection, filter_fields, passing_counts, self._word_counts)
+        self._is_embedding_claimed = False
 
     def put(self, chunks: Chunks) -> None:
         """Add chunks with their vectors, in place of those with the same ids.
@@ -101,12 +101,12 @@ class SharedIndex(CollectionIndex):
     def fetch(self, ids: Sequence[str]) -> Chunks:
         """Return the chunks with these ids, without vectors; unknown ids are left out."""
         chunks = self.collection.get(ids)
-        places = {chunk_id: chunk_place for chunk_place, chunk_id in enumerate(chunks.ids)}
-        order = [places[chunk_id] for chunk_id in ids if chunk_id in places]
+        places_by_id = {chunk_id: chunk_place for chunk_place, chunk_id in enumerate(chunks.ids)}
+        ordered_places = [places_by_id[chunk_id] for chunk_id in ids if chunk_id in places_by_id]
         return Chunks(
-            [chunks.ids[chunk_place] for chunk_place in order],
-            [chunks.texts[chunk_place] for chunk_place in order],
-            [chunks.metadatas[chunk_place] for chunk_place in order],
+            [chunks.ids[chunk_place] for chunk_place in ordered_places],
+            [chunks.texts[chunk_place] for chunk_place in ordered_places],
+            [chunks.metadatas[chunk_place] for chunk_place in ordered_places],
         )
 
     def vectors(self) -> "_SharedVectors":
@@ -120,8 +120,8 @@ class SharedIndex(CollectionIndex):
     def rebuild(self) -> None:
         """Count the words anew, and drop this process's copy of the vectors."""
         self.collection.recount()
-        self._counts.forget()
-        self._vectors.forget()
+        self._word_counts.clear_cache()
+        self._vectors.drop_copy()
 
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
         """Return what loads the model, and embeds anew what has no context."""
@@ -129,12 +129,12 @@ class SharedIndex(CollectionIndex):
             return ()
         if self._list_contexts is None or self.collection.embedding != self.embedder.identity:
             return (self.embedder.load,)
-        batches = list_bare_chunks(
+        context_batches = batch_missing_contexts(
             self.collection.get_without_field(CONTEXT_FIELD), self._list_contexts
         )
         return (
             self.embedder.load,
-            *(partial(self._embed_anew, contexts) for contexts in batches),
+            *(partial(self._embed_anew, contexts_by_id) for contexts_by_id in context_batches),
         )
 
     def fill(self, dump_path: Path, validate: Callable[[Chunks], object]) -> int:
@@ -143,26 +143,28 @@ class SharedIndex(CollectionIndex):
 
     def close(self) -> None:
         """Drop the copy of the vectors."""
-        self._vectors.forget()
+        self._vectors.drop_copy()
 
-    def _embed_anew(self, contexts: Mapping[str, str]) -> None:
+    def _embed_anew(self, contexts_by_id: Mapping[str, str]) -> None:
         """Embed chunks under their contexts, unless another process is doing so."""
         lock_key = f"embed anew {self.collection.name}"
         with self.collection.database.hold_lock(lock_key) as is_ours:
-            chunks = self.collection.get(list(contexts)) if is_ours else Chunks([], [], [])
+            chunks = self.collection.get(list(contexts_by_id)) if is_ours else Chunks([], [], [])
             if not len(chunks):
                 return
-            renewed = embed_anew(chunks, contexts, self.embedder)
+            renewed_chunks = embed_anew(chunks, contexts_by_id, self.embedder)
             with self.collection.database.transaction():
-                unchanged = select_unchanged(renewed, self.collection.get(renewed.ids))
-                self.collection.replace_vectors(unchanged, (CONTEXT_FIELD,))
+                unchanged_chunks = select_unchanged_chunks(
+                    renewed_chunks, self.collection.get(renewed_chunks.ids)
+                )
+                self.collection.replace_vectors(unchanged_chunks, (CONTEXT_FIELD,))
 
     def _embed(self, query: str) -> Vector:
         vector = self.embedder.embed(query)
         # Once claimed, a collection keeps its model; asked again only until then.
-        if not self._is_claimed and self.collection.embedding is not None:
+        if not self._is_embedding_claimed and self.collection.embedding is not None:
             self.collection.claim_embedding(self.embedder.identity)
-            self._is_claimed = True
+            self._is_embedding_claimed = True
         return vector
 
 
@@ -172,10 +174,10 @@ class _SharedVectors(SharedSearch):
 
     _copy: VectorIndex | None = None
     _copy_generation: int = -1
-    _copying: threading.Lock = field(default_factory=threading.Lock)
+    _copy_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __len__(self) -> int:
-        return self._counts.read_totals()[0]
+        return self._word_counts.read_totals()[0]
 
     def search(self, vector: Vector, k: int, where: Filter | None = None) -> list[VectorHit]:
         """Return the k nearest chunks that pass the filter, nearest first, equal ones by id."""
@@ -183,10 +185,10 @@ class _SharedVectors(SharedSearch):
             raise ValueError(f"k must be at least 0, not {k}")
         if not k:
             return []
-        if self._passing.count(where) > shared_words.EXACT_ROWS:
+        if self._passing_counts.count_chunks(where) > shared_words.EXACT_ROWS:
             return self._open_copy().search(vector, k, where)
         clauses, clause_values = build_clauses(
-            self._fields.parse(where), self._collection.field_names
+            self._filter_fields.parse(where), self._collection.field_names
         )
         with self._collection.read() as connection:
             hit_rows = connection.execute(
@@ -214,10 +216,10 @@ class _SharedVectors(SharedSearch):
             )
         )
 
-    def forget(self) -> None:
+    def drop_copy(self) -> None:
         """Drop the copy; it is read again when it is needed."""
         self._collection.database.notices.unsubscribe(self._collection.name, self.follow_changes)
-        with self._copying:
+        with self._copy_lock:
             self._copy = None
             self._copy_generation = -1
 
@@ -231,7 +233,7 @@ class _SharedVectors(SharedSearch):
         vector_copy = self._copy
         if vector_copy is not None and self._collection.generation == self._copy_generation:
             return vector_copy
-        with self._copying:
+        with self._copy_lock:
             if self._copy is not None:
                 generation, touched_ids = self._collection.list_changes(self._copy_generation)
                 if touched_ids is not None:
@@ -246,23 +248,23 @@ class _SharedVectors(SharedSearch):
 
     def _make_copy(self) -> VectorIndex:
         vector_copy: VectorIndex | None = None
-        for chunk_ids, vectors, metadatas in self._read_pages():
+        for chunk_ids, vectors, metadatas in self._read_vector_pages():
             if vector_copy is None:
                 vector_copy = VectorIndex(
-                    self._fields, vectors.shape[1], self._collection.read_totals()[0]
+                    self._filter_fields, vectors.shape[1], self._collection.read_totals()[0]
                 )
             vector_copy.upsert(chunk_ids, vectors, metadatas)
         return_memory()
-        return vector_copy or VectorIndex(self._fields)
+        return vector_copy or VectorIndex(self._filter_fields)
 
     def _apply_changes(self, vector_copy: VectorIndex, touched_ids: Sequence[str]) -> None:
-        present = set()
-        for chunk_ids, vectors, metadatas in self._read_pages(touched_ids):
+        present_ids = set()
+        for chunk_ids, vectors, metadatas in self._read_vector_pages(touched_ids):
             vector_copy.upsert(chunk_ids, vectors, metadatas)
-            present.update(chunk_ids)
-        vector_copy.delete([chunk_id for chunk_id in touched_ids if chunk_id not in present])
+            present_ids.update(chunk_ids)
+        vector_copy.delete([chunk_id for chunk_id in touched_ids if chunk_id not in present_ids])
 
-    def _read_pages(
+    def _read_vector_pages(
         self, ids: Sequence[str] | None = None
     ) -> Iterator[tuple[list[str], Any, list[Metadata]]]:
         field_names = self._collection.field_names

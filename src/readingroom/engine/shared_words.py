@@ -18,11 +18,11 @@ EXACT_ROWS = 20_480
 """Chunks that may pass a filter for their vectors to be compared in SQL."""
 RANKED_ROWS = 4_000
 """Chunks that a search by words may rank; of more, those with the rarest words are."""
-_CANDIDATES = 400
+_CANDIDATE_CHUNKS = 400
 _K1, _B = 1.2, 0.75
-_BELIEVED_SECONDS = 1.0
+_TOTALS_CACHE_SECONDS = 1.0
 # How long it is believed how many chunks pass a filter: it only chooses how to search.
-_COUNT_SECONDS = 5.0
+_PASSING_CACHE_SECONDS = 5.0
 
 
 class WordCounts:
@@ -33,16 +33,16 @@ class WordCounts:
 
     def __init__(self, collection: PostgresCollection) -> None:
         self._collection = collection
-        self._totals = (0.0, 0, 0)
-        self._stems: LRUCache[str, tuple[float, int]] = LRUCache(10_000)
+        self._cached_totals = (0.0, 0, 0)
+        self._cached_counts: LRUCache[str, tuple[float, int]] = LRUCache(10_000)
 
     def read_totals(self) -> tuple[int, int]:
         """Return how many chunks there are, and how many words all of them have."""
-        read_at, chunks, tokens = self._totals
-        if not chunks or time.monotonic() - read_at > _BELIEVED_SECONDS:
-            chunks, tokens = self._collection.read_totals()
-            self._totals = (time.monotonic(), chunks, tokens)
-        return chunks, tokens
+        read_at, chunk_count, token_count = self._cached_totals
+        if not chunk_count or time.monotonic() - read_at > _TOTALS_CACHE_SECONDS:
+            chunk_count, token_count = self._collection.read_totals()
+            self._cached_totals = (time.monotonic(), chunk_count, token_count)
+        return chunk_count, token_count
 
     def count_stems(self, stems: Sequence[str]) -> dict[str, int]:
         """Return in how many chunks each stem occurs, without those that occur in none."""
@@ -50,23 +50,23 @@ class WordCounts:
         cached_counts = {
             stem: cached_count
             for stem in stems
-            if (cached_count := self._stems.get(stem)) is not None
+            if (cached_count := self._cached_counts.get(stem)) is not None
         }
         chunk_counts = {
-            stem: count
-            for stem, (read_at, count) in cached_counts.items()
-            if now - read_at <= _BELIEVED_SECONDS
+            stem: chunk_count
+            for stem, (read_at, chunk_count) in cached_counts.items()
+            if now - read_at <= _TOTALS_CACHE_SECONDS
         }
-        missing = [stem for stem in stems if stem not in chunk_counts]
-        if missing:
-            for stem, count in self._collection.count_stems(missing).items():
-                chunk_counts[stem] = count
-                self._stems.put(stem, (now, count))
+        missing_stems = [stem for stem in stems if stem not in chunk_counts]
+        if missing_stems:
+            for stem, chunk_count in self._collection.count_stems(missing_stems).items():
+                chunk_counts[stem] = chunk_count
+                self._cached_counts.put(stem, (now, chunk_count))
         return chunk_counts
 
-    def forget(self) -> None:
-        self._totals = (0.0, 0, 0)
-        self._stems = LRUCache(10_000)
+    def clear_cache(self) -> None:
+        self._cached_totals = (0.0, 0, 0)
+        self._cached_counts = LRUCache(10_000)
 
 
 class PassingCounts:
@@ -74,18 +74,18 @@ class PassingCounts:
 
     def __init__(self, collection: PostgresCollection, filter_fields: FilterFields) -> None:
         self._collection = collection
-        self._fields = filter_fields
-        self._known: LRUCache[Filter, tuple[float, int]] = LRUCache(256)
+        self._filter_fields = filter_fields
+        self._counts_by_filter: LRUCache[Filter, tuple[float, int]] = LRUCache(256)
 
-    def count(self, where: Filter | None) -> int:
+    def count_chunks(self, where: Filter | None) -> int:
         """Return how many chunks pass; a number above `EXACT_ROWS` may be too low."""
         if where is None:
             return self._collection.read_totals()[0]
-        cached_count = self._known.get(where)
-        if cached_count is not None and time.monotonic() - cached_count[0] < _COUNT_SECONDS:
+        cached_count = self._counts_by_filter.get(where)
+        if cached_count is not None and time.monotonic() - cached_count[0] < _PASSING_CACHE_SECONDS:
             return cached_count[1]
         clauses, clause_values = build_clauses(
-            self._fields.parse(where), self._collection.field_names
+            self._filter_fields.parse(where), self._collection.field_names
         )
         with self._collection.read() as connection:
             count_row = connection.execute(
@@ -93,7 +93,7 @@ class PassingCounts:
                 f"WHERE {' AND '.join(clauses) or 'true'} LIMIT ?) AS passing",
                 (*clause_values, 4 * EXACT_ROWS),
             ).fetchone()
-        self._known.put(where, (time.monotonic(), count_row[0]))
+        self._counts_by_filter.put(where, (time.monotonic(), count_row[0]))
         return int(count_row[0])
 
 
@@ -102,15 +102,15 @@ class SharedSearch:
     """What searching by meaning and by words have in common: a collection and its counts."""
 
     _collection: PostgresCollection
-    _fields: FilterFields
-    _passing: PassingCounts
-    _counts: WordCounts
+    _filter_fields: FilterFields
+    _passing_counts: PassingCounts
+    _word_counts: WordCounts
 
 
 @dataclass(frozen=True, slots=True)
 class _RankedStem:
     stem: str
-    chunks: int
+    chunk_count: int
     """In how many chunks it occurs."""
     rarity: float
 
@@ -127,52 +127,62 @@ class SharedWords(SharedSearch):
 
     def statistics(self) -> LexicalStatistics:
         """Return how common words are in this index."""
-        chunks, tokens = self._counts.read_totals()
-        return LexicalStatistics(chunks, tokens / max(chunks, 1), self._counts.count_stems)
+        chunk_count, token_count = self._word_counts.read_totals()
+        return LexicalStatistics(
+            chunk_count, token_count / max(chunk_count, 1), self._word_counts.count_stems
+        )
 
     def search(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
         """Return the k best chunks that pass the filter, best first, equal ones by id."""
         if k < 0:
             raise ValueError(f"k must be at least 0, not {k}")
-        conditions = build_clauses(self._fields.parse(where), self._collection.field_names)
+        conditions = build_clauses(self._filter_fields.parse(where), self._collection.field_names)
         parsed_query = parse_query(query)
-        chunks, tokens = self._counts.read_totals()
-        if not k or not chunks:
+        chunk_count, token_count = self._word_counts.read_totals()
+        if not k or not chunk_count:
             return []
-        stems = self._find_stems(parsed_query, chunks)
-        average = tokens / chunks
+        ranked_stems = self._find_stems(parsed_query, chunk_count)
+        average_tokens = token_count / chunk_count
         if parsed_query.phrases:
             phrases = [
                 format_phrase(shared_stemmer().split_all(phrase)) for phrase in parsed_query.phrases
             ]
-            return self._rank(" | ".join(phrases), stems, average, conditions, k)
-        if not stems:
+            return self._rank_chunks(
+                " | ".join(phrases), ranked_stems, average_tokens, conditions, k
+            )
+        if not ranked_stems:
             return []
-        share = min(1.0, self._passing.count(where) / chunks)
-        if sum(stem.chunks for stem in stems) * share <= RANKED_ROWS:
-            return self._rank(_join_stems(stems), stems, average, conditions, k)
-        return self._rank_candidates(stems, average, conditions, k, share)
+        passing_share = min(1.0, self._passing_counts.count_chunks(where) / chunk_count)
+        if sum(stem.chunk_count for stem in ranked_stems) * passing_share <= RANKED_ROWS:
+            return self._rank_chunks(
+                _join_stems(ranked_stems), ranked_stems, average_tokens, conditions, k
+            )
+        return self._rank_candidates(ranked_stems, average_tokens, conditions, k, passing_share)
 
     def _rank_candidates(
         self,
-        stems: Sequence[_RankedStem],
-        average: float,
+        ranked_stems: Sequence[_RankedStem],
+        average_tokens: float,
         conditions: tuple[list[str], list[Any]],
         k: int,
-        share: float,
+        passing_share: float,
     ) -> list[LexicalHit]:
         """Rank by all stems what the rarest of them find; search the next where that is little."""
-        candidate_limit = max(_CANDIDATES, 3 * k)
+        candidate_limit = max(_CANDIDATE_CHUNKS, 3 * k)
         hits: dict[str, LexicalHit] = {}
         stem_group: list[_RankedStem] = []
-        for stem_place, stem in enumerate(stems):
+        for stem_place, stem in enumerate(ranked_stems):
             stem_group.append(stem)
-            row_estimate = sum(member.chunks for member in stem_group) * share
-            next_rows = stems[stem_place + 1].chunks * share if stem_place + 1 < len(stems) else 0
+            row_estimate = sum(member.chunk_count for member in stem_group) * passing_share
+            next_rows = (
+                ranked_stems[stem_place + 1].chunk_count * passing_share
+                if stem_place + 1 < len(ranked_stems)
+                else 0
+            )
             if next_rows and row_estimate + next_rows <= RANKED_ROWS:
                 continue
-            group_hits = self._rank(
-                _join_stems(stem_group), stems, average, conditions, candidate_limit
+            group_hits = self._rank_chunks(
+                _join_stems(stem_group), ranked_stems, average_tokens, conditions, candidate_limit
             )
             hits |= {hit.id: hit for hit in group_hits}
             if len(hits) >= candidate_limit // 3:
@@ -180,39 +190,46 @@ class SharedWords(SharedSearch):
             stem_group = []
         return sorted(hits.values(), key=lambda hit: (-hit.score, hit.id))[:k]
 
-    def _find_stems(self, query: LexicalQuery, chunks: int) -> list[_RankedStem]:
+    def _find_stems(self, query: LexicalQuery, chunk_count: int) -> list[_RankedStem]:
         """Return the stems of a query that occur at all, rarest first."""
         query_text = " ".join((*query.words, *query.phrases))
-        chunk_counts = self._counts.count_stems(
+        chunk_counts = self._word_counts.count_stems(
             list(dict.fromkeys(shared_stemmer().split_all(query_text)))
         )
         # The counts may be a moment older or younger than the number of chunks.
-        chunks = max(chunks, *chunk_counts.values(), 0)
-        ranked = [
+        chunk_count = max(chunk_count, *chunk_counts.values(), 0)
+        ranked_stems = [
             # As in FTS5: a word of most chunks would count against a match.
-            _RankedStem(stem, count, max(math.log((chunks - count + 0.5) / (count + 0.5)), 1e-6))
-            for stem, count in chunk_counts.items()
+            _RankedStem(
+                stem,
+                stem_chunk_count,
+                max(
+                    math.log((chunk_count - stem_chunk_count + 0.5) / (stem_chunk_count + 0.5)),
+                    1e-6,
+                ),
+            )
+            for stem, stem_chunk_count in chunk_counts.items()
         ]
-        return sorted(ranked, key=lambda stem: (stem.chunks, stem.stem))
+        return sorted(ranked_stems, key=lambda stem: (stem.chunk_count, stem.stem))
 
-    def _rank(
+    def _rank_chunks(
         self,
         tsquery: str,
-        stems: Sequence[_RankedStem],
-        average: float,
+        ranked_stems: Sequence[_RankedStem],
+        average_tokens: float,
         conditions: tuple[list[str], list[Any]],
-        limit: int,
+        max_hits: int,
     ) -> list[LexicalHit]:
         """Return the best chunks that match a tsquery, ranked by all stems."""
         clauses, clause_values = conditions
         chunks_table = self._collection.chunks_table
         count_columns = ", ".join(
             f"round(0.6079271 / (1 - ts_rank(words, ?::tsquery)) - 0.5) AS count_{stem_number}"
-            for stem_number in range(len(stems))
+            for stem_number in range(len(ranked_stems))
         )
         score_sql = " + ".join(
             f"?::float8 * count_{stem_number} * {_K1 + 1} / (count_{stem_number} + relative_length)"
-            for stem_number in range(len(stems))
+            for stem_number in range(len(ranked_stems))
         )
         with self._collection.read() as connection:
             hit_rows = connection.execute(
@@ -224,16 +241,16 @@ class SharedWords(SharedSearch):
                 "ORDER BY score DESC, id LIMIT ?",
                 (
                     # As values, so that the statement is the same for so many stems.
-                    *(stem.rarity for stem in stems),
-                    max(average, 1e-9),
-                    *(quote_lexeme(stem.stem) for stem in stems),
+                    *(stem.rarity for stem in ranked_stems),
+                    max(average_tokens, 1e-9),
+                    *(quote_lexeme(stem.stem) for stem in ranked_stems),
                     tsquery,
                     *clause_values,
-                    limit,
+                    max_hits,
                 ),
             ).fetchall()
         return [LexicalHit(hit_row[0], float(hit_row[1])) for hit_row in hit_rows]
 
 
-def _join_stems(stems: Sequence[_RankedStem]) -> str:
-    return " | ".join(quote_lexeme(stem.stem) for stem in stems)
+def _join_stems(ranked_stems: Sequence[_RankedStem]) -> str:
+    return " | ".join(quote_lexeme(stem.stem) for stem in ranked_stems)

@@ -53,12 +53,16 @@ class Stemmer:
             # A full memory is replaced, not emptied: others may be reading it.
             if len(self._stems) > _MAX_REMEMBERED:
                 self._stems = {}
-            unknown = sorted({word for word in words if word not in self._stems})
+            unknown_words = sorted({word for word in words if word not in self._stems})
             self._db.execute("INSERT INTO words(words) VALUES ('delete-all')")
-            self._db.executemany("INSERT INTO words(rowid, word) VALUES (?, ?)", enumerate(unknown))
+            self._db.executemany(
+                "INSERT INTO words(rowid, word) VALUES (?, ?)", enumerate(unknown_words)
+            )
             # A word that FTS5 splits further is known by its first part.
             stem_rows = self._db.execute("SELECT doc, term FROM stems ORDER BY doc, offset DESC")
-            self._stems.update({unknown[word_number]: stem for word_number, stem in stem_rows})
+            self._stems.update(
+                {unknown_words[word_number]: stem for word_number, stem in stem_rows}
+            )
             return self._stems
 
 

@@ -17,20 +17,20 @@ from readingroom.engine.rows import Floats, RowNumbers, Rows, RowView, pack_sign
 DIMENSIONS = 384
 
 # A scan of this many rows takes about as long as embedding the question: always exact.
-_EXACT_INDEX = 65_536
+_EXACT_INDEX_ROWS = 65_536
 # In a larger index, this many rows that pass the filter are still scanned exactly.
 _EXACT_ROWS = 4_096
 # Of more rows, signs choose at least this many for the exact distance, and at least one in so many:
 # the more rows there are, the more of them agree in their signs with a query by chance.
 _MIN_CANDIDATES = 1_000
-_CANDIDATE_SHARE = 50
-_BLOCK = 8_192
+_ROWS_PER_CANDIDATE = 50
+_BLOCK_ROWS = 8_192
 # 512 vectors of 384 floats take 768 KB, which stay in a core's cache.
-_GATHERED = 512
+_GATHERED_ROWS = 512
 # Fewer deleted rows are not worth copying the others.
-_MIN_DELETED = 1_024
+_MIN_DELETED_ROWS = 1_024
 # Rounding error of a product of 384 floats.
-_ROUNDING = 1e-5
+_ROUNDING_ERROR = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,20 @@ class VectorIndex:
     """Vectors by id with the metadata that filters use; one writer at a time, any readers."""
 
     def __init__(
-        self, filter_fields: FilterFields, dimensions: int = DIMENSIONS, reserve: int = 0
+        self, filter_fields: FilterFields, dimensions: int = DIMENSIONS, reserved_rows: int = 0
     ) -> None:
-        self.fields = filter_fields
+        self.filter_fields = filter_fields
         self.dimensions = dimensions
-        self._writing = threading.Lock()
-        self._rows = Rows(filter_fields, dimensions, reserve)
-        self._row_of: dict[str, int] = {}
-        self._view = self._rows.view()
+        self._write_lock = threading.Lock()
+        self._rows = Rows(filter_fields, dimensions, reserved_rows)
+        self._row_numbers_by_id: dict[str, int] = {}
+        self._view = self._rows.make_view()
 
     def __len__(self) -> int:
-        return self._view.living
+        return self._view.living_count
 
     def __contains__(self, row_id: str) -> bool:
-        return row_id in self._row_of
+        return row_id in self._row_numbers_by_id
 
     def upsert(
         self, row_ids: Sequence[str], vectors: Floats, metadatas: Sequence[Metadata]
@@ -71,39 +71,43 @@ class VectorIndex:
         """Add rows, replacing those with the same ids; raise `ValueError` before any change."""
         matrix = _check_vectors(vectors, len(row_ids), self.dimensions)
         _check_pairs(row_ids, metadatas)
-        with self._writing:
-            self._replace(row_ids, matrix, [self.fields.select(metadata) for metadata in metadatas])
+        with self._write_lock:
+            self._replace_rows(
+                row_ids, matrix, [self.filter_fields.select(metadata) for metadata in metadatas]
+            )
 
     def update_metadata(self, row_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of rows; unknown ids are ignored."""
         _check_pairs(row_ids, metadatas)
-        with self._writing:
-            updates = {
+        with self._write_lock:
+            metadata_updates = {
                 row_id: metadata
                 for row_id, metadata in zip(row_ids, metadatas, strict=True)
-                if row_id in self._row_of
+                if row_id in self._row_numbers_by_id
             }
-            row_numbers = [self._row_of[row_id] for row_id in updates]
-            merged = [
-                {**self._rows.metadata(row_number), **self.fields.select(metadata)}
-                for row_number, metadata in zip(row_numbers, updates.values(), strict=True)
+            row_numbers = [self._row_numbers_by_id[row_id] for row_id in metadata_updates]
+            merged_metadatas = [
+                {**self._rows.get_metadata(row_number), **self.filter_fields.select(metadata)}
+                for row_number, metadata in zip(row_numbers, metadata_updates.values(), strict=True)
             ]
-            self._replace(list(updates), self._rows.vectors[row_numbers], merged)
+            self._replace_rows(
+                list(metadata_updates), self._rows.vectors[row_numbers], merged_metadatas
+            )
 
     def delete(self, row_ids: Sequence[str]) -> None:
         """Remove rows; unknown ids are ignored."""
-        with self._writing:
-            self._replace(row_ids, np.empty((0, self.dimensions), np.float32), [])
+        with self._write_lock:
+            self._replace_rows(row_ids, np.empty((0, self.dimensions), np.float32), [])
 
     def search(self, vector: Floats, k: int, where: Filter | None = None) -> list[VectorHit]:
         """Return the k nearest rows that pass the filter, nearest first, equal ones by id."""
         if k < 0:
             raise ValueError(f"k must be at least 0, not {k}")
-        query = _check_vectors(vector, 1, self.dimensions)[0]
-        conditions = self.fields.parse(where)
+        query_vector = _check_vectors(vector, 1, self.dimensions)[0]
+        conditions = self.filter_fields.parse(where)
         # Read once: a writer may publish another view while this search goes on.
         view = self._view
-        return _find_nearest(view, query, k, view.find(conditions)) if k else []
+        return _find_nearest(view, query_vector, k, view.find_rows(conditions)) if k else []
 
     def search_groups(
         self, vector: Floats, k: int, group_field: str, where: Filter | None = None
@@ -113,64 +117,78 @@ class VectorIndex:
         A group is the rows that have the same value of `group_field`. It takes one scan, however
         many rows the nearest groups have.
         """
-        query = _check_vectors(vector, 1, self.dimensions)[0]
+        query_vector = _check_vectors(vector, 1, self.dimensions)[0]
         view = self._view
-        codes = view.columns[group_field].codes
-        row_numbers = view.find(self.fields.parse(where))
+        group_codes = view.columns[group_field].codes
+        row_numbers = view.find_rows(self.filter_fields.parse(where))
         # A negative code means that the row has no value of the field, so it is in no group.
         row_numbers, distances = _choose_candidates(
-            view, query, k, row_numbers[codes[row_numbers] >= 0]
+            view, query_vector, k, row_numbers[group_codes[row_numbers] >= 0]
         )
-        best_first = np.argsort(distances, kind="stable")
-        _, firsts = np.unique(codes[row_numbers[best_first]], return_index=True)
-        return _measure(view, query, row_numbers[best_first[np.sort(firsts)[:k]]])
+        nearest_first = np.argsort(distances, kind="stable")
+        _, group_firsts = np.unique(group_codes[row_numbers[nearest_first]], return_index=True)
+        return _measure_hits(
+            view, query_vector, row_numbers[nearest_first[np.sort(group_firsts)[:k]]]
+        )
 
     def get_vectors(self, row_ids: Sequence[str]) -> dict[str, Floats]:
         """Return the vectors of rows by id; unknown ids are left out."""
-        with self._writing:
-            rows_by_id = {
-                row_id: self._row_of[row_id] for row_id in row_ids if row_id in self._row_of
+        with self._write_lock:
+            row_numbers_by_id = {
+                row_id: self._row_numbers_by_id[row_id]
+                for row_id in row_ids
+                if row_id in self._row_numbers_by_id
             }
-            vectors = self._rows.vectors[list(rows_by_id.values())]
-        return dict(zip(rows_by_id, vectors, strict=True))
+            vectors = self._rows.vectors[list(row_numbers_by_id.values())]
+        return dict(zip(row_numbers_by_id, vectors, strict=True))
 
     def find_ids(self, where: Filter | None = None) -> list[str]:
         """Return the ids of all rows that pass the filter, sorted."""
         view = self._view
-        return sorted(view.ids[row_number] for row_number in view.find(self.fields.parse(where)))
+        return sorted(
+            view.ids[row_number] for row_number in view.find_rows(self.filter_fields.parse(where))
+        )
 
-    def _replace(
+    def _replace_rows(
         self, row_ids: Sequence[str], vectors: Floats, metadatas: Sequence[Mapping[str, Any]]
     ) -> None:
         """Delete the rows of these ids, append the new ones, and only then publish both."""
-        replaced = list({self._row_of[row_id] for row_id in row_ids if row_id in self._row_of})
+        replaced_rows = list(
+            {
+                self._row_numbers_by_id[row_id]
+                for row_id in row_ids
+                if row_id in self._row_numbers_by_id
+            }
+        )
         if metadatas:
             first_row = self._rows.append(row_ids, vectors, metadatas)
-            self._row_of.update(
+            self._row_numbers_by_id.update(
                 zip(row_ids, range(first_row, first_row + len(row_ids)), strict=True)
             )
         else:
             for row_id in row_ids:
-                self._row_of.pop(row_id, None)
-        self._rows.delete(replaced)
-        if self._rows.deleted > max(_MIN_DELETED, self._rows.count // 4):
-            self._compact()
-        self._view = self._rows.view()
+                self._row_numbers_by_id.pop(row_id, None)
+        self._rows.delete(replaced_rows)
+        if self._rows.deleted_count > max(_MIN_DELETED_ROWS, self._rows.count // 4):
+            self._remove_deleted_rows()
+        self._view = self._rows.make_view()
 
-    def _compact(self) -> None:
+    def _remove_deleted_rows(self) -> None:
         """Copy the rows that are not deleted into new arrays; views keep the old ones."""
-        old_rows, living = self._rows, np.flatnonzero(self._rows.alive[: self._rows.count])
-        new_rows = Rows(self.fields, self.dimensions, len(living))
-        for block_start in range(0, len(living), _BLOCK):
-            row_numbers = living[block_start : block_start + _BLOCK]
-            metadatas = [old_rows.metadata(int(row_number)) for row_number in row_numbers]
+        old_rows, living_rows = self._rows, np.flatnonzero(self._rows.alive[: self._rows.count])
+        new_rows = Rows(self.filter_fields, self.dimensions, len(living_rows))
+        for block_start in range(0, len(living_rows), _BLOCK_ROWS):
+            row_numbers = living_rows[block_start : block_start + _BLOCK_ROWS]
+            metadatas = [old_rows.get_metadata(int(row_number)) for row_number in row_numbers]
             new_rows.append(
                 [old_rows.ids[row_number] for row_number in row_numbers],
                 old_rows.vectors[row_numbers],
                 metadatas,
             )
         self._rows = new_rows
-        self._row_of = {row_id: row_number for row_number, row_id in enumerate(new_rows.ids)}
+        self._row_numbers_by_id = {
+            row_id: row_number for row_number, row_id in enumerate(new_rows.ids)
+        }
 
 
 def _check_pairs(row_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
@@ -181,40 +199,44 @@ def _check_pairs(row_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
 
 
 def _check_vectors(vectors: Floats, expected_count: int, dimensions: int) -> Floats:
-    array = np.atleast_2d(np.ascontiguousarray(vectors, np.float32))
-    if array.shape != (expected_count, dimensions):
+    matrix = np.atleast_2d(np.ascontiguousarray(vectors, np.float32))
+    if matrix.shape != (expected_count, dimensions):
         raise ValueError(
-            f"expected {expected_count} vectors of {dimensions} numbers, not {array.shape}"
+            f"expected {expected_count} vectors of {dimensions} numbers, not {matrix.shape}"
         )
-    if not np.isfinite(array).all():
+    if not np.isfinite(matrix).all():
         raise ValueError("a vector contains a number that is not finite")
-    return array
+    return matrix
 
 
-def _find_nearest(view: RowView, query: Floats, k: int, row_numbers: RowNumbers) -> list[VectorHit]:
-    row_numbers, distances = _choose_candidates(view, query, k, row_numbers)
+def _find_nearest(
+    view: RowView, query_vector: Floats, k: int, row_numbers: RowNumbers
+) -> list[VectorHit]:
+    row_numbers, distances = _choose_candidates(view, query_vector, k, row_numbers)
     if k < len(row_numbers):
-        furthest = np.partition(distances, k - 1)[k - 1]
+        kth_distance = np.partition(distances, k - 1)[k - 1]
         # With those that rounding may have put behind the k-th: the exact distance decides.
-        row_numbers = row_numbers[distances <= furthest + _ROUNDING]
-    return _measure(view, query, row_numbers)[:k]
+        row_numbers = row_numbers[distances <= kth_distance + _ROUNDING_ERROR]
+    return _measure_hits(view, query_vector, row_numbers)[:k]
 
 
 def _choose_candidates(
-    view: RowView, query: Floats, k: int, row_numbers: RowNumbers
+    view: RowView, query_vector: Floats, k: int, row_numbers: RowNumbers
 ) -> tuple[RowNumbers, Floats]:
     """Return the rows that may be nearest, and the approximate distance of each."""
-    if len(row_numbers) > _EXACT_ROWS and view.count > _EXACT_INDEX and view.are_units:
-        depth = max(_MIN_CANDIDATES, len(row_numbers) // _CANDIDATE_SHARE, 100 * k)
-        row_numbers = _nearest_by_signs(view, query, depth, row_numbers)
+    if len(row_numbers) > _EXACT_ROWS and view.count > _EXACT_INDEX_ROWS and view.have_unit_length:
+        candidate_count = max(_MIN_CANDIDATES, len(row_numbers) // _ROWS_PER_CANDIDATE, 100 * k)
+        row_numbers = _choose_by_signs(view, query_vector, candidate_count, row_numbers)
     # The squared distance less the square of the query, which is the same for every row.
-    return row_numbers, view.squares[row_numbers] - 2 * _products(view, query, row_numbers)
+    return row_numbers, view.squared_lengths[row_numbers] - 2 * _compute_products(
+        view, query_vector, row_numbers
+    )
 
 
-def _measure(view: RowView, query: Floats, row_numbers: RowNumbers) -> list[VectorHit]:
+def _measure_hits(view: RowView, query_vector: Floats, row_numbers: RowNumbers) -> list[VectorHit]:
     """Return these rows with their exact distances, nearest first."""
     # Subtracted row by row in float64, so that equal vectors have equal distances.
-    differences = view.vectors[row_numbers].astype(np.float64) - query
+    differences = view.vectors[row_numbers].astype(np.float64) - query_vector
     distances = np.einsum("ij,ij->i", differences, differences)
     hits = [
         VectorHit(view.ids[row_number], float(distance))
@@ -223,34 +245,42 @@ def _measure(view: RowView, query: Floats, row_numbers: RowNumbers) -> list[Vect
     return sorted(hits, key=lambda hit: (hit.distance, hit.id))
 
 
-def _products(view: RowView, query: Floats, row_numbers: RowNumbers) -> Floats:
+def _compute_products(view: RowView, query_vector: Floats, row_numbers: RowNumbers) -> Floats:
     """Return the product of each row with the query."""
     # Through a buffer that stays in the processor's cache: on 50,000 rows this is twice as fast as
     # one product of all rows, which waits for memory.
     products = np.empty(len(row_numbers), np.float32)
-    buffer = np.empty((min(_GATHERED, len(row_numbers)), len(query)), np.float32)
-    for block_start in range(0, len(row_numbers), _GATHERED):
-        block_rows = row_numbers[block_start : block_start + _GATHERED]
+    buffer = np.empty((min(_GATHERED_ROWS, len(row_numbers)), len(query_vector)), np.float32)
+    for block_start in range(0, len(row_numbers), _GATHERED_ROWS):
+        block_rows = row_numbers[block_start : block_start + _GATHERED_ROWS]
         # Clipping is not needed, but the other modes write through a copy.
-        gathered = view.vectors.take(block_rows, axis=0, out=buffer[: len(block_rows)], mode="clip")
-        np.dot(gathered, query, out=products[block_start : block_start + len(block_rows)])
+        gathered_vectors = view.vectors.take(
+            block_rows, axis=0, out=buffer[: len(block_rows)], mode="clip"
+        )
+        np.dot(
+            gathered_vectors,
+            query_vector,
+            out=products[block_start : block_start + len(block_rows)],
+        )
     return products
 
 
-def _nearest_by_signs(
-    view: RowView, query: Floats, depth: int, row_numbers: RowNumbers
+def _choose_by_signs(
+    view: RowView, query_vector: Floats, candidate_count: int, row_numbers: RowNumbers
 ) -> RowNumbers:
-    """Return about `depth` rows whose signs agree with the query's in the most dimensions."""
-    signs = pack_signs(query[np.newaxis])[:, 0]
+    """Return some `candidate_count` rows whose signs agree with the query's in most dimensions."""
+    query_signs = pack_signs(query_vector[np.newaxis])[:, 0]
     # Of more than half of all rows, every row is compared: slices are faster than gathering.
-    every = len(row_numbers) > view.count // 2
-    differing = np.zeros(view.count if every else len(row_numbers), np.uint16)
-    for block_start in range(0, len(differing), _BLOCK):
-        block_slice = slice(block_start, min(block_start + _BLOCK, len(differing)))
-        compared_rows = block_slice if every else row_numbers[block_slice]
-        for plane, sign in zip(view.signs, signs, strict=True):
-            differing[block_slice] += np.bitwise_count(plane[compared_rows] ^ sign)
-    if every:
-        differing = differing[row_numbers]
-    furthest = np.searchsorted(np.cumsum(np.bincount(differing)), depth)
-    return row_numbers[differing <= furthest]
+    compares_all_rows = len(row_numbers) > view.count // 2
+    differing_counts = np.zeros(view.count if compares_all_rows else len(row_numbers), np.uint16)
+    for block_start in range(0, len(differing_counts), _BLOCK_ROWS):
+        block_slice = slice(block_start, min(block_start + _BLOCK_ROWS, len(differing_counts)))
+        compared_rows = block_slice if compares_all_rows else row_numbers[block_slice]
+        for sign_plane, query_sign in zip(view.signs, query_signs, strict=True):
+            differing_counts[block_slice] += np.bitwise_count(
+                sign_plane[compared_rows] ^ query_sign
+            )
+    if compares_all_rows:
+        differing_counts = differing_counts[row_numbers]
+    max_differing = np.searchsorted(np.cumsum(np.bincount(differing_counts)), candidate_count)
+    return row_numbers[differing_counts <= max_differing]

@@ -58,10 +58,10 @@ class LexicalQuery:
         A text must contain one of the phrases, if there are any, and words only improve its rank.
         Without phrases it must contain one of the words.
         """
-        either = _join_alternatives((*self.phrases, *self.words))
+        any_expression = _join_alternatives((*self.phrases, *self.words))
         if self.phrases and self.words:
-            return f"({_join_alternatives(self.phrases)}) AND ({either})"
-        return either or None
+            return f"({_join_alternatives(self.phrases)}) AND ({any_expression})"
+        return any_expression or None
 
 
 def parse_query(query_text: str) -> LexicalQuery:
@@ -96,9 +96,9 @@ def _join_alternatives(alternatives: Iterable[str]) -> str:
 
 def _remove_stop_words(words: Iterable[str], or_all: bool) -> list[str]:
     """Return each word once, without stop words; with `or_all`, all words if none would remain."""
-    unique = list(dict.fromkeys(words))
-    significant = [word for word in unique if word not in _STOP_WORDS]
-    return significant or (unique if or_all else [])
+    unique_words = list(dict.fromkeys(words))
+    significant_words = [word for word in unique_words if word not in _STOP_WORDS]
+    return significant_words or (unique_words if or_all else [])
 
 
 @cache

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain, islice, repeat
 
 from readingroom.core.scores import ScoreParts
-from readingroom.engine.confidence import CALIBRATION, NOTHING_CLOSE, score_relevances
+from readingroom.engine.confidence import CALIBRATION, NOTHING_CLOSE_SCORE, score_relevances
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.reranker import MAX_TEXTS, Reranker
 from readingroom.engine.errors import ModelUnavailable
@@ -55,7 +55,9 @@ _NUMBER_WORDS = frozenset(
 )
 # Each base has improved the question by its own best passages already. Here they would pull it
 # towards the base with the most of them.
-_WEIGHTS = RankingWeights(words=0.0, coverage=0.15, feedback=0.0, expansion=0.0)
+_WEIGHTS = RankingWeights(
+    word_weight=0.0, coverage_weight=0.15, feedback_weight=0.0, expansion_share=0.0
+)
 # Of many bases' hits far fewer are right than of one base's, so scores fall faster behind the best.
 # By this number the scores are the shares of the tuning questions' hits that are right.
 _CALIBRATION = replace(CALIBRATION, decline=32.0)
@@ -83,7 +85,7 @@ def rank_hits(
             relevances, score_relevances(relevances, _CALIBRATION), strict=True
         )
         # What has none of the words is a result only if it is close by meaning.
-        if hits[int(relevance.passage_id)].score > 0 or score >= NOTHING_CLOSE
+        if hits[int(relevance.passage_id)].score > 0 or score >= NOTHING_CLOSE_SCORE
     ]
     is_named = partial(_is_named, count_stems(query).keys())
     named = [hit for hit in ranked if is_named(hit)]
@@ -96,7 +98,7 @@ def rank_hits(
     close_bases = {
         hits[int(relevance.passage_id)].base
         for relevance, base_score in base_scores
-        if base_score >= NOTHING_CLOSE
+        if base_score >= NOTHING_CLOSE_SCORE
     }
     return _raise_first_hits(_spread_documents(ordered), close_bases)
 
@@ -283,7 +285,7 @@ class _PoolStatistics:
     def __init__(self, passage_texts: Sequence[str]) -> None:
         stems_by_text = [count_stems(passage_text).keys() for passage_text in passage_texts]
         self._frequencies = Counter(stem for text_stems in stems_by_text for stem in text_stems)
-        self.documents = len(stems_by_text)
+        self.document_count = len(stems_by_text)
         self.average_length = sum(
             len(passage_text.split()) for passage_text in passage_texts
         ) / max(len(stems_by_text), 1)

@@ -11,7 +11,7 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from readingroom.core.errors import RecordNotFound, UnknownSource, UnrecognizedId
-from readingroom.engine.confidence import judge
+from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.embedding.reranker import Reranker
 from readingroom.engine.errors import ModelUnavailable
@@ -92,7 +92,7 @@ class DeskService:
             self._reranker,
         )
         nearest_citation = hits[0].citation.citation_string if hits else ""
-        confidence = judge([hit.score for hit in hits], nearest_citation)
+        confidence = judge_confidence([hit.score for hit in hits], nearest_citation)
         page_end = question.offset + question.limit
         return DeskAnswer(
             results=hits[question.offset : page_end],

@@ -15,7 +15,7 @@ from tests.requirements import requirement
 class CommonWords:
     """A collection in which every word is as common as any other."""
 
-    documents = 1000
+    document_count = 1000
     average_length = 10.0
 
     def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:

@@ -57,7 +57,7 @@ from readingroom.bases.documents.store import DocumentStore
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.text import fold_dashes
-from readingroom.engine.confidence import judge
+from readingroom.engine.confidence import judge_confidence
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
 from readingroom.ingest.page_pictures import PagePictures, StoredFile
@@ -154,7 +154,7 @@ class DocumentsService:
             # A document that is being added or removed right now exists if its entry does.
             if (chunk := chunks.get(hit.chunk_id)) and chunk.document_id in document_records
         ]
-        confidence = judge(
+        confidence = judge_confidence(
             [hit.score for hit in ranking.hits], document_hits[0].citation if document_hits else ""
         )
         return DocumentHits(

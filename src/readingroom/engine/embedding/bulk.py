@@ -57,14 +57,14 @@ class TokenizingPool:
     def tokenize(self, batches: Iterable[Sequence[str]]) -> Iterator[TokenizedTexts]:
         """Yield the tokens of each batch, in order."""
         remaining_batches = iter(batches)
-        pending: deque[Future[TokenizedTexts]] = deque()
+        pending_results: deque[Future[TokenizedTexts]] = deque()
         for batch in islice(remaining_batches, 2 * self.processes):
-            pending.append(self._executor.submit(_tokenize, list(batch)))
-        while pending:
-            tokenized = pending.popleft().result()
+            pending_results.append(self._executor.submit(_tokenize, list(batch)))
+        while pending_results:
+            tokenized_batch = pending_results.popleft().result()
             for batch in islice(remaining_batches, 1):
-                pending.append(self._executor.submit(_tokenize, list(batch)))
-            yield tokenized
+                pending_results.append(self._executor.submit(_tokenize, list(batch)))
+            yield tokenized_batch
 
 
 def embed_stream(
@@ -78,13 +78,13 @@ def embed_stream(
             waiting_keys.append(batch_key)
             yield texts
 
-    in_flight: deque[PendingVectors] = deque()
-    for tokenized in pool.tokenize(read_texts()):
-        in_flight.append(encoder.start(tokenized))
-        if len(in_flight) > _BATCHES_IN_FLIGHT:
-            yield waiting_keys.popleft(), in_flight.popleft().wait()
-    while in_flight:
-        yield waiting_keys.popleft(), in_flight.popleft().wait()
+    pending_vectors: deque[PendingVectors] = deque()
+    for tokenized_texts in pool.tokenize(read_texts()):
+        pending_vectors.append(encoder.start(tokenized_texts))
+        if len(pending_vectors) > _BATCHES_IN_FLIGHT:
+            yield waiting_keys.popleft(), pending_vectors.popleft().wait()
+    while pending_vectors:
+        yield waiting_keys.popleft(), pending_vectors.popleft().wait()
 
 
 def make_word_tokenizer(tokenizer_file: Path, max_tokens: int) -> WordTokenizer:

@@ -35,7 +35,7 @@ Key = TypeVar("Key")
 MAX_CHARACTERS = 1024
 """Longer texts are cut: the model reads 256 tokens, which are rarely so many characters."""
 # Six megabytes: queries, and the passages that answer many of them.
-_RECENT_VECTORS = 4096
+_MAX_RECENT_VECTORS = 4096
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +58,8 @@ class Embedder:
         device: "DeviceChoice" = "cpu",
         own_model: Path | None = None,
     ) -> None:
-        self._models = models
-        self._directory = directory
+        self._models_folder = models
+        self._own_weights = directory
         self._precision: Precision = precision
         self._threads = threads
         # A model of the operator's own may be of any kind, so it is run as it comes.
@@ -70,7 +70,7 @@ class Embedder:
         self._load_lock = threading.Lock()
         # One ingest at a time; searches pass it by and share the processor with it.
         self._batch_lock = threading.Lock()
-        self._recent_vectors: LRUCache[str, Vector] = LRUCache(_RECENT_VECTORS)
+        self._recent_vectors: LRUCache[str, Vector] = LRUCache(_MAX_RECENT_VECTORS)
 
     @property
     def identity(self) -> str:
@@ -102,12 +102,12 @@ class Embedder:
             for text in cut_texts
             if (vector := self._recent_vectors.get(text)) is not None
         }
-        missing = [text for text in dict.fromkeys(cut_texts) if text not in vectors]
-        if missing:
-            matrix = self._get_model().compute_vectors(missing)
+        missing_texts = [text for text in dict.fromkeys(cut_texts) if text not in vectors]
+        if missing_texts:
+            new_vectors = self._get_model().compute_vectors(missing_texts)
             # Callers share the cached arrays, so nobody may change them.
-            matrix.setflags(write=False)
-            for text, vector in zip(missing, matrix, strict=True):
+            new_vectors.setflags(write=False)
+            for text, vector in zip(missing_texts, new_vectors, strict=True):
                 vectors[text] = vector
                 self._recent_vectors.put(text, vector)
         return [vectors[text] for text in cut_texts]
@@ -132,8 +132,8 @@ class Embedder:
         vectors = np.empty((len(cut_texts), model.dimensions), np.float32)
         done_count = reported_count = 0
         with self._batch_lock:
-            for row_numbers, matrix in model.compute_in_parallel(cut_texts):
-                vectors[row_numbers] = matrix
+            for row_numbers, batch_vectors in model.compute_in_parallel(cut_texts):
+                vectors[row_numbers] = batch_vectors
                 done_count += len(row_numbers)
                 if done_count - reported_count >= batch_size or done_count == len(cut_texts):
                     report_progress(done_count, len(cut_texts), None)
@@ -177,7 +177,7 @@ class Embedder:
                         "or the precision float32."
                     )
                 self._graphics_card = GraphicsCardModel(
-                    find_weights(self._models, self._directory), MAX_TOKENS
+                    find_weights(self._models_folder, self._own_weights), MAX_TOKENS
                 )
             elif self._graphics_card is None:
                 self._device = "cpu"
@@ -196,13 +196,15 @@ class Embedder:
             return load_encoder(self._own_model, self._threads or count_cores())
         try:
             return load_processor_model(
-                find_weights(self._models, self._directory),
-                self._models,
+                find_weights(self._models_folder, self._own_weights),
+                self._models_folder,
                 self._precision,
                 self._threads or count_cores(),
             )
         except OSError as error:
-            log.error("the embedding model cannot be read, or built in %s: %s", self._models, error)
+            log.error(
+                "the embedding model cannot be read, or built in %s: %s", self._models_folder, error
+            )
             raise ModelUnavailable(
                 f"The embedding model cannot be read or built: {describe_cause(error)}"
             ) from error
@@ -211,11 +213,11 @@ class Embedder:
 def _cut_texts(texts: Sequence[str]) -> list[str]:
     if not all(text.strip() for text in texts):
         raise ValueError("a blank text has no meaning to embed")
-    too_long = sum(len(text) > MAX_CHARACTERS for text in texts)
-    if too_long:
+    long_count = sum(len(text) > MAX_CHARACTERS for text in texts)
+    if long_count:
         log.warning(
             "%d of %d texts are embedded by their first %d characters only",
-            too_long,
+            long_count,
             len(texts),
             MAX_CHARACTERS,
         )

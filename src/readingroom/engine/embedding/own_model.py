@@ -46,9 +46,9 @@ class OwnModel:
         self, texts: Sequence[str]
     ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
         """Yield the vectors of many texts as they come: their row numbers, and a row for each."""
-        order = np.argsort([len(text) for text in texts], kind="stable")
-        for first_row in range(0, len(order), _BATCH_TEXTS):
-            row_numbers = order[first_row : first_row + _BATCH_TEXTS]
+        longest_first = np.argsort([len(text) for text in texts], kind="stable")
+        for first_row in range(0, len(longest_first), _BATCH_TEXTS):
+            row_numbers = longest_first[first_row : first_row + _BATCH_TEXTS]
             yield (
                 row_numbers,
                 self.compute_vectors([texts[row_number] for row_number in row_numbers]),
@@ -68,9 +68,9 @@ class OwnModel:
                 output = (output * mask[:, :, np.newaxis]).sum(axis=1)
             self._check_output(output, len(encodings), self.dimensions)
             vectors.append(output)
-        matrix: Floats = np.concatenate(vectors).astype(np.float32)
-        matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
-        return matrix
+        batch_matrix: Floats = np.concatenate(vectors).astype(np.float32)
+        batch_matrix /= np.maximum(np.linalg.norm(batch_matrix, axis=1, keepdims=True), 1e-12)
+        return batch_matrix
 
     def compute_scores(self, query: str, texts: list[str]) -> list[float]:
         """Return the probability that each text answers the query, as a cross-encoder sees it.
@@ -98,17 +98,17 @@ class OwnModel:
 
     def _run(self, encodings: "list[Encoding]") -> tuple[Floats, Floats]:
         """Return what the graph makes of texts, and which of their tokens are real."""
-        length = max(len(encoding.ids) for encoding in encodings)
+        padded_length = max(len(encoding.ids) for encoding in encodings)
         arrays = {}
         for input_name, read_input in _INPUTS.items():
-            arrays[input_name] = np.zeros((len(encodings), length), np.int64)
+            arrays[input_name] = np.zeros((len(encodings), padded_length), np.int64)
             for row, encoding in enumerate(encodings):
                 arrays[input_name][row, : len(encoding.ids)] = read_input(encoding)
         wanted_inputs = {graph_input.name for graph_input in self.session.get_inputs()}
-        output = self.session.run(
+        model_output = self.session.run(
             None, {input_name: arrays[input_name] for input_name in wanted_inputs & arrays.keys()}
         )[0]
-        return output, arrays["attention_mask"].astype(np.float32)
+        return model_output, arrays["attention_mask"].astype(np.float32)
 
 
 def load_encoder(model_folder: Path, threads: int) -> OwnModel:

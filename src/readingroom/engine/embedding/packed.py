@@ -66,14 +66,14 @@ class _Packing:
 class PendingVectors:
     """Vectors that a device is computing."""
 
-    _received: Tensor
-    _done: "torch.cuda.Event | None"
+    _received_tensor: Tensor
+    _copy_done: "torch.cuda.Event | None"
 
     def wait(self) -> NDArray[np.float32]:
         """Return the vectors as soon as they are there."""
-        if self._done is not None:
-            self._done.synchronize()
-        vectors: NDArray[np.float32] = self._received.numpy()
+        if self._copy_done is not None:
+            self._copy_done.synchronize()
+        vectors: NDArray[np.float32] = self._received_tensor.numpy()
         return vectors
 
 
@@ -93,10 +93,12 @@ class PackedEncoder:
         self._epsilon = float(config["layer_norm_eps"])
         self._head_count = int(config["num_attention_heads"])
         self.dimensions = int(config["hidden_size"])
-        self._words = self._place("embeddings.word_embeddings.weight")
+        self._word_embeddings = self._load_weights("embeddings.word_embeddings.weight")
         # Every text is of the first token type, so its embedding can be added to the positions'.
-        first_type = self._place("embeddings.token_type_embeddings.weight")[0]
-        self._positions = self._place("embeddings.position_embeddings.weight") + first_type
+        first_type = self._load_weights("embeddings.token_type_embeddings.weight")[0]
+        self._position_embeddings = (
+            self._load_weights("embeddings.position_embeddings.weight") + first_type
+        )
         self._normalise_embeddings = self._build_normalisation("embeddings.LayerNorm")
         self._layers = [
             self._build_layer(f"encoder.layer.{layer_number}")
@@ -121,10 +123,10 @@ class PackedEncoder:
             return self._compute_vectors(texts)
 
     def _compute_vectors(self, texts: TokenizedTexts) -> Tensor:
-        token_ids = self._send(texts.ids.view(np.int16)).to(torch.int32) & 0xFFFF
-        packing = self._pack(texts.lengths)
+        token_ids = self._copy_to_device(texts.ids.view(np.int16)).to(torch.int32) & 0xFFFF
+        packing = self._pack_texts(texts.lengths)
         tokens = self._normalise_embeddings(
-            self._words[token_ids] + self._positions[packing.positions]
+            self._word_embeddings[token_ids] + self._position_embeddings[packing.positions]
         )
         for layer in self._layers:
             attention = layer.attention_output(self._attend(layer, tokens, packing))
@@ -137,8 +139,8 @@ class PackedEncoder:
         )
         return F.normalize(means, dim=1)
 
-    def _pack(self, text_lengths: NDArray[np.int32]) -> _Packing:
-        lengths = self._send(text_lengths)
+    def _pack_texts(self, text_lengths: NDArray[np.int32]) -> _Packing:
+        lengths = self._copy_to_device(text_lengths)
         ends = F.pad(lengths.cumsum(0, dtype=torch.int32), (1, 0))
         token_count = int(text_lengths.sum())
         starts = torch.repeat_interleave(ends[:-1], lengths, output_size=token_count)
@@ -156,25 +158,31 @@ class PackedEncoder:
             attended = _attend_padded(query, key, value, packing)
         return attended.reshape(len(tokens), -1)
 
-    def _send(self, array: NDArray[Any]) -> Tensor:
+    def _copy_to_device(self, array: NDArray[Any]) -> Tensor:
         """Copy an array to the device, without waiting where the device allows it."""
         tensor = torch.from_numpy(array)
         if not self._is_cuda:
             return tensor
         return tensor.pin_memory().to(self.device, non_blocking=True)
 
-    def _place(self, *weight_names: str) -> Tensor:
+    def _load_weights(self, *weight_names: str) -> Tensor:
         array = np.concatenate([self._weights[weight_name] for weight_name in weight_names])
         return torch.from_numpy(array).to(self.device, self._dtype)
 
     def _build_linear(self, *weight_prefixes: str) -> _Linear:
-        weight = self._place(*(f"{weight_prefix}.weight" for weight_prefix in weight_prefixes))
+        weight = self._load_weights(
+            *(f"{weight_prefix}.weight" for weight_prefix in weight_prefixes)
+        )
         return _Linear(
-            weight, self._place(*(f"{weight_prefix}.bias" for weight_prefix in weight_prefixes))
+            weight,
+            self._load_weights(*(f"{weight_prefix}.bias" for weight_prefix in weight_prefixes)),
         )
 
     def _build_normalisation(self, weight_prefix: str) -> _Normalisation:
-        weight, bias = self._place(f"{weight_prefix}.weight"), self._place(f"{weight_prefix}.bias")
+        weight, bias = (
+            self._load_weights(f"{weight_prefix}.weight"),
+            self._load_weights(f"{weight_prefix}.bias"),
+        )
         return _Normalisation(weight, bias, self._epsilon)
 
     def _build_layer(self, layer_prefix: str) -> _Layer:
@@ -193,9 +201,9 @@ def _attend_padded(query: Tensor, key: Tensor, value: Tensor, packing: _Packing)
     """Attend within each text by filling all up to the longest; for devices without the other."""
     is_token = torch.arange(packing.longest, device=query.device) < packing.lengths[:, None]
 
-    def fill_up(packed: Tensor) -> Tensor:
-        padded = packed.new_zeros(*is_token.shape, *packed.shape[1:])
-        padded[is_token] = packed
+    def fill_up(packed_rows: Tensor) -> Tensor:
+        padded = packed_rows.new_zeros(*is_token.shape, *packed_rows.shape[1:])
+        padded[is_token] = packed_rows
         return padded.transpose(1, 2)
 
     attended = F.scaled_dot_product_attention(

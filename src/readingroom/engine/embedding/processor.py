@@ -72,11 +72,11 @@ class ProcessorModel:
     def compute_in_parallel(self, texts: Sequence[str]) -> Iterator[tuple[RowNumbers, Matrix]]:
         """Yield the vectors of many texts as they come: their row numbers, and a row for each."""
         tokenized = self.tokenizer.encode_texts(texts)
-        runs = _group_by_length(tokenized.lengths, self.max_run_texts)
+        row_runs = _group_by_length(tokenized.lengths, self.max_run_texts)
         with ThreadPoolExecutor(self.threads, "embed") as executor:
             try:
-                matrices = executor.map(lambda rows: self._infer(tokenized, rows), runs)
-                yield from zip(runs, matrices, strict=True)
+                run_matrices = executor.map(lambda rows: self._infer(tokenized, rows), row_runs)
+                yield from zip(row_runs, run_matrices, strict=True)
             finally:
                 # Whoever stops reading does not want the rest computed.
                 executor.shutdown(cancel_futures=True)
@@ -86,16 +86,16 @@ class ProcessorModel:
         token_numbers = np.arange(tokenized.lengths[row_numbers[0]])
         token_ids = tokenized.ids[tokenized.starts[row_numbers][:, np.newaxis] + token_numbers]
         (vectors,) = self.session.run(None, {"input_ids": token_ids.astype(np.int64)})
-        matrix: Matrix = vectors
-        return matrix
+        id_matrix: Matrix = vectors
+        return id_matrix
 
 
 def _group_by_length(lengths: NDArray[np.int32], max_run_texts: int) -> list[RowNumbers]:
     """Return the rows of texts that have equally many tokens, in groups that are one run each."""
-    order = np.argsort(lengths, kind="stable")
-    changes = np.flatnonzero(np.diff(lengths[order])) + 1
+    row_order = np.argsort(lengths, kind="stable")
+    length_changes = np.flatnonzero(np.diff(lengths[row_order])) + 1
     runs = []
-    for equal_rows in np.split(order, changes) if len(order) else ():
+    for equal_rows in np.split(row_order, length_changes) if len(row_order) else ():
         run_texts = max(1, min(max_run_texts, _RUN_TOKENS // int(lengths[equal_rows[0]])))
         runs += [
             equal_rows[first_row : first_row + run_texts]
@@ -152,7 +152,7 @@ def _build_graph(weights: Weights, models: Path, precision: "Precision", graph_s
     except (ValueError, KeyError) as error:
         raise ModelUnavailable(f"{weights.folder.name} holds no usable model: {error}") from error
     models.mkdir(parents=True, exist_ok=True)
-    descriptor, partial = tempfile.mkstemp(dir=models, prefix=f".{graph_stem}-")
+    descriptor, partial_path = tempfile.mkstemp(dir=models, prefix=f".{graph_stem}-")
     try:
         with os.fdopen(descriptor, "wb") as graph_file:
             graph_file.write(graph)
@@ -160,14 +160,14 @@ def _build_graph(weights: Weights, models: Path, precision: "Precision", graph_s
             os.fsync(descriptor)
         # Readable by all: it is no secret, and a container may be built by one user and run by
         # another.
-        Path(partial).chmod(0o644)
-        final = models / f"{graph_stem}-{hash_file(Path(partial))[:16]}.onnx"
-        Path(partial).replace(final)
+        Path(partial_path).chmod(0o644)
+        final_path = models / f"{graph_stem}-{hash_file(Path(partial_path))[:16]}.onnx"
+        Path(partial_path).replace(final_path)
         # What an older version of this program made of the same weights; it would build it again.
         for older_graph in models.glob(f"{weights.digest[:16]}-{precision}-*.onnx"):
             if not older_graph.name.startswith(f"{graph_stem}-"):
                 older_graph.unlink(missing_ok=True)
     except BaseException:
-        Path(partial).unlink(missing_ok=True)
+        Path(partial_path).unlink(missing_ok=True)
         raise
-    return final
+    return final_path

@@ -56,8 +56,8 @@ class WordTokenizer:
         self._has_special_token = re.compile("|".join(map(re.escape, special_tokens))).search
         self._ids_by_word = _WordMemory(tokenizer, tokenizer_description["model"], max_words)
         first_id, last_id = tokenizer.encode("").ids
-        self._first, self._last = _pack_ids([first_id]), _pack_ids([last_id])
-        self._max_bytes = (max_tokens - 2) * 2
+        self._first_token, self._last_token = _pack_ids([first_id]), _pack_ids([last_id])
+        self._max_id_bytes = (max_tokens - 2) * 2
 
     def encode_texts(self, texts: Sequence[str]) -> TokenizedTexts:
         """Return the ids of the texts, with the tokens for beginning and end, each cut to size."""
@@ -70,7 +70,7 @@ class WordTokenizer:
             packed_ids = _pack_ids(self._tokenizer.encode(text, add_special_tokens=False).ids)
         else:
             packed_ids = b"".join(map(self._ids_by_word.__getitem__, text.split()))
-        return self._first + packed_ids[: self._max_bytes] + self._last
+        return self._first_token + packed_ids[: self._max_id_bytes] + self._last_token
 
 
 class LibraryTokenizer:

@@ -66,10 +66,10 @@ class WaitingTexts:
         embedder: Embedder,
         now: Callable[[], float] = clock.unix_seconds,
     ) -> None:
-        self._tables = tables
+        self._state_tables = tables
         self.embedder = embedder
         self._now = now
-        self._has_new_vectors = threading.Condition()
+        self._new_vectors_condition = threading.Condition()
 
     # --- for ingestions ---
 
@@ -77,37 +77,41 @@ class WaitingTexts:
         """Put texts where workers find them; return whether there are workers."""
         has_worker = self._has_worker()
         if has_worker:
-            self._add(texts)
+            self._add_texts(texts)
         return has_worker
 
     def embed(self, texts: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of texts: those that workers make, and the others made here."""
         vectors = self._read_vectors(texts)
-        while missing := [text for text in texts if text not in vectors]:
+        while missing_texts := [text for text in texts if text not in vectors]:
             if not self._has_worker():
-                vectors.update(zip(missing, self.embedder.embed_batch(missing), strict=True))
+                vectors.update(
+                    zip(missing_texts, self.embedder.embed_batch(missing_texts), strict=True)
+                )
                 break
-            self._add(missing)
-            if own_texts := self._claim_own(missing):
+            self._add_texts(missing_texts)
+            if own_texts := self._claim_own(missing_texts):
                 matrix = self.embedder.embed_batch(own_texts)
                 self._store_own(own_texts, matrix)
                 vectors.update(zip(own_texts, matrix, strict=True))
             else:
-                with self._has_new_vectors:
-                    self._has_new_vectors.wait(_POLL_SECONDS)
-            vectors.update(self._read_vectors([text for text in missing if text not in vectors]))
+                with self._new_vectors_condition:
+                    self._new_vectors_condition.wait(_POLL_SECONDS)
+            vectors.update(
+                self._read_vectors([text for text in missing_texts if text not in vectors])
+            )
         return vectors
 
     def is_in_use(self) -> bool:
         """Return whether a worker was ever here: nothing is made by looking."""
-        return self._tables.has_data()
+        return self._state_tables.has_data()
 
     # --- for workers ---
 
     def claim(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
         """Return texts with their numbers, which belong to the lease from then on."""
         now = self._now()
-        with self._tables.write() as db:
+        with self._state_tables.write() as db:
             db.execute("DELETE FROM waiting_texts WHERE asked_at < ?", (now - _KEPT_SECONDS,))
             db.execute(
                 "INSERT INTO embedding_workers (model, seen_at) VALUES (?, ?) "
@@ -120,22 +124,22 @@ class WaitingTexts:
                 "ORDER BY asked_at, id DESC LIMIT ?",
                 (self.embedder.identity, now, max_passages),
             ).fetchall()
-            self._lease(db, lease_id, [row[0] for row in text_rows])
+            self._lease_texts(db, lease_id, [row[0] for row in text_rows])
         return [(row[0], row[1]) for row in text_rows]
 
     def extend(self, lease_id: str) -> int:
         """Keep a lease alive; return how many texts it still has."""
-        with self._tables.write() as db:
+        with self._state_tables.write() as db:
             db.execute("UPDATE embedding_workers SET seen_at = ?", (self._now(),))
-            extended = db.execute(
+            extended_rows = db.execute(
                 "UPDATE waiting_texts SET lease_until = ? WHERE lease_id = ?",
                 (self._now() + LEASE_SECONDS, lease_id),
             )
-            return int(extended.rowcount)
+            return int(extended_rows.rowcount)
 
     def release(self, lease_id: str) -> None:
         """Give the texts of a lease back."""
-        with self._tables.write() as db:
+        with self._state_tables.write() as db:
             db.execute(
                 "UPDATE waiting_texts SET lease_id = NULL, lease_until = 0 WHERE lease_id = ?",
                 (lease_id,),
@@ -144,7 +148,7 @@ class WaitingTexts:
     def read_texts(self, passage_ids: Sequence[int]) -> dict[int, str]:
         """Return the texts that have no vector yet, by their numbers."""
         texts: dict[int, str] = {}
-        with self._tables.read() as db:
+        with self._state_tables.read() as db:
             for some_ids, marks in _split_values(passage_ids):
                 texts.update(
                     (row[0], row[1])
@@ -158,23 +162,23 @@ class WaitingTexts:
 
     def store(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
         """Store vectors in place of the texts they were made of; return how many are new."""
-        with self._tables.write() as db:
+        with self._state_tables.write() as db:
             stored_count = sum(
                 self._store_vector(db, "id = ?", (passage_id,), vector, worker)
                 for passage_id, vector in zip(passage_ids, matrix, strict=True)
             )
-        with self._has_new_vectors:
-            self._has_new_vectors.notify_all()
+        with self._new_vectors_condition:
+            self._new_vectors_condition.notify_all()
         return stored_count
 
     def delete_made_by(self, worker: str) -> int:
         """Delete the vectors that a worker sent; return how many there were."""
-        with self._tables.write() as db:
+        with self._state_tables.write() as db:
             return int(db.execute("DELETE FROM waiting_texts WHERE worker = ?", (worker,)).rowcount)
 
     def count(self) -> tuple[int, int]:
         """Return how many texts have a vector, and how many wait for one."""
-        with self._tables.read() as db:
+        with self._state_tables.read() as db:
             total_count, embedded_count = db.execute(
                 "SELECT count(*), count(vector) FROM waiting_texts WHERE model = ?",
                 (self.embedder.identity,),
@@ -184,16 +188,16 @@ class WaitingTexts:
     # --- internals ---
 
     def _has_worker(self) -> bool:
-        with self._tables.read() as db:
+        with self._state_tables.read() as db:
             worker_row = db.execute(
                 "SELECT 1 FROM embedding_workers WHERE model = ? AND seen_at > ?",
                 (self.embedder.identity, self._now() - _WORKER_SECONDS),
             ).fetchone()
         return worker_row is not None
 
-    def _add(self, texts: Sequence[str]) -> None:
+    def _add_texts(self, texts: Sequence[str]) -> None:
         now = self._now()
-        with self._tables.write() as db:
+        with self._state_tables.write() as db:
             for text in texts:
                 db.execute(
                     "INSERT INTO waiting_texts (model, digest, passage_text, asked_at) "
@@ -206,16 +210,16 @@ class WaitingTexts:
         """Return some of the texts, which no worker gets while they are embedded here."""
         texts_by_digest = {_hash_text(text): text for text in texts[:_OWN_TEXTS]}
         digests, marks = next(_split_values(list(texts_by_digest)))
-        with self._tables.write() as db:
+        with self._state_tables.write() as db:
             text_rows = db.execute(
                 f"SELECT id, digest FROM waiting_texts WHERE model = ? AND {_LEASABLE} "
                 f"AND digest IN ({marks})",
                 (self.embedder.identity, self._now(), *digests),
             ).fetchall()
-            self._lease(db, _OWN_LEASE, [row[0] for row in text_rows])
+            self._lease_texts(db, _OWN_LEASE, [row[0] for row in text_rows])
         return [texts_by_digest[row[1]] for row in text_rows]
 
-    def _lease(self, db: Any, lease_id: str, passage_ids: Sequence[int]) -> None:
+    def _lease_texts(self, db: Any, lease_id: str, passage_ids: Sequence[int]) -> None:
         for some_ids, marks in _split_values(passage_ids):
             db.execute(
                 f"UPDATE waiting_texts SET lease_id = ?, lease_until = ? WHERE id IN ({marks})",
@@ -223,7 +227,7 @@ class WaitingTexts:
             )
 
     def _store_own(self, texts: Sequence[str], matrix: Matrix) -> None:
-        with self._tables.write() as db:
+        with self._state_tables.write() as db:
             for text, vector in zip(texts, matrix, strict=True):
                 key = (self.embedder.identity, _hash_text(text))
                 self._store_vector(db, "model = ? AND digest = ?", key, vector, None)
@@ -242,7 +246,7 @@ class WaitingTexts:
     def _read_vectors(self, texts: Sequence[str]) -> dict[str, Vector]:
         texts_by_digest = {_hash_text(text): text for text in texts}
         vectors: dict[str, Vector] = {}
-        with self._tables.read() as db:
+        with self._state_tables.read() as db:
             for digests, marks in _split_values(list(texts_by_digest)):
                 vector_rows = db.execute(
                     "SELECT digest, vector FROM waiting_texts "

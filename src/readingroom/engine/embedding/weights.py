@@ -61,12 +61,14 @@ def download_weights(
     Raise `ModelUnavailable` when a file cannot be fetched or is not the pinned one.
     """
     models_folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=models_folder, prefix=".download-") as partial:
+    with tempfile.TemporaryDirectory(dir=models_folder, prefix=".download-") as partial_folder:
         for file_name, pinned_digest in PINNED.items():
-            _fetch_file(f"{url.rstrip('/')}/{file_name}", Path(partial, file_name), report_progress)
-            if hash_file(Path(partial, file_name)) != pinned_digest:
+            _fetch_file(
+                f"{url.rstrip('/')}/{file_name}", Path(partial_folder, file_name), report_progress
+            )
+            if hash_file(Path(partial_folder, file_name)) != pinned_digest:
                 raise ModelUnavailable(f"{file_name} from {url} is not the file that was pinned.")
-        _move_into_place(Path(partial), models_folder / MODEL)
+        _move_into_place(Path(partial_folder), models_folder / MODEL)
     return find_weights(models_folder, models_folder / MODEL)
 
 
@@ -112,9 +114,9 @@ def _fetch_file(url: str, target_path: Path, report_progress: ReportProgressSync
         raise ModelUnavailable(f"{url} cannot be fetched: {error}") from error
 
 
-def _move_into_place(partial: Path, final: Path) -> None:
+def _move_into_place(partial_folder: Path, final_folder: Path) -> None:
     """Move the files of a complete download to their folder."""
     # File by file: another process may have put the same files there meanwhile.
-    final.mkdir(exist_ok=True)
+    final_folder.mkdir(exist_ok=True)
     for file_name in PINNED:
-        (partial / file_name).replace(final / file_name)
+        (partial_folder / file_name).replace(final_folder / file_name)

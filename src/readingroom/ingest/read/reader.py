@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from readingroom.core.imports import import_reference
 from readingroom.core.progress import ReportProgressSync
-from readingroom.engine.chunking import Span, find_pages, split
+from readingroom.engine.chunking import Span, find_page_numbers, split
 from readingroom.ingest.document import (
     Chunk,
     Document,
@@ -421,7 +421,7 @@ def _make_chunks(flow: layout.TextFlow, sections: Sequence[DocumentSection]) -> 
                 index=index,
                 start=chunk_span.start,
                 end=chunk_span.end,
-                pages=tuple(find_pages(Span(own_start, chunk_span.end), flow.page_starts)),
+                pages=tuple(find_page_numbers(Span(own_start, chunk_span.end), flow.page_starts)),
                 section_ref=document_section.ref if document_section and is_own else None,
                 section_path=document_section.path if document_section and is_own else (),
                 section_title=document_section.title if document_section and is_own else "",

@@ -14,7 +14,7 @@ from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
 from readingroom.engine.embedding.embedder import Vector
-from readingroom.engine.hybrid import PROPOSALS, rank_proposals
+from readingroom.engine.hybrid import PROPOSALS_PER_SEARCH, rank_proposals
 from readingroom.engine.ranking import (
     ProposedPassage,
     RankingWeights,
@@ -31,12 +31,12 @@ _AVERAGE_WORDS = 100.0
 # words nor vectors of the best passages are added to the question: in a base of many subjects they
 # lead away from it, and to know how common each word is would take longer than the search.
 _WEIGHTS = RankingWeights(
-    words=0.05,
-    coverage=0.1,
-    feedback=0.0,
-    expansion=0.0,
-    unembedded=0.2,
-    unembedded_words=0.3,
+    word_weight=0.05,
+    coverage_weight=0.1,
+    feedback_weight=0.0,
+    expansion_share=0.0,
+    unembedded_cosine=0.2,
+    unembedded_word_weight=0.3,
 )
 _CONGRESS = re.compile(r", \d+(?:st|nd|rd|th) Congress\b")
 _AFTER_CITATION = re.compile(r", | - |: ")
@@ -148,8 +148,9 @@ def _compare(
         passage_id = str(passage_row["chunk"])
         guessed = None
         if vectors and passage_id not in vectors:
-            guessed = _WEIGHTS.unembedded + _WEIGHTS.unembedded_words * match_strengths.get(
-                passage_id, 0.0
+            guessed = (
+                _WEIGHTS.unembedded_cosine
+                + _WEIGHTS.unembedded_word_weight * match_strengths.get(passage_id, 0.0)
             )
         passages.append(
             ProposedPassage(
@@ -181,7 +182,7 @@ class _WordCounts:
     """How many passages have each word of a query."""
 
     def __init__(self, db: Database, query: str, passage_count: int) -> None:
-        self.documents = passage_count
+        self.document_count = passage_count
         self.average_length = _AVERAGE_WORDS
         self._counts = {stem: count_passages(db, word) for stem, word in find_terms(query).items()}
 
@@ -198,7 +199,7 @@ def _find_named_docs(db: Database, query: str, docs: Sequence[int]) -> set[int]:
     # The words of a title count most in a search by words, so one that is named is among the first.
     return {
         document_number
-        for document_number, title in _read_titles(db, docs[:PROPOSALS])
+        for document_number, title in _read_titles(db, docs[:PROPOSALS_PER_SEARCH])
         if any(_is_named(title_words, query_words) for title_words in _list_names(title))
     }
 

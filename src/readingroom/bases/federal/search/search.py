@@ -24,10 +24,10 @@ from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.bases.federal.store import read_progress
 from readingroom.core.modes import Mode
 from readingroom.core.scores import Confidence
-from readingroom.engine.confidence import judge
+from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.lexical import deadline
+from readingroom.engine.lexical import enforce_deadline
 from readingroom.engine.words import extract_words, parse_query
 from readingroom.protocol.search import Citation, Hit
 from readingroom.storage.database import Database, Row
@@ -123,7 +123,7 @@ def run_search(
     """Run a search, and return it with the plan, which changes if sources have no vectors."""
     plan, vector = _embed_query(db, plan, index)
     passages.refresh(db)
-    with deadline(db, _TIME_LIMIT):
+    with enforce_deadline(db, _TIME_LIMIT):
         by_words, matching = rank_by_words(db, plan, passages) if plan.lexical else ([], 0)
         by_meaning = [] if vector is None else rank_by_meaning(db, plan, vector, index, passages)
         ranked = rank_records(
@@ -148,7 +148,9 @@ def run_search(
             # By meaning everything matches a little, so only what was ranked is counted there.
             total=max(matching, len(proposed_docs)),
             searched=_describe_sources(db, plan),
-            confidence=judge([ranked_record.score for ranked_record in ranked], nearest_citation),
+            confidence=judge_confidence(
+                [ranked_record.score for ranked_record in ranked], nearest_citation
+            ),
         )
 
 

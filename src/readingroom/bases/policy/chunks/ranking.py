@@ -24,7 +24,9 @@ _NEIGHBOURS_WEIGHT = 0.3
 _KIND_WEIGHTS = {"policy": 0.05, "table": -0.05, "appendix": -0.05}
 _HEADING_WEIGHT = -0.3
 _CONTENTS_WEIGHT = -0.5
-_NO_FEEDBACK = RankingWeights(feedback=0.0, expansion=0.0)  # where only the measures are wanted
+_NO_FEEDBACK = RankingWeights(
+    feedback_weight=0.0, expansion_share=0.0
+)  # where only the measures are wanted
 _DOT_LEADERS = re.compile(r"\.{6,}|(?:\. ){6,}")
 _MIN_DOT_LEADERS = 2  # in a table of contents; one alone may be a line to write on
 
@@ -37,7 +39,7 @@ class _ProposalStatistics:
     answer is, however rare the word is elsewhere.
     """
 
-    documents: int
+    document_count: int
     average_length: float
     counts: Mapping[str, int]
 

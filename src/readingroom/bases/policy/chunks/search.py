@@ -39,7 +39,7 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, RecordNotFound
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
-from readingroom.engine.confidence import judge
+from readingroom.engine.confidence import judge_confidence
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.index import ChunkHit, Ranking
 from readingroom.ingest.context import IngestContext
@@ -182,7 +182,7 @@ class PolicySearch:
             for hit in page_hits
             if (chunk := chunks.get(hit.chunk_id))
         ]
-        confidence = judge(
+        confidence = judge_confidence(
             [hit.score for hit in ranking.hits], policy_hits[0].citation if policy_hits else ""
         )
         has_more = len(ranking.hits) > end_rank and end_rank < _MAX_OFFSET
