@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from benchmarks.table import Ratio, Table
 from readingroom.bases.federal.formats import LOADERS
 from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.xml import parse
+from readingroom.bases.federal.formats.parts.xml import parse_xml
 from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.store import FILE
@@ -125,7 +125,7 @@ def _measure_apart(measurement: str) -> dict[str, float]:
 def _measure_parsing() -> dict[str, float]:
     files = [path.read_bytes() for path in _find_xml_files()]
     cpu, wall = _measure_seconds(lambda: _parse_each(ElementTree.fromstring, files))
-    _, our_parser_seconds = _measure_seconds(lambda: _parse_each(parse, files))
+    _, our_parser_seconds = _measure_seconds(lambda: _parse_each(parse_xml, files))
     paths = [path for path in _find_loadable_files(*_PARSERS) if "saps" not in path.parts]
     read = [(_PARSERS[path.suffix], path.read_bytes()) for path in paths]
     gc.disable()

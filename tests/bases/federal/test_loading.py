@@ -19,7 +19,7 @@ import yaml
 from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.billstatus import BillStatus
 from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.xml import EntitiesRefused, parse
+from readingroom.bases.federal.formats.parts.xml import EntitiesRefused, parse_xml
 from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
 from readingroom.bases.federal.formats.uslm import BillTexts
 from readingroom.bases.federal.formats.votes import HouseVotes
@@ -228,7 +228,7 @@ def test_unknown_elements_are_passed_over(tmp_path: Path) -> None:
 )
 def test_entities_are_refused(hostile: bytes) -> None:
     with pytest.raises(EntitiesRefused):
-        parse(hostile)
+        parse_xml(hostile)
 
 
 def test_aliases_are_refused_and_a_lone_ampersand_is_none() -> None:
@@ -264,7 +264,7 @@ def test_yaml_that_its_library_refuses_is_refused(document: bytes) -> None:
 
 def test_an_external_dtd_is_not_fetched() -> None:
     document = b'<!DOCTYPE rollcall-vote PUBLIC "-//x" "file:///etc/passwd"><rollcall-vote/>'
-    assert parse(document).tag == "rollcall-vote"
+    assert parse_xml(document).tag == "rollcall-vote"
 
 
 def test_a_zip_loads_like_a_folder(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class ListsCurrent(Protocol):
 class HasCompanions(Protocol):
     """A loader whose files name other files next to them, which are read with them."""
 
-    def companions(self, file: RawFile) -> Iterator[str]:
+    def list_companions(self, file: RawFile) -> Iterator[str]:
         """Yield the names of the companions."""
         ...
 

@@ -15,7 +15,8 @@ from readingroom.bases.federal.formats.parts.bill_fields import (
     build_vote_links,
     count_cosponsors,
     describe_miscounted_lists,
-    drop_empty_fields,
+    drop_empty_values,
+    find_cited_reports,
     parse_action,
     parse_amended_id,
     parse_calendar_numbers,
@@ -26,7 +27,6 @@ from readingroom.bases.federal.formats.parts.bill_fields import (
     parse_law_ids,
     parse_person,
     parse_related_bills,
-    parse_reports,
     parse_short_titles,
     parse_subjects,
     parse_summaries,
@@ -39,7 +39,7 @@ from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import (
     build_committee_stub,
     build_legislator_stub,
-    name_sponsors,
+    format_sponsor_lines,
     parse_chamber,
 )
 from readingroom.bases.federal.formats.parts.topics import (
@@ -50,8 +50,8 @@ from readingroom.bases.federal.formats.parts.topics import (
 from readingroom.bases.federal.formats.parts.xml import (
     get_text,
     hash_element,
-    parse,
     parse_iso_date,
+    parse_xml,
 )
 from readingroom.bases.federal.schema.congress import (
     GPO,
@@ -104,10 +104,10 @@ class BillStatus:
         return b"<billStatus" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
-        bill = parse(file.data).find("bill")
-        if bill is None:
+        bill_element = parse_xml(file.data).find("bill")
+        if bill_element is None:
             raise ValueError("no <bill> in this file")
-        parser = _BillParser(bill, provenance)
+        parser = _BillParser(bill_element, provenance)
         # Stubs first: rows of cosponsors and committees have foreign keys to them.
         yield from parser.build_referenced_records()
         yield parser.build_bill()
@@ -121,33 +121,33 @@ class _BillParser:
     """Parses the file of one bill."""
 
     def __init__(self, bill_element: Element, provenance: Provenance) -> None:
-        self._element = bill_element
+        self._bill_element = bill_element
         self._provenance = provenance
-        self._stubbed: set[str] = set()
+        self._stubbed_ids: set[str] = set()
         self.congress = int(require_text(bill_element, "congress"))
-        self.kind = require_text(bill_element, "type", "billType").lower()
-        self.number = int(require_text(bill_element, "number", "billNumber"))
-        self.id = make_bill_id(self.congress, self.kind, self.number)
-        self.page = build_bill_page_url(self.congress, self.kind, self.number)
+        self.bill_type = require_text(bill_element, "type", "billType").lower()
+        self.bill_number = int(require_text(bill_element, "number", "billNumber"))
+        self.bill_id = make_bill_id(self.congress, self.bill_type, self.bill_number)
+        self.bill_url = build_bill_page_url(self.congress, self.bill_type, self.bill_number)
         self.sponsors = [
             parse_person(sponsor_element)
             for sponsor_element in bill_element.findall("sponsors/item")
         ]
         self.cosponsors = [
-            parse_cosponsor(sponsor_element)
-            for sponsor_element in bill_element.findall("cosponsors/item")
+            parse_cosponsor(cosponsor_element)
+            for cosponsor_element in bill_element.findall("cosponsors/item")
         ]
         self.actions = [
-            parse_action(sponsor_element, self.congress)
-            for sponsor_element in bill_element.findall("actions/item")
+            parse_action(action_element, self.congress)
+            for action_element in bill_element.findall("actions/item")
         ]
         self.committees = list(parse_committees(bill_element))
         self.subjects = list(dict.fromkeys(parse_subjects(bill_element)))
-        self.costs = [
-            parse_cost_estimate(sponsor_element)
-            for sponsor_element in bill_element.findall("cboCostEstimates/item")
+        self.cost_estimates = [
+            parse_cost_estimate(estimate_element)
+            for estimate_element in bill_element.findall("cboCostEstimates/item")
         ]
-        self.reported = dict(parse_reports(bill_element, self.actions))
+        self.evidence_by_report = dict(find_cited_reports(bill_element, self.actions))
         # The oldest files wrap it in `billSubjects`, or still call it `primarySubject`.
         self.policy_area = get_text(bill_element, "policyArea/name") or get_text(
             bill_element, "subjects/billSubjects/policyArea/name"
@@ -163,17 +163,16 @@ class _BillParser:
         yield from self._build_topics()
 
     def build_bill(self) -> ParsedRecord:
-        summaries = list(parse_summaries(self._element))
+        summaries = list(parse_summaries(self._bill_element))
         bill_record = self._build_bill_record(summaries)
-        latest = bill_record.latest_action
+        latest_action = bill_record.latest_action
+        latest_text = latest_action.text if latest_action else ""
         return ParsedRecord(
             bill_record,
             head=SearchHead(
                 "\n".join((self._cite(bill_record.title), *bill_record.short_titles)),
                 bill_record.summary.text if bill_record.summary else "",
-                "\n".join(
-                    (latest.text if latest else "", *name_sponsors(bill_record.sponsors))
-                ).strip(),
+                "\n".join((latest_text, *format_sponsor_lines(bill_record.sponsors))).strip(),
             ),
             facets=self._build_facets(bill_record),
             children=self._build_children(summaries),
@@ -182,33 +181,37 @@ class _BillParser:
         )
 
     def _cite(self, bill_title: str) -> str:
-        return f"{format_bill_number(self.congress, self.kind, self.number)}, {bill_title}"
+        bill_label = format_bill_number(self.congress, self.bill_type, self.bill_number)
+        return f"{bill_label}, {bill_title}"
 
     def _build_bill_record(self, summaries: Sequence[BillSummary]) -> Bill:
-        bill_element = self._element
-        bill_title = get_text(bill_element, "title") or self.id
-        introduced = parse_iso_date(get_text(bill_element, "introducedDate"))
-        updated = get_text(bill_element, "updateDate")
+        bill_element = self._bill_element
+        bill_title = get_text(bill_element, "title") or self.bill_id
+        introduced_at = parse_iso_date(get_text(bill_element, "introducedDate"))
+        updated_at = get_text(bill_element, "updateDate")
         law_ids = [
-            law_id for law in bill_element.iterfind("laws/item") for law_id in parse_law_ids(law)
+            law_id
+            for law_element in bill_element.iterfind("laws/item")
+            for law_id in parse_law_ids(law_element)
         ]
+        report_ids = map(parse_report_citation, self.evidence_by_report)
         progress = determine_progress(
             self.congress,
-            self.kind,
+            self.bill_type,
             self.actions,
-            introduced_at=introduced,
+            introduced_at=introduced_at,
             has_law=bool(law_ids),
-            as_of=parse_iso_date(updated),
+            as_of=parse_iso_date(updated_at),
         )
         return Bill(
-            id=self.id,
+            id=self.bill_id,
             title=bill_title,
             congress=self.congress,
-            type=self.kind,
-            number=self.number,
+            type=self.bill_type,
+            number=self.bill_number,
             origin_chamber=parse_chamber(get_text(bill_element, "originChamber")),
-            introduced_at=introduced,
-            updated_at=updated,
+            introduced_at=introduced_at,
+            updated_at=updated_at,
             policy_area=self.policy_area,
             subjects=self.subjects,
             sponsors=self.sponsors,
@@ -220,16 +223,16 @@ class _BillParser:
             short_titles=parse_short_titles(bill_element),
             text_versions=parse_text_versions(bill_element),
             related_bills=list(parse_related_bills(bill_element)),
-            cost_estimates=self.costs,
-            committee_reports=list(self.reported),
-            report_ids=list(dict.fromkeys(filter(None, map(parse_report_citation, self.reported)))),
-            votes=list(dict.fromkeys(self._list_votes())),
+            cost_estimates=self.cost_estimates,
+            committee_reports=list(self.evidence_by_report),
+            report_ids=list(dict.fromkeys(filter(None, report_ids))),
+            votes=list(dict.fromkeys(self._list_vote_ids())),
             cosponsor_count=count_cosponsors(bill_element, self.cosponsors),
             action_count=len(self.actions),
             amendment_count=len(bill_element.findall("amendments/amendment")),
             stage=progress.stage,
             stage_at=progress.reached_at
-            or (introduced if progress.stage == "introduced" else None),
+            or (introduced_at if progress.stage == "introduced" else None),
             outcome=progress.outcome,
             calendar_numbers=list(parse_calendar_numbers(bill_element)),
             summary_versions=[
@@ -243,88 +246,91 @@ class _BillParser:
             ],
             **build_citation_fields(
                 self._provenance,
-                url=self.page,
+                url=self.bill_url,
                 org=GPO,
                 cite=self._cite(bill_title),
-                published_at=introduced,
-                as_of=updated,
+                published_at=introduced_at,
+                as_of=updated_at,
             ),
         )
 
     def build_amendments(self) -> Iterator[ParsedRecord]:
-        for amendment_element in self._element.findall("amendments/amendment"):
+        for amendment_element in self._bill_element.findall("amendments/amendment"):
             yield from self._parse_amendment(amendment_element)
 
     def build_estimates(self) -> Iterator[ParsedRecord]:
         """Yield the cost estimates that CBO gave a number: each is a record of its own."""
-        for estimate in self.costs:
+        for estimate in self.cost_estimates:
             if estimate.id and estimate.url:
                 yield cbo.build_estimate(
                     estimate.url,
                     estimate.title,
                     estimate.date,
-                    [self.id],
+                    [self.bill_id],
                     self._provenance,
                     partial=True,
                 )
 
     def build_reports(self) -> Iterator[ParsedRecord]:
-        for citation in self.reported:
+        for citation in self.evidence_by_report:
             if parse_report_citation(citation):
-                yield reports.build_cited_report(citation, [self.id], self._provenance)
+                yield reports.build_cited_report(citation, [self.bill_id], self._provenance)
 
     def find_missing_items(self) -> Iterator[FileProblem]:
         """Yield where the file holds less than it says."""
-        bill_label = f"{SPOKEN[self.kind]} {self.number}"
-        amendments = self._element.findall("amendments/amendment")
-        miscounted = list(describe_miscounted_lists(self._element, bill_label))
-        for amendment_element in amendments:
+        bill_label = f"{SPOKEN[self.bill_type]} {self.bill_number}"
+        amendment_elements = self._bill_element.findall("amendments/amendment")
+        miscount_messages = list(describe_miscounted_lists(self._bill_element, bill_label))
+        for amendment_element in amendment_elements:
             amendment_type = require_text(amendment_element, "type")
             amendment_label = f"{amendment_type} {require_text(amendment_element, 'number')}"
-            miscounted += describe_miscounted_lists(amendment_element, amendment_label)
-        if miscounted:
-            more = f" (and {len(miscounted) - 1} more such lists)" if len(miscounted) > 1 else ""
-            yield FileProblem(f"{miscounted[0]}{more}: download the file again")
-        if len(amendments) == _MAX_LISTED_AMENDMENTS:
+            miscount_messages += describe_miscounted_lists(amendment_element, amendment_label)
+        if miscount_messages:
+            more_count = len(miscount_messages) - 1
+            more_note = f" (and {more_count} more such lists)" if more_count else ""
+            yield FileProblem(f"{miscount_messages[0]}{more_note}: download the file again")
+        if len(amendment_elements) == _MAX_LISTED_AMENDMENTS:
             yield FileProblem(
                 f"{bill_label} has {_MAX_LISTED_AMENDMENTS} amendments in the file, the most that "
                 "GPO lists: there may be more, at congress.gov"
             )
 
-    def _list_topics(self) -> list[str]:
+    def _list_topic_names(self) -> list[str]:
         return drop_repeated_topics((self.policy_area, *self.subjects))
 
     def _build_topics(self) -> Iterator[ParsedRecord]:
         """Only the oldest files say to which wider subject one belongs."""
-        subject_elements = self._element.findall("subjects/billSubjects/otherSubjects/item")
-        parents = {
+        subject_elements = self._bill_element.findall("subjects/billSubjects/otherSubjects/item")
+        parent_by_topic = {
             get_text(subject_element, "name"): get_text(subject_element, "parentSubject/name")
             for subject_element in subject_elements
         }
-        for topic_name in drop_repeated_topics((*parents.values(), *self._list_topics())):
-            yield build_topic(topic_name, self._provenance, parent_name=parents.get(topic_name))
+        topic_names = drop_repeated_topics((*parent_by_topic.values(), *self._list_topic_names()))
+        for topic_name in topic_names:
+            parent_name = parent_by_topic.get(topic_name)
+            yield build_topic(topic_name, self._provenance, parent_name=parent_name)
 
-    def _list_votes(self) -> Iterator[str]:
+    def _list_vote_ids(self) -> Iterator[str]:
         for action in self.actions:
             yield from action.votes
-        for vote in self._element.findall("recordedVotes/recordedVote"):
-            yield from parse_vote_ids(vote)
+        for vote_element in self._bill_element.findall("recordedVotes/recordedVote"):
+            yield from parse_vote_ids(vote_element)
 
     def _build_facets(self, bill_record: Bill) -> dict[str, list[str]]:
-        sponsor = self.sponsors[:1]
+        first_sponsors = self.sponsors[:1]
         facets: dict[str, Sequence[str | None]] = {
             "congress": [str(self.congress)],
-            "type": [self.kind],
+            "type": [self.bill_type],
             "chamber": [bill_record.origin_chamber],
-            "party": [person.party for person in sponsor],
-            "state": [person.state for person in sponsor],
-            "topic": self._list_topics(),
+            "party": [person.party for person in first_sponsors],
+            "state": [person.state for person in first_sponsors],
+            "topic": self._list_topic_names(),
             "member": [sponsor.bioguide_id for sponsor in self.sponsors],
         }
-        return drop_empty_fields(facets)
+        return drop_empty_values(facets)
 
     def _build_children(self, summaries: Sequence[BillSummary]) -> dict[str, list[tuple[Any, ...]]]:
-        committees = sorted({committee.id for committee in self.committees})
+        committee_ids = sorted({committee.id for committee in self.committees})
         return {
             "bill_cosponsors": [
                 (position, cosponsor.bioguide_id, cosponsor.model_dump_json())
@@ -334,7 +340,7 @@ class _BillParser:
                 (position, action.date, action.model_dump_json())
                 for position, action in enumerate(self.actions, start=1)
             ],
-            "bill_committees": [(committee,) for committee in committees],
+            "bill_committees": [(committee_id,) for committee_id in committee_ids],
             "bill_summaries": [
                 (position, summary.model_dump_json())
                 for position, summary in enumerate(summaries, start=1)
@@ -343,27 +349,28 @@ class _BillParser:
 
     def _build_links(self, bill_record: Bill) -> Iterator[Link]:
         """What the file names beside the bill, each with the field that names it."""
-        for law in self._element.iterfind("laws/item"):
-            for law_id in parse_law_ids(law):
-                vote_description = " ".join(
-                    filter(None, (get_text(law, "type"), get_text(law, "number")))
+        for law_element in self._bill_element.iterfind("laws/item"):
+            for law_id in parse_law_ids(law_element):
+                law_description = " ".join(
+                    filter(None, (get_text(law_element, "type"), get_text(law_element, "number")))
                 )
-                yield Link(LinkKind.LAW, law_id, f"laws/item: {vote_description}")
-        for vote in self._element.iterfind("recordedVotes/recordedVote"):
+                yield Link(LinkKind.LAW, law_id, f"laws/item: {law_description}")
+        for vote_element in self._bill_element.iterfind("recordedVotes/recordedVote"):
             vote_description = " ".join(
-                filter(None, (get_text(vote, field_name) for field_name in _VOTE_FIELDS))
+                filter(None, (get_text(vote_element, field_name) for field_name in _VOTE_FIELDS))
             )
-            for law_id in parse_vote_ids(vote):
-                yield Link(LinkKind.VOTE, law_id, f"recordedVotes/recordedVote: {vote_description}")
-        yield from build_vote_links(self._element.iterfind("actions/item"), self.actions)
+            for vote_id in parse_vote_ids(vote_element):
+                evidence = f"recordedVotes/recordedVote: {vote_description}"
+                yield Link(LinkKind.VOTE, vote_id, evidence)
+        yield from build_vote_links(self._bill_element.iterfind("actions/item"), self.actions)
         for related_bill in bill_record.related_bills:
-            how = ", ".join(related_bill.relationships) or "related"
-            yield Link(LinkKind.RELATED, related_bill.id, f"relatedBills/item: {how}")
+            relationship_list = ", ".join(related_bill.relationships) or "related"
+            yield Link(LinkKind.RELATED, related_bill.id, f"relatedBills/item: {relationship_list}")
         for estimate in bill_record.cost_estimates:
             if estimate.id:
                 evidence = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
                 yield Link(LinkKind.COST_ESTIMATE, estimate.id, evidence)
-        for citation, evidence in self.reported.items():
+        for citation, evidence in self.evidence_by_report.items():
             if report_id := parse_report_citation(citation):
                 yield Link(LinkKind.COMMITTEE_REPORT, report_id, evidence)
         yield from build_topic_links(drop_repeated_topics((self.policy_area,)), "policyArea")
@@ -381,17 +388,17 @@ class _BillParser:
             "party": [sponsor.party for sponsor in amendment_record.sponsors[:1]],
             "state": [sponsor.state for sponsor in amendment_record.sponsors[:1]],
             "member": [sponsor.bioguide_id for sponsor in amendment_record.sponsors],
-            "bill": [self.id],
+            "bill": [self.bill_id],
         }
-        latest = amendment_record.latest_action
+        latest_action = amendment_record.latest_action
         yield ParsedRecord(
             amendment_record,
             head=SearchHead(
                 amendment_record.title,
                 amendment_record.description or "",
-                latest.text if latest else "",
+                latest_action.text if latest_action else "",
             ),
-            facets=drop_empty_fields(facets),
+            facets=drop_empty_values(facets),
             links=[
                 *self._build_amendment_links(amendment_element, amendment_record),
                 *build_vote_links(
@@ -413,21 +420,21 @@ class _BillParser:
             for cosponsor_element in amendment_element.iterfind("cosponsors/item")
         ]
         actions = [
-            parse_action(cosponsor_element, congress)
-            for cosponsor_element in amendment_element.iterfind(_AMENDMENT_ACTIONS)
+            parse_action(action_element, congress)
+            for action_element in amendment_element.iterfind(_AMENDMENT_ACTIONS)
         ]
-        submitted = parse_iso_date(get_text(amendment_element, "submittedDate"))
-        proposed = parse_iso_date(get_text(amendment_element, "proposedDate"))
-        first_action = min((action.date for action in actions if action.date), default=None)
-        latest = parse_latest_action(amendment_element.find("latestAction"))
-        latest_date = latest.date if latest else None
+        submitted_at = parse_iso_date(get_text(amendment_element, "submittedDate"))
+        proposed_at = parse_iso_date(get_text(amendment_element, "proposedDate"))
+        first_action_date = min((action.date for action in actions if action.date), default=None)
+        latest_action = parse_latest_action(amendment_element.find("latestAction"))
+        latest_action_date = latest_action.date if latest_action else None
         purpose = get_text(amendment_element, "purpose")
         amendment_label = (
             f"{'S.Amdt.' if amendment_type == 'samdt' else 'H.Amdt.'} {amendment_number}"
         )
-        bill_label = f"{SPOKEN[self.kind]} {self.number}"
+        bill_label = f"{SPOKEN[self.bill_type]} {self.bill_number}"
         cite = f"{amendment_label} to {bill_label}, {format_ordinal(congress)} Congress"
-        slug = "senate-amendment" if amendment_type == "samdt" else "house-amendment"
+        url_slug = "senate-amendment" if amendment_type == "samdt" else "house-amendment"
         return Amendment(
             id=make_amendment_id(congress, amendment_type, amendment_number),
             title=f"{cite}: {purpose}" if purpose else cite,
@@ -436,29 +443,29 @@ class _BillParser:
             number=amendment_number,
             # The oldest files leave it empty; the type says it.
             chamber=parse_chamber(get_text(amendment_element, "chamber") or amendment_type),
-            bill_id=self.id,
+            bill_id=self.bill_id,
             amends=parse_amended_id(amendment_element),
             purpose=purpose,
             description=get_text(amendment_element, "description"),
-            submitted_at=submitted,
-            proposed_at=proposed,
+            submitted_at=submitted_at,
+            proposed_at=proposed_at,
             sponsors=[
-                parse_person(cosponsor_element)
-                for cosponsor_element in amendment_element.iterfind("sponsors/item")
+                parse_person(sponsor_element)
+                for sponsor_element in amendment_element.iterfind("sponsors/item")
             ],
             cosponsor_count=count_cosponsors(amendment_element, cosponsors),
             cosponsors=cosponsors,
-            latest_action=latest,
+            latest_action=latest_action,
             actions=actions,
-            votes=list(dict.fromkeys(vote for action in actions for vote in action.votes)),
+            votes=list(dict.fromkeys(vote_id for action in actions for vote_id in action.votes)),
             **build_citation_fields(
                 self._provenance,
-                url=f"https://www.congress.gov/amendment/{format_ordinal(congress)}-congress/{slug}/{amendment_number}",
+                url=f"https://www.congress.gov/amendment/{format_ordinal(congress)}-congress/{url_slug}/{amendment_number}",
                 org=GPO,
                 cite=cite,
-                published_at=submitted or proposed or first_action or latest_date,
+                published_at=submitted_at or proposed_at or first_action_date or latest_action_date,
                 as_of=get_text(amendment_element, "updateDate")
-                or get_text(self._element, "updateDate"),
+                or get_text(self._bill_element, "updateDate"),
                 # Its own: else an action on the bill would make all its amendments look changed.
                 raw_sha256=hash_element(amendment_element),
             ),
@@ -467,8 +474,9 @@ class _BillParser:
     def _build_amendment_links(
         self, amendment_element: Element, amendment_record: Amendment
     ) -> Iterator[Link]:
-        bill = f"{SPOKEN[self.kind]} {self.number}"
-        yield Link(LinkKind.AMENDMENT, self.id, f"amendments/amendment in the file of {bill}")
+        bill_label = f"{SPOKEN[self.bill_type]} {self.bill_number}"
+        evidence = f"amendments/amendment in the file of {bill_label}"
+        yield Link(LinkKind.AMENDMENT, self.bill_id, evidence)
         if amendment_record.amends:
             field_paths = (
                 f"amendedAmendment/{field_name}" for field_name in ("type", "number", "purpose")
@@ -487,6 +495,6 @@ class _BillParser:
     def _build_people_stubs(self, people: Iterable[Person]) -> Iterator[ParsedRecord]:
         """Stubs of those whom the file has not named before; a Senator may offer a hundred."""
         for person in people:
-            if person.bioguide_id and person.bioguide_id not in self._stubbed:
-                self._stubbed.add(person.bioguide_id)
+            if person.bioguide_id and person.bioguide_id not in self._stubbed_ids:
+                self._stubbed_ids.add(person.bioguide_id)
                 yield build_legislator_stub(person, self._provenance)

@@ -11,7 +11,7 @@ from typing import ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.formats.parts.xml import get_text, hash_element, parse
+from readingroom.bases.federal.formats.parts.xml import get_text, hash_element, parse_xml
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
     Link,
@@ -39,15 +39,15 @@ class Estimates:
         return b"<response>" in file_start.head and b"cbo.gov/" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        for feed_item in parse(file.data).findall("item"):
+        for feed_item in parse_xml(file.data).findall("item"):
             yield _parse_item(feed_item, provenance)
 
 
 def build_estimate(
     url: str,
     title: str,
-    published: str | None,
-    bills: list[str],
+    published_at: str | None,
+    bill_ids: list[str],
     provenance: Provenance,
     *,
     description: str | None = None,
@@ -61,23 +61,23 @@ def build_estimate(
     estimate_id = parse_estimate_id(url)
     if estimate_id is None:
         raise ValueError(f"{url!r} is not the address of a publication of CBO")
-    congress = get_congress_on(published) if published else None
+    congress = get_congress_on(published_at) if published_at else None
     estimate_record = CboEstimate(
         id=estimate_id,
         title=title,
         congress=congress,
         description=description,
-        bills=bills,
+        bills=bill_ids,
         **build_citation_fields(
             provenance,
             url=url,
             org=ORG,
             cite=f"CBO, {title}, Publication {estimate_id.partition(':')[2]}",
-            published_at=published,
+            published_at=published_at,
             raw_sha256=raw_sha256,
         ),
     )
-    facets = {"congress": [str(congress)] if congress else [], "bill": bills}
+    facets = {"congress": [str(congress)] if congress else [], "bill": bill_ids}
     return ParsedRecord(
         estimate_record,
         partial=partial,
@@ -86,26 +86,26 @@ def build_estimate(
         # What a bill's file says of an estimate is a link of the bill.
         links=()
         if partial
-        else [Link(LinkKind.COST_ESTIMATE, bill, f"Title: {title}") for bill in bills],
+        else [Link(LinkKind.COST_ESTIMATE, bill_id, f"Title: {title}") for bill_id in bill_ids],
     )
 
 
 def _parse_item(feed_item: Element, provenance: Provenance) -> ParsedRecord:
-    published = _parse_date(get_text(feed_item, "Date"))
+    published_at = _parse_date(get_text(feed_item, "Date"))
     estimate_title = get_text(feed_item, "Title") or "Cost estimate"
-    bill_text = f"{get_text(feed_item, 'Bill_Number') or ''} {estimate_title}"
+    text_naming_bills = f"{get_text(feed_item, 'Bill_Number') or ''} {estimate_title}"
     return build_estimate(
         get_text(feed_item, "Link") or "",
         estimate_title,
-        published,
-        _find_bills(bill_text, get_congress_on(published)) if published else [],
+        published_at,
+        _find_bill_ids(text_naming_bills, get_congress_on(published_at)) if published_at else [],
         provenance,
         description=get_text(feed_item, "Description"),
         raw_sha256=hash_element(feed_item),
     )
 
 
-def _find_bills(estimate_text: str, congress: int) -> list[str]:
+def _find_bill_ids(estimate_text: str, congress: int) -> list[str]:
     """The bills a text names; CBO leaves out the Congress, which the date tells."""
     bill_ids: dict[str, None] = {}
     for bill_match in _NAMED.finditer(estimate_text):

@@ -16,8 +16,8 @@ from readingroom.bases.federal.formats.parts.xml import (
     extract_prose,
     get_text,
     hash_element,
-    parse,
     parse_iso_date,
+    parse_xml,
 )
 from readingroom.bases.federal.formats.register import ORG, slugify, to_title_case
 from readingroom.bases.federal.formats.uslm import is_uslm
@@ -54,44 +54,46 @@ class Regulations:
         return is_uslm(file_start, b"<cfrDoc ")
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        volume = parse(file.data)
-        metadata = volume.find("meta")
+        volume_element = parse_xml(file.data)
+        metadata = volume_element.find("meta")
         title_number = int(get_text(metadata, "docNumber") or "")
-        revised = parse_iso_date(get_text(metadata, "docReleasePoint")) or parse_iso_date(
+        revised_at = parse_iso_date(get_text(metadata, "docReleasePoint")) or parse_iso_date(
             get_text(metadata, "created")
         )
-        main = volume.find("main")
-        if main is None:
+        main_element = volume_element.find("main")
+        if main_element is None:
             raise ValueError("no <main> in this file")
-        repeats: Counter[str] = Counter()
-        for provision, cfr_context in _iterate_provisions(main, _Context(title_number, revised)):
+        appendix_counts: Counter[str] = Counter()
+        for provision_element, cfr_context in _iterate_provisions(
+            main_element, _CfrContext(title_number, revised_at)
+        ):
             provision_label = (
-                _label_section(provision, cfr_context)
-                if provision.tag == "section"
-                else _label_appendix(provision, cfr_context)
+                _label_section(provision_element, cfr_context)
+                if provision_element.tag == "section"
+                else _label_appendix(provision_element, cfr_context)
             )
             # Only appendices: the printed number of a section is its identity.
-            repeats[provision_label.number] += provision.tag == "appendix"
+            appendix_counts[provision_label.number] += provision_element.tag == "appendix"
             yield _build_entry(
-                provision,
-                provision_label.with_repeat(repeats[provision_label.number]),
+                provision_element,
+                provision_label.add_repeat_number(appendix_counts[provision_label.number]),
                 cfr_context,
                 provenance,
             )
 
 
 @dataclass(frozen=True, slots=True)
-class _Context:
+class _CfrContext:
     """The title, chapter and part above a section, and what they state for it."""
 
-    title: int
-    revised: str | None
-    chapter: str | None = None
-    part: str | None = None
+    title_number: int
+    revised_at: str | None
+    chapter_heading: str | None = None
+    part_number: str | None = None
     part_heading: str | None = None
-    subpart: str | None = None
-    authority: str | None = None
-    resting_on: References = field(default_factory=References)
+    subpart_number: str | None = None
+    authority_text: str | None = None
+    authority_references: References = field(default_factory=References)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +103,18 @@ class _ProvisionLabel:
     number: str
     cite: str
     heading: str | None
-    part: str | None
-    within: str | None = None
+    part_number: str | None
+    number_in_part: str | None = None
     """The number of a section within its part."""
 
-    def with_repeat(self, times: int) -> "_ProvisionLabel":
+    def add_repeat_number(self, repeat_number: int) -> "_ProvisionLabel":
         """Two appendices of a part may both have no letter."""
-        return self if times < 2 else replace(self, number=f"{self.number}-{times}")
+        return self if repeat_number < 2 else replace(self, number=f"{self.number}-{repeat_number}")
 
 
-def _iterate_provisions(node: Element, cfr_context: _Context) -> Iterator[tuple[Element, _Context]]:
+def _iterate_provisions(
+    node: Element, cfr_context: _CfrContext
+) -> Iterator[tuple[Element, _CfrContext]]:
     for child_node in node:
         if child_node.tag in ("section", "appendix"):
             yield child_node, cfr_context
@@ -118,72 +122,80 @@ def _iterate_provisions(node: Element, cfr_context: _Context) -> Iterator[tuple[
             yield from _iterate_provisions(child_node, _enter_level(child_node, cfr_context))
 
 
-def _enter_level(node: Element, cfr_context: _Context) -> _Context:
+def _enter_level(node: Element, cfr_context: _CfrContext) -> _CfrContext:
     if node.tag not in _LEVELS:
         return cfr_context
-    level_heading, num = get_text(node, "heading"), node.find("num")
-    level_number = num.get("value") if num is not None else None
+    level_heading, number_element = get_text(node, "heading"), node.find("num")
+    level_number = number_element.get("value") if number_element is not None else None
     if node.tag == "chapter":
-        return replace(cfr_context, chapter=_soften_capitals(level_heading))
-    resting_on = node.find("authority")
-    if resting_on is not None:
-        authority = re.sub(r"^Authority:\s*", "", get_text(resting_on) or "")
+        return replace(cfr_context, chapter_heading=_soften_capitals(level_heading))
+    authority_element = node.find("authority")
+    if authority_element is not None:
+        authority_text = re.sub(r"^Authority:\s*", "", get_text(authority_element) or "")
         cfr_context = replace(
-            cfr_context, authority=authority, resting_on=collect_references((resting_on,))
+            cfr_context,
+            authority_text=authority_text,
+            authority_references=collect_references((authority_element,)),
         )
     if node.tag == "part":
         return replace(
             cfr_context,
-            part=level_number,
+            part_number=level_number,
             part_heading=_soften_capitals(level_heading),
-            subpart=None,
+            subpart_number=None,
         )
-    return replace(cfr_context, subpart=level_number) if node.tag == "subpart" else cfr_context
-
-
-def _label_section(section_element: Element, cfr_context: _Context) -> _ProvisionLabel:
-    section_number = _read_number(section_element)
-    section_heading = (get_text(section_element, "heading") or "").rstrip(".") or None
-    part_number = cfr_context.part or section_number.partition(".")[0]
-    within = section_number.removeprefix(f"{part_number}.")
-    return _ProvisionLabel(
-        section_number,
-        f"{cfr_context.title} CFR {section_number}",
-        section_heading,
-        part_number,
-        within,
+    return (
+        replace(cfr_context, subpart_number=level_number) if node.tag == "subpart" else cfr_context
     )
 
 
-def _label_appendix(appendix: Element, cfr_context: _Context) -> _ProvisionLabel:
+def _label_section(section_element: Element, cfr_context: _CfrContext) -> _ProvisionLabel:
+    section_number = _read_section_number(section_element)
+    section_heading = (get_text(section_element, "heading") or "").rstrip(".") or None
+    part_number = cfr_context.part_number or section_number.partition(".")[0]
+    number_in_part = section_number.removeprefix(f"{part_number}.")
+    return _ProvisionLabel(
+        section_number,
+        f"{cfr_context.title_number} CFR {section_number}",
+        section_heading,
+        part_number,
+        number_in_part,
+    )
+
+
+def _label_appendix(appendix_element: Element, cfr_context: _CfrContext) -> _ProvisionLabel:
     """`Appendix A to Part 447—Forms` is number `447.appendix-a`, whichever element says so."""
-    appendix_label, _, appendix_heading = (get_text(appendix, "heading") or "").partition("\u2014")
-    if num := get_text(appendix, "num"):
+    appendix_label, _, appendix_heading = (get_text(appendix_element, "heading") or "").partition(
+        "\u2014"
+    )
+    if printed_number := get_text(appendix_element, "num"):
         appendix_label, appendix_heading = (
-            num.rstrip("\u2014 "),
-            get_text(appendix, "heading") or "",
+            printed_number.rstrip("\u2014 "),
+            get_text(appendix_element, "heading") or "",
         )
     appendix_label = (
         _soften_capitals(_OF_PART.sub("", fold_dashes(appendix_label)).strip(" -.")) or "Appendix"
     )
-    appendix_id = "-".join(re.findall("[a-z0-9]+", appendix_label.lower()))[:_LONGEST] or "appendix"
+    appendix_slug = (
+        "-".join(re.findall("[a-z0-9]+", appendix_label.lower()))[:_LONGEST] or "appendix"
+    )
     containing_part = (
-        f"{cfr_context.title} CFR Part {cfr_context.part}"
-        if cfr_context.part
-        else f"{cfr_context.title} CFR"
+        f"{cfr_context.title_number} CFR Part {cfr_context.part_number}"
+        if cfr_context.part_number
+        else f"{cfr_context.title_number} CFR"
     )
     return _ProvisionLabel(
-        f"{cfr_context.part}.{appendix_id}" if cfr_context.part else appendix_id,
+        f"{cfr_context.part_number}.{appendix_slug}" if cfr_context.part_number else appendix_slug,
         f"{containing_part}, {appendix_label}",
         _soften_capitals(appendix_heading.strip().rstrip(".")) or None,
-        cfr_context.part,
+        cfr_context.part_number,
     )
 
 
 def _build_entry(
-    provision: Element,
+    provision_element: Element,
     provision_label: _ProvisionLabel,
-    cfr_context: _Context,
+    cfr_context: _CfrContext,
     provenance: Provenance,
 ) -> ParsedRecord:
     provision_title = (
@@ -191,89 +203,105 @@ def _build_entry(
         if provision_label.heading
         else provision_label.cite
     )
-    notes = [get_text(source_note) or "" for source_note in provision.iter("source")]
-    provision_text = extract_prose(provision)
-    own = collect_references((provision,))
+    source_notes = [
+        get_text(source_element) or "" for source_element in provision_element.iter("source")
+    ]
+    provision_text = extract_prose(provision_element)
+    own_references = collect_references((provision_element,))
     section_record = CfrSection(
-        id=make_cfr_id(cfr_context.title, provision_label.number),
+        id=make_cfr_id(cfr_context.title_number, provision_label.number),
         title=provision_title,
-        type="section" if provision.tag == "section" else "appendix",
-        cfr_title=cfr_context.title,
-        part=provision_label.part,
-        subpart=cfr_context.subpart,
+        type="section" if provision_element.tag == "section" else "appendix",
+        cfr_title=cfr_context.title_number,
+        part=provision_label.part_number,
+        subpart=cfr_context.subpart_number,
         number=provision_label.number,
         heading=provision_label.heading,
         part_heading=cfr_context.part_heading,
-        agency=cfr_context.chapter,
-        revised_at=cfr_context.revised,
-        authority=cfr_context.authority,
-        source_note=" ".join(notes).strip("[] ") or None,
-        fr_citations=list(collect_references(provision.iter("source")).register),
-        laws=list(own.laws | cfr_context.resting_on.laws),
-        usc_references=list(own.code | cfr_context.resting_on.code),
-        cfr_references=list(own.regulations),
+        agency=cfr_context.chapter_heading,
+        revised_at=cfr_context.revised_at,
+        authority=cfr_context.authority_text,
+        source_note=" ".join(source_notes).strip("[] ") or None,
+        fr_citations=list(collect_references(provision_element.iter("source")).register_pages),
+        laws=list(own_references.laws | cfr_context.authority_references.laws),
+        usc_references=list(
+            own_references.usc_sections | cfr_context.authority_references.usc_sections
+        ),
+        cfr_references=list(own_references.cfr_sections),
         characters=len(provision_text),
         **build_citation_fields(
             provenance,
-            url=_build_url(cfr_context, provision_label),
+            url=_build_govinfo_url(cfr_context, provision_label),
             org=ORG,
             cite=provision_title,
-            published_at=cfr_context.revised,
+            published_at=cfr_context.revised_at,
             # The authority stands above, at the part, but is stored with each section.
-            raw_sha256=hash_item([hash_element(provision), cfr_context.authority]),
+            raw_sha256=hash_item([hash_element(provision_element), cfr_context.authority_text]),
         ),
     )
-    agencies = [cfr_context.chapter, slugify(cfr_context.chapter)] if cfr_context.chapter else []
+    agency_facets = (
+        [cfr_context.chapter_heading, slugify(cfr_context.chapter_heading)]
+        if cfr_context.chapter_heading
+        else []
+    )
     return ParsedRecord(
         section_record,
         head=SearchHead(provision_title, cfr_context.part_heading or ""),
-        facets={"type": [section_record.type], "agency": agencies},
+        facets={"type": [section_record.type], "agency": agency_facets},
         text=Text(
             "text",
             provision_text,
             provision_title,
             section_record.url,
             section_record.raw_sha256,
-            dated=cfr_context.revised,
+            dated=cfr_context.revised_at,
         ),
-        links=list(_build_links(section_record.id, provision_label.cite, own, cfr_context)),
-        revision=cfr_context.revised,
+        links=list(
+            _build_links(section_record.id, provision_label.cite, own_references, cfr_context)
+        ),
+        revision=cfr_context.revised_at,
     )
 
 
 def _build_links(
-    section_id: str, cite: str, own: References, cfr_context: _Context
+    section_id: str, section_cite: str, own_references: References, cfr_context: _CfrContext
 ) -> Iterator[Link]:
-    for law in cfr_context.resting_on.laws:
-        yield Link(LinkKind.AUTHORITY, law, f"authority of the part: {cfr_context.authority}")
+    for law_id in cfr_context.authority_references.laws:
+        yield Link(
+            LinkKind.AUTHORITY, law_id, f"authority of the part: {cfr_context.authority_text}"
+        )
     # A law that is the authority of the part is not also a mention.
-    for law, cited_words in own.laws.items():
-        if law not in cfr_context.resting_on.laws:
-            yield Link(LinkKind.MENTION, law, f"reference in {cite}: {cited_words}")
-    for cited_section_id, cited_words in own.regulations.items():
+    for law_id, cited_words in own_references.laws.items():
+        if law_id not in cfr_context.authority_references.laws:
+            yield Link(LinkKind.MENTION, law_id, f"reference in {section_cite}: {cited_words}")
+    for cited_section_id, cited_words in own_references.cfr_sections.items():
         if cited_section_id != section_id:
-            yield Link(LinkKind.MENTION, cited_section_id, f"reference in {cite}: {cited_words}")
+            yield Link(
+                LinkKind.MENTION, cited_section_id, f"reference in {section_cite}: {cited_words}"
+            )
 
 
-def _read_number(section_element: Element) -> str:
-    num = section_element.find("num")
-    number_match = _PRINTED.search(fold_dashes(get_text(num) or ""))
+def _read_section_number(section_element: Element) -> str:
+    number_element = section_element.find("num")
+    number_match = _PRINTED.search(fold_dashes(get_text(number_element) or ""))
     if number_match:
         return number_match[1].rstrip(".-")
-    stated = num.get("value") if num is not None else None
-    if not stated:
+    stated_number = number_element.get("value") if number_element is not None else None
+    if not stated_number:
         raise ValueError("a section has no number")
-    return stated
+    return stated_number
 
 
 def _soften_capitals(heading: str | None) -> str | None:
     return to_title_case(heading) if heading and heading.isupper() else heading
 
 
-def _build_url(cfr_context: _Context, provision_label: _ProvisionLabel) -> str:
+def _build_govinfo_url(cfr_context: _CfrContext, provision_label: _ProvisionLabel) -> str:
     """GovInfo leads to a section, or to the part that an appendix is of."""
-    edition_year = cfr_context.revised[:4] if cfr_context.revised else "mostrecent"
-    if provision_label.part is None:
-        return f"https://www.govinfo.gov/app/collection/cfr/{edition_year}/title{cfr_context.title}"
-    query = f"sectionnum={provision_label.within}&" if provision_label.within else ""
-    return f"https://www.govinfo.gov/link/cfr/{cfr_context.title}/{provision_label.part}?{query}year={edition_year}"
+    edition_year = cfr_context.revised_at[:4] if cfr_context.revised_at else "mostrecent"
+    if provision_label.part_number is None:
+        return f"https://www.govinfo.gov/app/collection/cfr/{edition_year}/title{cfr_context.title_number}"
+    url_query = (
+        f"sectionnum={provision_label.number_in_part}&" if provision_label.number_in_part else ""
+    )
+    return f"https://www.govinfo.gov/link/cfr/{cfr_context.title_number}/{provision_label.part_number}?{url_query}year={edition_year}"

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts import references
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.formats.parts.xml import get_text, parse, parse_iso_date
+from readingroom.bases.federal.formats.parts.xml import get_text, parse_iso_date, parse_xml
 from readingroom.bases.federal.formats.register import to_title_case
 from readingroom.bases.federal.formats.uslm import extract_body, is_uslm
 from readingroom.bases.federal.schema.entries import (
@@ -38,7 +38,7 @@ class Compilations:
         return is_uslm(file_start, b"<statuteCompilation ")
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        compilation_element = parse(file.data)
+        compilation_element = parse_xml(file.data)
         metadata = compilation_element.find("meta")
         if metadata is None:
             raise ValueError("no <meta> in this file")
@@ -51,26 +51,28 @@ def _build_entry(
     file_number = get_text(metadata, "property[@role='fileId']")
     if not file_number:
         raise ValueError("the file does not say which compilation it is")
-    edition = compilation_element.find("preface/editionNote")
-    through = _find_last_law(edition, metadata)
-    amended, approved = (
-        _read_amendment_date(edition),
+    edition_note = compilation_element.find("preface/editionNote")
+    last_law_id = _find_last_law_id(edition_note, metadata)
+    amended_at, approved_at = (
+        _read_amendment_date(edition_note),
         parse_iso_date(get_text(metadata, "approvedDate")),
     )
     compilation_title = get_text(metadata, "title") or f"Compilation {file_number}"
     compilation_title = (
         to_title_case(compilation_title) if compilation_title.isupper() else compilation_title
     )
-    law = _find_law(compilation_element, metadata)
+    law_id = _find_law_id(compilation_element, metadata)
     compilation_text = extract_body(compilation_element)
-    published = amended or approved
-    law_label = f"Public Law {law.partition(':')[2]}" if law else f"COMPS-{file_number}"
+    published_at = amended_at or approved_at
+    law_label = f"Public Law {law_id.partition(':')[2]}" if law_id else f"COMPS-{file_number}"
     amended_note = (
-        f", as amended through {_cite_law(through)}" if through and through != law else ""
+        f", as amended through {_cite_law(last_law_id)}"
+        if last_law_id and last_law_id != law_id
+        else ""
     )
     cite = f"{compilation_title}, {law_label}{amended_note}"
     url = f"https://www.govinfo.gov/app/details/COMPS-{file_number}"
-    short = [
+    short_titles = [
         short_title
         for short_title_element in metadata.findall("containsShortTitle")
         if (short_title := get_text(short_title_element))
@@ -79,43 +81,43 @@ def _build_entry(
         id=make_compilation_id(file_number),
         title=compilation_title,
         congress=int(get_text(metadata, "congress") or 0) or None,
-        law_id=law,
-        approved_at=approved,
-        amended_through=through,
-        amended_at=amended,
+        law_id=law_id,
+        approved_at=approved_at,
+        amended_through=last_law_id,
+        amended_at=amended_at,
         statutes_at_large=_find_statutes_citation(metadata),
-        short_titles=short,
-        usc_references=list(references.collect_references((compilation_element,)).code),
+        short_titles=short_titles,
+        usc_references=list(references.collect_references((compilation_element,)).usc_sections),
         sections=sum(1 for _ in compilation_element.iter("section")),
         characters=len(compilation_text),
-        **build_citation_fields(provenance, url=url, org=ORG, cite=cite, published_at=published),
+        **build_citation_fields(provenance, url=url, org=ORG, cite=cite, published_at=published_at),
     )
-    congress = [str(compilation_record.congress)] if compilation_record.congress else []
+    congress_facet = [str(compilation_record.congress)] if compilation_record.congress else []
     return ParsedRecord(
         compilation_record,
-        head=SearchHead("\n".join(dict.fromkeys((compilation_title, *short))), cite),
-        facets={"congress": congress, "type": ["compilation"]},
+        head=SearchHead("\n".join(dict.fromkeys((compilation_title, *short_titles))), cite),
+        facets={"congress": congress_facet, "type": ["compilation"]},
         # Each edition is a version of the text, so that two of them can be compared.
         text=Text(
-            through.partition(":")[2] if through else "text",
+            last_law_id.partition(":")[2] if last_law_id else "text",
             compilation_text,
             compilation_title,
             url,
             provenance.sha256,
-            f"As amended through {_cite_law(through)}" if through else "As amended",
-            published,
+            f"As amended through {_cite_law(last_law_id)}" if last_law_id else "As amended",
+            published_at,
         ),
-        links=[Link(LinkKind.COMPILATION, law, f"the law it is the text of: {cite}")]
-        if law
+        links=[Link(LinkKind.COMPILATION, law_id, f"the law it is the text of: {cite}")]
+        if law_id
         else (),
-        revision=published,
+        revision=published_at,
     )
 
 
-def _find_law(compilation_element: Element, metadata: Element) -> str | None:
+def _find_law_id(compilation_element: Element, metadata: Element) -> str | None:
     """The law it is the text of: as cited, else as its sections are numbered."""
-    for cited_as in metadata.iterfind("citableAs"):
-        if law_match := _LAW.match(fold_dashes(get_text(cited_as) or "")):
+    for citation_element in metadata.iterfind("citableAs"):
+        if law_match := _LAW.match(fold_dashes(get_text(citation_element) or "")):
             return make_law_id(f"{law_match[1]}-{law_match[2]}")
     for section_element in compilation_element.iter("section"):
         if law_match := _OWN.fullmatch(section_element.get("identifier") or ""):
@@ -123,9 +125,9 @@ def _find_law(compilation_element: Element, metadata: Element) -> str | None:
     return None
 
 
-def _find_last_law(edition: Element | None, metadata: Element) -> str | None:
+def _find_last_law_id(edition_note: Element | None, metadata: Element) -> str | None:
     """The last law in it. The printed note is right where the metadata was not kept up."""
-    for stating_element in (edition, metadata):
+    for stating_element in (edition_note, metadata):
         law_match = _LAW.search(
             fold_dashes(get_text(stating_element, "currentThroughPublicLaw") or "")
         )
@@ -134,8 +136,8 @@ def _find_last_law(edition: Element | None, metadata: Element) -> str | None:
     return None
 
 
-def _read_amendment_date(edition: Element | None) -> str | None:
-    date_element = edition.find("date") if edition is not None else None
+def _read_amendment_date(edition_note: Element | None) -> str | None:
+    date_element = edition_note.find("date") if edition_note is not None else None
     return parse_iso_date(date_element.get("date")) if date_element is not None else None
 
 
@@ -146,5 +148,5 @@ def _find_statutes_citation(metadata: Element) -> str | None:
     return next((citation for citation in citations if "Stat." in citation), None)
 
 
-def _cite_law(law: str) -> str:
-    return f"P.L. {law.partition(':')[2]}"
+def _cite_law(law_id: str) -> str:
+    return f"P.L. {law_id.partition(':')[2]}"

@@ -20,8 +20,8 @@ from readingroom.bases.federal.formats.parts.people import (
 from readingroom.bases.federal.formats.parts.xml import (
     get_text,
     hash_element,
-    parse,
     parse_iso_date,
+    parse_xml,
 )
 from readingroom.bases.federal.formats.uslm import parse_spelled_date
 from readingroom.bases.federal.schema.congress import GPO, SPOKEN, format_ordinal, get_congress_on
@@ -54,11 +54,11 @@ _HEADER = re.compile(
     r"\[([^\]]*)\]\s*\[Pages? ?([^\]]*)\]\s*From the Congressional Record Online[^\n]*\n"
 )
 _PRE = re.compile(r"<pre>(.*?)(?:</pre>|$)", re.S | re.I)
-_EVIDENCE = 300
+_MAX_EVIDENCE = 300
 _NEW_PAGE = re.compile(r"\[\[Page ([A-Z]?\d+)\]\]", re.ASCII)
 _TAG = re.compile(r"</?[A-Za-z][^>\n]*>")
-_TYPES = {"D": "digest", "E": "extensions", "H": "house", "S": "senate"}
-_PARTS = {"daily digest": "D", "extensions of remarks": "E", "house": "H", "senate": "S"}
+_TYPES_BY_LETTER = {"D": "digest", "E": "extensions", "H": "house", "S": "senate"}
+_LETTERS_BY_PART = {"daily digest": "D", "extensions of remarks": "E", "house": "H", "senate": "S"}
 _AMENDMENT = re.compile(r"^  SA (\d+)\. (.*?)(?=^  SA \d+\. |^ {6,}_{4,}\s*\Z|\Z)", re.S | re.M)
 _ITS_BILL = re.compile(r"\b(?:bill|resolution) ([HS]\.[^,;]{0,20}?\d+)")
 # Mr. McCONNELL (for Mr. Byrd): who speaks for another is not the sponsor.
@@ -85,7 +85,7 @@ class Pages:
         )
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        item_page = _Page(file, provenance)
+        item_page = _ItemPage(file, provenance)
         yield item_page.build_entry()
         yield from item_page.find_amendments()
 
@@ -101,60 +101,60 @@ class Issues:
         return b"http://www.loc.gov/mods" in file_start.head and b">CREC<" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        issue = parse(file.data)
-        about = _Issue(issue)
-        people: dict[str, Person] = {}
-        for item_element in issue.findall("relatedItem[@type='constituent']"):
-            parsed_item = about.build_entry(item_element, provenance)
+        issue_element = parse_xml(file.data)
+        issue_parser = _IssueParser(issue_element)
+        people_by_id: dict[str, Person] = {}
+        for item_element in issue_element.findall("relatedItem[@type='constituent']"):
+            parsed_item = issue_parser.build_entry(item_element, provenance)
             assert isinstance(parsed_item.record, Proceeding)
-            people.update(
+            people_by_id.update(
                 {speaker.bioguide_id or "": speaker for speaker in parsed_item.record.speakers}
             )
             yield parsed_item
         yield from (
             build_legislator_stub(person, provenance)
-            for bioguide_id, person in sorted(people.items())
+            for bioguide_id, person in sorted(people_by_id.items())
             if bioguide_id
         )
 
 
-class _Page:
+class _ItemPage:
     """Parses a page of HTML."""
 
     def __init__(self, file: RawFile, provenance: Provenance) -> None:
         # The printing office marked some lines with a NUL, which no reader can use.
         markup = file.data.decode("utf-8", "replace").replace("\0", "")
-        inside = _PRE.search(markup)
-        raw = html.unescape(_TAG.sub("", inside[1] if inside else markup))
-        header = _HEADER.search(raw)
-        if header is None:
+        pre_match = _PRE.search(markup)
+        plain_text = html.unescape(_TAG.sub("", pre_match[1] if pre_match else markup))
+        header_match = _HEADER.search(plain_text)
+        if header_match is None:
             raise ValueError("no header of the Congressional Record on this page")
         self._provenance = provenance
-        self._granule = file.name.rpartition(".")[0]
-        self._raw = raw[header.end() :]
-        self.volume, self.issue = int(header[1]), int(header[2])
-        self.published = parse_spelled_date(header[3])
-        self.letter = _PARTS.get(header[4].strip().lower(), "")
-        self.pages = fold_dashes(header[5]).strip() or None
-        self.text = _remove_indents(self._raw)
-        self.title = _read_heading(self.text) or self._granule
+        self._granule_id = file.name.rpartition(".")[0]
+        self._indented_text = plain_text[header_match.end() :]
+        self.volume, self.issue_number = int(header_match[1]), int(header_match[2])
+        self.published_at = parse_spelled_date(header_match[3])
+        self.part_letter = _LETTERS_BY_PART.get(header_match[4].strip().lower(), "")
+        self.page_range = fold_dashes(header_match[5]).strip() or None
+        self.text = _remove_indents(self._indented_text)
+        self.title = _read_heading(self.text) or self._granule_id
         self.congress = (
-            get_congress_on(self.published) if self.published else _find_congress(self.volume)
+            get_congress_on(self.published_at) if self.published_at else _find_congress(self.volume)
         )
 
     def build_entry(self) -> ParsedRecord:
         proceeding = _build_proceeding(
-            self._granule,
+            self._granule_id,
             self._provenance,
             title=self.title,
             congress=self.congress,
-            type=_TYPES.get(self.letter, "other"),
+            type=_TYPES_BY_LETTER.get(self.part_letter, "other"),
             # Extensions of Remarks (E) and the Daily Digest (D) belong to neither chamber.
-            chamber=parse_chamber(self.letter if self.letter in ("H", "S") else None),
+            chamber=parse_chamber(self.part_letter if self.part_letter in ("H", "S") else None),
             volume=self.volume,
-            issue=self.issue,
-            pages=self.pages,
-            published=self.published,
+            issue=self.issue_number,
+            pages=self.page_range,
+            published_at=self.published_at,
         )
         item_text = Text(
             "text",
@@ -162,7 +162,7 @@ class _Page:
             self.title,
             proceeding.url,
             self._provenance.sha256,
-            dated=self.published,
+            dated=self.published_at,
         )
         return ParsedRecord(
             proceeding,
@@ -176,7 +176,7 @@ class _Page:
 
     def _find_links(self) -> Iterator[Link]:
         """The bills and laws that its words name, each with the printed page they stand on."""
-        first_page = (self.pages or "").partition("-")[0]
+        first_page = (self.page_range or "").partition("-")[0]
         page_parts = [first_page, *_NEW_PAGE.split(self.text)]
         for page_number, page_text in zip(page_parts[::2], page_parts[1::2], strict=True):
             location = f"page {page_number}" if page_number else "text"
@@ -187,18 +187,18 @@ class _Page:
         """The amendments printed in full: the one place where those of the Senate stand."""
         if not self.title.upper().startswith("TEXT OF AMENDMENTS"):
             return
-        for amendment_match in _AMENDMENT.finditer(self._raw):
+        for amendment_match in _AMENDMENT.finditer(self._indented_text):
             yield self._build_amendment(int(amendment_match[1]), amendment_match[2])
 
-    def _build_amendment(self, amendment_number: int, printed: str) -> ParsedRecord:
-        amendment_text = _remove_indents(printed).rstrip("_\n ")
+    def _build_amendment(self, amendment_number: int, printed_text: str) -> ParsedRecord:
+        amendment_text = _remove_indents(printed_text).rstrip("_\n ")
         # Sponsor and bill stand in the first sentence; the text after it may name other bills.
         opening = " ".join(amendment_text[:1000].split())
-        sponsor = _ITS_SPONSOR.match(opening)
-        bill = _find_bill(opening, self.congress)
-        congress = format_ordinal(self.congress)
-        cite = f"S.Amdt. {amendment_number}{_format_amended(bill)}, {congress} Congress"
-        url = f"https://www.congress.gov/amendment/{congress}-congress/senate-amendment/{amendment_number}"
+        sponsor_match = _ITS_SPONSOR.match(opening)
+        bill_id = _find_bill_id(opening, self.congress)
+        congress_ordinal = format_ordinal(self.congress)
+        cite = f"S.Amdt. {amendment_number}{_format_amended(bill_id)}, {congress_ordinal} Congress"
+        url = f"https://www.congress.gov/amendment/{congress_ordinal}-congress/senate-amendment/{amendment_number}"
         amendment = Amendment(
             id=make_amendment_id(self.congress, "samdt", amendment_number),
             title=cite,
@@ -206,23 +206,23 @@ class _Page:
             type="samdt",
             number=amendment_number,
             chamber="senate",
-            bill_id=bill,
-            submitted_at=self.published,
-            sponsors=[Person(name=format_name(sponsor[1].strip()))] if sponsor else [],
+            bill_id=bill_id,
+            submitted_at=self.published_at,
+            sponsors=[Person(name=format_name(sponsor_match[1].strip()))] if sponsor_match else [],
             **build_citation_fields(
                 self._provenance,
                 url=url,
                 org=GPO,
-                cite=f"{cite}, {self.volume} Cong. Rec. {self.pages}",
-                published_at=self.published,
-                raw_sha256=hash_item(printed),
+                cite=f"{cite}, {self.volume} Cong. Rec. {self.page_range}",
+                published_at=self.published_at,
+                raw_sha256=hash_item(printed_text),
             ),
         )
         facets = {
             "congress": [str(self.congress)],
             "type": ["samdt"],
             "chamber": ["senate"],
-            "bill": [bill] if bill else [],
+            "bill": [bill_id] if bill_id else [],
         }
         text_version = Text(
             "text",
@@ -231,10 +231,10 @@ class _Page:
             url,
             amendment.raw_sha256,
             "Submitted",
-            self.published,
+            self.published_at,
         )
-        evidence = f"printed as an amendment to it: {opening[:_EVIDENCE]}"
-        bill_links = [Link(LinkKind.AMENDMENT, bill, evidence)] if bill else []
+        evidence = f"printed as an amendment to it: {opening[:_MAX_EVIDENCE]}"
+        bill_links = [Link(LinkKind.AMENDMENT, bill_id, evidence)] if bill_id else []
         return ParsedRecord(
             amendment,
             partial=True,
@@ -245,7 +245,7 @@ class _Page:
         )
 
 
-class _Issue:
+class _IssueParser:
     """What the MODS says of the issue as a whole."""
 
     def __init__(self, mods: Element) -> None:
@@ -255,9 +255,9 @@ class _Issue:
             for extension_element in mods.findall("extension")
             if extension_element.find("volume") is not None
         )
-        self._published = parse_iso_date(get_text(mods, "originInfo/dateIssued"))
+        self._published_at = parse_iso_date(get_text(mods, "originInfo/dateIssued"))
         self._volume = int(get_text(extension, "volume") or "")
-        self._number = int(get_text(extension, "issue") or "")
+        self._issue_number = int(get_text(extension, "issue") or "")
         self._congress = int(get_text(extension, "congress") or "")
         self._session = int(get_text(extension, "session") or "1")
 
@@ -265,32 +265,32 @@ class _Issue:
         extension = item_element.find("extension")
         if extension is None:
             raise ValueError("an item of the issue says nothing of itself")
-        granule = get_text(extension, "accessId") or ""
-        spoken = parse_iso_date(get_text(extension, "granuleDate"))
-        letter = get_text(extension, "pagePrefix") or ""
+        granule_id = get_text(extension, "accessId") or ""
+        spoken_at = parse_iso_date(get_text(extension, "granuleDate"))
+        page_prefix = get_text(extension, "pagePrefix") or ""
         first_page, last_page = (
             get_text(item_element, f"part/extent/{edge}") for edge in ("start", "end")
         )
-        item_title = get_text(item_element, "titleInfo/title") or granule
+        item_title = get_text(item_element, "titleInfo/title") or granule_id
         mentions = self._find_mentions(extension)
         proceeding = _build_proceeding(
-            granule,
+            granule_id,
             provenance,
             title=item_title,
             congress=self._congress,
             session=self._session,
-            type=_TYPES.get(letter[:1], "other"),
+            type=_TYPES_BY_LETTER.get(page_prefix[:1], "other"),
             chamber=parse_chamber(get_text(extension, "chamber")),
             category=(get_text(extension, "subGranuleClass") or "").lower() or None,
             volume=self._volume,
-            issue=self._number,
+            issue=self._issue_number,
             pages="-".join(dict.fromkeys(filter(None, (first_page, last_page)))) or None,
-            published=self._published,
+            published_at=self._published_at,
             # Only what was printed on a later day than it was spoken has a date of its own.
-            spoken_at=spoken if spoken != self._published else None,
+            spoken_at=spoken_at if spoken_at != self._published_at else None,
             raw_sha256=hash_element(item_element),
             speakers=[
-                _parse_speaker(item_element) for item_element in extension.findall("congMember")
+                _parse_speaker(member_element) for member_element in extension.findall("congMember")
             ],
             cfr_references=list(dict.fromkeys(_find_cfr_parts(extension))),
             usc_references=list(dict.fromkeys(_find_usc_sections(extension))),
@@ -306,41 +306,41 @@ class _Issue:
 
     def _find_mentions(self, extension: Element) -> MentionsByField:
         return {
-            "bills": _keep_first(_find_bills(extension)),
-            "amendments": _keep_first(_find_amendments(extension)),
-            "votes": _keep_first(self._find_votes(extension)),
-            "laws": _keep_first(_find_laws(extension)),
-            "reports": _keep_first(_find_reports(extension)),
-            "committees": _keep_first(_find_committees(extension)),
+            "bills": _keep_first_elements(_find_bills(extension)),
+            "amendments": _keep_first_elements(_find_amendments(extension)),
+            "votes": _keep_first_elements(self._find_votes(extension)),
+            "laws": _keep_first_elements(_find_laws(extension)),
+            "reports": _keep_first_elements(_find_reports(extension)),
+            "committees": _keep_first_elements(_find_committees(extension)),
         }
 
     def _find_votes(self, extension: Element) -> Mentions:
-        for vote, congress, vote_number in _iterate_numbered(extension, "congVote"):
-            if chamber := vote.get("chamber"):
-                yield make_vote_id(chamber, congress, self._session, vote_number), vote
+        for vote_element, congress, vote_number in _iterate_numbered(extension, "congVote"):
+            if chamber := vote_element.get("chamber"):
+                yield make_vote_id(chamber, congress, self._session, vote_number), vote_element
 
 
 def _build_proceeding(
-    granule: str,
+    granule_id: str,
     provenance: Provenance,
     *,
-    published: str | None,
+    published_at: str | None,
     raw_sha256: str | None = None,
     **fields: object,
 ) -> Proceeding:
-    issue = granule.partition("-pt")[0]
+    issue_id = granule_id.partition("-pt")[0]
     first_page = str(fields["pages"] or "").partition("-")[0]
-    printed_at = first_page or f"no. {fields['issue']}"
-    cite = f"{fields['volume']} Cong. Rec. {printed_at}, {fields['title']}"
+    page_or_issue = first_page or f"no. {fields['issue']}"
+    cite = f"{fields['volume']} Cong. Rec. {page_or_issue}, {fields['title']}"
     return Proceeding.model_validate(
         fields
-        | {"id": make_proceeding_id(granule)}
+        | {"id": make_proceeding_id(granule_id)}
         | build_citation_fields(
             provenance,
-            url=f"https://www.govinfo.gov/app/details/{issue}/{granule}",
+            url=f"https://www.govinfo.gov/app/details/{issue_id}/{granule_id}",
             org=GPO,
             cite=cite,
-            published_at=published,
+            published_at=published_at,
             raw_sha256=raw_sha256,
         )
     )
@@ -356,16 +356,16 @@ def _build_facets(proceeding: Proceeding) -> dict[str, list[str]]:
     }
 
 
-def _find_congress(volume: int) -> int:
+def _find_congress(volume_number: int) -> int:
     """The Congress of a volume: one a year, the 151st in 2005."""
-    return get_congress_on(f"{volume + 1854}-06-01")
+    return get_congress_on(f"{volume_number + 1854}-06-01")
 
 
-def _remove_indents(printed: str) -> str:
+def _remove_indents(printed_text: str) -> str:
     """A printed page without its indents; what was indented further begins a paragraph."""
     unindented_lines: list[str] = []
     previous_indent = 0
-    for printed_line in printed.splitlines():
+    for printed_line in printed_text.splitlines():
         line_text = printed_line.strip()
         indent = len(printed_line) - len(printed_line.lstrip())
         if line_text and unindented_lines and unindented_lines[-1] and indent > previous_indent:
@@ -378,21 +378,21 @@ def _remove_indents(printed: str) -> str:
 
 def _read_heading(page_text: str) -> str:
     """The heading: the lines before the first empty one, or a first line in brackets."""
-    if bracketed := re.match(r"\[([^\]\n]+)\]\n", page_text):
-        return bracketed[1]
+    if bracket_match := re.match(r"\[([^\]\n]+)\]\n", page_text):
+        return bracket_match[1]
     heading = page_text.partition("\n\n")[0]
     return " ".join(heading.split())[:300].strip("_ ")
 
 
-def _format_amended(bill: str | None) -> str:
-    if bill is None:
+def _format_amended(bill_id: str | None) -> str:
+    if bill_id is None:
         return ""
-    bill_type, _, bill_number = bill.split(":")
+    bill_type, _, bill_number = bill_id.split(":")
     return f" to {SPOKEN[bill_type]} {bill_number}"
 
 
-def _find_bill(opening: str, congress: int) -> str | None:
-    bill_match = _ITS_BILL.search(opening)
+def _find_bill_id(opening_text: str, congress: int) -> str | None:
+    bill_match = _ITS_BILL.search(opening_text)
     try:
         return parse_federal_id(bill_match[1], congress).id if bill_match else None
     except UnrecognizedId:
@@ -407,13 +407,13 @@ def _build_speech_links(extension: Element, proceeding: Proceeding) -> Iterator[
         extension.findall("congMember"), proceeding.speakers, strict=True
     ):
         if speaker.bioguide_id:
-            called = get_text(member_element, "name[@type='parsed']") or speaker.name
+            printed_name = get_text(member_element, "name[@type='parsed']") or speaker.name
             role = (member_element.get("role") or "named").lower()
-            yield Link(LinkKind.SPEECH, speaker.bioguide_id, f"congMember ({role}): {called}")
+            yield Link(LinkKind.SPEECH, speaker.bioguide_id, f"congMember ({role}): {printed_name}")
 
 
-def _build_mention_links(mentions: MentionsByField) -> Iterator[Link]:
-    for elements_by_id in mentions.values():
+def _build_mention_links(mentions_by_field: MentionsByField) -> Iterator[Link]:
+    for elements_by_id in mentions_by_field.values():
         for mentioned_id, element in elements_by_id.items():
             yield Link(
                 LinkKind.MENTION, mentioned_id, f"MODS of the item: {_format_element(element)}"
@@ -428,7 +428,7 @@ def _format_element(element: Element) -> str:
     )
 
 
-def _keep_first(mentions: Mentions) -> dict[str, Element]:
+def _keep_first_elements(mentions: Mentions) -> dict[str, Element]:
     """What is named, each with the first element that names it."""
     first_elements: dict[str, Element] = {}
     for mentioned_id, element in mentions:

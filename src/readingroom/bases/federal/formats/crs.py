@@ -59,13 +59,16 @@ def _build_entry(
 ) -> ParsedRecord:
     report_id = parse_federal_id(f"crs:{report_data['id']}").id
     report_title = " ".join(report_data["title"].split())
-    published, updated = (
+    published_at, updated_at = (
         parse_iso_date(report_data.get("publishDate")),
         report_data.get("updateDate"),
     )
     topics = _list_values(report_data, "topics", "topic")
-    related = report_data.get("relatedMaterials") or []
-    bills, laws = dict(_find_bills(related)), dict(_find_laws(related))
+    related_items = report_data.get("relatedMaterials") or []
+    evidence_by_bill, evidence_by_law = (
+        dict(_find_bills(related_items)),
+        dict(_find_laws(related_items)),
+    )
     summary_text = strip_html(report_data.get("summary") or "")
     report_record = CrsReport(
         id=report_id,
@@ -73,11 +76,11 @@ def _build_entry(
         type=(report_data.get("contentType") or "").lower() or None,
         archived=(report_data.get("status") or "").lower() == "archived",
         version=report_data.get("version"),
-        updated_at=updated,
+        updated_at=updated_at,
         authors=_list_values(report_data, "authors", "author"),
         topics=topics,
-        bills=list(bills),
-        laws=list(laws),
+        bills=list(evidence_by_bill),
+        laws=list(evidence_by_law),
         pdf_url=_find_pdf_url(report_data),
         characters=len(summary_text),
         **build_citation_fields(
@@ -85,88 +88,90 @@ def _build_entry(
             url=f"https://www.congress.gov/crs-product/{report_id}",
             org=ORG,
             cite=f"{report_title}, CRS {report_id}",
-            published_at=published,
+            published_at=published_at,
             raw_sha256=hash_item(report_data),
         ),
     )
-    types = [report_record.type] if report_record.type else []
+    type_facet = [report_record.type] if report_record.type else []
     return ParsedRecord(
         report_record,
         partial=partial,
         head=SearchHead(f"{report_title}, CRS {report_id}"),
-        facets={"type": types, "topic": topics, "bill": report_record.bills},
+        facets={"type": type_facet, "topic": topics, "bill": report_record.bills},
         text=Text(
             "text",
             summary_text,
             report_title,
             report_record.url,
             report_record.raw_sha256,
-            dated=published,
+            dated=published_at,
         )
         if summary_text
         else None,
         links=[
             Link(LinkKind.CRS_REPORT, related_id, f"relatedMaterials: {evidence}")
-            for related_id, evidence in (bills | laws).items()
+            for related_id, evidence in (evidence_by_bill | evidence_by_law).items()
         ]
         + [
-            *_find_title_links(report_title, published),
+            *_find_title_links(report_title, published_at),
             *build_topic_links(drop_repeated_topics(topics), "topics"),
         ],
-        revision=updated,
+        revision=updated_at,
     )
 
 
-def _find_title_links(report_title: str, published: str | None) -> Iterator[Link]:
+def _find_title_links(report_title: str, published_at: str | None) -> Iterator[Link]:
     """The bills and laws in a title; of which Congress a bill is, the report's date says."""
     yield from find_laws(report_title, LinkKind.CRS_REPORT, "title")
-    if published:
+    if published_at:
         yield from find_bills(
-            report_title, get_congress_on(published), LinkKind.CRS_REPORT, "title"
+            report_title, get_congress_on(published_at), LinkKind.CRS_REPORT, "title"
         )
 
 
 def _list_values(report_data: dict[str, Any], list_field: str, value_field: str) -> list[str]:
     """`[{"topic": "Taxation"}]` as `["Taxation"]`."""
     return [
-        item[value_field].strip()
-        for item in report_data.get(list_field) or ()
-        if item.get(value_field)
+        list_item[value_field].strip()
+        for list_item in report_data.get(list_field) or ()
+        if list_item.get(value_field)
     ]
 
 
-def _find_bills(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _find_bills(related_items: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """Ids, each with how the file writes it."""
-    for related_item in related:
+    for related_item in related_items:
         if (bill_type := (related_item.get("type") or "").lower()) in BILL_TYPES:
             yield (
                 make_bill_id(related_item["congress"], bill_type, related_item["number"]),
-                _describe(related_item),
+                _describe_related_item(related_item),
             )
 
 
-def _find_laws(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    for related_item in related:
+def _find_laws(related_items: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    for related_item in related_items:
         if (law_type := (related_item.get("type") or "").upper()) in ("PUB", "PRIV"):
             yield (
                 make_law_id(
                     f"{related_item['congress']}-{related_item['number']}",
                     private=law_type == "PRIV",
                 ),
-                _describe(related_item),
+                _describe_related_item(related_item),
             )
 
 
-def _describe(related_item: dict[str, Any]) -> str:
-    return ", ".join(f"{field} {related_item[field]}" for field in ("type", "number", "congress"))
+def _describe_related_item(related_item: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{field_name} {related_item[field_name]}" for field_name in ("type", "number", "congress")
+    )
 
 
 def _find_pdf_url(report_data: dict[str, Any]) -> str | None:
     return next(
         (
-            format.get("url")
-            for format in report_data.get("formats") or ()
-            if format.get("format") == "PDF"
+            format_data.get("url")
+            for format_data in report_data.get("formats") or ()
+            if format_data.get("format") == "PDF"
         ),
         None,
     )

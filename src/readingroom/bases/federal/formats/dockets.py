@@ -45,7 +45,7 @@ def _build_docket(
 ) -> ParsedRecord:
     # An agency may leave a docket without a title.
     docket_title = attributes.get("title") or docket_number
-    modified = attributes.get("modifyDate") or attributes.get("lastModifiedDate")
+    modified_at = attributes.get("modifyDate") or attributes.get("lastModifiedDate")
     rin = attributes.get("rin")
     docket_record = Docket(
         id=make_docket_id(docket_number),
@@ -57,17 +57,17 @@ def _build_docket(
         keywords=attributes.get("keywords") or [],
         program=attributes.get("program"),
         organization=attributes.get("organization"),
-        modified_at=modified,
+        modified_at=modified_at,
         **build_citation_fields(
             provenance,
             url=f"https://www.regulations.gov/docket/{docket_number}",
             org="Regulations.gov",
             cite=f"Docket {docket_number}, {docket_title}",
-            published_at=parse_iso_date(modified),
+            published_at=parse_iso_date(modified_at),
             raw_sha256=hash_item(attributes),
         ),
     )
     # A page of results has no abstract: it makes a docket known, and changes none that is.
     is_summary = "modifyDate" not in attributes
     docket_names = (docket_title, docket_number, attributes.get("shortTitle") or "")
-    return ParsedRecord(docket_record, partial=is_summary, names=docket_names, revision=modified)
+    return ParsedRecord(docket_record, partial=is_summary, names=docket_names, revision=modified_at)

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_bills
 from readingroom.bases.federal.formats.parts.people import build_committee_stub, parse_chamber
-from readingroom.bases.federal.formats.parts.xml import get_text, parse, parse_iso_date
+from readingroom.bases.federal.formats.parts.xml import get_text, parse_iso_date, parse_xml
 from readingroom.bases.federal.schema.congress import SPOKEN, format_ordinal
 from readingroom.bases.federal.schema.entries import (
     Link,
@@ -47,7 +47,7 @@ class HouseMeetings:
         return b"<committee-meeting" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        yield from _parse_house_meeting(parse(file.data), provenance)
+        yield from _parse_house_meeting(parse_xml(file.data), provenance)
 
 
 class HouseWitnesses:
@@ -61,7 +61,7 @@ class HouseWitnesses:
         return b"<witness-list" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        yield _parse_house_witnesses(parse(file.data), provenance)
+        yield _parse_house_witnesses(parse_xml(file.data), provenance)
 
 
 class CongressMeetings:
@@ -101,24 +101,33 @@ def _has_object(file_start: FileStart, object_name: bytes) -> bool:
 # --- docs.house.gov ---
 
 
-def _parse_house_meeting(meeting: Element, provenance: Provenance) -> Iterator[ParsedRecord]:
-    event, congress = _read_event(meeting), int(meeting.get("congress-num") or "")
-    meeting_details = meeting.find("meeting-details")
-    meeting_title = get_text(meeting_details, "meeting-title") or f"Meeting {event}"
-    committees = [
+def _parse_house_meeting(
+    meeting_element: Element, provenance: Provenance
+) -> Iterator[ParsedRecord]:
+    event_id, congress = (
+        _read_event_id(meeting_element),
+        int(meeting_element.get("congress-num") or ""),
+    )
+    meeting_details = meeting_element.find("meeting-details")
+    meeting_title = get_text(meeting_details, "meeting-title") or f"Meeting {event_id}"
+    named_committees = [
         # The House leaves out the HS that its codes have in every other file: RU00 is HSRU.
         (make_committee_id(f"HS{committee_code}"), get_text(committee_element) or committee_code)
-        for committee_element in meeting.iterfind("meeting-details/committees/committee-name")
+        for committee_element in meeting_element.iterfind(
+            "meeting-details/committees/committee-name"
+        )
         if (committee_code := committee_element.get("id"))
     ]
-    documents = (
-        get_text(committee_element)
-        for committee_element in meeting.iterfind("meeting-documents/meeting-document/legis-num")
+    document_numbers = (
+        get_text(number_element)
+        for number_element in meeting_element.iterfind(
+            "meeting-documents/meeting-document/legis-num"
+        )
     )
     hearing_links = [
         *(
             bill_link
-            for document_number in documents
+            for document_number in document_numbers
             for bill_link in find_bills(
                 document_number or "", congress, LinkKind.HEARING, "legis-num"
             )
@@ -127,26 +136,26 @@ def _parse_house_meeting(meeting: Element, provenance: Provenance) -> Iterator[P
     ]
     yield from _build_entries(
         provenance,
-        committees,
+        named_committees,
         hearing_links,
-        revision=meeting.get("update-date"),
+        revision=meeting_element.get("update-date"),
         org=_HOUSE,
-        url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event}",
+        url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event_id}",
         cite=meeting_title,
         raw_sha256=provenance.sha256,
-        id=make_meeting_id("house", event),
+        id=make_meeting_id("house", event_id),
         title=meeting_title,
-        type=_HOUSE_TYPES.get(meeting.get("meeting-type") or "", "meeting"),
+        type=_HOUSE_TYPES.get(meeting_element.get("meeting-type") or "", "meeting"),
         congress=congress,
         chamber="house",
         held_at=parse_iso_date(get_text(meeting_details, "meeting-date/calendar-date")),
         time=get_text(meeting_details, "meeting-date/start-time"),
-        status=get_text(meeting, "current-status"),
+        status=get_text(meeting_element, "current-status"),
         location=_format_location(meeting_details, "meeting-location/capitol-complex/"),
     )
 
 
-def _read_event(meeting_element: Element) -> str:
+def _read_event_id(meeting_element: Element) -> str:
     """`HMTG102252` and `102252` are one event."""
     id_match = re.fullmatch(r"[A-Z]*(\d+)", meeting_element.get("meeting-id") or "")
     if id_match is None:
@@ -162,25 +171,27 @@ def _format_location(meeting_details: Element | None, location_path: str) -> str
 
 
 def _parse_house_witnesses(meeting_element: Element, provenance: Provenance) -> ParsedRecord:
-    event = _read_event(meeting_element)
+    event_id = _read_event_id(meeting_element)
     witnesses = [
         Witness(
-            name=" ".join(filter(None, (get_text(witness, name_part) for name_part in _NAME))),
-            position=get_text(witness, "position"),
-            organization=get_text(witness, "organization"),
+            name=" ".join(
+                filter(None, (get_text(witness_element, name_part) for name_part in _NAME))
+            ),
+            position=get_text(witness_element, "position"),
+            organization=get_text(witness_element, "organization"),
         )
-        for witness in meeting_element.iterfind("panel/witness")
+        for witness_element in meeting_element.iterfind("panel/witness")
     ]
-    meeting_title = f"House committee meeting {event}"
+    meeting_title = f"House committee meeting {event_id}"
     hearing_record = Hearing(
-        id=make_meeting_id("house", event),
+        id=make_meeting_id("house", event_id),
         title=meeting_title,
         type="meeting",
         congress=_find_congress(meeting_element),
         chamber="house",
         **build_citation_fields(
             provenance,
-            url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event}",
+            url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event_id}",
             org=_HOUSE,
             cite=meeting_title,
             published_at=None,
@@ -208,15 +219,15 @@ def _find_congress(meeting_element: Element) -> int:
 def _parse_congress_meeting(
     meeting_data: dict[str, Any], provenance: Provenance
 ) -> Iterator[ParsedRecord]:
-    event, congress = str(meeting_data["eventId"]), int(meeting_data["congress"])
+    event_id, congress = str(meeting_data["eventId"]), int(meeting_data["congress"])
     chamber = parse_chamber(_read_chamber(meeting_data))
-    meeting_title = meeting_data.get("title") or f"Meeting {event}"
-    related = (meeting_data.get("relatedItems") or {}).get("bills") or ()
+    meeting_title = meeting_data.get("title") or f"Meeting {event_id}"
+    related_bills = (meeting_data.get("relatedItems") or {}).get("bills") or ()
     hearing_links = [
-        *_build_bill_links(related),
+        *_build_bill_links(related_bills),
         *find_bills(meeting_title, congress, LinkKind.HEARING, "title"),
     ]
-    location = meeting_data.get("location") or {}
+    location_data = meeting_data.get("location") or {}
     meeting_type = str(meeting_data.get("type") or "").lower()
     yield from _build_entries(
         provenance,
@@ -225,18 +236,18 @@ def _parse_congress_meeting(
         witnesses=[
             Witness(
                 **{
-                    field_name: witness.get(field_name)
+                    field_name: witness_data.get(field_name)
                     for field_name in ("name", "position", "organization")
                 }
             )
-            for witness in meeting_data.get("witnesses") or ()
+            for witness_data in meeting_data.get("witnesses") or ()
         ],
         revision=meeting_data.get("updateDate"),
         org=_CONGRESS_GOV,
-        url=f"{_EVENTS}/{format_ordinal(congress)}-congress/{chamber or 'joint'}-event/{event}",
+        url=f"{_EVENTS}/{format_ordinal(congress)}-congress/{chamber or 'joint'}-event/{event_id}",
         cite=meeting_title,
         raw_sha256=hash_item(meeting_data),
-        id=make_meeting_id(chamber, event),
+        id=make_meeting_id(chamber, event_id),
         title=meeting_title,
         type=meeting_type if meeting_type in ("hearing", "markup") else "meeting",
         congress=congress,
@@ -244,25 +255,28 @@ def _parse_congress_meeting(
         held_at=parse_iso_date(meeting_data.get("date")),
         time=(meeting_data.get("date") or "")[11:16] or None,
         status=meeting_data.get("meetingStatus"),
-        location=" ".join(filter(None, (location.get("room"), location.get("building")))) or None,
+        location=" ".join(filter(None, (location_data.get("room"), location_data.get("building"))))
+        or None,
     )
 
 
 def _parse_congress_hearing(
     hearing_data: dict[str, Any], provenance: Provenance
 ) -> Iterator[ParsedRecord]:
-    congress, jacket = int(hearing_data["congress"]), str(hearing_data["jacketNumber"])
+    congress, jacket_number = int(hearing_data["congress"]), str(hearing_data["jacketNumber"])
     chamber = parse_chamber(_read_chamber(hearing_data))
-    hearing_title = hearing_data.get("title") or f"Hearing {jacket}"
-    hearing_id = make_transcript_id(congress, chamber, jacket)
-    bill_links = list(find_bills(hearing_title, congress, LinkKind.HEARING, "title"))
-    meeting = hearing_data.get("associatedMeeting") or {}
+    hearing_title = hearing_data.get("title") or f"Hearing {jacket_number}"
+    hearing_id = make_transcript_id(congress, chamber, jacket_number)
+    hearing_links = list(find_bills(hearing_title, congress, LinkKind.HEARING, "title"))
+    meeting_data = hearing_data.get("associatedMeeting") or {}
     # The API's documentation writes `eventID`, its answers have `eventId`.
-    if event := meeting.get("eventId") or meeting.get("eventID"):
-        evidence = f"associatedMeeting: {event}"
-        bill_links.append(Link(LinkKind.RELATED, make_meeting_id(chamber, str(event)), evidence))
-    package = hearing_id.removeprefix("hearing:")
-    days = sorted(
+    if event_id := meeting_data.get("eventId") or meeting_data.get("eventID"):
+        evidence = f"associatedMeeting: {event_id}"
+        hearing_links.append(
+            Link(LinkKind.RELATED, make_meeting_id(chamber, str(event_id)), evidence)
+        )
+    package_id = hearing_id.removeprefix("hearing:")
+    hearing_days = sorted(
         filter(
             None,
             (
@@ -271,15 +285,15 @@ def _parse_congress_hearing(
             ),
         )
     )
-    citation = hearing_data.get("citation")
+    printed_citation = hearing_data.get("citation")
     yield from _build_entries(
         provenance,
         _list_committees(hearing_data),
-        bill_links,
+        hearing_links,
         revision=hearing_data.get("updateDate"),
         org=_CONGRESS_GOV,
-        url=f"https://www.congress.gov/{congress}/chrg/{package}/{package}.htm",
-        cite=", ".join(filter(None, (hearing_title, citation))),
+        url=f"https://www.congress.gov/{congress}/chrg/{package_id}/{package_id}.htm",
+        cite=", ".join(filter(None, (hearing_title, printed_citation))),
         raw_sha256=hash_item(hearing_data),
         id=hearing_id,
         title=hearing_title,
@@ -287,8 +301,8 @@ def _parse_congress_hearing(
         congress=congress,
         chamber=chamber,
         # A printed hearing may have lasted several days; it is dated by the first.
-        held_at=days[0] if days else None,
-        number=citation,
+        held_at=hearing_days[0] if hearing_days else None,
+        number=printed_citation,
     )
 
 
@@ -301,16 +315,16 @@ def _read_chamber(hearing_data: dict[str, Any]) -> str | None:
 def _list_committees(hearing_data: dict[str, Any]) -> list[NamedCommittee]:
     return [
         (
-            make_committee_id(committee["systemCode"]),
-            committee.get("name") or committee["systemCode"],
+            make_committee_id(committee_data["systemCode"]),
+            committee_data.get("name") or committee_data["systemCode"],
         )
-        for committee in hearing_data.get("committees") or ()
-        if committee.get("systemCode")
+        for committee_data in hearing_data.get("committees") or ()
+        if committee_data.get("systemCode")
     ]
 
 
-def _build_bill_links(related: Sequence[dict[str, Any]]) -> Iterator[Link]:
-    for bill_data in related:
+def _build_bill_links(related_bills: Sequence[dict[str, Any]]) -> Iterator[Link]:
+    for bill_data in related_bills:
         bill_type = str(bill_data.get("type") or "").lower()
         if bill_type in SPOKEN:
             bill_id = make_bill_id(bill_data["congress"], bill_type, bill_data["number"])
@@ -326,7 +340,7 @@ def _build_bill_links(related: Sequence[dict[str, Any]]) -> Iterator[Link]:
 
 def _build_entries(
     provenance: Provenance,
-    committees: Sequence[NamedCommittee],
+    named_committees: Sequence[NamedCommittee],
     links: Sequence[Link],
     *,
     org: str,
@@ -338,13 +352,13 @@ def _build_entries(
     **fields: Any,
 ) -> Iterator[ParsedRecord]:
     chamber: Chamber | None = fields["chamber"]
-    for committee_id, committee_name in committees:
+    for committee_id, committee_name in named_committees:
         yield build_committee_stub(committee_id, committee_name, chamber, provenance)
-    bills = dict.fromkeys(link.id for link in links if link.kind is LinkKind.HEARING)
+    bill_ids = dict.fromkeys(link.id for link in links if link.kind is LinkKind.HEARING)
     hearing_record = Hearing(
         **fields,
-        committees=[committee_id for committee_id, _ in committees],
-        bills=list(bills),
+        committees=[committee_id for committee_id, _ in named_committees],
+        bills=list(bill_ids),
         **build_citation_fields(
             provenance,
             url=url,
@@ -354,9 +368,9 @@ def _build_entries(
             raw_sha256=raw_sha256,
         ),
     )
-    held_by = [
+    committee_links = [
         Link(LinkKind.COMMITTEE, committee_id, f"committees: {committee_name}")
-        for committee_id, committee_name in committees
+        for committee_id, committee_name in named_committees
     ]
     yield ParsedRecord(
         hearing_record,
@@ -365,7 +379,7 @@ def _build_entries(
             hearing_record.number or "",
             hearing_record.id.removeprefix("hearing:"),
         ),
-        links=[*links, *held_by],
+        links=[*links, *committee_links],
         # None is not empty: the House lists witnesses in another file, whose rows must stay.
         children={} if witnesses is None else _build_witness_rows(witnesses),
         revision=revision,

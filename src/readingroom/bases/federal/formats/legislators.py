@@ -49,23 +49,24 @@ class Legislators:
     def matches(self, file_start: FileStart) -> bool:
         if not file_start.head.startswith(b"- id:\n"):
             return False
-        people = file_start.read(_FIRST_PEOPLE_BYTES)
+        first_bytes = file_start.read(_FIRST_PEOPLE_BYTES)
         # executive.yaml looks alike, but its people are presidents.
-        has_members = b"  - type: sen" in people or b"  - type: rep" in people
-        return has_members and b"  - type: prez" not in people
+        has_members = b"  - type: sen" in first_bytes or b"  - type: rep" in first_bytes
+        return has_members and b"  - type: prez" not in first_bytes
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         people = load_yaml(file.data)
         provenance = _add_file_date(provenance, people)
-        lists_current = "current" in file.name
-        for person in people:
-            parsed_member = _build_legislator(person, lists_current, provenance)
-            latest_term = person["terms"][-1]
+        is_current_list = "current" in file.name
+        for person_data in people:
+            legislator_record = _build_legislator(person_data, is_current_list, provenance)
+            latest_term = person_data["terms"][-1]
             yield ParsedRecord(
-                parsed_member, names=_list_name_forms(person["name"], parsed_member.name)
+                legislator_record,
+                names=_list_name_forms(person_data["name"], legislator_record.name),
             )
-            if parsed_member.current and latest_term.get("address"):
-                yield _build_washington_office(parsed_member, latest_term, provenance)
+            if legislator_record.current and latest_term.get("address"):
+                yield _build_washington_office(legislator_record, latest_term, provenance)
 
 
 class Committees:
@@ -80,16 +81,21 @@ class Committees:
         return file_start.head.startswith(b"- type: ") and b"thomas_id:" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        for committee in load_yaml(file.data):
-            subcommittees = committee.get("subcommittees", ())
-            committee_id = make_committee_id(str(committee["thomas_id"]))
+        for committee_data in load_yaml(file.data):
+            subcommittees = committee_data.get("subcommittees", ())
+            committee_id = make_committee_id(str(committee_data["thomas_id"]))
             subcommittee_ids = [
-                f"{committee_id}{subcommittee['thomas_id']}" for subcommittee in subcommittees
+                f"{committee_id}{subcommittee_data['thomas_id']}"
+                for subcommittee_data in subcommittees
             ]
-            yield _build_committee(committee, committee_id, None, subcommittee_ids, provenance)
-            for subcommittee, sub_id in zip(subcommittees, subcommittee_ids, strict=True):
-                typed_subcommittee = {"type": committee["type"], **subcommittee}
-                yield _build_committee(typed_subcommittee, sub_id, committee, [], provenance)
+            yield _build_committee(committee_data, committee_id, None, subcommittee_ids, provenance)
+            for subcommittee_data, subcommittee_id in zip(
+                subcommittees, subcommittee_ids, strict=True
+            ):
+                typed_subcommittee = {"type": committee_data["type"], **subcommittee_data}
+                yield _build_committee(
+                    typed_subcommittee, subcommittee_id, committee_data, [], provenance
+                )
 
 
 class Rosters:
@@ -133,8 +139,8 @@ class DistrictOffices:
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for member_data in load_yaml(file.data):
-            for office in member_data["offices"]:
-                yield _build_district_office(member_data["id"]["bioguide"], office, provenance)
+            for office_data in member_data["offices"]:
+                yield _build_district_office(member_data["id"]["bioguide"], office_data, provenance)
 
 
 class SocialMedia:
@@ -155,64 +161,67 @@ class SocialMedia:
 def _add_file_date(provenance: Provenance, people: list[dict[str, Any]]) -> Provenance:
     """Date a file that bears no date: it is of no earlier day than the newest term that began."""
     today = provenance.retrieved_at[:10]
-    began = [term["start"] for person in people for term in person["terms"]]
-    newest_start = max((start_day for start_day in began if start_day <= today), default=None)
+    start_days = [term["start"] for person_data in people for term in person_data["terms"]]
+    newest_start = max((start_day for start_day in start_days if start_day <= today), default=None)
     return replace(provenance, file_date=provenance.file_date or newest_start)
 
 
-def _is_current(term_end: str, lists_current: bool, provenance: Provenance) -> bool:
+def _is_current(term_end: str, is_current_list: bool, provenance: Provenance) -> bool:
     """Return whether a member sits, by the end of the last term and the list's own word.
 
     Who is appointed until an election may sit longer than the printed end, so a list of current
     members is believed as of its own date, which the record bears.
     """
     today = provenance.retrieved_at[:10]
-    return term_end >= (min(provenance.file_date or today, today) if lists_current else today)
+    return term_end >= (min(provenance.file_date or today, today) if is_current_list else today)
 
 
 def _build_legislator(
-    person: dict[str, Any], lists_current: bool, provenance: Provenance
+    person_data: dict[str, Any], is_current_list: bool, provenance: Provenance
 ) -> Legislator:
-    name_parts = person["name"]
-    terms = [_build_term(term) for term in person["terms"]]
+    name_parts = person_data["name"]
+    terms = [_build_term(term) for term in person_data["terms"]]
     last_term = terms[-1]
     full_name = name_parts.get("official_full") or f"{name_parts['first']} {name_parts['last']}"
-    bioguide = person["id"]["bioguide"]
+    bioguide_id = person_data["id"]["bioguide"]
     return Legislator(
-        id=bioguide,
+        id=bioguide_id,
         title=f"{full_name} ({last_term.party or '?'}-{last_term.state})",
         name=full_name,
         first_name=name_parts.get("first"),
         last_name=name_parts.get("last"),
         nickname=name_parts.get("nickname"),
-        birthday=person.get("bio", {}).get("birthday"),
-        gender=person.get("bio", {}).get("gender"),
+        birthday=person_data.get("bio", {}).get("birthday"),
+        gender=person_data.get("bio", {}).get("gender"),
         chamber=last_term.chamber,
         party=last_term.party,
         state=last_term.state,
         # District 0 is the whole state, so only None means that there is none.
         district=None if last_term.district is None else str(last_term.district),
-        current=_is_current(last_term.end, lists_current, provenance),
+        current=_is_current(last_term.end, is_current_list, provenance),
         # Candidates for several offices have a list of FEC ids; all others are single.
         ids={
             id_name: str(id_value)
-            for id_name, id_value in person["id"].items()
+            for id_name, id_value in person_data["id"].items()
             if not isinstance(id_value, list)
         },
         terms=terms,
         leadership=[
             Leadership(
-                **{id_name: role.get(id_name) for id_name in ("title", "chamber", "start", "end")}
+                **{
+                    field_name: role_data.get(field_name)
+                    for field_name in ("title", "chamber", "start", "end")
+                }
             )
-            for role in person.get("leadership_roles", ())
+            for role_data in person_data.get("leadership_roles", ())
         ],
         **build_citation_fields(
             provenance,
-            url=build_bioguide_url(bioguide),
+            url=build_bioguide_url(bioguide_id),
             org=BIOGUIDE,
             cite=f"{full_name}, {BIOGUIDE}",
             published_at=last_term.start,
-            raw_sha256=hash_item(person),
+            raw_sha256=hash_item(person_data),
         ),
     )
 
@@ -221,7 +230,7 @@ def _build_washington_office(
     member: Legislator, latest_term: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
     office_title = f"Washington office of {member.name}"
-    contact = {
+    contact_fields = {
         field_name: latest_term.get(field_name)
         for field_name in ("address", "phone", "fax", "contact_form")
     }
@@ -237,7 +246,7 @@ def _build_washington_office(
         city="Washington",
         state="DC",
         website=latest_term.get("url"),
-        **contact,
+        **contact_fields,
     )
 
 
@@ -253,53 +262,58 @@ def _build_term(term_data: dict[str, Any]) -> Term:
     )
 
 
-def _list_name_forms(name_parts: dict[str, Any], full: str) -> tuple[str, ...]:
+def _list_name_forms(name_parts: dict[str, Any], full_name: str) -> tuple[str, ...]:
     """Return every form of a name: official, first and last, nickname, with the middle name."""
     last_name = " ".join(filter(None, (name_parts["last"], name_parts.get("suffix"))))
-    middle = name_parts.get("middle") or ""
+    middle_name = name_parts.get("middle") or ""
     # Some go by their middle name, nobody by its initial.
-    firsts = [name_parts["first"], name_parts.get("nickname"), middle if len(middle) > 2 else None]
-    forms = [full, *(f"{first_name} {last_name}" for first_name in firsts if first_name)]
-    forms.append(f"{name_parts['first']} {middle} {last_name}")
-    return tuple(" ".join(name_form.split()) for name_form in forms)
+    first_names = [
+        name_parts["first"],
+        name_parts.get("nickname"),
+        middle_name if len(middle_name) > 2 else None,
+    ]
+    name_forms = [
+        full_name,
+        *(f"{first_name} {last_name}" for first_name in first_names if first_name),
+    ]
+    name_forms.append(f"{name_parts['first']} {middle_name} {last_name}")
+    return tuple(" ".join(name_form.split()) for name_form in name_forms)
 
 
 def _build_committee(
-    committee: dict[str, Any],
+    committee_data: dict[str, Any],
     committee_id: str,
-    parent_committee: dict[str, Any] | None,
-    subcommittees: list[str],
+    parent_data: dict[str, Any] | None,
+    subcommittee_ids: list[str],
     provenance: Provenance,
 ) -> ParsedRecord:
-    congresses = [int(congress) for congress in committee.get("congresses", ())]
+    congresses = [int(congress) for congress in committee_data.get("congresses", ())]
     committee_name = (
-        f"{parent_committee['name']}, {committee['name']}"
-        if parent_committee
-        else committee["name"]
+        f"{parent_data['name']}, {committee_data['name']}"
+        if parent_data
+        else committee_data["name"]
     )
     committee_record = Committee(
         id=committee_id,
         title=committee_name,
-        name=committee["name"],
-        chamber=parse_chamber(committee["type"]),
-        parent_id=committee_id[:4] if parent_committee else None,
-        subcommittees=subcommittees,
-        jurisdiction=committee.get("jurisdiction"),
-        phone=committee.get("phone"),
-        address=committee.get("address"),
+        name=committee_data["name"],
+        chamber=parse_chamber(committee_data["type"]),
+        parent_id=committee_id[:4] if parent_data else None,
+        subcommittees=subcommittee_ids,
+        jurisdiction=committee_data.get("jurisdiction"),
+        phone=committee_data.get("phone"),
+        address=committee_data.get("address"),
         # Only committees of the past come with the Congresses in which they existed.
-        current=not (congresses or (parent_committee or {}).get("congresses")),
+        current=not (congresses or (parent_data or {}).get("congresses")),
         congresses=congresses,
-        former_names=list(dict.fromkeys(committee.get("names", {}).values())),
+        former_names=list(dict.fromkeys(committee_data.get("names", {}).values())),
         **build_citation_fields(
             provenance,
-            url=committee.get("url") or (parent_committee or {}).get("url") or _CONGRESS_GOV,
+            url=committee_data.get("url") or (parent_data or {}).get("url") or _CONGRESS_GOV,
             org=CONGRESS_LEGISLATORS,
             cite=committee_name,
             published_at=None,
-            raw_sha256=hash_item(
-                [committee, parent_committee["name"] if parent_committee else None]
-            ),
+            raw_sha256=hash_item([committee_data, parent_data["name"] if parent_data else None]),
         ),
     )
     # The historical file describes the past of committees that still exist: their current record
@@ -307,20 +321,20 @@ def _build_committee(
     return ParsedRecord(
         committee_record,
         partial=not committee_record.current,
-        names=(committee_name, committee["name"], *committee_record.former_names),
+        names=(committee_name, committee_data["name"], *committee_record.former_names),
     )
 
 
 def _build_membership(
-    committee: str, congress: int, seat: dict[str, Any], provenance: Provenance
+    committee_id: str, congress: int, seat: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
-    membership_id = make_membership_id(congress, committee, seat["bioguide"])
-    role = f", {seat['title']}" if seat.get("title") else ""
-    membership_title = f"{seat['name']} on {committee}{role}"
+    membership_id = make_membership_id(congress, committee_id, seat["bioguide"])
+    role_suffix = f", {seat['title']}" if seat.get("title") else ""
+    membership_title = f"{seat['name']} on {committee_id}{role_suffix}"
     membership_record = Membership(
         id=membership_id,
         title=membership_title,
-        committee_id=committee,
+        committee_id=committee_id,
         congress=congress,
         bioguide_id=seat["bioguide"],
         name=seat["name"],
@@ -334,51 +348,57 @@ def _build_membership(
             org=CONGRESS_LEGISLATORS,
             cite=f"{membership_title}, {congress}th Congress",
             published_at=None,
-            raw_sha256=hash_item([committee, seat]),
+            raw_sha256=hash_item([committee_id, seat]),
         ),
     )
     return ParsedRecord(membership_record, names=(seat["name"],))
 
 
 def _build_district_office(
-    bioguide: str, office: dict[str, Any], provenance: Provenance
+    bioguide_id: str, office_data: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
-    city = f"{office['city']}, {office['state']}"
-    office_title = f"District office in {city} ({bioguide})"
+    city_and_state = f"{office_data['city']}, {office_data['state']}"
+    office_title = f"District office in {city_and_state} ({bioguide_id})"
     # YAML takes a suite or a ZIP code for a number.
     address_fields = {
-        field_name: None if office.get(field_name) is None else str(office[field_name])
+        field_name: None if office_data.get(field_name) is None else str(office_data[field_name])
         for field_name in _ADDRESS_FIELDS
     }
     return build_office(
-        office["id"],
-        bioguide,
+        office_data["id"],
+        bioguide_id,
         provenance,
         type="district_office",
         office_title=office_title,
-        office_names=(f"{city} district office", office.get("building") or ""),
-        evidence=f"offices: {office['id']} under bioguide {bioguide}",
-        raw_sha256=hash_item([bioguide, office]),
-        latitude=office.get("latitude"),
-        longitude=office.get("longitude"),
+        office_names=(f"{city_and_state} district office", office_data.get("building") or ""),
+        evidence=f"offices: {office_data['id']} under bioguide {bioguide_id}",
+        raw_sha256=hash_item([bioguide_id, office_data]),
+        latitude=office_data.get("latitude"),
+        longitude=office_data.get("longitude"),
         **address_fields,
     )
 
 
-def _build_accounts(bioguide: str, social: dict[str, Any], provenance: Provenance) -> ParsedRecord:
-    accounts = {service: str(account_name) for service, account_name in social.items()}
+def _build_accounts(
+    bioguide_id: str, social_data: dict[str, Any], provenance: Provenance
+) -> ParsedRecord:
+    account_by_service = {
+        service: str(account_name) for service, account_name in social_data.items()
+    }
     # `twitter_id` and the like are numbers that nobody searches for.
     handles = [
-        account_name for service, account_name in accounts.items() if not service.endswith("_id")
+        account_name
+        for service, account_name in account_by_service.items()
+        if not service.endswith("_id")
     ]
     return build_office(
-        f"{bioguide}-social",
-        bioguide,
+        f"{bioguide_id}-social",
+        bioguide_id,
         provenance,
         type="social_media",
-        office_title=f"Accounts on social media ({bioguide})",
+        office_title=f"Accounts on social media ({bioguide_id})",
         office_names=tuple(handles),
-        evidence=f"social: {', '.join(accounts)} under bioguide {bioguide}",
-        raw_sha256=hash_item([bioguide, social]),
-        accounts=accounts,
+        evidence=f"social: {', '.join(account_by_service)} under bioguide {bioguide_id}",
+        raw_sha256=hash_item([bioguide_id, social_data]),
+        accounts=account_by_service,
     )

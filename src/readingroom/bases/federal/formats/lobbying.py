@@ -46,81 +46,82 @@ class LobbyingFilings:
                 _parse_activity(activity_data)
                 for activity_data in filing_data.get("lobbying_activities") or ()
             ]
-            issues = drop_repeated_topics(activity.issue for activity in activities)
-            yield from (build_topic(issue, provenance, "lda") for issue in issues)
-            yield _build_filing(filing_data, activities, issues, provenance)
+            issue_names = drop_repeated_topics(activity.issue for activity in activities)
+            yield from (build_topic(issue_name, provenance, "lda") for issue_name in issue_names)
+            yield _build_filing(filing_data, activities, issue_names, provenance)
 
 
-def parse_dollars(amount: Any) -> Decimal | None:
+def parse_dollars(written_amount: Any) -> Decimal | None:
     """`"100000.00"` to the cent; nothing where nothing was reported."""
-    if amount is None or amount == "":
+    if written_amount is None or written_amount == "":
         return None
     try:
-        return Decimal(str(amount)).quantize(Decimal("0.01"))
+        return Decimal(str(written_amount)).quantize(Decimal("0.01"))
     except InvalidOperation as error:
-        raise ValueError(f"{amount!r} is not an amount of money") from error
+        raise ValueError(f"{written_amount!r} is not an amount of money") from error
 
 
 def _build_filing(
     filing_data: dict[str, Any],
     activities: list[LobbyingActivity],
-    issues: list[str],
+    issue_names: list[str],
     provenance: Provenance,
 ) -> ParsedRecord:
-    uuid, filing_type, filing_year = (
+    filing_uuid, filing_type, filing_year = (
         str(filing_data["filing_uuid"]).lower(),
         filing_data["filing_type"],
         filing_data["filing_year"],
     )
-    registrant, client = _read_party(filing_data["registrant"]), _read_party(filing_data["client"])
-    registration = filing_type.startswith("R")
-    posted = _to_utc(filing_data.get("dt_posted"))
+    registrant_id, registrant_name = _read_party(filing_data["registrant"])
+    client_id, client_name = _read_party(filing_data["client"])
+    is_registration = filing_type.startswith("R")
+    posted_at = _to_utc(filing_data.get("dt_posted"))
     income, expenses = (
         parse_dollars(filing_data.get("income")),
         parse_dollars(filing_data.get("expenses")),
     )
     # Firms report their income from a client; those who lobby for themselves report expenses.
-    amount = expenses if income is None else income
+    reported_amount = expenses if income is None else income
     filing_type_name = filing_data.get("filing_type_display") or filing_type
-    filing_title = f"{filing_type_name} {filing_year}: {registrant[1]} for {client[1]}"
-    filing_url = f"https://lda.senate.gov/filings/public/filing/{uuid}/print/"
+    filing_title = f"{filing_type_name} {filing_year}: {registrant_name} for {client_name}"
+    filing_url = f"https://lda.senate.gov/filings/public/filing/{filing_uuid}/print/"
     # A registration and the first report of the same quarter are two papers, not one filed again.
-    paper = "registration" if registration else "report"
-    period = filing_data.get("filing_period")
+    paper_kind = "registration" if is_registration else "report"
+    filing_period = filing_data.get("filing_period")
     filing_record = Filing(
-        id=f"lda:{uuid}",
+        id=f"lda:{filing_uuid}",
         title=filing_title,
         type=filing_type,
         type_name=filing_data.get("filing_type_display"),
-        registration=registration,
+        registration=is_registration,
         amendment=_AMENDMENT.fullmatch(filing_type) is not None,
         year=filing_year,
-        period=period,
-        registrant_id=registrant[0],
-        registrant=registrant[1],
-        client_id=client[0],
-        client=client[1],
+        period=filing_period,
+        registrant_id=registrant_id,
+        registrant=registrant_name,
+        client_id=client_id,
+        client=client_name,
         income=None if income is None else str(income),
         expenses=None if expenses is None else str(expenses),
-        amount_cents=None if amount is None else int(amount * 100),
-        posted_at=posted,
-        series=f"{registrant[0]}:{client[0]}:{filing_year}:{period}:{paper}",
+        amount_cents=None if reported_amount is None else int(reported_amount * 100),
+        posted_at=posted_at,
+        series=f"{registrant_id}:{client_id}:{filing_year}:{filing_period}:{paper_kind}",
         activities=activities,
         **build_citation_fields(
             provenance,
             url=filing_data.get("filing_document_url") or filing_url,
             org=_ORG,
             cite=f"LDA filing, {filing_title}",
-            published_at=posted[:10] if posted else None,
+            published_at=posted_at[:10] if posted_at else None,
             raw_sha256=hash_item(filing_data),
         ),
     )
     filing_links = [
         *_find_links(filing_record),
-        *build_topic_links(issues, "general_issue_code_display"),
+        *build_topic_links(issue_names, "general_issue_code_display"),
     ]
     return ParsedRecord(
-        filing_record, names=(registrant[1], client[1]), links=filing_links, revision=posted
+        filing_record, names=(registrant_name, client_name), links=filing_links, revision=posted_at
     )
 
 
@@ -138,12 +139,13 @@ def _to_utc(timestamp: str | None) -> str | None:
 
 
 def _parse_activity(activity_data: dict[str, Any]) -> LobbyingActivity:
-    people = (
+    lobbyists = (
         lobbyist_data.get("lobbyist") or {}
         for lobbyist_data in activity_data.get("lobbyists") or ()
     )
     lobbyist_names = (
-        " ".join(filter(None, map(person.get, ("first_name", "last_name")))) for person in people
+        " ".join(filter(None, map(lobbyist.get, ("first_name", "last_name"))))
+        for lobbyist in lobbyists
     )
     return LobbyingActivity(
         issue_code=activity_data.get("general_issue_code"),
@@ -151,7 +153,7 @@ def _parse_activity(activity_data: dict[str, Any]) -> LobbyingActivity:
         description=activity_data.get("description"),
         lobbyists=[lobbyist_name for lobbyist_name in lobbyist_names if lobbyist_name],
         government_entities=[
-            entity["name"] for entity in activity_data.get("government_entities") or ()
+            entity_data["name"] for entity_data in activity_data.get("government_entities") or ()
         ],
     )
 

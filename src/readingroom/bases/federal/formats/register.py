@@ -18,8 +18,8 @@ from readingroom.bases.federal.formats.parts.xml import (
     extract_prose,
     get_text,
     hash_element,
-    parse,
     parse_iso_date,
+    parse_xml,
 )
 from readingroom.bases.federal.formats.uslm import NAMESPACE, parse_spelled_date
 from readingroom.bases.federal.schema.entries import (
@@ -77,15 +77,18 @@ class RegisterIssues:
         return NAMESPACE in file_start.head and b"<frDoc" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
-        issue = parse(file.data)
-        metadata = issue.find("meta")
-        published, volume = parse_iso_date(get_text(metadata, "date")), get_text(metadata, "volume")
-        listed_titles = _read_contents(issue)
+        issue_element = parse_xml(file.data)
+        metadata = issue_element.find("meta")
+        published_at, volume_number = (
+            parse_iso_date(get_text(metadata, "date")),
+            get_text(metadata, "volume"),
+        )
+        listed_titles = _read_listed_titles(issue_element)
         printed_numbers = set()
-        for document_element in issue.iter():
+        for document_element in issue_element.iter():
             if _is_document(document_element):
-                parsed_document = _parse_printed(
-                    document_element, published, volume, listed_titles, provenance
+                parsed_document = _parse_printed_document(
+                    document_element, published_at, volume_number, listed_titles, provenance
                 )
                 printed_numbers.add(parsed_document.record.id.removeprefix("presdoc:"))
                 yield parsed_document
@@ -93,7 +96,8 @@ class RegisterIssues:
             yield FileProblem(
                 f"the contents of this issue list {document_number} "
                 f"({listed_titles[document_number][:100]}), which is not in the file: download the "
-                f"issue of {published} again, or load the document from the Federal Register's API"
+                f"issue of {published_at} again, or load the document from the Federal Register's "
+                "API"
             )
 
 
@@ -104,20 +108,22 @@ def _is_document(element: Element) -> bool:
     return element[0].find("docNumber") is not None
 
 
-def _read_contents(issue: Element) -> dict[str, str]:
+def _read_listed_titles(issue_element: Element) -> dict[str, str]:
     """Return the title of every document that the contents of an issue list, by its number."""
-    titles = {}
-    for contents in issue.iter("toc"):
-        if contents.get("role") != "fr-contents":
+    titles_by_number = {}
+    for contents_element in issue_element.iter("toc"):
+        if contents_element.get("role") != "fr-contents":
             continue
-        for reference_item in contents.iter("referenceItem"):
+        for reference_item in contents_element.iter("referenceItem"):
             for target_element in reference_item.iterfind("target"):
                 if document_match := _DOCUMENT_REF.fullmatch(
                     fold_dashes(target_element.get("href") or "")
                 ):
-                    document_id = parse_federal_id(document_match[1]).id
-                    titles[document_id] = (get_text(reference_item, "label") or "").rstrip(" ,")
-    return titles
+                    document_number = parse_federal_id(document_match[1]).id
+                    titles_by_number[document_number] = (
+                        get_text(reference_item, "label") or ""
+                    ).rstrip(" ,")
+    return titles_by_number
 
 
 class RegisterJson:
@@ -138,27 +144,27 @@ class RegisterJson:
         for document_data in parsed_file.get("results", [parsed_file]):
             for topic_name in drop_repeated_topics(document_data.get("topics") or ()):
                 yield build_topic(topic_name, provenance, "federal_register")
-            yield _parse_api(document_data, provenance)
+            yield _parse_api_document(document_data, provenance)
 
 
-def slugify(agency: str) -> str:
-    return "-".join(re.findall("[a-z0-9]+", agency.lower()))
+def slugify(agency_name: str) -> str:
+    return "-".join(re.findall("[a-z0-9]+", agency_name.lower()))
 
 
-def _parse_printed(
+def _parse_printed_document(
     document_element: Element,
-    published: str | None,
-    volume: str | None,
+    published_at: str | None,
+    volume_number: str | None,
     listed_titles: Mapping[str, str],
     provenance: Provenance,
 ) -> ParsedRecord:
     metadata, preface = document_element.find("meta"), document_element.find("preface")
     document_number = parse_federal_id(get_text(metadata, "docNumber") or "").id
-    document_type = _parse_kind(document_element.tag, get_text(metadata, "type"))
-    agencies = list(dict.fromkeys(_read_agencies(preface)))
+    document_type = _parse_document_type(document_element.tag, get_text(metadata, "type"))
+    agency_names = list(dict.fromkeys(_read_agencies(preface)))
     first_page = get_text(metadata, "startingPage")
     summary_element = document_element.find(".//statement[@role='summary']")
-    main = document_element.find("main")
+    main_element = document_element.find("main")
     action_text = get_text(metadata, "property[@role='ACTION']")
     document_fields = {
         "number": document_number,
@@ -166,11 +172,11 @@ def _parse_printed(
         "title": get_text(preface, "subject")
         or listed_titles.get(document_number)
         or document_number,
-        "published": published,
-        "fr_citation": f"{volume} FR {first_page}" if volume and first_page else None,
-        "abstract": _strip_heading(summary_element),
-        "agencies": agencies,
-        "slugs": [slugify(agency) for agency in agencies],
+        "published": published_at,
+        "fr_citation": f"{volume_number} FR {first_page}" if volume_number and first_page else None,
+        "abstract": _read_summary(summary_element),
+        "agencies": agency_names,
+        "slugs": [slugify(agency_name) for agency_name in agency_names],
         "action": action_text,
         "url": f"https://www.federalregister.gov/d/{document_number}",
         "raw": hash_element(document_element),
@@ -179,53 +185,55 @@ def _parse_printed(
         "rins": [
             rin.removeprefix("RIN ") for rin in _read_references(preface, "property[@role='RIN']")
         ],
-        "body": extract_prose(main) if main is not None else "",
+        "body": extract_prose(main_element) if main_element is not None else "",
         "authorities": [
             get_text(authority_element) or ""
             for authority_element in document_element.iter("authority")
         ],
-        "cited": references.collect_references((main,)).regulations if main is not None else {},
+        "cited": references.collect_references((main_element,)).cfr_sections
+        if main_element is not None
+        else {},
     }
     if document_type == _PRESIDENTIAL:
-        document_fields |= _parse_signed(
-            document_element, document_number, listed_titles, published
+        document_fields |= _parse_presidential_fields(
+            document_element, document_number, listed_titles, published_at
         )
     return _build_entry(document_fields, provenance)
 
 
-def _parse_kind(tag: str, stated_type: str | None) -> str:
+def _parse_document_type(tag: str, stated_type: str | None) -> str:
     if tag.startswith("presidential"):
         return _PRESIDENTIAL
     return (stated_type or tag).removeprefix("Federal Register ").lower()
 
 
-def _parse_signed(
+def _parse_presidential_fields(
     document_element: Element,
     document_number: str,
     listed_titles: Mapping[str, str],
-    published: str | None,
+    published_at: str | None,
 ) -> dict[str, Any]:
     """Return what only a document of the President has: who signed it when, as what.
 
     These are printed without a subject: the heading below `Notice of May 10, 2018` is the title.
     """
-    preface, main = document_element.find("preface"), document_element.find("main")
-    blocks = [
+    preface, main_element = document_element.find("preface"), document_element.find("main")
+    block_texts = [
         fold_dashes(block_text)
         for element in document_element.iter()
         if (block_text := get_text(element))
     ]
-    designation = next(filter(None, map(_DESIGNATION.fullmatch, blocks)), None)
+    designation_match = next(filter(None, map(_DESIGNATION.fullmatch, block_texts)), None)
     document_type, order_number, signed_day = (
-        designation.groups() if designation else (None, None, "")
+        designation_match.groups() if designation_match else (None, None, "")
     )
-    signed = parse_spelled_date(signed_day) or parse_spelled_date(
+    signed_at = parse_spelled_date(signed_day) or parse_spelled_date(
         get_text(document_element, ".//signatureDate")
     )
-    president = find_president_on(signed or published or "")
+    president = find_president_on(signed_at or published_at or "")
     headings = (
         block_text
-        for heading_parent in (preface, main)
+        for heading_parent in (preface, main_element)
         for element in (heading_parent.iter("heading") if heading_parent is not None else ())
         if (block_text := get_text(element))
         and not (
@@ -236,50 +244,53 @@ def _parse_signed(
         get_text(preface, "subject") or next(headings, None) or listed_titles.get(document_number)
     )
     return {
-        "title": document_title or (designation[0] if designation else document_number),
+        "title": document_title or (designation_match[0] if designation_match else document_number),
         "subtype": _PRESIDENTIAL_TYPES.get(document_type, document_type) if document_type else None,
         "order": order_number if document_type == "Executive Order" else None,
-        "signed": signed,
+        "signed": signed_at,
         "president": president.name if president else None,
-        "body": extract_prose(main if main is not None else document_element),
+        "body": extract_prose(main_element if main_element is not None else document_element),
     }
 
 
-def _strip_heading(summary_element: Element | None) -> str | None:
+def _read_summary(summary_element: Element | None) -> str | None:
     summary_text = get_text(summary_element)
     return re.sub(r"^SUMMARY:\s*", "", summary_text) if summary_text else None
 
 
 def _read_agencies(preface: Element | None) -> Iterator[str]:
     for organization_element in preface.iterfind("organization") if preface is not None else ():
-        style = (organization_element.get("style") or "").rpartition(":")[2]
-        if style in ("AGENCY", "SUBAGY") and (agency_name := get_text(organization_element)):
+        element_style = (organization_element.get("style") or "").rpartition(":")[2]
+        if element_style in ("AGENCY", "SUBAGY") and (
+            agency_name := get_text(organization_element)
+        ):
             yield to_title_case(agency_name) if agency_name.isupper() else agency_name
 
 
-def to_title_case(capitals: str) -> str:
+def to_title_case(capital_text: str) -> str:
     """`BUREAU OF LAND MANAGEMENT` as `Bureau of Land Management`."""
-    title_words = [word.capitalize() for word in capitals.split()]
+    title_words = [word.capitalize() for word in capital_text.split()]
     return " ".join(
         word.lower() if word in ("Of", "And", "The", "For") else word for word in title_words
     )
 
 
 def _read_references(preface: Element | None, reference_path: str) -> list[str]:
-    elements = preface.iterfind(reference_path) if preface is not None else ()
+    reference_elements = preface.iterfind(reference_path) if preface is not None else ()
     return [
         fold_dashes(reference_text).strip("[]")
-        for element in elements
-        if (reference_text := get_text(element))
+        for reference_element in reference_elements
+        if (reference_text := get_text(reference_element))
     ]
 
 
-def _parse_api(document_data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
+def _parse_api_document(document_data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     document_number = parse_federal_id(document_data["document_number"]).id
-    agencies = [
-        agency.get("name") or agency["raw_name"] for agency in document_data.get("agencies") or ()
+    agency_names = [
+        agency_data.get("name") or agency_data["raw_name"]
+        for agency_data in document_data.get("agencies") or ()
     ]
-    cfr = document_data.get("cfr_references") or ()
+    cfr_references = document_data.get("cfr_references") or ()
     document_fields = {
         "number": document_number,
         "kind": _TYPES.get(
@@ -290,17 +301,20 @@ def _parse_api(document_data: dict[str, Any], provenance: Provenance) -> ParsedR
         "published": document_data.get("publication_date"),
         "fr_citation": document_data.get("citation"),
         "abstract": document_data.get("abstract"),
-        "agencies": agencies,
+        "agencies": agency_names,
         "slugs": [
-            agency.get("slug") or slugify(agency["name"])
-            for agency in document_data.get("agencies") or ()
+            agency_data.get("slug") or slugify(agency_data["name"])
+            for agency_data in document_data.get("agencies") or ()
         ],
         "action": document_data.get("action"),
         "url": document_data.get("html_url")
         or f"https://www.federalregister.gov/d/{document_number}",
         "pdf_url": document_data.get("pdf_url"),
         "raw": hash_item(document_data),
-        "cfr": [f"{cfr_data.get('title')} CFR Part {cfr_data.get('part')}" for cfr_data in cfr],
+        "cfr": [
+            f"{cfr_data.get('title')} CFR Part {cfr_data.get('part')}"
+            for cfr_data in cfr_references
+        ],
         "dockets": document_data.get("docket_ids") or [],
         "rins": document_data.get("regulation_id_numbers") or [],
         "topics": document_data.get("topics") or [],
@@ -314,8 +328,8 @@ def _parse_api(document_data: dict[str, Any], provenance: Provenance) -> ParsedR
 
 def _build_entry(document_fields: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     """The two readings meet: a presidential document, or one of an agency."""
-    printed_at = document_fields["fr_citation"] or f"FR Doc. {document_fields['number']}"
-    cite = f"{document_fields['title']}, {printed_at}"
+    citation_label = document_fields["fr_citation"] or f"FR Doc. {document_fields['number']}"
+    cite = f"{document_fields['title']}, {citation_label}"
     citation_fields = build_citation_fields(
         provenance,
         url=document_fields["url"],
@@ -324,8 +338,8 @@ def _build_entry(document_fields: dict[str, Any], provenance: Provenance) -> Par
         published_at=document_fields["published"],
         raw_sha256=document_fields["raw"],
     )
-    presidential = document_fields["kind"] == _PRESIDENTIAL
-    document_record = (_build_presidential if presidential else _build_rule)(
+    is_presidential = document_fields["kind"] == _PRESIDENTIAL
+    document_record = (_build_presidential if is_presidential else _build_rule)(
         document_fields, citation_fields
     )
     document_text = document_fields["body"]
@@ -360,25 +374,27 @@ def _find_links(document_fields: dict[str, Any]) -> Iterator[Link]:
     for docket_text in document_fields["dockets"]:
         for docket_number in _DOCKET.findall(fold_dashes(docket_text)):
             yield Link(LinkKind.DOCKET, make_docket_id(docket_number), f"docket: {docket_text}")
-    for docket_text in document_fields["cfr"]:
-        for title_number, part_numbers in _PARTS.findall(docket_text):
+    for affected_text in document_fields["cfr"]:
+        for title_number, part_numbers in _PARTS.findall(affected_text):
             for part_number in re.findall(r"\d+[a-z]?", part_numbers):
                 yield Link(
-                    LinkKind.CFR, make_cfr_id(title_number, part_number), f"affected: {docket_text}"
+                    LinkKind.CFR,
+                    make_cfr_id(title_number, part_number),
+                    f"affected: {affected_text}",
                 )
-    for section_id, evidence in document_fields.get("cited", {}).items():
-        yield Link(LinkKind.MENTION, section_id, f"reference in the text: {evidence}")
-    rests_on = [
+    for section_id, cited_words in document_fields.get("cited", {}).items():
+        yield Link(LinkKind.MENTION, section_id, f"reference in the text: {cited_words}")
+    authority_links = [
         law_link
-        for docket_text in document_fields.get("authorities", ())
-        for law_link in find_laws(docket_text, LinkKind.AUTHORITY, "authority")
+        for authority_text in document_fields.get("authorities", ())
+        for law_link in find_laws(authority_text, LinkKind.AUTHORITY, "authority")
     ]
-    yield from rests_on
-    linked_ids = {law_link.id for law_link in rests_on}
+    yield from authority_links
+    authority_ids = {law_link.id for law_link in authority_links}
     for law_link in find_laws(
         document_fields["body"] or document_fields["abstract"] or "", LinkKind.MENTION, "text"
     ):
-        if law_link.id not in linked_ids:
+        if law_link.id not in authority_ids:
             yield law_link
     yield from build_topic_links(drop_repeated_topics(document_fields.get("topics", ())), "topics")
 
@@ -408,7 +424,7 @@ def _build_rule(document_fields: dict[str, Any], citation_fields: dict[str, Any]
 def _build_presidential(
     document_fields: dict[str, Any], citation_fields: dict[str, Any]
 ) -> PresidentialDocument:
-    order = document_fields.get("order")
+    order_number = document_fields.get("order")
     return PresidentialDocument(
         id=f"presdoc:{document_fields['number']}",
         title=document_fields["title"],
@@ -417,7 +433,7 @@ def _build_presidential(
         abstract=document_fields["abstract"],
         president=document_fields.get("president"),
         signed_at=document_fields.get("signed"),
-        executive_order_number=str(order) if order else None,
+        executive_order_number=str(order_number) if order_number else None,
         fr_citation=document_fields["fr_citation"],
         topics=document_fields.get("topics", []),
         pdf_url=document_fields.get("pdf_url"),

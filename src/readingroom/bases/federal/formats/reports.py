@@ -31,7 +31,7 @@ from readingroom.bases.federal.schema.ids import (
 )
 from readingroom.bases.federal.schema.records import CommitteeReport, LinkKind
 
-_SPOKEN = {"hrpt": "H. Rept.", "srpt": "S. Rept.", "erpt": "Ex. Rept."}
+_REPORT_PREFIXES = {"hrpt": "H. Rept.", "srpt": "S. Rept.", "erpt": "Ex. Rept."}
 _ID = re.compile(r"crpt:(\d+)([hse]rpt)(\d+)(?:-(.+))?", re.ASCII)
 _TITLE = re.compile(r"<title>\s*-?\s*(.*?)\s*</title>", re.S | re.I)
 _PRINTED = re.compile(
@@ -70,13 +70,13 @@ class ReportTexts:
         printed_citation, title_match = _PRINTED.search(markup), _TITLE.search(markup)
         if printed_citation is None:
             raise ValueError("the page does not say which report it is")
-        report_type = "Ex" if "Executive" in printed_citation[1] else printed_citation[1][0]
-        cite = f"{report_type}. Rept. {printed_citation[2]}-{printed_citation[3]}" + (
+        type_prefix = "Ex" if "Executive" in printed_citation[1] else printed_citation[1][0]
+        report_citation = f"{type_prefix}. Rept. {printed_citation[2]}-{printed_citation[3]}" + (
             f",{printed_citation[4]}" if printed_citation[4] else ""
         )
         report_text = html.unescape(_TAG.sub("", markup[printed_citation.start() :])).strip()
         yield build_cited_report(
-            cite,
+            report_citation,
             [],
             provenance,
             html.unescape(title_match[1]) if title_match else None,
@@ -86,10 +86,10 @@ class ReportTexts:
 
 def build_cited_report(
     citation: str,
-    bills: list[str],
+    bill_ids: list[str],
     provenance: Provenance,
-    title: str | None = None,
-    body: str = "",
+    report_title: str | None = None,
+    report_text: str = "",
 ) -> ParsedRecord:
     """A report of which only its citation is known, and perhaps its text."""
     report_id = parse_report_citation(citation)
@@ -101,15 +101,15 @@ def build_cited_report(
         id_match[2],
         id_match[3],
         id_match[4],
-        title,
+        report_title,
         None,
         provenance,
         provenance.sha256,
-        bills=bills,
+        bills=bill_ids,
     )
     text_version = (
-        Text("text", body, report_record.title, report_record.url, provenance.sha256)
-        if body
+        Text("text", report_text, report_record.title, report_record.url, provenance.sha256)
+        if report_text
         else None
     )
     return ParsedRecord(
@@ -124,10 +124,10 @@ def build_cited_report(
 def _parse_report(report_data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     # Part 1 has the id of the report itself: citations without a part mean it.
     part_number = int(report_data.get("part") or 1)
-    related = report_data.get("associatedBill") or report_data.get("associatedBills") or ()
-    bills = {
+    related_bills = report_data.get("associatedBill") or report_data.get("associatedBills") or ()
+    bill_data_by_id = {
         make_bill_id(bill_data["congress"], bill_data["type"], bill_data["number"]): bill_data
-        for bill_data in related
+        for bill_data in related_bills
         if bill_data["type"].lower() in BILL_TYPES
     }
     report_record = _build_record(
@@ -143,10 +143,10 @@ def _parse_report(report_data: dict[str, Any], provenance: Provenance) -> Parsed
         conference=str(report_data.get("isConferenceReport")).lower() == "true",
         updated_at=report_data.get("updateDate"),
         committees=[
-            make_committee_id(committee["systemCode"])
-            for committee in report_data.get("committees") or ()
+            make_committee_id(committee_data["systemCode"])
+            for committee_data in report_data.get("committees") or ()
         ],
-        bills=list(bills),
+        bills=list(bill_data_by_id),
     )
     return ParsedRecord(
         report_record,
@@ -155,11 +155,11 @@ def _parse_report(report_data: dict[str, Any], provenance: Provenance) -> Parsed
         links=[
             Link(
                 LinkKind.COMMITTEE_REPORT,
-                bill,
+                bill_id,
                 f"associatedBill: {bill_data['type']} {bill_data['number']}, "
                 f"congress {bill_data['congress']}",
             )
-            for bill, bill_data in bills.items()
+            for bill_id, bill_data in bill_data_by_id.items()
         ],
         revision=report_record.updated_at,
     )
@@ -169,44 +169,50 @@ def _build_record(
     congress: int | str,
     report_type: str,
     report_number: int | str,
-    part: str | None,
-    title: str | None,
-    issued: str | None,
+    report_part: str | None,
+    report_title: str | None,
+    issued_at: str | None,
     provenance: Provenance,
     raw_sha256: str,
     **fields: Any,
 ) -> CommitteeReport:
-    report_label = f"{_SPOKEN[report_type]} {congress}-{report_number}" + (
-        f", {_spell_part(part)}" if part else ""
+    report_label = f"{_REPORT_PREFIXES[report_type]} {congress}-{report_number}" + (
+        f", {_spell_report_part(report_part)}" if report_part else ""
     )
-    package = f"CRPT-{congress}{report_type}{report_number}" + (f"-{part}" if part else "")
-    about = " ".join((title or "").split())
+    package_id = f"CRPT-{congress}{report_type}{report_number}" + (
+        f"-{report_part}" if report_part else ""
+    )
+    plain_title = " ".join((report_title or "").split())
     return CommitteeReport(
-        id=make_report_id(congress, report_type, report_number, part),
-        title=f"{report_label}, {about}" if about else report_label,
+        id=make_report_id(congress, report_type, report_number, report_part),
+        title=f"{report_label}, {plain_title}" if plain_title else report_label,
         congress=int(congress),
         type=report_type,
         number=int(report_number),
-        part=part,
+        part=report_part,
         # Executive reports, on treaties and nominations, are the Senate's alone.
         chamber=parse_chamber("senate" if report_type == "erpt" else report_type),
-        issued_at=issued,
+        issued_at=issued_at,
         **build_citation_fields(
             provenance,
-            url=f"https://www.govinfo.gov/app/details/{package}",
+            url=f"https://www.govinfo.gov/app/details/{package_id}",
             org=GPO,
-            cite=f"{report_label}, {about}" if about else report_label,
-            published_at=issued,
+            cite=f"{report_label}, {plain_title}" if plain_title else report_label,
+            published_at=issued_at,
             raw_sha256=raw_sha256,
         ),
         **fields,
     )
 
 
-def _spell_part(part: str) -> str:
+def _spell_report_part(report_part: str) -> str:
     """`pt2` as `Part 2`, `bk1` as `Book 1`."""
     part_words = {"pt": "Part", "bk": "Book"}
-    return f"{part_words[part[:2]]} {part[2:]}" if part[:2] in part_words else part.capitalize()
+    return (
+        f"{part_words[report_part[:2]]} {report_part[2:]}"
+        if report_part[:2] in part_words
+        else report_part.capitalize()
+    )
 
 
 def _build_facets(report_record: CommitteeReport) -> dict[str, list[str]]:

@@ -31,7 +31,7 @@ from readingroom.bases.federal.schema.records import LinkKind, Sap
 _BILL = re.compile(r"([a-z]+)(\d{1,5})", re.ASCII)
 _FILE = re.compile(rb"^\s+file: (\S.*?)\s*$", re.M)
 # PDFs are read in parallel; this bounds how many of them are in memory.
-_AT_ONCE = 64
+_PDF_BATCH_SIZE = 64
 _ADMINISTRATION = re.compile(r"(\d+)-(\w+)\.yaml", re.ASCII)
 # Before the number of a bill that a title names only to say what became of another.
 _OTHER_BILL = re.compile(r"\b(?:previously|formerly|amended by|amendments? to)\s+$", re.I)
@@ -50,53 +50,63 @@ class Saps:
     def matches(self, file_start: FileStart) -> bool:
         return file_start.head.startswith(b"- bills:") and b"document_title:" in file_start.head
 
-    def companions(self, file: RawFile) -> Iterator[str]:
+    def list_companions(self, file: RawFile) -> Iterator[str]:
         """The PDFs that the file names; in YAML, so plain a name needs no parser to be found."""
         for pdf_name in _FILE.findall(file.data):
             yield pdf_name.decode().strip("'\"")
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
         administration = _parse_administration(file.name)
-        repeats: Counter[str] = Counter()
+        id_counts: Counter[str] = Counter()
         statements = load_yaml(file.data)
         yield from _find_missing_pdfs(file, statements)
-        for first_statement in range(0, len(statements), _AT_ONCE):
-            batch = statements[first_statement : first_statement + _AT_ONCE]
-            for statement, pdf in zip(batch, self._read_texts(file, batch), strict=True):
-                if pdf.problem:
-                    yield FileProblem(f"{statement['file']} was not read: {pdf.problem}")
+        for batch_start in range(0, len(statements), _PDF_BATCH_SIZE):
+            statement_batch = statements[batch_start : batch_start + _PDF_BATCH_SIZE]
+            for statement_data, pdf_text in zip(
+                statement_batch, self._read_statement_texts(file, statement_batch), strict=True
+            ):
+                if pdf_text.problem:
+                    yield FileProblem(f"{statement_data['file']} was not read: {pdf_text.problem}")
                 id_without_number = make_sap_id(
-                    statement["congress"], statement["date_issued"], statement["bills"]
+                    statement_data["congress"],
+                    statement_data["date_issued"],
+                    statement_data["bills"],
                 )
-                repeats[id_without_number] += 1
+                id_counts[id_without_number] += 1
                 statement_id = make_sap_id(
-                    statement["congress"],
-                    statement["date_issued"],
-                    statement["bills"],
-                    repeats[id_without_number],
+                    statement_data["congress"],
+                    statement_data["date_issued"],
+                    statement_data["bills"],
+                    id_counts[id_without_number],
                 )
-                yield _build_entry(statement_id, statement, administration, pdf, provenance)
+                yield _build_entry(
+                    statement_id, statement_data, administration, pdf_text, provenance
+                )
 
-    def _read_texts(self, file: RawFile, statements: list[dict[str, Any]]) -> list[PdfText]:
+    def _read_statement_texts(
+        self, file: RawFile, statements: list[dict[str, Any]]
+    ) -> list[PdfText]:
         """The words of the PDFs that the archive has here; older statements have none."""
-        pdfs = [
-            file.read_sibling(statement["file"]) if statement.get("file") else None
-            for statement in statements
+        pdf_contents = [
+            file.read_sibling(statement_data["file"]) if statement_data.get("file") else None
+            for statement_data in statements
         ]
-        pdf_texts = iter(self._read_pdf_texts([pdf_content for pdf_content in pdfs if pdf_content]))
-        return [next(pdf_texts) if pdf_content else PdfText("") for pdf_content in pdfs]
+        pdf_texts = iter(
+            self._read_pdf_texts([pdf_content for pdf_content in pdf_contents if pdf_content])
+        )
+        return [next(pdf_texts) if pdf_content else PdfText("") for pdf_content in pdf_contents]
 
 
 @dataclass(frozen=True, slots=True)
 class Administration:
     """Whose statements a file holds, as its name says: `41-Bush.yaml` is not `43-Bush.yaml`."""
 
-    president: str | None = None
-    number: int | None = None
+    president_surname: str | None = None
+    president_number: int | None = None
 
     @property
     def president_name(self) -> str | None:
-        president = BY_NUMBER.get(self.number or 0)
+        president = BY_NUMBER.get(self.president_number or 0)
         return president.name if president else None
 
 
@@ -109,10 +119,12 @@ def _find_titled_bills(statement_title: str, congress: int) -> Iterator[str]:
     """Yield the bills that a title names: the archive lists only the first of several."""
     for bill_link in find_bills(statement_title, congress, LinkKind.STATEMENT, "document_title"):
         bill_type, _, bill_number = bill_link.id.split(":")
-        spelt = re.compile(rf"{SPOKEN[bill_type].replace('.', r'[.]? ?')}{bill_number}", re.I)
+        bill_pattern = re.compile(
+            rf"{SPOKEN[bill_type].replace('.', r'[.]? ?')}{bill_number}", re.I
+        )
         preceding_texts = [
             statement_title[: spelling_match.start()]
-            for spelling_match in spelt.finditer(statement_title)
+            for spelling_match in bill_pattern.finditer(statement_title)
         ]
         if not preceding_texts or not all(map(_OTHER_BILL.search, preceding_texts)):
             yield bill_link.id
@@ -120,12 +132,15 @@ def _find_titled_bills(statement_title: str, congress: int) -> Iterator[str]:
 
 def _find_missing_pdfs(file: RawFile, statements: list[dict[str, Any]]) -> Iterator[FileProblem]:
     """Say of how many statements the text is not here: nothing but their titles can be found."""
-    named = [statement["file"] for statement in statements if statement.get("file")]
-    missing = [pdf_name for pdf_name in named if not file.has_sibling(pdf_name)]
-    if missing:
+    pdf_names = [
+        statement_data["file"] for statement_data in statements if statement_data.get("file")
+    ]
+    missing_names = [pdf_name for pdf_name in pdf_names if not file.has_sibling(pdf_name)]
+    if missing_names:
         yield FileProblem(
-            f"{len(missing)} of the {len(named)} PDFs it names are not there, such as "
-            f"{missing[0]}: put the archive's folder `statements` beside it, and load it again"
+            f"{len(missing_names)} of the {len(pdf_names)} PDFs it names are not there, such as "
+            f"{missing_names[0]}: put the archive's folder `statements` beside it, and load it "
+            "again"
         )
 
 
@@ -133,53 +148,55 @@ def _build_entry(
     statement_id: str,
     statement_data: dict[str, Any],
     administration: Administration,
-    pdf: PdfText,
+    pdf_text: PdfText,
     provenance: Provenance,
 ) -> ParsedRecord:
-    statement_text = pdf.text
-    congress, issued = int(statement_data["congress"]), str(statement_data["date_issued"])
+    statement_text = pdf_text.text
+    congress, issued_at = int(statement_data["congress"]), str(statement_data["date_issued"])
     statement_title = " ".join(statement_data["document_title"].split())
     url = (
         statement_data.get("url")
         or statement_data.get("fetched_from_url")
         or statement_data["source"]
     ).strip()
-    listed = [
+    listed_bill_ids = [
         make_bill_id(congress, bill_match[1], bill_match[2])
-        for bill in statement_data["bills"]
-        if (bill_match := _BILL.fullmatch(bill))
+        for written_bill in statement_data["bills"]
+        if (bill_match := _BILL.fullmatch(written_bill))
     ]
-    bills = list(dict.fromkeys((*listed, *_find_titled_bills(statement_title, congress))))
-    stated = find_position(statement_text)
-    raw = hash_item([statement_data, statement_text])
+    bill_ids = list(
+        dict.fromkeys((*listed_bill_ids, *_find_titled_bills(statement_title, congress)))
+    )
+    stated_position = find_position(statement_text)
+    raw_sha256 = hash_item([statement_data, statement_text])
     statement_record = Sap(
         id=statement_id,
         title=statement_title,
         congress=congress,
-        issued_at=issued,
-        bills=bills,
-        president=administration.president,
-        president_number=administration.number,
+        issued_at=issued_at,
+        bills=bill_ids,
+        president=administration.president_surname,
+        president_number=administration.president_number,
         president_name=administration.president_name,
-        position=stated.position,
-        position_evidence=stated.evidence,
+        position=stated_position.position,
+        position_evidence=stated_position.evidence,
         rescinded=bool(statement_data.get("rescinded")),
         characters=len(statement_text),
-        text_problem=pdf.problem,
+        text_problem=pdf_text.problem,
         **build_citation_fields(
             provenance,
             url=url,
             org="Office of Management and Budget",
             cite=f"Statement of Administration Policy: {statement_title}",
-            published_at=issued,
-            as_of=str(statement_data.get("date_fetched") or issued),
-            raw_sha256=raw,
+            published_at=issued_at,
+            as_of=str(statement_data.get("date_fetched") or issued_at),
+            raw_sha256=raw_sha256,
         ),
     )
     evidence = f"bills: {', '.join(statement_data['bills'])}; document_title: {statement_title}"
     return ParsedRecord(
         statement_record,
-        links=[Link(LinkKind.STATEMENT, bill, evidence) for bill in bills],
+        links=[Link(LinkKind.STATEMENT, bill_id, evidence) for bill_id in bill_ids],
         # As people ask for it: nobody calls a statement by its title alone.
         head=SearchHead(
             f"White House position: {statement_title}\nStatement of Administration Policy",
@@ -189,13 +206,13 @@ def _build_entry(
             "congress": [str(congress)],
             "president": list(
                 dict.fromkeys(
-                    filter(None, (administration.president, administration.president_name))
+                    filter(None, (administration.president_surname, administration.president_name))
                 )
             ),
-            "bill": bills,
-            "position": [stated.position],
+            "bill": bill_ids,
+            "position": [stated_position.position],
         },
-        text=Text("text", statement_text, statement_title, url, raw, dated=issued)
+        text=Text("text", statement_text, statement_title, url, raw_sha256, dated=issued_at)
         if statement_text
         else None,
     )

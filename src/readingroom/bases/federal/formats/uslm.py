@@ -17,10 +17,10 @@ from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import (
     build_committee_stub,
     build_legislator_stub,
-    name_sponsors,
+    format_sponsor_lines,
     parse_chamber,
 )
-from readingroom.bases.federal.formats.parts.xml import extract_prose, get_text, parse
+from readingroom.bases.federal.formats.parts.xml import extract_prose, get_text, parse_xml
 from readingroom.bases.federal.schema.congress import (
     GPO,
     SPOKEN,
@@ -69,7 +69,7 @@ class BillTexts:
         return is_uslm(file_start, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        bill_element = parse(file.data)
+        bill_element = parse_xml(file.data)
         parsed_bill = _build_bill(bill_element, _find_meta(bill_element), provenance)
         # Stubs first: rows of cosponsors and committees have foreign keys to them.
         yield from _build_stubs(parsed_bill, provenance)
@@ -87,12 +87,14 @@ class Laws:
         return is_uslm(file_start, b"<pLaw ")
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        law_element = parse(file.data)
-        reported = list(_find_reports(law_element))
-        yield _build_law(law_element, _find_meta(law_element), reported, provenance)
-        bill = _find_bill(law_element)
-        for citation, _ in reported:
-            yield reports.build_cited_report(citation, [bill[0]] if bill else [], provenance)
+        law_element = parse_xml(file.data)
+        cited_reports = list(_find_cited_reports(law_element))
+        yield _build_law(law_element, _find_meta(law_element), cited_reports, provenance)
+        bill_and_evidence = _find_bill_and_evidence(law_element)
+        for citation, _ in cited_reports:
+            yield reports.build_cited_report(
+                citation, [bill_and_evidence[0]] if bill_and_evidence else [], provenance
+            )
 
 
 def is_uslm(file_start: FileStart, *roots: bytes) -> bool:
@@ -108,14 +110,14 @@ def _find_meta(document_element: Element) -> Element:
 
 
 def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance) -> ParsedRecord:
-    congress, bill_type, bill_number, version_code = _parse_identity(metadata)
+    congress, bill_type, bill_number, version_code = _parse_bill_identity(metadata)
     bill_id = make_bill_id(congress, bill_type, bill_number)
-    about = _find_subject(bill_element, metadata) or bill_id
-    stage = get_text(metadata, "docStage")
-    dated = _find_newest_date(bill_element)
+    bill_subject = _find_subject(bill_element, metadata) or bill_id
+    stage_label = get_text(metadata, "docStage")
+    newest_date = _find_newest_date(bill_element)
     bill_url = build_bill_page_url(congress, bill_type, bill_number)
-    cite = f"{format_bill_number(congress, bill_type, bill_number)}, {about}"
-    actions = [
+    cite = f"{format_bill_number(congress, bill_type, bill_number)}, {bill_subject}"
+    dated_actions = [
         (
             _read_date(date_element)
             if (date_element := action_element.find("date")) is not None
@@ -125,11 +127,11 @@ def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance
         for preface_tag in ("preface", "amendPreface")
         for action_element in bill_element.iterfind(f"{preface_tag}//action")
     ]
-    preface = parse_preface(actions)
+    preface = parse_preface(dated_actions)
     short_titles = find_short_titles(bill_element)
     bill_record = Bill(
         id=bill_id,
-        title=about,
+        title=bill_subject,
         congress=congress,
         type=bill_type,
         number=bill_number,
@@ -140,16 +142,19 @@ def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance
         short_titles=short_titles,
         cosponsor_count=len(preface.cosponsors),
         stage=get_stage_of_version(version_code),
-        stage_at=dated,
+        stage_at=newest_date,
         status_loaded=False,
-        **build_citation_fields(provenance, url=bill_url, org=GPO, cite=cite, published_at=dated),
+        **build_citation_fields(
+            provenance, url=bill_url, org=GPO, cite=cite, published_at=newest_date
+        ),
     )
     return ParsedRecord(
         bill_record,
         partial=True,
         is_fallback=True,
         head=SearchHead(
-            "\n".join((cite, *short_titles)), action="\n".join(name_sponsors(preface.sponsors))
+            "\n".join((cite, *short_titles)),
+            action="\n".join(format_sponsor_lines(preface.sponsors)),
         ),
         facets={
             "congress": [str(congress)],
@@ -161,11 +166,12 @@ def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance
         text=Text(
             part=version_code,
             body=extract_body(bill_element),
-            title=f"{SPOKEN[bill_type]} {bill_number} ({stage or version_code.upper()}): {about}",
+            title=f"{SPOKEN[bill_type]} {bill_number} "
+            f"({stage_label or version_code.upper()}): {bill_subject}",
             url=f"{_GOVINFO}/BILLS-{congress}{bill_type}{bill_number}{version_code}",
             raw_sha256=provenance.sha256,
-            stage=stage,
-            dated=dated,
+            stage=stage_label,
+            dated=newest_date,
         ),
     )
 
@@ -197,30 +203,30 @@ def _build_stubs(parsed_bill: ParsedRecord, provenance: Provenance) -> Iterator[
         yield build_committee_stub(committee.id, committee.name, committee.chamber, provenance)
 
 
-def _parse_identity(metadata: Element) -> tuple[int, str, int, str]:
+def _parse_bill_identity(metadata: Element) -> tuple[int, str, int, str]:
     """Congress, type, number and version, from the compact citation or from the title."""
-    for cited_as in metadata.iterfind("citableAs"):
-        if title_match := _COMPACT.fullmatch((get_text(cited_as) or "").lower()):
+    for citation_element in metadata.iterfind("citableAs"):
+        if identity_match := _COMPACT.fullmatch((get_text(citation_element) or "").lower()):
             return (
-                int(title_match[1]),
-                _parse_kind(title_match[2]),
-                int(title_match[3]),
-                title_match[4],
+                int(identity_match[1]),
+                _parse_bill_type(identity_match[2]),
+                int(identity_match[3]),
+                identity_match[4],
             )
-    if title_match := _CITED.match(
+    if identity_match := _CITED.match(
         (get_text(metadata, "title") or "").removeprefix("AMENDMENTS to ")
     ):
-        version_code = title_match[4].replace(" ", "").lower()
+        version_code = identity_match[4].replace(" ", "").lower()
         return (
-            int(title_match[1]),
-            _parse_kind(title_match[2]),
-            int(title_match[3]),
+            int(identity_match[1]),
+            _parse_bill_type(identity_match[2]),
+            int(identity_match[3]),
             version_code or "pre",
         )
     raise ValueError("the file does not say which bill it is")
 
 
-def _parse_kind(type_text: str) -> str:
+def _parse_bill_type(type_text: str) -> str:
     if (bill_type := type_text.lower()) in SPOKEN:
         return bill_type
     raise ValueError(f"{type_text!r} is not a type of bill")
@@ -233,15 +239,15 @@ def _find_subject(bill_element: Element, metadata: Element) -> str | None:
     """
     if official_title := get_text(bill_element, ".//officialTitle") or _read_title(metadata):
         return official_title
-    main = next(
+    text_element = next(
         (main_element for tag in _MAINS if (main_element := bill_element.find(tag)) is not None),
         bill_element,
     )
-    opening = next(filter(None, map(get_text, main.iterfind(".//content"))), "")
-    if entitled := _ENTITLED.search(opening):
-        return entitled[1][:1].upper() + entitled[1][1:]
-    first_heading = get_text(main, ".//section/heading")
-    return (first_heading and _soften_capitals(first_heading)) or _get_first_sentence(opening)
+    opening_text = next(filter(None, map(get_text, text_element.iterfind(".//content"))), "")
+    if entitled_match := _ENTITLED.search(opening_text):
+        return entitled_match[1][:1].upper() + entitled_match[1][1:]
+    first_heading = get_text(text_element, ".//section/heading")
+    return (first_heading and _soften_capitals(first_heading)) or _get_first_sentence(opening_text)
 
 
 def _read_title(metadata: Element) -> str | None:
@@ -251,8 +257,8 @@ def _read_title(metadata: Element) -> str | None:
 
 
 def _soften_capitals(heading: str) -> str:
-    plain = heading.rstrip(".")
-    return plain.capitalize() if plain.isupper() else plain
+    plain_heading = heading.rstrip(".")
+    return plain_heading.capitalize() if plain_heading.isupper() else plain_heading
 
 
 def _get_first_sentence(paragraph: str) -> str | None:
@@ -263,19 +269,19 @@ def _get_first_sentence(paragraph: str) -> str | None:
 def extract_body(document_element: Element) -> str:
     """What the document says, from its title to its last section, without its metadata."""
     for tag in _MAINS:
-        if (main := document_element.find(tag)) is not None:
-            return extract_prose(main)
+        if (main_element := document_element.find(tag)) is not None:
+            return extract_prose(main_element)
     raise ValueError("no <main> in this file")
 
 
 def _find_newest_date(bill_element: Element) -> str | None:
     """The newest date its actions bear; some only spell it out."""
-    dates = [
+    action_dates = [
         action_date
         for date_element in bill_element.iterfind(".//action/date")
         if (action_date := _read_date(date_element))
     ]
-    return max(dates, default=None)
+    return max(action_dates, default=None)
 
 
 def _read_date(date_element: Element) -> str | None:
@@ -297,47 +303,51 @@ def parse_spelled_date(date_text: str | None) -> str | None:
 def _build_law(
     law_element: Element,
     metadata: Element,
-    reported: Sequence[tuple[str, str]],
+    cited_reports: Sequence[tuple[str, str]],
     provenance: Provenance,
 ) -> ParsedRecord:
     # Where `publicPrivate` is missing, the type says it.
-    private = (
+    is_private = (
         (get_text(metadata, "publicPrivate") or get_text(metadata, "type") or "")
         .lower()
         .startswith("private")
     )
     congress = int(get_text(metadata, "congress") or "")
     law_number = int(get_text(metadata, "docNumber") or "")
-    law_id = make_law_id(f"{congress}-{law_number}", private)
-    law_label = f"{'Private' if private else 'Public'} Law {congress}-{law_number}"
-    about = fold_dashes(get_text(metadata, "title") or law_label).partition(": ")[2] or law_label
-    approved = _find_approval_date(law_element)
-    bill = _find_bill(law_element)
+    law_id = make_law_id(f"{congress}-{law_number}", is_private)
+    law_label = f"{'Private' if is_private else 'Public'} Law {congress}-{law_number}"
+    law_title = (
+        fold_dashes(get_text(metadata, "title") or law_label).partition(": ")[2] or law_label
+    )
+    approved_at = _find_approval_date(law_element)
+    bill_and_evidence = _find_bill_and_evidence(law_element)
     law_text = extract_body(law_element)
-    citations = [get_text(cite) or "" for cite in metadata.iterfind("citableAs")]
-    stat = [citation for citation in citations if "Stat." in citation]
-    package = f"PLAW-{congress}{'pvtl' if private else 'publ'}{law_number}"
-    url = f"{_GOVINFO}/{package}"
-    cite = ", ".join((law_label, *stat[:1]))
+    citations = [
+        get_text(citation_element) or "" for citation_element in metadata.iterfind("citableAs")
+    ]
+    statutes_citations = [citation for citation in citations if "Stat." in citation]
+    package_id = f"PLAW-{congress}{'pvtl' if is_private else 'publ'}{law_number}"
+    url = f"{_GOVINFO}/{package_id}"
+    cite = ", ".join((law_label, *statutes_citations[:1]))
     law_record = Law(
         id=law_id,
-        title=f"{law_label}: {about}" if about != law_label else law_label,
+        title=f"{law_label}: {law_title}" if law_title != law_label else law_label,
         congress=congress,
         number=law_number,
-        private=private,
-        bill_id=bill[0] if bill else None,
-        approved_at=approved,
-        statutes_at_large=stat[0] if stat else None,
+        private=is_private,
+        bill_id=bill_and_evidence[0] if bill_and_evidence else None,
+        approved_at=approved_at,
+        statutes_at_large=statutes_citations[0] if statutes_citations else None,
         characters=len(law_text),
-        **build_citation_fields(provenance, url=url, org=GPO, cite=cite, published_at=approved),
+        **build_citation_fields(provenance, url=url, org=GPO, cite=cite, published_at=approved_at),
     )
-    facets = {"congress": [str(congress)], "type": ["private" if private else "public"]}
+    facets = {"congress": [str(congress)], "type": ["private" if is_private else "public"]}
     text_version = Text(
-        "text", law_text, law_record.title, url, provenance.sha256, "Enacted", approved
+        "text", law_text, law_record.title, url, provenance.sha256, "Enacted", approved_at
     )
-    bill_links = [Link(LinkKind.LAW, *bill)] if bill else []
-    for citation, evidence in reported:
-        bill_links.append(
+    law_links = [Link(LinkKind.LAW, *bill_and_evidence)] if bill_and_evidence else []
+    for citation, evidence in cited_reports:
+        law_links.append(
             Link(LinkKind.COMMITTEE_REPORT, parse_report_citation(citation) or "", evidence)
         )
     return ParsedRecord(
@@ -345,11 +355,11 @@ def _build_law(
         head=SearchHead(law_record.title),
         facets=facets,
         text=text_version,
-        links=bill_links,
+        links=law_links,
     )
 
 
-def _find_reports(law_element: Element) -> Iterator[tuple[str, str]]:
+def _find_cited_reports(law_element: Element) -> Iterator[tuple[str, str]]:
     """The reports on what became a law, as they are cited, from the history printed after it."""
     for ref_element in law_element.iterfind("legislativeHistory//ref"):
         if report_match := _REPORT_REF.fullmatch(ref_element.get("href") or ""):
@@ -374,7 +384,7 @@ def _find_approval_date(law_element: Element) -> str | None:
     return None
 
 
-def _find_bill(law_element: Element) -> tuple[str, str] | None:
+def _find_bill_and_evidence(law_element: Element) -> tuple[str, str] | None:
     """The bill a law was, and the words that say so beside its title or in its history."""
     # The long title first: notes further down refer to other bills as well.
     for ref_path in ("main/longTitle//ref", "legislativeHistory//ref", "main//sidenote//ref"):

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import build_legislator_stub
-from readingroom.bases.federal.formats.parts.xml import get_text, parse
+from readingroom.bases.federal.formats.parts.xml import get_text, parse_xml
 from readingroom.bases.federal.schema.congress import SPOKEN, format_ordinal, get_first_day
 from readingroom.bases.federal.schema.entries import (
     Link,
@@ -33,7 +33,7 @@ from readingroom.bases.federal.schema.records import (
 )
 from readingroom.core.errors import UnrecognizedId
 
-Row = tuple[Person, str, str | None]
+MemberVoteRow = tuple[Person, str, str | None]
 """Who voted, how, and the LIS id where that is all the file has."""
 
 PARTIES = {
@@ -64,7 +64,7 @@ class HouseVotes:
         return b"<rollcall-vote" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        vote_element = parse(file.data)
+        vote_element = parse_xml(file.data)
         metadata = vote_element.find("vote-metadata")
         if metadata is None:
             raise ValueError("no <vote-metadata> in this file")
@@ -82,7 +82,7 @@ class SenateVotes:
         return b"<roll_call_vote" in file_start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
-        yield from _parse_senate_vote(parse(file.data), provenance)
+        yield from _parse_senate_vote(parse_xml(file.data), provenance)
 
 
 def _parse_house_vote(
@@ -94,12 +94,12 @@ def _parse_house_vote(
     )
     # `1st` or `2nd`.
     session = int((get_text(metadata, "session") or "")[:1])
-    voted = _parse_date(get_text(metadata, "action-date"), "%d-%b-%Y")
+    voted_at = _parse_date(get_text(metadata, "action-date"), "%d-%b-%Y")
     # Each session is one year long.
-    vote_year = int(voted[:4]) if voted else get_first_day(congress).year + session - 1
+    vote_year = int(voted_at[:4]) if voted_at else get_first_day(congress).year + session - 1
     member_votes = list(_read_house_rows(vote_element))
     bill_number = get_text(metadata, "legis-num")
-    bills = list(_find_bill(bill_number, congress))
+    bill_ids = list(_find_bill_ids(bill_number, congress))
     # Before the vote: its rows have foreign keys to the members.
     yield from _build_stubs(member_votes, provenance)
     yield _build_entry(
@@ -108,22 +108,24 @@ def _parse_house_vote(
         member_votes,
         provenance,
         url=f"https://clerk.house.gov/Votes/{vote_year}{vote_number}",
-        voted_at=voted,
+        voted_at=voted_at,
         question=get_text(metadata, "vote-question") or "",
         type=get_text(metadata, "vote-type"),
         result=get_text(metadata, "vote-result"),
         description=get_text(metadata, "vote-desc"),
-        bills=bills,
-        record_links=[Link(LinkKind.VOTE, bill, f"legis-num: {bill_number}") for bill in bills],
+        bills=bill_ids,
+        record_links=[
+            Link(LinkKind.VOTE, bill_id, f"legis-num: {bill_number}") for bill_id in bill_ids
+        ],
         amendment=get_text(metadata, "amendment-author"),
         totals=_read_totals(metadata.find("vote-totals/totals-by-vote"), "-total"),
         party_totals=list(_read_party_totals(metadata)) or _count_by_party(member_votes),
     )
 
 
-def _read_house_rows(vote_element: Element) -> Iterator[Row]:
-    for vote in vote_element.iterfind("vote-data/recorded-vote"):
-        member_element = vote.find("legislator")
+def _read_house_rows(vote_element: Element) -> Iterator[MemberVoteRow]:
+    for recorded_vote in vote_element.iterfind("vote-data/recorded-vote"):
+        member_element = recorded_vote.find("legislator")
         if member_element is None:
             continue
         name_id = member_element.get("name-id") or ""
@@ -134,7 +136,7 @@ def _read_house_rows(vote_element: Element) -> Iterator[Row]:
             party=member_element.get("party"),
             state=member_element.get("state"),
         )
-        yield person, get_text(vote, "vote") or "", None
+        yield person, get_text(recorded_vote, "vote") or "", None
 
 
 def _parse_senate_vote(vote_element: Element, provenance: Provenance) -> Iterator[ParsedRecord]:
@@ -144,12 +146,12 @@ def _parse_senate_vote(vote_element: Element, provenance: Provenance) -> Iterato
     )
     vote_number = int(get_text(vote_element, "vote_number") or "")
     member_votes = list(_read_senate_rows(vote_element))
-    documents = dict(_find_documents(vote_element, congress))
-    document_links = [
-        Link(LinkKind.VOTE, document_id, f"document: {document_name}")
-        for document_id, document_name in documents.items()
+    name_by_bill_id = dict(_find_voted_bills(vote_element, congress))
+    vote_links = [
+        Link(LinkKind.VOTE, bill_id, f"document: {bill_name}")
+        for bill_id, bill_name in name_by_bill_id.items()
     ]
-    document_links += _find_senate_amendment(vote_element, congress)
+    vote_links += _find_senate_amendment(vote_element, congress)
     page_path = f"vote{congress}{session}/vote_{congress}_{session}_{vote_number:05}.htm"
     yield _build_entry(
         "senate",
@@ -166,23 +168,23 @@ def _parse_senate_vote(vote_element: Element, provenance: Provenance) -> Iterato
         majority_required=get_text(vote_element, "majority_requirement"),
         description=get_text(vote_element, "vote_document_text")
         or get_text(vote_element, "vote_title"),
-        bills=list(documents),
-        record_links=document_links,
+        bills=list(name_by_bill_id),
+        record_links=vote_links,
         amendment=get_text(vote_element, "amendment/amendment_number"),
         totals=VoteTotals(
-            yea=_read_number(vote_element, "count/yeas"),
-            nay=_read_number(vote_element, "count/nays"),
-            present=_read_number(vote_element, "count/present"),
-            not_voting=_read_number(vote_element, "count/absent"),
+            yea=_read_count(vote_element, "count/yeas"),
+            nay=_read_count(vote_element, "count/nays"),
+            present=_read_count(vote_element, "count/present"),
+            not_voting=_read_count(vote_element, "count/absent"),
         ),
         party_totals=_count_by_party(member_votes),
     )
 
 
-def _read_senate_rows(vote_element: Element) -> Iterator[Row]:
+def _read_senate_rows(vote_element: Element) -> Iterator[MemberVoteRow]:
     """Members go by their LIS ids here; who they are is found out when the load ends."""
     for member_element in vote_element.iterfind("members/member"):
-        lis = get_text(member_element, "lis_member_id")
+        lis_id = get_text(member_element, "lis_member_id")
         first_name, last_name = (
             get_text(member_element, "first_name"),
             get_text(member_element, "last_name"),
@@ -195,7 +197,7 @@ def _read_senate_rows(vote_element: Element) -> Iterator[Row]:
             party=get_text(member_element, "party"),
             state=get_text(member_element, "state"),
         )
-        yield person, get_text(member_element, "vote_cast") or "", lis
+        yield person, get_text(member_element, "vote_cast") or "", lis_id
 
 
 def _parse_senate_date(date_text: str | None) -> str | None:
@@ -212,7 +214,7 @@ def _find_senate_amendment(vote_element: Element, congress: int) -> Iterator[Lin
         yield Link(LinkKind.VOTE, amendment_id, f"amendment_number: {amendment_number}")
 
 
-def _find_documents(vote_element: Element, congress: int) -> Iterator[tuple[str, str]]:
+def _find_voted_bills(vote_element: Element, congress: int) -> Iterator[tuple[str, str]]:
     """The bills voted on, and how the file writes them; one vote may be on forty-eight papers."""
     for document_element in vote_element.iterfind("document"):
         # Nominations and treaties are documents too, but no bills.
@@ -232,11 +234,11 @@ def _find_documents(vote_element: Element, congress: int) -> Iterator[tuple[str,
             )
 
 
-def _find_bill(issue_text: str | None, congress: int) -> Iterator[str]:
+def _find_bill_ids(bill_text: str | None, congress: int) -> Iterator[str]:
     """`H R 21`, `H J RES 5`; a quorum call or an election has none."""
     try:
-        if issue_text:
-            yield parse_federal_id(re.sub(r"\s+(?=\D)", "", issue_text), congress).id
+        if bill_text:
+            yield parse_federal_id(re.sub(r"\s+(?=\D)", "", bill_text), congress).id
     except UnrecognizedId:
         return
 
@@ -244,7 +246,7 @@ def _find_bill(issue_text: str | None, congress: int) -> Iterator[str]:
 def _build_entry(
     chamber: Chamber,
     vote_numbers: tuple[int, int, int],
-    member_votes: list[Row],
+    member_votes: list[MemberVoteRow],
     provenance: Provenance,
     *,
     url: str,
@@ -257,8 +259,8 @@ def _build_entry(
         f"{chamber.title()} roll call vote {vote_number}, {format_ordinal(congress)} Congress"
     )
     vote_label += f", {format_ordinal(session)} session"
-    about = ", ".join(fields["bills"])
-    vote_title = f"{vote_label}: {fields['question']}" + (f" ({about})" if about else "")
+    bill_list = ", ".join(fields["bills"])
+    vote_title = f"{vote_label}: {fields['question']}" + (f" ({bill_list})" if bill_list else "")
     org = "Clerk of the House" if chamber == "house" else "Secretary of the Senate"
     vote_record = RollCall(
         id=vote_id,
@@ -274,44 +276,46 @@ def _build_entry(
         ),
     )
     # Compared as text: by day, and within a day by number.
-    sorted_at = f"{fields['voted_at'] or ''}#{vote_number:05}"
-    members = [
-        (row_number, person.bioguide_id, lis, congress, sorted_at, person.name, person.party,
+    sort_key = f"{fields['voted_at'] or ''}#{vote_number:05}"
+    member_rows = [
+        (row_number, person.bioguide_id, lis_id, congress, sort_key, person.name, person.party,
          person.state, vote_position)
-        for row_number, (person, vote_position, lis) in enumerate(member_votes, start=1)
+        for row_number, (person, vote_position, lis_id) in enumerate(member_votes, start=1)
     ]  # fmt: skip
     vote_names = (vote_title, vote_record.description or "", vote_record.amendment or "")
     return ParsedRecord(
-        vote_record, names=vote_names, children={"member_votes": members}, links=record_links
+        vote_record, names=vote_names, children={"member_votes": member_rows}, links=record_links
     )
 
 
-def _build_stubs(member_votes: list[Row], provenance: Provenance) -> Iterator[ParsedRecord]:
+def _build_stubs(
+    member_votes: list[MemberVoteRow], provenance: Provenance
+) -> Iterator[ParsedRecord]:
     for person, *_ in member_votes:
         if person.bioguide_id:
             yield build_legislator_stub(person, provenance)
 
 
-def _read_totals(totals: Element | None, ending: str) -> VoteTotals:
-    if totals is None:
+def _read_totals(totals_element: Element | None, tag_suffix: str) -> VoteTotals:
+    if totals_element is None:
         return VoteTotals()
     return VoteTotals(
-        yea=_read_number(totals, f"yea{ending}"),
-        nay=_read_number(totals, f"nay{ending}"),
-        present=_read_number(totals, f"present{ending}"),
-        not_voting=_read_number(totals, f"not-voting{ending}"),
+        yea=_read_count(totals_element, f"yea{tag_suffix}"),
+        nay=_read_count(totals_element, f"nay{tag_suffix}"),
+        present=_read_count(totals_element, f"present{tag_suffix}"),
+        not_voting=_read_count(totals_element, f"not-voting{tag_suffix}"),
     )
 
 
 def _read_party_totals(metadata: Element) -> Iterator[PartyTotals]:
     """The Clerk prints how each party voted."""
-    for totals in metadata.iterfind("vote-totals/totals-by-party"):
-        party = get_text(totals, "party") or ""
-        party_counts = _read_totals(totals, "-total")
+    for totals_element in metadata.iterfind("vote-totals/totals-by-party"):
+        party = get_text(totals_element, "party") or ""
+        party_counts = _read_totals(totals_element, "-total")
         yield PartyTotals(party=PARTIES.get(party, party), **party_counts.model_dump())
 
 
-def _count_by_party(member_votes: Sequence[Row]) -> list[PartyTotals]:
+def _count_by_party(member_votes: Sequence[MemberVoteRow]) -> list[PartyTotals]:
     """The Senate prints no totals of parties: they are counted from its members."""
     counts_by_party: dict[str, Counter[str]] = {}
     for person, vote_position, _ in member_votes:
@@ -321,7 +325,7 @@ def _count_by_party(member_votes: Sequence[Row]) -> list[PartyTotals]:
     return [PartyTotals(party=party, **counts_by_party[party]) for party in sorted(counts_by_party)]
 
 
-def _read_number(element: Element, path: str) -> int:
+def _read_count(element: Element, path: str) -> int:
     number_text = get_text(element, path)
     return int(number_text) if number_text and number_text.isdecimal() else 0
 

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from typing import Protocol
 from urllib.parse import urlencode
 
-from readingroom.bases.federal.formats.parts.xml import get_text, parse
+from readingroom.bases.federal.formats.parts.xml import get_text, parse_xml
 from readingroom.bases.federal.schema.congress import get_congress_on, get_first_day
 from readingroom.bases.federal.schema.ids import BILL_TYPES
 from readingroom.net.download import RemoteFile, RemoteFileMissing
@@ -205,7 +205,7 @@ def _find_senate_votes(request: SyncRequest, year: int, first_day: date) -> Iter
     congress, session = get_congress_on(f"{year}-06-01"), 2 - year % 2
     root_url = f"{request.hosts.senate}/legislative/LIS"
     try:
-        vote_menu = parse(
+        vote_menu = parse_xml(
             request.read_listing(f"{root_url}/roll_call_lists/vote_menu_{congress}_{session}.xml")
         )
     except RemoteFileMissing:

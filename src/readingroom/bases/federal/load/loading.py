@@ -16,7 +16,7 @@ from readingroom.bases.federal.formats.parts.files import (
     FileRef,
     find_files,
     find_pdfs,
-    split_member,
+    split_zip_member,
 )
 from readingroom.bases.federal.load.batches import Written
 from readingroom.bases.federal.load.completeness import (
@@ -361,7 +361,7 @@ class _Load:
         members_by_package: dict[str, set[str]] = {}
         hashes = {pending_file.sha256 for pending_file in pending_files}
         for pending_file in pending_files:
-            if split := split_member(pending_file.ref.path):
+            if split := split_zip_member(pending_file.ref.path):
                 members_by_package.setdefault(split[0], set()).add(split[1])
         for package, members in members_by_package.items():
             # A file that is here under another name has only moved.
@@ -396,7 +396,7 @@ def _find_left_out(db: Database, package: str, members: Set[str]) -> list[Row]:
     )
     rows_by_package: dict[str, dict[str, Row]] = {}
     for log_row in logged:
-        older, member_name = split_member(log_row["file"]) or ("", "")
+        older, member_name = split_zip_member(log_row["file"]) or ("", "")
         if Path(older).name == Path(package).name:
             rows_by_package.setdefault(older, {})[member_name] = log_row
     return [

@@ -19,7 +19,7 @@ from readingroom.bases.federal.formats.parts.files import (
     BAD_FILE_ERRORS,
     FileRef,
     RawFile,
-    to_text,
+    escape_undecodable,
 )
 from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord, Provenance
 from readingroom.core import clock
@@ -102,7 +102,7 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, UnreadableFile):
         return str(error)
     missing = "it has no " if isinstance(error, KeyError) else ""
-    return to_text(f"{type(error).__name__}: {missing}{error}"[:500])
+    return escape_undecodable(f"{type(error).__name__}: {missing}{error}"[:500])
 
 
 def _is_worth_a_process(pending_files: Iterable[PendingFile]) -> bool:
@@ -124,7 +124,7 @@ def _read_here(pending_file: PendingFile) -> Contents:
 
 
 def _list_companions(loader: Loader, raw: RawFile) -> tuple[str, ...]:
-    return tuple(loader.companions(raw)) if isinstance(loader, HasCompanions) else ()
+    return tuple(loader.list_companions(raw)) if isinstance(loader, HasCompanions) else ()
 
 
 def _hash_with_companions(raw: RawFile, companions: Sequence[str]) -> str:

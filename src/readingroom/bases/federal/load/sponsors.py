@@ -9,7 +9,7 @@ from readingroom.storage.database import Database
 Member = dict[str, Any]
 
 
-def name_sponsors(db: Database) -> None:
+def format_sponsor_lines(db: Database) -> None:
     """Fill in who sponsored such bills, from the members that are loaded by now."""
     members: dict[str, Member | None] = {}
     # Only these have no outcome, and an index has that column.

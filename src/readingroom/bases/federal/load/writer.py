@@ -20,7 +20,7 @@ from readingroom.bases.federal.load.revisions import (
     is_same,
 )
 from readingroom.bases.federal.load.search_index import SearchIndex
-from readingroom.bases.federal.load.sponsors import name_sponsors
+from readingroom.bases.federal.load.sponsors import format_sponsor_lines
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord
@@ -340,7 +340,7 @@ class Writer:
         Each part finds what is still missing, so that the next load repairs one that was killed.
         """
         linking.link_senators(self._db)
-        name_sponsors(self._db)
+        format_sponsor_lines(self._db)
         linking.link_offices(self._db, self._names)
         linking.link_rulemakings(self._db)
 

@@ -65,8 +65,8 @@ _REPORT_TEXT = re.compile(
 )
 
 
-def _is_recorded(action: Element) -> bool:
-    return action.find("recordedVotes") is not None
+def _has_recorded_votes(action_element: Element) -> bool:
+    return action_element.find("recordedVotes") is not None
 
 
 def build_vote_links(
@@ -76,15 +76,15 @@ def build_vote_links(
 
     Several actions may tell of one: what stands in a field comes before what only words say.
     """
-    pairs = zip(map(_is_recorded, action_elements), actions, strict=True)
-    for recorded, action in sorted(pairs, key=lambda pair: not pair[0]):
-        stating_field = "recordedVotes" if recorded else "text"
-        for vote in action.votes:
+    pairs = zip(map(_has_recorded_votes, action_elements), actions, strict=True)
+    for is_recorded, action in sorted(pairs, key=lambda pair: not pair[0]):
+        stating_field = "recordedVotes" if is_recorded else "text"
+        for vote_id in action.votes:
             evidence = f"{action.date} {action.text}"[:MAX_EVIDENCE]
-            yield Link(LinkKind.VOTE, vote, f"actions/item/{stating_field}: {evidence}")
+            yield Link(LinkKind.VOTE, vote_id, f"actions/item/{stating_field}: {evidence}")
 
 
-def parse_reports(
+def find_cited_reports(
     bill_element: Element, actions: Iterable[BillAction]
 ) -> Iterator[tuple[str, str]]:
     """The reports on a bill as they are cited, each with what says so."""
@@ -98,83 +98,91 @@ def parse_reports(
             yield report_match[1] or f"S. Rept. {report_match[2]}", f"actions/item/text: {evidence}"
 
 
-def require_text(element: Element, *names: str) -> str:
+def require_text(element: Element, *paths: str) -> str:
     """Return a value that identifies the record. Raise `ValueError` if the file has none."""
-    for path in names:
+    for path in paths:
         if path_text := get_text(element, path):
             return path_text
-    raise ValueError(f"no <{names[0]}> in this file")
+    raise ValueError(f"no <{paths[0]}> in this file")
 
 
-def drop_empty_fields(facets: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
-    return {field: [value for value in values if value] for field, values in facets.items()}
+def drop_empty_values(facets: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
+    return {
+        facet_name: [facet_value for facet_value in facet_values if facet_value]
+        for facet_name, facet_values in facets.items()
+    }
 
 
 def _get_texts(elements: Iterable[Element]) -> list[str]:
     return [element_text for element in elements if (element_text := get_text(element))]
 
 
-def _map_children(parent_element: Element) -> dict[str, Element]:
+def _index_children_by_tag(parent_element: Element) -> dict[str, Element]:
     """Return the first child of each name: cheaper than a search for every name."""
     return {child.tag: child for child in reversed(parent_element)}
 
 
 def parse_person(person_element: Element) -> Person:
-    return Person(**_parse_person_fields(_map_children(person_element)))
+    return Person(**_parse_person_fields(_index_children_by_tag(person_element)))
 
 
-def _parse_person_fields(children: Mapping[str, Element]) -> dict[str, Any]:
-    full = get_text(children.get("fullName")) or get_text(children.get("name")) or ""
+def _parse_person_fields(children_by_tag: Mapping[str, Element]) -> dict[str, Any]:
+    printed_name = (
+        get_text(children_by_tag.get("fullName")) or get_text(children_by_tag.get("name")) or ""
+    )
     # Where a file has no fields for party, state and district, the name has them: [D-NC-12].
-    affiliation = parse_affiliation(full)
+    affiliation = parse_affiliation(printed_name)
     return {
-        "bioguide_id": get_text(children.get("bioguideId")),
-        "name": format_name(full),
-        "party": get_text(children.get("party")) or affiliation["party"],
-        "state": get_text(children.get("state")) or affiliation["state"],
-        "district": get_text(children.get("district")) or affiliation["district"],
+        "bioguide_id": get_text(children_by_tag.get("bioguideId")),
+        "name": format_name(printed_name),
+        "party": get_text(children_by_tag.get("party")) or affiliation["party"],
+        "state": get_text(children_by_tag.get("state")) or affiliation["state"],
+        "district": get_text(children_by_tag.get("district")) or affiliation["district"],
     }
 
 
 def parse_cosponsor(cosponsor_element: Element) -> Cosponsor:
-    children = _map_children(cosponsor_element)
+    children_by_tag = _index_children_by_tag(cosponsor_element)
     return Cosponsor(
-        **_parse_person_fields(children),
-        sponsored_at=parse_iso_date(get_text(children.get("sponsorshipDate"))),
+        **_parse_person_fields(children_by_tag),
+        sponsored_at=parse_iso_date(get_text(children_by_tag.get("sponsorshipDate"))),
         # The files have Python's spelling of a boolean.
-        original=get_text(children.get("isOriginalCosponsor")) == "True",
-        withdrawn_at=parse_iso_date(get_text(children.get("sponsorshipWithdrawnDate"))),
+        original=get_text(children_by_tag.get("isOriginalCosponsor")) == "True",
+        withdrawn_at=parse_iso_date(get_text(children_by_tag.get("sponsorshipWithdrawnDate"))),
     )
 
 
 def parse_action(action_element: Element, congress: int) -> BillAction:
-    children = _map_children(action_element)
-    action_date = parse_iso_date(get_text(children.get("actionDate"))) or ""
-    action_text = get_text(children.get("text")) or ""
-    recorded = [
-        vote_id for vote in children.get("recordedVotes", ()) for vote_id in parse_vote_ids(vote)
+    children_by_tag = _index_children_by_tag(action_element)
+    action_date = parse_iso_date(get_text(children_by_tag.get("actionDate"))) or ""
+    action_text = get_text(children_by_tag.get("text")) or ""
+    recorded_vote_ids = [
+        vote_id
+        for vote_element in children_by_tag.get("recordedVotes", ())
+        for vote_id in parse_vote_ids(vote_element)
     ]
     return BillAction(
         date=action_date,
-        time=get_text(children.get("actionTime")),
+        time=get_text(children_by_tag.get("actionTime")),
         text=action_text,
-        type=get_text(children.get("type")),
-        code=get_text(children.get("actionCode")),
+        type=get_text(children_by_tag.get("type")),
+        code=get_text(children_by_tag.get("actionCode")),
         committees=[
-            make_committee_id(committee_code) for committee_code in _list_committee_codes(children)
+            make_committee_id(committee_code)
+            for committee_code in _list_committee_codes(children_by_tag)
         ],
-        votes=recorded or list(_find_roll_calls(action_text, action_date, congress)),
+        votes=recorded_vote_ids or list(_find_roll_calls(action_text, action_date, congress)),
     )
 
 
-def _list_committee_codes(children: Mapping[str, Element]) -> list[str]:
-    listed = [*children.get("committees", ())]
-    if "committee" in children:
-        listed.append(children["committee"])
+def _list_committee_codes(children_by_tag: Mapping[str, Element]) -> list[str]:
+    committee_elements = [*children_by_tag.get("committees", ())]
+    if "committee" in children_by_tag:
+        committee_elements.append(children_by_tag["committee"])
     return [
         committee_code
-        for committee in listed
-        if (committee_code := get_text(committee, "systemCode"))
+        for committee_element in committee_elements
+        if (committee_code := get_text(committee_element, "systemCode"))
     ]
 
 
@@ -184,22 +192,26 @@ def _find_roll_calls(action_text: str, action_date: str, congress: int) -> Itera
         return
     # The words name no session. The first is that of the year in which the Congress began.
     session = 1 if int(action_date[:4]) <= get_first_day(congress).year else 2
-    for house, senate in _ROLL_CALL_TEXT.findall(action_text):
-        yield make_vote_id("house" if house else "senate", congress, session, house or senate)
+    for house_number, senate_number in _ROLL_CALL_TEXT.findall(action_text):
+        yield make_vote_id(
+            "house" if house_number else "senate", congress, session, house_number or senate_number
+        )
 
 
-def parse_law_ids(law: Element) -> Iterator[str]:
-    if law_number := get_text(law, "number"):
-        yield make_law_id(law_number, private="private" in (get_text(law, "type") or "").lower())
+def parse_law_ids(law_element: Element) -> Iterator[str]:
+    if law_number := get_text(law_element, "number"):
+        yield make_law_id(
+            law_number, private="private" in (get_text(law_element, "type") or "").lower()
+        )
 
 
-def parse_vote_ids(vote: Element) -> Iterator[str]:
-    vote_numbers = [
-        get_text(vote, field_name)
+def parse_vote_ids(vote_element: Element) -> Iterator[str]:
+    id_parts = [
+        get_text(vote_element, field_name)
         for field_name in ("chamber", "congress", "sessionNumber", "rollNumber")
     ]
-    if all(vote_numbers):
-        yield make_vote_id(*[vote_number or "" for vote_number in vote_numbers])
+    if all(id_parts):
+        yield make_vote_id(*[id_part or "" for id_part in id_parts])
 
 
 def parse_latest_action(action_element: Element | None) -> LatestAction | None:
@@ -211,26 +223,26 @@ def parse_latest_action(action_element: Element | None) -> LatestAction | None:
     )
 
 
-def parse_committees(bill: Element) -> Iterator[BillCommittee]:
+def parse_committees(bill_element: Element) -> Iterator[BillCommittee]:
     # `billCommittees` is the extra level of the oldest generation.
-    committee_elements = bill.findall("committees/item") + bill.findall(
+    committee_elements = bill_element.findall("committees/item") + bill_element.findall(
         "committees/billCommittees/item"
     )
     for committee_element in committee_elements:
         chamber = get_text(committee_element, "chamber")
-        for committee in (committee_element, *committee_element.findall("subcommittees/item")):
-            if committee_code := get_text(committee, "systemCode"):
+        for listed_element in (committee_element, *committee_element.findall("subcommittees/item")):
+            if committee_code := get_text(listed_element, "systemCode"):
                 yield BillCommittee(
                     id=make_committee_id(committee_code),
-                    name=get_text(committee, "name") or committee_code,
+                    name=get_text(listed_element, "name") or committee_code,
                     chamber=parse_chamber(chamber),
-                    activities=_get_texts(committee.iterfind("activities/item/name")),
-                    dated_activities=list(_parse_activities(committee)),
+                    activities=_get_texts(listed_element.iterfind("activities/item/name")),
+                    dated_activities=list(_parse_activities(listed_element)),
                 )
 
 
-def _parse_activities(committee: Element) -> Iterator[CommitteeActivity]:
-    for activity_element in committee.iterfind("activities/item"):
+def _parse_activities(committee_element: Element) -> Iterator[CommitteeActivity]:
+    for activity_element in committee_element.iterfind("activities/item"):
         if activity_name := get_text(activity_element, "name"):
             yield CommitteeActivity(
                 name=activity_name, date=parse_iso_date(get_text(activity_element, "date"))
@@ -240,26 +252,36 @@ def _parse_activities(committee: Element) -> Iterator[CommitteeActivity]:
 def parse_calendar_numbers(bill_element: Element) -> Iterator[CalendarNumber]:
     """`U00125` is number 125 of the Union Calendar; the Senate's has a name and a number."""
     for calendar_element in bill_element.iterfind("calendarNumbers/item"):
-        stated = [get_text(calendar_element, "calendar"), get_text(calendar_element, "number")]
-        house = next(
-            filter(None, (_HOUSE_CALENDAR.fullmatch(stated_text or "") for stated_text in stated)),
+        stated_texts = [
+            get_text(calendar_element, "calendar"),
+            get_text(calendar_element, "number"),
+        ]
+        house_match = next(
+            filter(
+                None, (_HOUSE_CALENDAR.fullmatch(stated_text or "") for stated_text in stated_texts)
+            ),
             None,
         )
-        if house:
-            yield CalendarNumber(calendar=_HOUSE_CALENDARS[house[1]], number=int(house[2]))
-        elif stated[0]:
-            digits = stated[1] or ""
-            calendar_number = int(digits) if digits.isdecimal() else None
-            yield CalendarNumber(calendar=stated[0], number=calendar_number)
+        if house_match:
+            yield CalendarNumber(
+                calendar=_HOUSE_CALENDARS[house_match[1]], number=int(house_match[2])
+            )
+        elif stated_texts[0]:
+            number_text = stated_texts[1] or ""
+            calendar_number = int(number_text) if number_text.isdecimal() else None
+            yield CalendarNumber(calendar=stated_texts[0], number=calendar_number)
 
 
-def describe_miscounted_lists(bill_element: Element, what: str) -> Iterator[str]:
+def describe_miscounted_lists(bill_element: Element, record_label: str) -> Iterator[str]:
     """Compare the cosponsors and actions of a bill or an amendment with the file's own counts."""
     for list_name, list_path, count_name in _COUNTED_LISTS:
-        stated = get_text(bill_element, f"{list_name}/{count_name}") or ""
-        listed = len(bill_element.findall(list_path))
-        if stated.isdecimal() and int(stated) > listed:
-            yield f"{what} has {stated} {list_name} by its own count and {listed} in the file"
+        stated_count = get_text(bill_element, f"{list_name}/{count_name}") or ""
+        listed_count = len(bill_element.findall(list_path))
+        if stated_count.isdecimal() and int(stated_count) > listed_count:
+            yield (
+                f"{record_label} has {stated_count} {list_name} by its own count "
+                f"and {listed_count} in the file"
+            )
 
 
 def count_cosponsors(bill_element: Element, cosponsors: Sequence[Cosponsor]) -> int:
@@ -267,9 +289,9 @@ def count_cosponsors(bill_element: Element, cosponsors: Sequence[Cosponsor]) -> 
 
     The oldest files tell of an amendment only how many there are, and not who.
     """
-    stated = get_text(bill_element, "cosponsors/currentCount") or ""
-    if not cosponsors and stated.isdecimal():
-        return int(stated)
+    stated_count = get_text(bill_element, "cosponsors/currentCount") or ""
+    if not cosponsors and stated_count.isdecimal():
+        return int(stated_count)
     return sum(cosponsor.withdrawn_at is None for cosponsor in cosponsors)
 
 
@@ -289,13 +311,13 @@ def parse_summaries(bill_element: Element) -> Iterator[BillSummary]:
             summary_markup = (
                 summary_element.findtext("text") or summary_element.findtext("cdata/text") or ""
             )
-            if plain := strip_html(summary_markup):
+            if summary_text := strip_html(summary_markup):
                 yield BillSummary(
                     version=get_text(summary_element, "versionCode"),
                     date=parse_iso_date(get_text(summary_element, "actionDate")),
                     description=get_text(summary_element, "actionDesc")
                     or get_text(summary_element, "name"),
-                    text=plain,
+                    text=summary_text,
                 )
 
 
@@ -336,24 +358,22 @@ def parse_related_bills(bill_element: Element) -> Iterator[RelatedBill]:
 
 def parse_cost_estimate(estimate_element: Element) -> CostEstimate:
     # GPO has dropped the `rpt` from these names; the oldest files still have it.
-    url = get_text(estimate_element, "url") or get_text(estimate_element, "rptUrl")
+    estimate_url = get_text(estimate_element, "url") or get_text(estimate_element, "rptUrl")
     return CostEstimate(
-        id=parse_estimate_id(url or ""),
+        id=parse_estimate_id(estimate_url or ""),
         title=get_text(estimate_element, "title")
         or get_text(estimate_element, "rptTitle")
         or "Cost estimate",
         date=parse_iso_date(
             get_text(estimate_element, "pubDate") or get_text(estimate_element, "rptPubDate")
         ),
-        url=url,
+        url=estimate_url,
     )
 
 
 def parse_amended_id(amendment_element: Element) -> str | None:
-    amended = amendment_element.find("amendedAmendment")
-    amended_parts = [get_text(amended, field_name) for field_name in ("congress", "type", "number")]
-    return (
-        make_amendment_id(*[amended_part or "" for amended_part in amended_parts])
-        if all(amended_parts)
-        else None
-    )
+    amended_element = amendment_element.find("amendedAmendment")
+    id_parts = [
+        get_text(amended_element, field_name) for field_name in ("congress", "type", "number")
+    ]
+    return make_amendment_id(*[id_part or "" for id_part in id_parts]) if all(id_parts) else None

@@ -38,19 +38,23 @@ class PrintedPreface:
     introduced_at: str | None = None
 
 
-def parse_preface(actions: list[tuple[str | None, Element]]) -> PrintedPreface:
+def parse_preface(dated_actions: list[tuple[str | None, Element]]) -> PrintedPreface:
     """Return what the actions on the first page say, each given with its date."""
     preface = PrintedPreface()
-    for action_date, action_element in actions:
+    for action_date, action_element in dated_actions:
         action_text = get_text(action_element) or ""
-        sponsor = action_element.find(".//sponsor")
-        introduces = _INTRODUCED.search(action_text) is not None
-        if introduces and sponsor is not None and not preface.sponsors:
-            preface.sponsors.append(Person(**_parse_member(sponsor)))
+        sponsor_element = action_element.find(".//sponsor")
+        is_introduction = _INTRODUCED.search(action_text) is not None
+        if is_introduction and sponsor_element is not None and not preface.sponsors:
+            preface.sponsors.append(Person(**_parse_member(sponsor_element)))
             preface.introduced_at = action_date
-        for cosponsor in action_element.iter("cosponsor"):
+        for cosponsor_element in action_element.iter("cosponsor"):
             preface.cosponsors.append(
-                Cosponsor(**_parse_member(cosponsor), sponsored_at=action_date, original=introduces)
+                Cosponsor(
+                    **_parse_member(cosponsor_element),
+                    sponsored_at=action_date,
+                    original=is_introduction,
+                )
             )
         _add_committees(preface.committees, action_element, action_text, action_date)
     return preface
@@ -58,27 +62,29 @@ def parse_preface(actions: list[tuple[str | None, Element]]) -> PrintedPreface:
 
 def find_short_titles(bill_element: Element) -> list[str]:
     """Return the short titles in the text of a bill, those of the whole bill first."""
-    titles = [
+    ranked_titles = [
         (title_element.get("role") not in (None, "act", "resolution"), short_title)
         for title_element in bill_element.iter("shortTitle")
         if (short_title := get_text(title_element))
     ]
     return list(
-        dict.fromkeys(short_title for _, short_title in sorted(titles, key=lambda pair: pair[0]))
+        dict.fromkeys(
+            short_title for _, short_title in sorted(ranked_titles, key=lambda pair: pair[0])
+        )
     )
 
 
 def _parse_member(member_element: Element) -> dict[str, Any]:
     """`Mr. Lawson of Florida`, with the id that the House or the Senate gave the member."""
-    printed = _HONORIFIC.sub("", get_text(member_element) or "")
-    state_match = _OF_STATE.search(printed)
+    printed_name = _HONORIFIC.sub("", get_text(member_element) or "")
+    state_match = _OF_STATE.search(printed_name)
     state_code = (
         load_vocabulary().states.get(tuple(state_match[1].lower().split())) if state_match else None
     )
     return {
         "bioguide_id": member_element.get("bioGuideId"),
         "lis_id": member_element.get("senateId"),
-        "name": _OF_STATE.sub("", printed) if state_code else printed,
+        "name": _OF_STATE.sub("", printed_name) if state_code else printed_name,
         "state": state_code,
     }
 
@@ -90,25 +96,25 @@ def _add_committees(
     action_date: str | None,
 ) -> None:
     if _REPORTED.search(action_text) and not _INTRODUCED.search(action_text):
-        activity = "Reported by"
+        activity_name = "Reported by"
     elif _REFERRED.search(action_text):
-        activity = "Referred to"
+        activity_name = "Referred to"
     else:
         return
     for committee_id, committee_name in _find_committees(action_element):
-        dated = CommitteeActivity(name=activity, date=action_date)
+        dated_activity = CommitteeActivity(name=activity_name, date=action_date)
         known_committee = next(
             (committee for committee in committees if committee.id == committee_id), None
         )
         if known_committee:
-            known_committee.activities.append(activity)
-            known_committee.dated_activities.append(dated)
+            known_committee.activities.append(activity_name)
+            known_committee.dated_activities.append(dated_activity)
         else:
             chamber = parse_chamber(committee_id)
             committees.append(
                 BillCommittee(
                     id=committee_id, name=committee_name, chamber=chamber,
-                    activities=[activity], dated_activities=[dated],
+                    activities=[activity_name], dated_activities=[dated_activity],
                 )
             )  # fmt: skip
 
@@ -119,13 +125,16 @@ def _find_committees(action_element: Element) -> Iterator[tuple[str, str]]:
             committee_element.get("committeeId") or "",
             get_text(committee_element) or "",
         )
-        if house := _HOUSE_COMMITTEE.fullmatch(committee_code):
-            parent_code = _SELECT_COMMITTEES.get(house[1], f"HS{house[1]}")
-            yield make_committee_id(f"{parent_code}{house[2]}"), _spell_committee(committee_name)
+        if house_match := _HOUSE_COMMITTEE.fullmatch(committee_code):
+            parent_code = _SELECT_COMMITTEES.get(house_match[1], f"HS{house_match[1]}")
+            yield (
+                make_committee_id(f"{parent_code}{house_match[2]}"),
+                _spell_committee_name(committee_name),
+            )
         elif committee_code.startswith(("S", "J")) and len(committee_code) == 6:
-            yield make_committee_id(committee_code), _spell_committee(committee_name)
+            yield make_committee_id(committee_code), _spell_committee_name(committee_name)
 
 
-def _spell_committee(committee_name: str) -> str:
+def _spell_committee_name(committee_name: str) -> str:
     """`the Judiciary`, after `the Committees on`, is the Committee on the Judiciary."""
     return committee_name if "ommittee" in committee_name else f"Committee on {committee_name}"

@@ -62,12 +62,12 @@ def determine_progress(
     as_of: str | None,
 ) -> BillProgress:
     """Return how far a bill came by its actions, as of the day of its file."""
-    first_days = _find_first_days(actions) | {"introduced": introduced_at or ""}
-    stage = _determine_stage(first_days.keys(), has_law)
-    days = (first_days.get(step) for step in _STEPS_OF_STAGE[stage])
-    reached_at = max(filter(None, days), default=None)
+    first_day_by_step = _find_first_days(actions) | {"introduced": introduced_at or ""}
+    stage = _determine_stage(first_day_by_step.keys(), has_law)
+    step_days = (first_day_by_step.get(step) for step in _STEPS_OF_STAGE[stage])
+    reached_at = max(filter(None, step_days), default=None)
     return BillProgress(
-        stage, reached_at, _determine_outcome(congress, bill_type, stage, first_days, as_of)
+        stage, reached_at, _determine_outcome(congress, bill_type, stage, first_day_by_step, as_of)
     )
 
 
@@ -78,19 +78,21 @@ def get_stage_of_version(version_code: str) -> BillStage:
 
 def _find_first_days(actions: Iterable[BillAction]) -> dict[str, str]:
     """Return the first day of each step that the actions name."""
-    days: dict[str, str] = {}
+    first_day_by_step: dict[str, str] = {}
     for action in actions:
         for step in _find_steps(action):
-            days[step] = min(filter(None, (days.get(step), action.date)), default="")
-    return days
+            first_day_by_step[step] = min(
+                filter(None, (first_day_by_step.get(step), action.date)), default=""
+            )
+    return first_day_by_step
 
 
 def _find_steps(action: BillAction) -> Iterable[str]:
     action_code, action_text = action.code or "", action.text
     if action_code in _REPORTED_CODES or _REPORTED.match(action_text):
         yield "reported"
-    if passed := _PASSED.match(action_text):
-        yield (passed[1] or passed[2] or passed[3]).lower()
+    if passed_match := _PASSED.match(action_text):
+        yield (passed_match[1] or passed_match[2] or passed_match[3]).lower()
     elif action_code in _PASSED_CODES:
         yield _PASSED_CODES[action_code]
     elif action_code in _HOUSE_RESULT_CODES and _HOUSE_PASSED.search(action_text):
@@ -102,15 +104,15 @@ def _find_steps(action: BillAction) -> Iterable[str]:
 
 
 def _determine_stage(steps: Iterable[str], has_law: bool) -> BillStage:
-    reached = set(steps)
-    if has_law or "law" in reached:
+    reached_steps = set(steps)
+    if has_law or "law" in reached_steps:
         return "law"
-    if "vetoed" in reached:
+    if "vetoed" in reached_steps:
         return "vetoed"
-    chambers = reached & {"house", "senate"}
-    if chambers:
-        return "passed_both" if len(chambers) == 2 else "passed_one"
-    return "reported" if "reported" in reached else "introduced"
+    passed_chambers = reached_steps & {"house", "senate"}
+    if passed_chambers:
+        return "passed_both" if len(passed_chambers) == 2 else "passed_one"
+    return "reported" if "reported" in reached_steps else "introduced"
 
 
 def _determine_outcome(
@@ -119,11 +121,11 @@ def _determine_outcome(
     if stage in ("law", "vetoed"):
         return stage
     # A resolution of one chamber needs that chamber alone, a concurrent one both; none is signed.
-    needed = {"hres": {"house"}, "sres": {"senate"}}.get(bill_type)
+    needed_chambers = {"hres": {"house"}, "sres": {"senate"}}.get(bill_type)
     if bill_type in ("hconres", "sconres"):
-        needed = {"house", "senate"}
-    if needed and needed <= set(steps):
+        needed_chambers = {"house", "senate"}
+    if needed_chambers and needed_chambers <= set(steps):
         return "adopted"
     # What is not done when a Congress ends is done no more; an older file cannot know.
-    ended = get_first_day(congress + 1).isoformat()
-    return "died" if as_of and as_of >= ended else "pending"
+    end_day = get_first_day(congress + 1).isoformat()
+    return "died" if as_of and as_of >= end_day else "pending"

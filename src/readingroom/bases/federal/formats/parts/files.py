@@ -115,7 +115,7 @@ class FileRef:
 
     @property
     def _name(self) -> str:
-        _, member_name = split_member(self.path) or ("", self.path)
+        _, member_name = split_zip_member(self.path) or ("", self.path)
         return Path(member_name).name
 
 
@@ -141,7 +141,7 @@ def find_pdfs(paths: Iterable[Path]) -> Iterator[str]:
                 for file_name in sorted(file_names):
                     file_path = Path(folder, file_name)
                     if _is_pdf(file_name):
-                        yield to_text(file_path)
+                        yield escape_undecodable(file_path)
                     elif file_path.suffix.lower() == ".zip":
                         yield from _find_pdfs_in_zip(file_path)
         elif path.suffix.lower() == ".zip":
@@ -150,39 +150,39 @@ def find_pdfs(paths: Iterable[Path]) -> Iterator[str]:
 
 def _find_pdfs_in_zip(zip_path: Path) -> Iterator[str]:
     with suppress(*BAD_FILE_ERRORS):  # one that cannot be opened is reported when it is read
-        for member_name in sorted(_open_zip(*_read_zip_state(zip_path)).namelist()):
+        for member_name in sorted(_open_zip(*_read_zip_cache_key(zip_path)).namelist()):
             if _is_pdf(member_name):
-                yield to_text(f"{zip_path}!{member_name}")
+                yield escape_undecodable(f"{zip_path}!{member_name}")
 
 
 def _is_pdf(file_name: str) -> bool:
     return file_name.lower().endswith(".pdf")
 
 
-def split_member(file_path: str) -> tuple[str, str] | None:
+def split_zip_member(file_path: str) -> tuple[str, str] | None:
     """Split `package.zip!member` into zip and member; return None for a file that is in no zip."""
     member_match = _ZIP_MEMBER.fullmatch(file_path)
     return (member_match[1], member_match[2]) if member_match else None
 
 
-def to_text(path_or_name: str | Path) -> str:
+def escape_undecodable(path_or_name: str | Path) -> str:
     """Return a file name or message as valid text, with undecodable bytes escaped."""
     return str(path_or_name).encode("utf-8", "backslashreplace").decode()
 
 
 def _find_in_folder(folder: Path) -> Iterator[FileRef]:
     # Without a callback os.walk silently passes over folders that it may not read.
-    errors: list[OSError] = []
+    walk_errors: list[OSError] = []
     paths = [
         Path(subfolder, file_name)
-        for subfolder, _, file_names in os.walk(folder, onerror=errors.append)
+        for subfolder, _, file_names in os.walk(folder, onerror=walk_errors.append)
         for file_name in file_names
     ]
     # Sorted, so that two loads of a folder write the same rows in the same order.
     for path in sorted(path for path in paths if path.is_file()):
         if path.suffix.lower() not in _IGNORED_SUFFIXES:
             yield from _find_at(path)
-    for error in errors:
+    for error in walk_errors:
         yield _make_unreadable(error.filename, error)
 
 
@@ -196,7 +196,7 @@ def _find_at(path: Path) -> Iterator[FileRef]:
         yield _make_unreadable(path, error)
     else:
         yield FileRef(
-            to_text(path),
+            escape_undecodable(path),
             file_size,
             partial(_read_path, path),
             partial(_read_sibling, path),
@@ -206,24 +206,24 @@ def _find_at(path: Path) -> Iterator[FileRef]:
 
 def _find_in_zip(zip_path: Path) -> Iterator[FileRef]:
     try:
-        members = _open_zip(*_read_zip_state(zip_path)).infolist()
+        zip_members = _open_zip(*_read_zip_cache_key(zip_path)).infolist()
     except BAD_FILE_ERRORS as error:
         yield _make_unreadable(zip_path, error)
         return
-    for member in sorted(members, key=lambda member: member.filename):
-        ignored = Path(member.filename).suffix.lower() in _IGNORED_SUFFIXES
-        if not ignored and not member.is_dir():
-            member_path = to_text(f"{zip_path}!{member.filename}")
-            read_member = partial(_read_member, zip_path, member)
-            yield FileRef(member_path, member.file_size, read_member, _read_no_sibling)
+    for zip_member in sorted(zip_members, key=lambda zip_member: zip_member.filename):
+        is_ignored = Path(zip_member.filename).suffix.lower() in _IGNORED_SUFFIXES
+        if not is_ignored and not zip_member.is_dir():
+            member_path = escape_undecodable(f"{zip_path}!{zip_member.filename}")
+            read_member = partial(_read_member, zip_path, zip_member)
+            yield FileRef(member_path, zip_member.file_size, read_member, _read_no_sibling)
 
 
 def _make_unreadable(file_path: str | Path, error: Exception) -> FileRef:
     """A file that fails when its turn comes, so that it is reported like any other."""
-    return FileRef(to_text(file_path), 0, partial(_raise, error), _read_no_sibling)
+    return FileRef(escape_undecodable(file_path), 0, partial(_raise, error), _read_no_sibling)
 
 
-def _raise(error: Exception, size: int) -> NoReturn:
+def _raise(error: Exception, max_bytes: int) -> NoReturn:
     raise error
 
 
@@ -232,13 +232,13 @@ def _read_no_sibling(sibling_name: str) -> None:
 
 
 def _read_path(path: Path, max_bytes: int) -> bytes:
-    status = path.stat()
+    file_status = path.stat()
     # Opening a named pipe would wait for somebody to write into it.
-    if not stat.S_ISREG(status.st_mode):
+    if not stat.S_ISREG(file_status.st_mode):
         raise ValueError("neither a file nor a folder; save its contents as a file first")
     with path.open("rb") as file:
         # Python reserves as much memory as it is asked to read.
-        return file.read(max_bytes) if max_bytes < status.st_size else file.read()
+        return file.read(max_bytes) if max_bytes < file_status.st_size else file.read()
 
 
 def _read_sibling(path: Path, sibling_name: str) -> bytes | None:
@@ -260,13 +260,13 @@ def _find_sibling(path: Path, sibling_name: str) -> Path | None:
     return sibling_path if sibling_path.is_relative_to(folder) and sibling_path.is_file() else None
 
 
-def _read_member(zip_path: Path, member: zipfile.ZipInfo, max_bytes: int) -> bytes:
-    # At most `size`, whatever the zip's directory says: that of a zip bomb lies.
-    with _open_zip(*_read_zip_state(zip_path)).open(member) as stream:
-        return stream.read(max_bytes)
+def _read_member(zip_path: Path, zip_member: zipfile.ZipInfo, max_bytes: int) -> bytes:
+    # At most `max_bytes`, whatever the zip's directory says: that of a zip bomb lies.
+    with _open_zip(*_read_zip_cache_key(zip_path)).open(zip_member) as member_stream:
+        return member_stream.read(max_bytes)
 
 
-def _read_zip_state(zip_path: Path) -> tuple[Path, int, int]:
+def _read_zip_cache_key(zip_path: Path) -> tuple[Path, int, int]:
     file_stat = zip_path.stat()
     return zip_path, file_stat.st_mtime_ns, file_stat.st_size
 
@@ -274,6 +274,6 @@ def _read_zip_state(zip_path: Path) -> tuple[Path, int, int]:
 # One, because members are read zip by zip. Time and size are part of the key, because a zip may be
 # replaced by a newer one while this process lives.
 @lru_cache(maxsize=1)
-def _open_zip(zip_path: Path, modified: int, size: int) -> zipfile.ZipFile:
+def _open_zip(zip_path: Path, modified_ns: int, zip_size: int) -> zipfile.ZipFile:
     """Open a zip and keep it open for its next member: its directory may list ten thousand."""
     return zipfile.ZipFile(zip_path)

@@ -34,11 +34,11 @@ _AROUND = 80
 def find_bills(text: str, congress: int, link_kind: LinkKind, field_name: str) -> Iterator[Link]:
     """Yield the bills that a text names; of this Congress, unless the text states another."""
     for bill_match in _BILL.finditer(text):
-        stated = _CONGRESS.match(text, bill_match.end())
-        of = int(stated[1]) if stated else congress
-        why = "" if stated else f" (Congress {congress} by its date)"
-        bill_id = make_bill_id(of, bill_match[1], bill_match[2])
-        yield Link(link_kind, bill_id, f"{field_name}: {_quote(text, bill_match)}{why}")
+        congress_match = _CONGRESS.match(text, bill_match.end())
+        bill_congress = int(congress_match[1]) if congress_match else congress
+        assumption_note = "" if congress_match else f" (Congress {congress} by its date)"
+        bill_id = make_bill_id(bill_congress, bill_match[1], bill_match[2])
+        yield Link(link_kind, bill_id, f"{field_name}: {_quote(text, bill_match)}{assumption_note}")
 
 
 def find_laws(text: str, link_kind: LinkKind, field_name: str) -> Iterator[Link]:
@@ -49,7 +49,10 @@ def find_laws(text: str, link_kind: LinkKind, field_name: str) -> Iterator[Link]
         )
 
 
-def _quote(text: str, mention: re.Match[str]) -> str:
+def _quote(text: str, mention_match: re.Match[str]) -> str:
     """The name where it stands, with a little of what is said around it."""
-    begin, end_offset = max(0, mention.start() - _AROUND), mention.end() + _AROUND
-    return " ".join(text[begin:end_offset].split())
+    start_offset, end_offset = (
+        max(0, mention_match.start() - _AROUND),
+        mention_match.end() + _AROUND,
+    )
+    return " ".join(text[start_offset:end_offset].split())

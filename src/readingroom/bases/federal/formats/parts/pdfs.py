@@ -30,30 +30,30 @@ def read_pdf_texts(pdf_contents: Sequence[bytes]) -> list[PdfText]:
         return []
     # On a thread of its own: whoever loads may be inside an event loop already.
     with ThreadPoolExecutor(1) as executor:
-        return executor.submit(anyio.run, _read_all, pdf_contents).result()
+        return executor.submit(anyio.run, _read_all_pdfs, pdf_contents).result()
 
 
-async def _read_all(pdf_contents: Sequence[bytes]) -> list[PdfText]:
+async def _read_all_pdfs(pdf_contents: Sequence[bytes]) -> list[PdfText]:
     sandbox = Sandbox(_LIMITS)
     pdf_texts = [PdfText("")] * len(pdf_contents)
 
-    async def read(index: int) -> None:
-        pdf_texts[index] = await _read(sandbox, pdf_contents[index])
+    async def read_one(index: int) -> None:
+        pdf_texts[index] = await _read_pdf(sandbox, pdf_contents[index])
 
     async with anyio.create_task_group() as task_group:
         for index in range(len(pdf_contents)):
-            task_group.start_soon(read, index)
+            task_group.start_soon(read_one, index)
     return pdf_texts
 
 
-async def _read(sandbox: Sandbox, pdf_content: bytes) -> PdfText:
+async def _read_pdf(sandbox: Sandbox, pdf_content: bytes) -> PdfText:
     with tempfile.TemporaryFile(buffering=0) as pdf_file:
         pdf_file.write(pdf_content)
         try:
-            reading = await sandbox.read(
+            read_result = await sandbox.read(
                 pdf_file, "statement.pdf", ReadOptions(enable_ocr=False), no_progress
             )
         except KnowledgeError as error:
             return PdfText("", error.message)
-    pdf_text = reading.text if isinstance(reading, Document) else ""
+    pdf_text = read_result.text if isinstance(read_result, Document) else ""
     return PdfText(pdf_text, None if pdf_text.strip() else "it has no text, only pictures of pages")

@@ -34,12 +34,12 @@ _FULL = re.compile(r"^(?P<title>\w+\.)?\s*(?P<name>.+?)\s*\[(?P<rest>[^\]]*)\]$"
 def format_name(printed_name: str) -> str:
     """`CRUZ, TED` and `Sen. Cruz, Ted [R-TX]` as `Ted Cruz`."""
     name_match = _FULL.match(printed_name.strip())
-    plain = name_match["name"] if name_match else printed_name.strip()
-    if plain.isupper():
-        plain = plain.title()
-    last_name, comma, first_name = plain.partition(", ")
+    plain_name = name_match["name"] if name_match else printed_name.strip()
+    if plain_name.isupper():
+        plain_name = plain_name.title()
+    last_name, comma, first_name = plain_name.partition(", ")
     first_name, _, suffix = first_name.partition(", ")
-    return " ".join(filter(None, (first_name, last_name, suffix))) if comma else plain
+    return " ".join(filter(None, (first_name, last_name, suffix))) if comma else plain_name
 
 
 @lru_cache(maxsize=4096)
@@ -51,14 +51,14 @@ def parse_affiliation(full_name: str) -> Mapping[str, str | None]:
     return dict(zip(field_names, [*affiliation_parts, None, None, None][:3], strict=True))
 
 
-def name_sponsors(sponsors: Iterable[Person]) -> Iterator[str]:
+def format_sponsor_lines(sponsors: Iterable[Person]) -> Iterator[str]:
     """Yield a line for each sponsor, for searches: people ask for `Tina Smith's bill on nurses`."""
     for sponsor in sponsors:
         yield f"Sponsor: {sponsor.name}"
 
 
-def build_bioguide_url(bioguide: str) -> str:
-    return f"https://bioguide.congress.gov/search/bio/{bioguide}"
+def build_bioguide_url(bioguide_id: str) -> str:
+    return f"https://bioguide.congress.gov/search/bio/{bioguide_id}"
 
 
 def build_legislator_stub(person: Person, provenance: Provenance) -> ParsedRecord:
@@ -107,7 +107,7 @@ def build_committee_stub(
 
 def build_office(
     office_id: str,
-    bioguide: str,
+    bioguide_id: str,
     provenance: Provenance,
     *,
     office_title: str,
@@ -120,11 +120,11 @@ def build_office(
     office_record = Office(
         id=make_staff_id(office_id),
         title=office_title,
-        bioguide_id=bioguide,
+        bioguide_id=bioguide_id,
         **fields,
         **build_citation_fields(
             provenance,
-            url=fields.get("website") or build_bioguide_url(bioguide),
+            url=fields.get("website") or build_bioguide_url(bioguide_id),
             org=CONGRESS_LEGISLATORS,
             cite=office_title,
             published_at=None,
@@ -132,11 +132,11 @@ def build_office(
         ),
     )
     return ParsedRecord(
-        office_record, names=office_names, links=[Link(LinkKind.OFFICE, bioguide, evidence)]
+        office_record, names=office_names, links=[Link(LinkKind.OFFICE, bioguide_id, evidence)]
     )
 
 
 def parse_chamber(chamber_word: str | None) -> Chamber | None:
     """`House`, `HOUSE`, `H` and `rep` are the house; likewise the senate."""
-    letter = (chamber_word or "").strip()[:1].lower()
-    return _CHAMBERS.get(letter)
+    first_letter = (chamber_word or "").strip()[:1].lower()
+    return _CHAMBERS.get(first_letter)

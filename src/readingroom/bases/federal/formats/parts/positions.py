@@ -58,19 +58,19 @@ class StatedPosition:
 def find_position(statement_text: str) -> StatedPosition:
     """Return the position that the words of a statement take, `unknown` where they take none."""
     spaced_text = " ".join(statement_text.split())
-    supports = (
+    support_match = (
         _SUPPORTS.search(spaced_text) or _URGES.search(spaced_text) or _SIGNS.search(spaced_text)
     )
-    opposes = _OPPOSES.search(spaced_text)
-    veto = _VETOES.search(spaced_text)
-    if veto and _is_conditional(spaced_text, veto) and not opposes:
+    oppose_match = _OPPOSES.search(spaced_text)
+    veto_match = _VETOES.search(spaced_text)
+    if veto_match and _is_conditional(spaced_text, veto_match) and not oppose_match:
         return StatedPosition("unknown")
-    if veto and not supports:
-        return StatedPosition("veto_threat", _quote(spaced_text, veto))
-    if supports and not opposes and not veto:
-        return StatedPosition("supports", _quote(spaced_text, supports))
-    if opposes and not supports:
-        return StatedPosition("opposes", _quote(spaced_text, opposes))
+    if veto_match and not support_match:
+        return StatedPosition("veto_threat", _quote(spaced_text, veto_match))
+    if support_match and not oppose_match and not veto_match:
+        return StatedPosition("supports", _quote(spaced_text, support_match))
+    if oppose_match and not support_match:
+        return StatedPosition("opposes", _quote(spaced_text, oppose_match))
     return StatedPosition("unknown")
 
 
@@ -78,21 +78,23 @@ def _is_conditional(statement_text: str, veto_match: re.Match[str]) -> bool:
     """Whether a veto is announced for what the bill might be changed to."""
     return bool(
         _OF_A_CHANGE.search(
-            statement_text[_find_start(statement_text, veto_match) : veto_match.start()]
+            statement_text[_find_sentence_start(statement_text, veto_match) : veto_match.start()]
         )
     )
 
 
 def _quote(statement_text: str, position_match: re.Match[str]) -> str:
     """Return the words that say so, from the beginning of their sentence."""
-    begin = _find_start(statement_text, position_match)
-    quoted = statement_text[begin : begin + _MAX_EVIDENCE]
-    if position_match.end() > begin + _MAX_EVIDENCE:
-        quoted = statement_text[position_match.start() : position_match.start() + _MAX_EVIDENCE]
-    return quoted.partition("*")[0].partition("EXECUTIVE OFFICE")[0].strip()
+    start_offset = _find_sentence_start(statement_text, position_match)
+    quotation = statement_text[start_offset : start_offset + _MAX_EVIDENCE]
+    if position_match.end() > start_offset + _MAX_EVIDENCE:
+        quotation = statement_text[position_match.start() : position_match.start() + _MAX_EVIDENCE]
+    return quotation.partition("*")[0].partition("EXECUTIVE OFFICE")[0].strip()
 
 
-def _find_start(statement_text: str, position_match: re.Match[str]) -> int:
+def _find_sentence_start(statement_text: str, position_match: re.Match[str]) -> int:
     preceding_text = statement_text[: position_match.start() + 1]
-    starts = [sentence_start.end() for sentence_start in _SENTENCE_START.finditer(preceding_text)]
-    return starts[-1] if starts else position_match.start()
+    sentence_starts = [
+        start_match.end() for start_match in _SENTENCE_START.finditer(preceding_text)
+    ]
+    return sentence_starts[-1] if sentence_starts else position_match.start()

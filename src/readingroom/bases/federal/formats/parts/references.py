@@ -16,7 +16,7 @@ _WHOLE_SECTION = re.compile(r"/us/cfr/t\d+/s[^/]+")
 _CUT = re.compile(r"-\d+[a-z]?(?![\w]|\.\d)")  # not -479.39, the end of a range
 _AFTER = 60
 
-Words = dict[str, str]
+WordsByReference = dict[str, str]
 """Ids or citations, each with the words that first name it."""
 
 
@@ -24,13 +24,13 @@ Words = dict[str, str]
 class References:
     """What elements refer to, in the order they first do."""
 
-    laws: Words = field(default_factory=dict)
+    laws: WordsByReference = field(default_factory=dict)
     """By id."""
-    code: Words = field(default_factory=dict)
+    usc_sections: WordsByReference = field(default_factory=dict)
     """Sections of the United States Code: `22 U.S.C. 2778`."""
-    regulations: Words = field(default_factory=dict)
+    cfr_sections: WordsByReference = field(default_factory=dict)
     """Sections of the Code of Federal Regulations, by id."""
-    register: Words = field(default_factory=dict)
+    register_pages: WordsByReference = field(default_factory=dict)
     """Pages of the Federal Register: `78 FR 23676`."""
 
 
@@ -45,9 +45,9 @@ def collect_references(elements: Iterable[Element]) -> References:
 
 _KINDS: dict[str, tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] = {
     "pl": ("laws", _LAW, lambda m: make_law_id(f"{m[1]}-{m[2]}")),
-    "usc": ("code", _USC, lambda m: f"{m[1]} U.S.C. {m[2]}"),
-    "cfr": ("regulations", _CFR, lambda m: make_cfr_id(m[1], m[2])),
-    "fr": ("register", _FR, lambda m: f"{m[1]} FR {m[2]}"),
+    "usc": ("usc_sections", _USC, lambda m: f"{m[1]} U.S.C. {m[2]}"),
+    "cfr": ("cfr_sections", _CFR, lambda m: make_cfr_id(m[1], m[2])),
+    "fr": ("register_pages", _FR, lambda m: f"{m[1]} FR {m[2]}"),
 }
 
 
@@ -57,18 +57,18 @@ def _add_reference(references: References, ref_element: Element) -> None:
     reference_kind = _KINDS.get(href[4:].partition("/")[0])
     if reference_kind is None:
         return
-    field_name, href_pattern, build = reference_kind
+    field_name, href_pattern, build_id = reference_kind
     following_text = fold_dashes(ref_element.tail or "")
     # The official markup ends the number of a section at its dash: 17 CFR 240.19b|-4.
     if (
-        field_name == "regulations"
+        field_name == "cfr_sections"
         and _WHOLE_SECTION.fullmatch(href)
         and (cut_match := _CUT.match(following_text))
     ):
         href += cut_match[0]
     if href_match := href_pattern.fullmatch(href):
-        words_by_id: Words = getattr(references, field_name)
-        referred_id = build(href_match)
+        words_by_id: WordsByReference = getattr(references, field_name)
+        referred_id = build_id(href_match)
         if referred_id not in words_by_id:
             words_by_id[referred_id] = " ".join(
                 ("".join(ref_element.itertext()) + following_text[:_AFTER]).split()

@@ -17,7 +17,7 @@ from readingroom.bases.federal.schema.records import LinkKind, Topic
 Vocabulary = Literal["crs", "federal_register", "lda"]
 
 _SUBJECTS = "https://www.congress.gov/help/legislative-glossary/legislative-subject-terms"
-_WHOSE: dict[Vocabulary, tuple[str, str, str]] = {
+_PUBLISHERS_BY_VOCABULARY: dict[Vocabulary, tuple[str, str, str]] = {
     "crs": ("Legislative subject", "Congressional Research Service", _SUBJECTS),
     "federal_register": (
         "Federal Register subject",
@@ -79,7 +79,7 @@ def build_topic(
     parent_name: str | None = None,
 ) -> ParsedRecord:
     """A subject as a record names it. A file that knows the wider subject knows the most."""
-    vocabulary_label, org, url = _WHOSE[vocabulary]
+    vocabulary_label, org, url = _PUBLISHERS_BY_VOCABULARY[vocabulary]
     topic_record = Topic(
         id=make_topic_id(topic_name),
         title=topic_name,
@@ -93,7 +93,7 @@ def build_topic(
             org=org,
             cite=f"{vocabulary_label}: {topic_name}",
             published_at=None,
-            raw_sha256=_digest(topic_name, vocabulary, parent_name),
+            raw_sha256=_hash_topic(topic_name, vocabulary, parent_name),
         ),
     )
     parent_links = (
@@ -107,7 +107,7 @@ def build_topic(
 
 
 @lru_cache(maxsize=4096)
-def _digest(topic_name: str, vocabulary: str, parent_name: str | None) -> str:
+def _hash_topic(topic_name: str, vocabulary: str, parent_name: str | None) -> str:
     return hash_item([topic_name, vocabulary, parent_name])
 
 

@@ -40,7 +40,7 @@ class EntitiesRefused(ValueError):
     """The document declares entities, which no official file does."""
 
 
-def parse(markup: bytes) -> Element:
+def parse_xml(markup: bytes) -> Element:
     """Return the root of a document, its tags without namespace prefixes.
 
     Expat calls the builder itself, with no Python between: half of a load is parsing.
@@ -52,9 +52,9 @@ def parse(markup: bytes) -> Element:
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data
     # A few nested entities can expand to gigabytes, and an external one can read local files.
-    parser.EntityDeclHandler = _refuse
+    parser.EntityDeclHandler = _refuse_entities
     # A DOCTYPE may name an external DTD; expat does not load it unless told to.
-    parser.ExternalEntityRefHandler = _refuse
+    parser.ExternalEntityRefHandler = _refuse_entities
     parser.Parse(markup, True)
     root_element = builder.close()
     # Loaders look elements up by their plain names, whatever prefix a file chose.
@@ -72,7 +72,7 @@ def hash_element(element: Element) -> str:
     return hashlib.sha256("\x1f".join(hashed_parts).encode()).hexdigest()
 
 
-def _refuse(*declared: Any) -> int:
+def _refuse_entities(*declared: Any) -> int:
     raise EntitiesRefused("the document declares entities")
 
 
@@ -99,8 +99,8 @@ def extract_prose(element: Element) -> str:
     """Return the text of an element, a paragraph for each block in it."""
     text_parts: list[str] = []
     _collect_text(element, text_parts)
-    tidied = (" ".join(paragraph.split()) for paragraph in "".join(text_parts).split(_END))
-    return "\n\n".join(filter(None, tidied))
+    paragraphs = (" ".join(paragraph.split()) for paragraph in "".join(text_parts).split(_END))
+    return "\n\n".join(filter(None, paragraphs))
 
 
 def _collect_text(node: Element, text_parts: list[str]) -> None:
@@ -125,4 +125,4 @@ def strip_html(markup: str) -> str:
         " ".join(html.unescape(_HTML_TAG.sub("", markup_line)).split())
         for markup_line in markup_lines
     )
-    return "\n".join(markup_line for markup_line in line_texts if markup_line)
+    return "\n".join(line_text for line_text in line_texts if line_text)

@@ -12,7 +12,7 @@ _SPECIAL_SCALARS = frozenset(("<<", "="))
 _NO_KEY = object()
 
 
-class _Unusual(Exception):
+class _UnusualYaml(Exception):
     """The file uses what official files do not, and the library has to construct it."""
 
 
@@ -25,55 +25,55 @@ def load_yaml(yaml_bytes: bytes) -> Any:
         return yaml.load(yaml_bytes, Loader=_LOADER)
     loader = _LOADER(yaml_bytes)
     try:
-        return _construct(loader)
-    except _Unusual:
+        return _construct_document(loader)
+    except _UnusualYaml:
         return yaml.load(yaml_bytes, Loader=_LOADER)
     finally:
         loader.dispose()
 
 
-def _construct(loader: Any) -> Any:
+def _construct_document(loader: Any) -> Any:
     """Return the one document of a file, built while it is parsed, with no tree of nodes.
 
-    Raise `_Unusual` for tags, aliases, merged or composite keys, and for several documents.
+    Raise `_UnusualYaml` for tags, aliases, merged or composite keys, and for several documents.
     """
-    scalars = _PlainScalars(loader)
+    scalar_values = _PlainScalars(loader)
     documents: list[Any] = []
-    containers: list[Any] = [documents]
+    open_containers: list[Any] = [documents]
     # The key that waits for its value, of each open mapping.
-    keys: list[Any] = [_NO_KEY]
+    pending_keys: list[Any] = [_NO_KEY]
     while not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
         event_type = type(event)
         if event_type is yaml.ScalarEvent:
-            value = scalars[event.value] if event.implicit[0] else event.value
+            built_value = scalar_values[event.value] if event.implicit[0] else event.value
         elif event_type is yaml.MappingStartEvent:
-            value = {}
+            built_value = {}
         elif event_type is yaml.SequenceStartEvent:
-            value = []
+            built_value = []
         elif event_type is yaml.AliasEvent:
-            raise _Unusual
+            raise _UnusualYaml
         else:
             if event_type is yaml.MappingEndEvent or event_type is yaml.SequenceEndEvent:
-                containers.pop()
-                keys.pop()
+                open_containers.pop()
+                pending_keys.pop()
             continue
         if event.tag is not None:
-            raise _Unusual
-        container = containers[-1]
+            raise _UnusualYaml
+        container = open_containers[-1]
         if type(container) is list:
-            container.append(value)
-        elif keys[-1] is _NO_KEY:
+            container.append(built_value)
+        elif pending_keys[-1] is _NO_KEY:
             if event_type is not yaml.ScalarEvent:
-                raise _Unusual
-            keys[-1] = value
+                raise _UnusualYaml
+            pending_keys[-1] = built_value
         else:
-            container[keys[-1]] = value
-            keys[-1] = _NO_KEY
+            container[pending_keys[-1]] = built_value
+            pending_keys[-1] = _NO_KEY
         if event_type is not yaml.ScalarEvent:
-            containers.append(value)
-            keys.append(_NO_KEY)
+            open_containers.append(built_value)
+            pending_keys.append(_NO_KEY)
     if len(documents) != 1:
-        raise _Unusual
+        raise _UnusualYaml
     return documents[0]
 
 
@@ -83,13 +83,13 @@ class _PlainScalars(dict[str, Any]):
     def __init__(self, loader: Any) -> None:
         self._loader = loader
 
-    def __missing__(self, text: str) -> Any:
-        if text in _SPECIAL_SCALARS:
-            raise _Unusual
-        value: Any = text
+    def __missing__(self, scalar_text: str) -> Any:
+        if scalar_text in _SPECIAL_SCALARS:
+            raise _UnusualYaml
+        scalar_value: Any = scalar_text
         # Only what begins like a number, a date or a word for yes, no and nothing may be one.
-        if text[:1] in self._loader.yaml_implicit_resolvers:
-            tag = self._loader.resolve(yaml.ScalarNode, text, (True, False))
-            value = self._loader.construct_object(yaml.ScalarNode(tag, text))
-        self[text] = value
-        return value
+        if scalar_text[:1] in self._loader.yaml_implicit_resolvers:
+            scalar_tag = self._loader.resolve(yaml.ScalarNode, scalar_text, (True, False))
+            scalar_value = self._loader.construct_object(yaml.ScalarNode(scalar_tag, scalar_text))
+        self[scalar_text] = scalar_value
+        return scalar_value
