@@ -148,7 +148,7 @@ def test_thousands_of_paragraphs_with_the_same_words_are_paired_in_no_time() -> 
         began = time.process_time()
         pairs = pair_sections(old, new)
         seconds = time.process_time() - began
-        assert all(pair.kind == "moved" and pair.has_same_words for pair in pairs)
+        assert all(pair.change_kind == "moved" and pair.has_same_words for pair in pairs)
         return seconds
 
     once, twice = min(measure(500), measure(500)), min(measure(1000), measure(1000))
@@ -158,7 +158,10 @@ def test_thousands_of_paragraphs_with_the_same_words_are_paired_in_no_time() -> 
 @requirement("policy:compare")
 def test_of_equal_paragraphs_that_of_the_same_number_comes_first() -> None:
     pairs = pair_sections(make_sections(["Reserved."] * 3), make_sections(["Reserved."] * 3, 2))
-    refs = [(pair.before and pair.before.ref, pair.after and pair.after.ref) for pair in pairs]
+    refs = [
+        (pair.old_section and pair.old_section.ref, pair.new_section and pair.new_section.ref)
+        for pair in pairs
+    ]
     assert refs == [("Para 2", "Para 2"), ("Para 3", "Para 3"), ("Para 1", "Para 4")]
 
 

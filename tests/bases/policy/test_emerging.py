@@ -103,7 +103,7 @@ async def test_only_the_plans_of_an_authority_apply_there_and_the_nations_everyw
 
 @requirement("policy:applies")
 async def test_chunks_of_an_emerging_plan_are_in_force_on_no_day(library: PolicyLibrary) -> None:
-    chunks = await library.service.store.group_metadata()
+    chunks = await library.service.store.group_metadata_by_revision()
 
     for (_, revision_id), metadatas in chunks.items():
         is_emerging = revision_id == "rev_FENTON_PLAN_2025_01"

@@ -7,7 +7,7 @@ import pytest
 
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare import quotes
-from readingroom.bases.policy.compare.quotes import find_closest, locate_quote
+from readingroom.bases.policy.compare.quotes import find_closest_stretch, locate_quote
 from tests.requirements import requirement
 from tests.support.papers import Paper
 from tests.support.policy.chunks import read_chunks
@@ -158,12 +158,16 @@ def test_a_quotation_of_a_few_words_again_and_again_is_compared_with_few_passage
     monkeypatch.setattr(difflib, "SequenceMatcher", CountingMatcher)
     letters = random.Random(1)
     text = " ".join(letters.choice("ab") for _ in range(1000))
-    closest, similarity = find_closest(" ".join(letters.choice("ab") for _ in range(500)), text)
+    closest, similarity = find_closest_stretch(
+        " ".join(letters.choice("ab") for _ in range(500)), text
+    )
     # A window has 125,000 pairs of equal words; there are 500 windows.
     assert compared <= 3
     assert closest in text and 0 < similarity <= 1
     # Of twice as many words not even one window is compared in full.
     compared = 0
-    closest, similarity = find_closest(" ".join(letters.choice("ab") for _ in range(1990)), text)
+    closest, similarity = find_closest_stretch(
+        " ".join(letters.choice("ab") for _ in range(1990)), text
+    )
     assert compared == 0
     assert closest in text and 0 < similarity <= 1

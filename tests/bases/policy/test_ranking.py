@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from readingroom.bases.policy.chunks.ranking import PlanRanking
+from readingroom.bases.policy.chunks.ranking import PlanRanker
 from readingroom.core.filters import Metadata
 from readingroom.engine.context import CONTEXT_FIELD
 from readingroom.engine.ranking import ProposedPassage
@@ -36,7 +36,7 @@ def rank(question: str, *passages: tuple[str, dict[str, str | int]]) -> list[str
         return Chunks(ids, texts, metadatas, np.empty((len(ids), 0), np.float32))
 
     proposed = [ProposedPassage(id, text, None) for id, text in zip(ids, texts, strict=True)]
-    relevances = PlanRanking(fetch)(question, None, proposed, CommonWords())
+    relevances = PlanRanker(fetch)(question, None, proposed, CommonWords())
     fits = [relevance.fit for relevance in relevances]
     assert fits == sorted(fits, reverse=True)
     return [relevance.passage_id for relevance in relevances]

@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
-from readingroom.bases.policy.chunks.references import find_asked_references, fold_ref, list_forms
+from readingroom.bases.policy.chunks.references import (
+    find_asked_references,
+    fold_ref,
+    list_folded_forms,
+)
 from readingroom.bases.policy.models import GetPolicySection, SearchPolicy
 from readingroom.core.modes import Mode
 from tests.requirements import requirement
@@ -162,4 +166,4 @@ async def test_references_are_read_as_people_write_them(query: str, refs: list[s
     found = [reference.folded_refs[0] for reference in find_asked_references(query)]
 
     assert set(map(fold_ref, refs)) <= set(found) if refs else "policy lp3" not in found
-    assert fold_ref("Paragraph 116") in list_forms("116")
+    assert fold_ref("Paragraph 116") in list_folded_forms("116")

@@ -367,7 +367,7 @@ async def test_an_ingest_stores_chunks_with_the_contracts_ids_and_metadata(
     path = empty.inbox("nppf.pdf", brief("December 2024"))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
     answer = await empty.service.ingest(question, report)
-    (metadatas,) = (await empty.service.store.group_metadata()).values()
+    (metadatas,) = (await empty.service.store.group_metadata_by_revision()).values()
     ids = await empty.service.store.get_chunk_ids("NPPF", NEW)
     assert answer.model_dump() == {
         "status": "success",
@@ -533,7 +533,7 @@ async def test_defect_1_superseding_and_changing_dates_reach_the_chunks(
     await empty.revise("NPPF", "December 2024", "2024-12-12")
 
     async def ends(revision_id: str) -> set[Any]:
-        census = await empty.service.store.group_metadata()
+        census = await empty.service.store.group_metadata_by_revision()
         return {one["effective_to"] for one in census["NPPF", revision_id]}
 
     assert await ends(OLD) == {20241211}
@@ -572,7 +572,7 @@ async def test_defect_6_the_title_on_the_chunks_is_the_title(empty: PolicyLibrar
     await empty.revise("NPPF", "December 2024", "2024-12-12")
 
     async def titles() -> set[Any]:
-        census = await empty.service.store.group_metadata()
+        census = await empty.service.store.group_metadata_by_revision()
         return {one["source_title"] for one in census["NPPF", NEW]}
 
     assert await titles() == {"National Planning Policy Framework"}

@@ -223,7 +223,10 @@ async def aftermath(folder: Path, change: str) -> Aftermath:
     """Start the base, let it finish what it finds, and count."""
     async with open_library(folder, **PLAIN) as library:
         await library.settled()
-        held = {key: len(of) for key, of in (await library.service.store.group_metadata()).items()}
+        held = {
+            key: len(of)
+            for key, of in (await library.service.store.group_metadata_by_revision()).items()
+        }
         revisions = await library.service.registry.get_revisions("NPPF")
         counts = {("NPPF", one.revision_id): one.chunk_count for one in revisions}
         diagnosis = await PolicyDoctor(library.service, repair=False).diagnose()

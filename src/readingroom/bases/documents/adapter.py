@@ -26,7 +26,7 @@ from readingroom.protocol.search import (
 )
 from readingroom.protocol.tool import ToolCall
 
-_SPARE_HITS = 10  # hits asked for beyond the limit, to replace headings that are skipped
+_SPARE_HIT_COUNT = 10  # hits asked for beyond the limit, to replace headings that are skipped
 
 
 class DocumentsAdapter(SearchAdapter):
@@ -46,14 +46,14 @@ class DocumentsAdapter(SearchAdapter):
 
     def __init__(self, service: DocumentsService, page_links: PageLinks) -> None:
         self._service = service
-        self._links = page_links
+        self._page_links = page_links
 
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         hits_page = await self._service.search(
             SearchApplicationDocs(
                 query=request.query,
                 application_ref=request.application_ref,
-                max_results=request.limit + _SPARE_HITS,
+                max_results=request.limit + _SPARE_HIT_COUNT,
                 mode="hybrid",
             )
         )
@@ -76,7 +76,7 @@ class DocumentsAdapter(SearchAdapter):
             document_text.id,
             title=document_text.citation,
             text=document_text.text,
-            url=self._links.make_url(document_text.id),
+            url=self._page_links.make_url(document_text.id),
             citation=document_text.citation,
             source=document_text.document_type,
             details=document_text.model_dump(
@@ -122,7 +122,7 @@ class DocumentsAdapter(SearchAdapter):
         return ()
 
     def _to_desk_hit(self, hit: DocumentHit) -> DeskHit:
-        url = self._links.make_url(hit.id)
+        url = self._page_links.make_url(hit.id)
         document_details = hit.metadata
         citation_text = f"{document_details.application_ref}, {hit.citation}"
         return DeskHit(

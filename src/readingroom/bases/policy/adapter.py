@@ -14,7 +14,11 @@ from readingroom.bases.policy.models import (
     PolicyHit,
     SearchPolicy,
 )
-from readingroom.bases.policy.registry.records import COUNTING, format_revision, name_section
+from readingroom.bases.policy.registry.records import (
+    COUNTING_STATUSES,
+    format_revision,
+    format_section_name,
+)
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import find_past_day
 from readingroom.core.errors import RecordNotFound
@@ -33,7 +37,7 @@ from readingroom.protocol.search import (
 )
 from readingroom.protocol.tool import ToolCall
 
-_SPARE_HITS = 10  # hits asked for beyond the limit, to replace headings that are skipped
+_SPARE_HIT_COUNT = 10  # hits asked for beyond the limit, to replace headings that are skipped
 _REVISION_PATH = re.compile(r"policy/([^/]+)/([^/]+)")
 _SECTION_PATH = re.compile(r"policy/([^/]+)/([^/]+)/([^/]+)")
 
@@ -72,16 +76,16 @@ class PolicyAdapter(SearchAdapter):
 
     def __init__(self, service: PolicyService, page_links: PageLinks) -> None:
         self._service = service
-        self._links = page_links
+        self._page_links = page_links
 
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
-        hits: dict[str, PolicyHit] = {}
+        hits_by_id: dict[str, PolicyHit] = {}
         for day in self._choose_days(request):
-            question = _make_question(request, day, request.limit + _SPARE_HITS)
+            question = _make_question(request, day, request.limit + _SPARE_HIT_COUNT)
             hits_page = await self._service.search(question, request.address)
-            passages = [hit for hit in hits_page.results if not is_heading(hit.text)]
-            hits |= {hit.id: hit for hit in passages[: request.limit]}
-        return [self._to_desk_hit(hit) for hit in hits.values()]
+            hits_with_text = [hit for hit in hits_page.results if not is_heading(hit.text)]
+            hits_by_id |= {hit.id: hit for hit in hits_with_text[: request.limit]}
+        return [self._to_desk_hit(hit) for hit in hits_by_id.values()]
 
     def _choose_days(self, request: SearchRequest) -> list[str]:
         """Return the day that was asked for; else today, and a past day that the query names."""
@@ -103,15 +107,17 @@ class PolicyAdapter(SearchAdapter):
     async def describe_scope(self, request: SearchRequest) -> SearchScope:
         days = self._choose_days(request)
         question = _make_question(request, days[-1])
-        searched, excluded = await self._service.describe_scope(question, request.address)
+        searched_revisions, exclusions = await self._service.describe_scope(
+            question, request.address
+        )
         return SearchScope(
-            tuple(format_revision(revision) for revision in searched),
-            tuple((policy.source, policy.reason) for policy in excluded),
+            tuple(format_revision(revision) for revision in searched_revisions),
+            tuple((exclusion.source, exclusion.reason) for exclusion in exclusions),
         )
 
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
-        section_parts = parse_section_id(id)
-        if section_parts is None:
+        section_id_parts = parse_section_id(id)
+        if section_id_parts is None:
             passage = await self._service.get_passage(id.removeprefix("policy:"))
             section_fields = passage.model_dump(
                 mode="json", exclude={"text", "relevance_score", "id"}
@@ -119,7 +125,7 @@ class PolicyAdapter(SearchAdapter):
             return self._make_desk_record(
                 passage.id, passage.citation, passage.text, section_fields, offset
             )
-        policy_slug, revision_id, section_ref = section_parts
+        policy_slug, revision_id, section_ref = section_id_parts
         section_text = await self._service.get_section(
             GetPolicySection(source=policy_slug, section_ref=section_ref, revision_id=revision_id)
         )
@@ -138,7 +144,7 @@ class PolicyAdapter(SearchAdapter):
             )
             for policy in (await self._service.list_policies()).policies
             for revision in await self._get_revisions(policy.source)
-            if revision.status in COUNTING
+            if revision.status in COUNTING_STATUSES
         ]
 
     def parse_resource_path(self, resource_path: str) -> str | None:
@@ -182,7 +188,8 @@ class PolicyAdapter(SearchAdapter):
         question = ListPolicySections(source=policy_slug, revision_id=revision_id)
         listed_sections = (await self._service.list_section_titles(question)).sections
         outline_lines = (
-            f"{name_section(section.section_ref, section.section_title)}, p. {section.page_number}"
+            f"{format_section_name(section.section_ref, section.section_title)}, "
+            f"p. {section.page_number}"
             for section in listed_sections
         )
         outline_heading = (
@@ -203,7 +210,7 @@ class PolicyAdapter(SearchAdapter):
             section_id,
             title=citation,
             text=section_text,
-            url=self._links.make_url(section_id),
+            url=self._page_links.make_url(section_id),
             citation=citation,
             source=section_fields["source"],
             details=section_fields,
@@ -211,11 +218,11 @@ class PolicyAdapter(SearchAdapter):
         )
 
     def _to_desk_hit(self, hit: PolicyHit) -> DeskHit:
-        url = self._links.make_url(hit.id)
+        url = self._page_links.make_url(hit.id)
         return DeskHit(
             id=hit.id,
             title=f"{hit.source} ({hit.version_label}), "
-            + (name_section(hit.section_ref, hit.section_title) or "front matter"),
+            + (format_section_name(hit.section_ref, hit.section_title) or "front matter"),
             url=url,
             source=hit.source,
             snippet=hit.text,

@@ -34,9 +34,13 @@ RevisionExtension = Literal[".pdf", ".docx", ".md", ".html", ".htm"]
 Day = Annotated[date, BeforeValidator(_parse_day)]
 
 
-AUTHORITY = "Whose policy it is, such as `Fenland District Council`; several by semicolons."
-SUCCESSORS = "Authorities that took its place since; several by semicolons."
-STAGE = "How far a plan has come that is not adopted: it is never in force, and replaces nothing."
+AUTHORITY_DESCRIPTION = (
+    "Whose policy it is, such as `Fenland District Council`; several by semicolons."
+)
+SUCCESSORS_DESCRIPTION = "Authorities that took its place since; several by semicolons."
+STAGE_DESCRIPTION = (
+    "How far a plan has come that is not adopted: it is never in force, and replaces nothing."
+)
 
 
 class NewPolicy(Body):
@@ -46,9 +50,13 @@ class NewPolicy(Body):
     title: Annotated[NonBlankText, Field(max_length=300)]
     description: str | None = Field(default=None, max_length=4000)
     category: PolicyCategory
-    local_authority: str | None = Field(default=None, max_length=500, description=AUTHORITY)
+    local_authority: str | None = Field(
+        default=None, max_length=500, description=AUTHORITY_DESCRIPTION
+    )
     area: str | None = Field(default=None, max_length=300)
-    successor_authorities: str | None = Field(default=None, max_length=500, description=SUCCESSORS)
+    successor_authorities: str | None = Field(
+        default=None, max_length=500, description=SUCCESSORS_DESCRIPTION
+    )
 
 
 class PolicyPatch(Body):
@@ -57,9 +65,13 @@ class PolicyPatch(Body):
     title: Annotated[NonBlankText, Field(max_length=300)] | None = None
     description: str | None = Field(default=None, max_length=4000)
     category: PolicyCategory | None = None
-    local_authority: str | None = Field(default=None, max_length=500, description=AUTHORITY)
+    local_authority: str | None = Field(
+        default=None, max_length=500, description=AUTHORITY_DESCRIPTION
+    )
     area: str | None = Field(default=None, max_length=300)
-    successor_authorities: str | None = Field(default=None, max_length=500, description=SUCCESSORS)
+    successor_authorities: str | None = Field(
+        default=None, max_length=500, description=SUCCESSORS_DESCRIPTION
+    )
 
 
 class NewRevision(Body):
@@ -69,7 +81,7 @@ class NewRevision(Body):
     effective_from: Day
     effective_to: Day | None = None
     notes: str | None = Field(default=None, max_length=4000)
-    stage: Stage | None = Field(default=None, description=STAGE)
+    stage: Stage | None = Field(default=None, description=STAGE_DESCRIPTION)
 
     @model_validator(mode="after")
     def _check_order(self) -> Self:
@@ -134,7 +146,7 @@ class RevisionDetail(RevisionSummary):
     notes: str | None
     created_at: datetime
     error: str | None
-    stage: Stage | None = Field(default=None, description=STAGE)
+    stage: Stage | None = Field(default=None, description=STAGE_DESCRIPTION)
 
 
 class PolicySummary(ListedPolicy):
@@ -156,9 +168,9 @@ class PolicyDetail(Answer):
     revision_count: int
     created_at: datetime
     updated_at: datetime
-    local_authority: str | None = Field(default=None, description=AUTHORITY)
+    local_authority: str | None = Field(default=None, description=AUTHORITY_DESCRIPTION)
     area: str | None = None
-    successor_authorities: str | None = Field(default=None, description=SUCCESSORS)
+    successor_authorities: str | None = Field(default=None, description=SUCCESSORS_DESCRIPTION)
 
 
 class PolicyIndex(Answer):

@@ -54,9 +54,11 @@ async def write_backup(service: PolicyService, backup_folder: Path) -> BackupCou
             _copy_files, service, revisions, backup_folder / _FILES_FOLDER
         )
     # Outside of the pause: it is in memory already, and changes need not wait for it.
-    dump = _RegistryDump(policies=list(catalogue.policies.values()), revisions=revisions)
-    await anyio.Path(backup_folder / _REGISTRY_FILE).write_text(dump.model_dump_json(), "utf-8")
-    return _count_contents(dump, chunk_count)
+    registry_dump = _RegistryDump(policies=list(catalogue.policies.values()), revisions=revisions)
+    await anyio.Path(backup_folder / _REGISTRY_FILE).write_text(
+        registry_dump.model_dump_json(), "utf-8"
+    )
+    return _count_contents(registry_dump, chunk_count)
 
 
 async def restore_backup(
@@ -71,18 +73,18 @@ async def restore_backup(
         DataNotEmpty: the registry has policies, and `replace` is not set.
     """
     try:
-        dump = _RegistryDump.model_validate_json(
+        registry_dump = _RegistryDump.model_validate_json(
             await anyio.Path(backup_folder / _REGISTRY_FILE).read_bytes()
         )
     except (OSError, ValueError) as error:
         raise BackupUnusable(f"The policies of the backup cannot be read: {error}") from error
     async with open_restore(service.database, "policy"):
-        return await _restore(service, dump, backup_folder, new_folder, replace)
+        return await _restore_base(service, registry_dump, backup_folder, new_folder, replace)
 
 
-async def _restore(
+async def _restore_base(
     service: PolicyService,
-    dump: _RegistryDump,
+    registry_dump: _RegistryDump,
     backup_folder: Path,
     new_folder: Path,
     replace: bool,
@@ -97,20 +99,24 @@ async def _restore(
             await service.store.delete_all()
             await anyio.to_thread.run_sync(service.ingestion.files.delete_all)
     chunk_count = await service.store.fill(backup_folder / _CHUNKS_FILE)
-    await anyio.to_thread.run_sync(_restore_files, service, dump, backup_folder / _FILES_FOLDER)
-    revisions = [_relocate(revision, service, new_folder) for revision in dump.revisions]
+    await anyio.to_thread.run_sync(
+        _restore_files, service, registry_dump, backup_folder / _FILES_FOLDER
+    )
+    relocated_revisions = [
+        _relocate(revision, service, new_folder) for revision in registry_dump.revisions
+    ]
     # The registry last: until then no search resolves to what is only half restored, and a backup
     # that is refused has deleted nothing.
     await service.registry.delete_all()
-    await service.registry.write_backup(dump.policies, revisions)
-    return _count_contents(dump, chunk_count)
+    await service.registry.restore_records(registry_dump.policies, relocated_revisions)
+    return _count_contents(registry_dump, chunk_count)
 
 
-def _count_contents(dump: _RegistryDump, chunk_count: int) -> BackupCounts:
+def _count_contents(registry_dump: _RegistryDump, chunk_count: int) -> BackupCounts:
     return BackupCounts(
         counts={
-            "policies": len(dump.policies),
-            "revisions": len(dump.revisions),
+            "policies": len(registry_dump.policies),
+            "revisions": len(registry_dump.revisions),
             "chunks": chunk_count,
         }
     )
@@ -133,8 +139,10 @@ def _build_backup_path(backup_files_folder: Path, revision: Revision, extension:
     )
 
 
-def _restore_files(service: PolicyService, dump: _RegistryDump, backup_files_folder: Path) -> None:
-    for revision in dump.revisions:
+def _restore_files(
+    service: PolicyService, registry_dump: _RegistryDump, backup_files_folder: Path
+) -> None:
+    for revision in registry_dump.revisions:
         for extension in POLICY_EXTENSIONS:
             backup_path = _build_backup_path(backup_files_folder, revision, extension)
             if backup_path.exists():

@@ -42,7 +42,7 @@ from readingroom.bases.policy.models import (
     SearchPolicy,
     VerifyPolicyQuote,
 )
-from readingroom.bases.policy.registry.records import PolicyCategory, Stage, name_section
+from readingroom.bases.policy.registry.records import PolicyCategory, Stage, format_section_name
 from readingroom.console.completion import ask_quietly, complete_with
 from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import (
@@ -60,24 +60,26 @@ from readingroom.storage.handover import hand_over
 _NO_POLICIES = "There are no policies yet: `readingroom policy add` registers one."
 
 
-def _list_slugs(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
+def _list_slugs(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
     policies = ask_quietly(ListPolicies(), SPEC, settings)["policies"]
     return [policy["source"] for policy in policies]
 
 
-def _list_revisions(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
-    detail = ask_quietly(build_model(ShowPolicy, source=typed["source"]), SPEC, settings)
-    return [revision["revision_id"] for revision in detail["revisions"]]
+def _list_revision_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
+    policy_fields = ask_quietly(
+        build_model(ShowPolicy, source=typed_values["source"]), SPEC, settings
+    )
+    return [revision["revision_id"] for revision in policy_fields["revisions"]]
 
 
-def _list_section_refs(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
-    question = build_model(ListPolicySections, source=typed["source"])
+def _list_section_refs(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
+    question = build_model(ListPolicySections, source=typed_values["source"])
     listed_sections = ask_quietly(ListSections(question=question), SPEC, settings)["sections"]
     return [listed_section["section_ref"] for listed_section in listed_sections]
 
 
 _source_argument = click.argument("source", shell_complete=complete_with(_list_slugs))
-_revision_argument = click.argument("revision_id", shell_complete=complete_with(_list_revisions))
+_revision_argument = click.argument("revision_id", shell_complete=complete_with(_list_revision_ids))
 _categories = click.Choice([str(category) for category in PolicyCategory])
 
 
@@ -87,7 +89,7 @@ def _add_revision_options(command: Callable[..., None]) -> Callable[..., None]:
     by_id = click.option(
         "--revision",
         "revision_id",
-        shell_complete=complete_with(_list_revisions),
+        shell_complete=complete_with(_list_revision_ids),
         help="A revision; by default today's.",
     )
     return by_id(by_day(command))
@@ -140,7 +142,7 @@ def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **val
 
     FILE is a PDF, or a .docx, .md or .html whose headings tell its sections.
     """
-    new_revision = _new_revision(
+    new_revision = _build_new_revision(
         values["label"], values["start"], values["end"], values["notes"], values["stage"]
     )
     copy_name = hand_over(settings.data / "policy", file)
@@ -202,11 +204,11 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
         (make_bold(policy["source"]), _format_label(policy["effective_revision"]))
         for policy in policies_on_day["policies"]
     ]
-    missing = [
+    missing_slugs = [
         *policies_on_day["policies_not_yet_effective"],
         *policies_on_day["policies_with_no_revision_for_date"],
     ]
-    table_rows += [(make_bold(missing_slug), "–") for missing_slug in missing]
+    table_rows += [(make_bold(missing_slug), "–") for missing_slug in missing_slugs]
     print_result(as_json, policies_on_day, format_table(table_rows) or _NO_POLICIES)
 
 
@@ -237,7 +239,7 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
         for hit in policy_hits["results"]
     ]
     printed_lines += [
-        f"({policy['source']}: {policy['reason']})" for policy in policy_hits["excluded"]
+        f"({exclusion['source']}: {exclusion['reason']})" for exclusion in policy_hits["excluded"]
     ]
     if not printed_lines:
         is_empty = not run_command(ListPolicies(), SPEC, settings)["policies"]
@@ -274,7 +276,7 @@ def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str |
     question = build_model(ListPolicySections, source=source, **chosen)
     section_list = run_command(ListSections(question=question), SPEC, settings)
     printed_lines = [
-        f"{name_section(listed_section['section_ref'], listed_section['section_title'])}, "
+        f"{format_section_name(listed_section['section_ref'], listed_section['section_title'])}, "
         f"p. {listed_section['page_number']}"
         for listed_section in section_list["sections"]
     ]
@@ -360,21 +362,23 @@ def dates(
 ) -> None:
     """Change the days, the label or the notes of a revision."""
     first_day_text, last_day_text = values.pop("start"), values.pop("end")
-    changed: dict[str, Any] = {
+    changed_fields: dict[str, Any] = {
         field_name: field_value
         for field_name, field_value in values.items()
         if field_value is not None
     }
     if first_day_text is not None:
-        changed["effective_from"] = parse_day(first_day_text)
+        changed_fields["effective_from"] = parse_day(first_day_text)
     if last_day_text is not None:
-        changed["effective_to"] = None if last_day_text == "open" else parse_day(last_day_text)
-    patch = build_model(RevisionPatch, **changed)
+        changed_fields["effective_to"] = (
+            None if last_day_text == "open" else parse_day(last_day_text)
+        )
+    patch = build_model(RevisionPatch, **changed_fields)
     command = ChangeRevision(source=source, revision_id=revision_id, patch=patch)
     revision_fields = run_command(command, SPEC, settings)
-    period = f"{revision_fields['effective_from']} – {revision_fields['effective_to'] or ''}"
+    period_text = f"{revision_fields['effective_from']} – {revision_fields['effective_to'] or ''}"
     print_result(
-        as_json, revision_fields, f"{revision_id}: {period} {revision_fields['version_label']}"
+        as_json, revision_fields, f"{revision_id}: {period_text} {revision_fields['version_label']}"
     )
 
 
@@ -395,10 +399,11 @@ def delete(source: str, revision_id: str, settings: RoomSettings, as_json: bool)
 @add_common_options
 def delete_policy(source: str, yes: bool, settings: RoomSettings, as_json: bool) -> None:
     """Delete SOURCE with all its revisions, their texts and their files."""
-    detail = run_command(build_model(ShowPolicy, source=source), SPEC, settings)
+    policy_fields = run_command(build_model(ShowPolicy, source=source), SPEC, settings)
     if not yes:
-        question = f"Delete {detail['title']!r} and its {detail['revision_count']} revisions?"
-        click.confirm(question, abort=True, err=True)
+        revision_count = policy_fields["revision_count"]
+        confirmation_text = f"Delete {policy_fields['title']!r} and its {revision_count} revisions?"
+        click.confirm(confirmation_text, abort=True, err=True)
     deletion = run_command(build_model(DeletePolicy, source=source), SPEC, settings)
     summary_line = f"{deletion['revisions_removed']} revisions, {deletion['chunks_removed']} chunks"
     print_result(as_json, deletion, f"Deleted {source}: {summary_line}.")
@@ -433,9 +438,9 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
 
     Paths are relative to FILE.
     """
-    policies, unread = prepare_import(file, settings)
-    import_report = run_command(ImportPolicies(policies=policies), SPEC, settings)
-    import_report["failed"] += unread
+    imported_policies, unreadable_files = prepare_import(file, settings)
+    import_report = run_command(ImportPolicies(policies=imported_policies), SPEC, settings)
+    import_report["failed"] += unreadable_files
     summary_line = (
         f"Added {len(import_report['policies_added'])} policies and "
         f"{len(import_report['revisions_added'])} revisions; "
@@ -448,16 +453,17 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
 
 def _format_change(section_change: dict[str, Any]) -> str:
     """Return a change for people: what happened to which section, and the words."""
-    marks = {"delete": "[-{}-]", "insert": "{{+{}+}}", "equal": "{}"}
+    formats_by_operation = {"delete": "[-{}-]", "insert": "{{+{}+}}", "equal": "{}"}
     both_refs = [section_change["from_section_ref"], section_change["to_section_ref"]]
     section_name = " → ".join(dict.fromkeys(filter(None, both_refs)))
     marked_words = " ".join(
-        marks[diff_part["op"]].format(diff_part["text"]) for diff_part in section_change["diff"]
+        formats_by_operation[diff_part["op"]].format(diff_part["text"])
+        for diff_part in section_change["diff"]
     )
     return f"{section_name}: {section_change['kind']}\n  {marked_words}".rstrip()
 
 
-def _new_revision(
+def _build_new_revision(
     version_label: str,
     first_day_text: str,
     last_day_text: str | None,

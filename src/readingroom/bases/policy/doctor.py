@@ -16,13 +16,13 @@ from readingroom.protocol.doctor import Complaint, Finding
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _RevisionCase:
     """One revision, with everything that is compared for it."""
 
     policy: Policy
     revision: Revision
     revisions: Sequence[Revision]
-    metadatas: Sequence[Metadata]
+    chunk_metadatas: Sequence[Metadata]
     """The metadata of its chunks."""
 
 
@@ -31,57 +31,66 @@ class PolicyDoctor:
 
     def __init__(self, service: PolicyService, repair: bool) -> None:
         self._service = service
-        self._repair = repair
+        self._should_repair = repair
 
     async def diagnose(self) -> PolicyDiagnosis:
         """Check everything and return each difference with its fix."""
         service = self._service
-        policies = {policy.source: policy for policy in await service.registry.list_policies()}
-        timelines = await service.registry.get_timelines(policies)
-        metadatas = await service.store.group_metadata()
-        revisions = {
+        policies_by_slug = {
+            policy.source: policy for policy in await service.registry.list_policies()
+        }
+        timelines_by_slug = await service.registry.get_timelines(policies_by_slug)
+        metadatas_by_revision = await service.store.group_metadata_by_revision()
+        revisions_by_key = {
             (policy_slug, revision.revision_id): revision
-            for policy_slug, timeline in timelines.items()
+            for policy_slug, timeline in timelines_by_slug.items()
             for revision in timeline
         }
-        orphans = {
+        orphan_chunk_counts = {
             revision_key: len(chunk_metadatas)
-            for revision_key, chunk_metadatas in metadatas.items()
-            if revision_key not in revisions
+            for revision_key, chunk_metadatas in metadatas_by_revision.items()
+            if revision_key not in revisions_by_key
         }
         complaints = await self._collect_complaints(self._check_interrupted())
-        complaints += await self._collect_complaints(self._check_orphans(orphans))
-        for revision_key, revision in revisions.items():
+        complaints += await self._collect_complaints(self._check_orphans(orphan_chunk_counts))
+        for revision_key, revision in revisions_by_key.items():
             # A revision that is being ingested changes while we look at it.
             if not service.ingestion.get_progress(revision.revision_id):
-                policy, siblings = policies[revision.source], timelines[revision.source]
-                case = _Case(policy, revision, siblings, metadatas.get(revision_key, []))
-                complaints += await self._collect_complaints(self._check_revision(case))
+                policy, siblings = (
+                    policies_by_slug[revision.source],
+                    timelines_by_slug[revision.source],
+                )
+                revision_case = _RevisionCase(
+                    policy, revision, siblings, metadatas_by_revision.get(revision_key, [])
+                )
+                complaints += await self._collect_complaints(self._check_revision(revision_case))
         complaints += await self._collect_complaints(self._check_indexes())
         return PolicyDiagnosis(
-            policies=len(policies),
-            revisions=len(revisions),
-            chunks=sum(map(len, metadatas.values())),
+            policies=len(policies_by_slug),
+            revisions=len(revisions_by_key),
+            chunks=sum(map(len, metadatas_by_revision.values())),
             complaints=complaints,
         )
 
     async def _collect_complaints(self, findings: AsyncIterator[Finding]) -> list[Complaint]:
         """Repair each finding before the next is looked for, which may depend on it."""
-        return [await finding.check(self._repair) async for finding in findings]
+        return [await finding.check(self._should_repair) async for finding in findings]
 
     async def _check_interrupted(self) -> AsyncIterator[Finding]:
         # A change that is being made right now has an intent too, and is not interrupted.
         async with self._service.ingestion.pause_changes():
-            interrupted = await self._service.ingestion.list_unfinished()
-        for intent in interrupted:
+            interrupted_intents = await self._service.ingestion.list_unfinished()
+        for intent in interrupted_intents:
             yield Finding(
                 str(intent.body.get("revision_id", intent.body["source"])),
                 f"an interrupted {intent.kind} could not be finished",
                 "restart the server; its log says why it fails",
             )
 
-    async def _check_orphans(self, orphans: dict[tuple[str, str], int]) -> AsyncIterator[Finding]:
-        for (policy_slug, revision_id), chunk_count in orphans.items():
+    async def _check_orphans(
+        self, orphan_chunk_counts: dict[tuple[str, str], int]
+    ) -> AsyncIterator[Finding]:
+        for (policy_slug, revision_id), chunk_count in orphan_chunk_counts.items():
             yield Finding(
                 revision_id,
                 f"{chunk_count} chunks belong to no registered revision",
@@ -89,9 +98,9 @@ class PolicyDoctor:
                 partial(self._delete_chunks, policy_slug, revision_id),
             )
 
-    async def _check_revision(self, case: _Case) -> AsyncIterator[Finding]:
+    async def _check_revision(self, revision_case: _RevisionCase) -> AsyncIterator[Finding]:
         ingestion = self._service.ingestion
-        revision, chunk_count = case.revision, len(case.metadatas)
+        revision, chunk_count = revision_case.revision, len(revision_case.chunk_metadatas)
         if chunk_count != revision.chunk_count and await self._count_differs(revision):
             yield Finding(
                 revision.revision_id,
@@ -110,15 +119,19 @@ class PolicyDoctor:
                 "mark it as failed, so that it can be deleted or uploaded again",
                 partial(ingestion.mark_failed, revision, "its file is missing"),
             )
-        last_day = timeline.get_last_day(revision, case.revisions)
-        expected = build_registry_metadata(case.policy, revision, last_day)
-        outdated_count = sum(is_outdated(metadata, expected) for metadata in case.metadatas)
+        last_day = timeline.get_last_day(revision, revision_case.revisions)
+        registry_metadata = build_registry_metadata(revision_case.policy, revision, last_day)
+        outdated_count = sum(
+            is_outdated(metadata, registry_metadata) for metadata in revision_case.chunk_metadatas
+        )
         if outdated_count:
             yield Finding(
                 revision.revision_id,
                 f"{outdated_count} chunks carry other dates or names than the registry",
                 "write those of the registry",
-                partial(self._service.store.update_metadata, case.policy, revision, last_day),
+                partial(
+                    self._service.store.update_metadata, revision_case.policy, revision, last_day
+                ),
             )
 
     async def _count_differs(self, revision: Revision) -> bool:
@@ -145,4 +158,4 @@ class PolicyDoctor:
         await store.delete(await store.get_chunk_ids(policy_slug, revision_id))
 
     async def _count_chunks(self) -> int:
-        return sum(map(len, (await self._service.store.group_metadata()).values()))
+        return sum(map(len, (await self._service.store.group_metadata_by_revision()).values()))

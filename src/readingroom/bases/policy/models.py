@@ -175,11 +175,13 @@ class PolicySnapshot(Question):
 # --- answers ---
 
 
-PASSAGE_KIND = (
+PASSAGE_KIND_DESCRIPTION = (
     "`policy`; `supporting` text, which explains it and weighs less; a `table`; an `appendix`."
 )
-SECTION_TITLE = "The title of the section; empty where it has none."
-PRINTED_PAGE = "The number printed on the page, where it is known; `page_number` counts the file's."
+SECTION_TITLE_DESCRIPTION = "The title of the section; empty where it has none."
+PRINTED_PAGE_DESCRIPTION = (
+    "The number printed on the page, where it is known; `page_number` counts the file's."
+)
 
 
 class PolicyHit(Answer):
@@ -203,9 +205,9 @@ class PolicyHit(Answer):
     id: str = Field(description="What fetches this passage again.")
     score: float = Field(description=SCORE)
     parts: ScoreParts = Field(description=PARTS)
-    section_title: str = Field(default="", description=SECTION_TITLE)
-    passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND)
-    printed_page: str | None = Field(default=None, description=PRINTED_PAGE)
+    section_title: str = Field(default="", description=SECTION_TITLE_DESCRIPTION)
+    passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND_DESCRIPTION)
+    printed_page: str | None = Field(default=None, description=PRINTED_PAGE_DESCRIPTION)
     stage: Stage | None = Field(
         default=None, description="Of a plan that is not adopted: it is not in force."
     )
@@ -275,8 +277,8 @@ class SectionText(Answer):
     in_force_today: bool
     citation: str
     id: str
-    section_title: str = Field(default="", description=SECTION_TITLE)
-    passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND)
+    section_title: str = Field(default="", description=SECTION_TITLE_DESCRIPTION)
+    passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND_DESCRIPTION)
     printed_pages: list[str] = Field(
         default=[], description="The numbers printed on these pages, where they are known."
     )
@@ -287,9 +289,9 @@ class ListedSection(Answer):
 
     section_ref: str
     section_title: str
-    passage_kind: PassageKind = Field(description=PASSAGE_KIND)
+    passage_kind: PassageKind = Field(description=PASSAGE_KIND_DESCRIPTION)
     page_number: int
-    printed_page: str | None = Field(description=PRINTED_PAGE)
+    printed_page: str | None = Field(description=PRINTED_PAGE_DESCRIPTION)
 
 
 class SectionList(Answer):
@@ -382,7 +384,7 @@ class SectionChange(Answer):
     )
     from_section_ref: str | None = Field(default=None, description="Its reference before.")
     to_section_ref: str | None = Field(default=None, description="Its reference after.")
-    section_title: str = Field(default="", description=SECTION_TITLE)
+    section_title: str = Field(default="", description=SECTION_TITLE_DESCRIPTION)
 
 
 class ChangeSummary(Answer):
@@ -420,8 +422,8 @@ class QuotePlace(NearestRevision):
     page_number: int
     chunk_id: str
     citation: str
-    section_title: str = Field(default="", description=SECTION_TITLE)
-    passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND)
+    section_title: str = Field(default="", description=SECTION_TITLE_DESCRIPTION)
+    passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND_DESCRIPTION)
 
 
 class NearestPassage(Answer):
@@ -432,8 +434,8 @@ class NearestPassage(Answer):
     section_ref: str
     page_number: int
     chunk_id: str
-    section_title: str = Field(default="", description=SECTION_TITLE)
-    passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND)
+    section_title: str = Field(default="", description=SECTION_TITLE_DESCRIPTION)
+    passage_kind: PassageKind = Field(default="supporting", description=PASSAGE_KIND_DESCRIPTION)
 
 
 class QuoteCheck(Answer):

@@ -203,8 +203,8 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
         """A page of a revision as a picture without loss."""
         # The names become a path of a file, so only those of a registered revision are used.
         revision = await admin.get_revision(source, revision_id)
-        webp = await pictures.draw_page(revision.source, revision.revision_id, page, dpi)
-        return Response(webp, media_type="image/webp")
+        webp_bytes = await pictures.draw_page(revision.source, revision.revision_id, page, dpi)
+        return Response(webp_bytes, media_type="image/webp")
 
 
 def _add_policy_writing_routes(router: APIRouter, admin: PolicyAdmin) -> None:
@@ -239,9 +239,9 @@ def _add_revision_writing_routes(
         """Add a revision with its file; it is ingested in the background."""
         # An unknown policy is refused before a large file is received.
         await service.registry.get_policy(source)
-        spool = service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}.pdf"
+        spool_path = service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}.pdf"
         try:
-            upload = await receive_upload(request, spool, MAX_FILE_BYTES)
+            upload = await receive_upload(request, spool_path, MAX_FILE_BYTES)
             if not upload.file_name.lower().endswith(POLICY_EXTENSIONS):
                 raise UnsupportedFileType(
                     "The file's name does not end in .pdf; only PDF files are accepted, and texts "
@@ -249,9 +249,9 @@ def _add_revision_writing_routes(
                 )
             new_revision = _parse_revision(upload.fields)
             extension = choose_extension(upload.file_name)
-            return await admin.add_revision(source, new_revision, spool, extension)
+            return await admin.add_revision(source, new_revision, spool_path, extension)
         finally:
-            await anyio.Path(spool).unlink(missing_ok=True)
+            await anyio.Path(spool_path).unlink(missing_ok=True)
 
     @router.patch("/policies/{source}/revisions/{revision_id}")
     async def change_revision(
@@ -283,11 +283,11 @@ def _parse_revision(form_fields: dict[str, str]) -> NewRevision:
         InvalidRequest: a field is missing or malformed.
     """
     try:
-        non_empty = {
+        non_empty_fields = {
             field_name: field_value
             for field_name, field_value in form_fields.items()
             if field_value
         }
-        return NewRevision.model_validate_strings(non_empty)
+        return NewRevision.model_validate_strings(non_empty_fields)
     except ValidationError as error:
         raise InvalidRequest.from_validation_error(error) from error

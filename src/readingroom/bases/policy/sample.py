@@ -18,10 +18,10 @@ class PolicySample(BaseSample):
     def steps(
         self, settings: RoomSettings, corpus_folder: Path, run: RunCommand
     ) -> Iterator[SampleStep]:
-        for policy in corpus.policies():
+        for policy_entry in corpus.policies():
             yield SampleStep(
-                f"policy {policy['source']}",
-                partial(_import_policy, settings, policy, corpus_folder, run),
+                f"policy {policy_entry['source']}",
+                partial(_import_policy, settings, policy_entry, corpus_folder, run),
             )
 
 
@@ -32,8 +32,10 @@ def _import_policy(
     run_command: RunCommand,
     report_progress: ReportProgressSync,
 ) -> None:
-    policies, _ = prepare_import(corpus.write_policy(policy_entry, corpus_folder), settings)
-    run_command(ImportPolicies(policies=policies), settings)
+    imported_policies, _ = prepare_import(
+        corpus.write_policy(policy_entry, corpus_folder), settings
+    )
+    run_command(ImportPolicies(policies=imported_policies), settings)
 
 
 SAMPLE = PolicySample()

@@ -61,7 +61,7 @@ from readingroom.storage.handover import sweep_handover
 
 logger = logging.getLogger(__name__)
 
-_CANDIDATES = 5  # passages compared with a quotation that stands nowhere
+_CANDIDATE_COUNT = 5  # passages compared with a quotation that stands nowhere
 
 
 class PolicyService:
@@ -154,15 +154,15 @@ class PolicyService:
             RevisionNotFound: it has no such revision, or none is in force today.
             SectionNotFound: the revision has no such section; the error names similar ones.
         """
-        today = await self.resolver.resolve_for_policy(question.source, self.today)
-        revision = _choose_revision(today, question.revision_id, question.date)
+        resolution = await self.resolver.resolve_for_policy(question.source, self.today)
+        revision = _choose_revision(resolution, question.revision_id, question.date)
         chunks = await self.store.get_chunks(question.source, revision.revision_id)
-        section_ref = references.find_section(
-            question.section_ref, passages.list_references(chunks)
+        section_ref = references.find_section_ref(
+            question.section_ref, passages.index_references(chunks)
         )
         if section_ref is None:
-            raise await self._make_section_error(question.section_ref, revision, today, chunks)
-        section_chunks = passages.select_section(chunks, section_ref)
+            raise await self._make_section_error(question.section_ref, revision, resolution, chunks)
+        section_chunks = passages.select_section_chunks(chunks, section_ref)
         page_numbers = sorted({number for chunk in section_chunks for number in chunk.pages})
         return SectionText(
             source=question.source,
@@ -172,8 +172,8 @@ class PolicyService:
             text=passages.join_section(section_chunks),
             page_numbers=page_numbers,
             effective_from=revision.effective_from,
-            effective_to=timeline.get_last_day(revision, today.timeline),
-            in_force_today=today.revision == revision,
+            effective_to=timeline.get_last_day(revision, resolution.timeline),
+            in_force_today=resolution.revision == revision,
             citation=cite_section(revision, section_ref, section_chunks, page_numbers),
             id=format_section_id(question.source, revision.revision_id, section_ref),
             section_title=passages.find_title(section_chunks, section_ref),
@@ -216,16 +216,16 @@ class PolicyService:
 
     async def list_sections(self, policy_slug: str, revision_id: str) -> dict[str, int]:
         """Return every section of a revision with the page it begins on, in reading order."""
-        first_pages: dict[str, int] = {}
+        pages_by_section: dict[str, int] = {}
         for chunk in await self.store.get_chunks(policy_slug, revision_id):
             for section_ref in filter(None, (*chunk.section_path, chunk.section_ref)):
-                first_pages.setdefault(section_ref, chunk.page_number)
-        return first_pages
+                pages_by_section.setdefault(section_ref, chunk.page_number)
+        return pages_by_section
 
     async def list_section_titles(self, question: ListPolicySections) -> SectionList:
         """Return every section of a revision with its title and page; raises as `get_section`."""
-        today = await self.resolver.resolve_for_policy(question.source, self.today)
-        revision = _choose_revision(today, question.revision_id, question.date)
+        resolution = await self.resolver.resolve_for_policy(question.source, self.today)
+        revision = _choose_revision(resolution, question.revision_id, question.date)
         chunks = await self.store.get_chunks(question.source, revision.revision_id)
         listed_sections = passages.list_sections(chunks)
         return SectionList(
@@ -238,7 +238,7 @@ class PolicyService:
 
     async def get_snapshot(self, question: PolicySnapshot) -> Snapshot:
         """Return every policy with its revision in force on one day."""
-        snapshot = await self.resolver.resolve_snapshot(parse_day(question.date))
+        resolutions_by_slug = await self.resolver.resolve_snapshot(parse_day(question.date))
         snapshot_entries = [
             SnapshotEntry(
                 source=resolution.source,
@@ -249,7 +249,7 @@ class PolicyService:
                 else None,
                 reason=resolution.reason,
             )
-            for resolution in snapshot.values()
+            for resolution in resolutions_by_slug.values()
         ]
         return Snapshot(
             date=question.date,
@@ -296,10 +296,10 @@ class PolicyService:
             if revision.can_be_in_force and revision != resolution.revision
         ]
         # The other revisions are read only when the right one fails: each costs a scan of its text.
-        places = verified = await self._find_quote(
+        places = verified_places = await self._find_quote(
             question.quote, revisions_in_force, resolution.timeline
         )
-        if not verified:
+        if not verified_places:
             places = await self._find_quote(question.quote, other_revisions, resolution.timeline)
         nearest_passage = None
         if not places:
@@ -309,7 +309,7 @@ class PolicyService:
         return QuoteCheck(
             source=question.source,
             date=question.date,
-            verdict="verified" if verified else "wrong_revision" if places else "not_found",
+            verdict="verified" if verified_places else "wrong_revision" if places else "not_found",
             revision_in_force=resolution.revision.revision_id if resolution.revision else None,
             reason=resolution.reason,
             found=places,
@@ -355,18 +355,18 @@ class PolicyService:
     # --- parts ---
 
     async def _make_section_error(
-        self, section_ref: str, revision: Revision, today: Resolution, chunks: Sequence[StoredChunk]
+        self, asked_ref: str, revision: Revision, resolution: Resolution, chunks: list[StoredChunk]
     ) -> SectionNotFound:
         """Return an error that names similar sections, and the revisions that have this one."""
-        forms = references.list_forms(section_ref)
+        forms = references.list_folded_forms(asked_ref)
         revisions_with_section = [
             other
-            for other in today.timeline
+            for other in resolution.timeline
             if other.can_be_in_force
             and other != revision
             and set(forms) & (await self.store.get_sections(other.source, other.revision_id)).keys()
         ]
-        return _make_section_not_found(section_ref, revision, chunks, revisions_with_section)
+        return _make_section_not_found(asked_ref, revision, chunks, revisions_with_section)
 
     async def _find_quote(
         self, quote: str, searched_revisions: Sequence[Revision], revisions: Sequence[Revision]
@@ -383,12 +383,12 @@ class PolicyService:
         self, quote: str, revisions: list[Revision]
     ) -> NearestPassage | None:
         # Cut to what a search query may have: the model reads no more than that anyway.
-        ranking = await self.store.rank_chunks(quote[:2000], _CANDIDATES, revisions, "hybrid")
-        chunks = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
+        ranking = await self.store.rank_chunks(quote[:2000], _CANDIDATE_COUNT, revisions, "hybrid")
+        chunks_by_id = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
         nearest_passages: list[NearestPassage] = []
-        for chunk in chunks.values():
+        for chunk in chunks_by_id.values():
             closest_text, similarity = await anyio.to_thread.run_sync(
-                quotes.find_closest, quote, chunk.text
+                quotes.find_closest_stretch, quote, chunk.text
             )
             nearest_passages.append(
                 NearestPassage(
@@ -451,14 +451,14 @@ def _compare_revisions(
     """Return one page of what changed; raise `SectionNotFound` if neither side has the section."""
     old_sections = likeness.list_sections(old_revision_chunks[1])
     new_sections = likeness.list_sections(new_revision_chunks[1])
-    pairs = likeness.pair_sections(old_sections, new_sections)
+    section_pairs = likeness.pair_sections(old_sections, new_sections)
     if question.section_ref is not None:
         chosen_refs = {
             section_ref
             for _, chunks in (old_revision_chunks, new_revision_chunks)
             if (
-                section_ref := references.find_section(
-                    question.section_ref, passages.list_references(chunks)
+                section_ref := references.find_section_ref(
+                    question.section_ref, passages.index_references(chunks)
                 )
             )
         }
@@ -466,20 +466,20 @@ def _compare_revisions(
             raise _make_section_not_found(
                 question.section_ref, new_revision_chunks[0], new_revision_chunks[1]
             )
-        pairs = [pair for pair in pairs if pair.lies_in(chosen_refs)]
+        section_pairs = [pair for pair in section_pairs if pair.lies_in(chosen_refs)]
     return diffs.make_diff(
         question,
-        pairs,
+        section_pairs,
         to_nearest_revision(old_revision_chunks[0], revisions),
         to_nearest_revision(new_revision_chunks[0], revisions),
     )
 
 
-def _choose_revision(today: Resolution, revision_id: str | None, day: str | None) -> Revision:
+def _choose_revision(resolution: Resolution, revision_id: str | None, day: str | None) -> Revision:
     """Return the revision that is named, or that of a day, or today's. Raise `RevisionNotFound`."""
     if revision_id is not None:
-        return timeline.find_revision(today.timeline, revision_id)
-    return (today.resolve_day(parse_day(day)) if day else today).require_revision()
+        return timeline.find_revision(resolution.timeline, revision_id)
+    return (resolution.resolve_day(parse_day(day)) if day else resolution).require_revision()
 
 
 def _make_section_not_found(
@@ -489,7 +489,7 @@ def _make_section_not_found(
     other_revisions: Sequence[Revision] = (),
 ) -> SectionNotFound:
     labels = ", ".join(other_revision.version_label for other_revision in other_revisions)
-    similar_refs = references.find_similar(section_ref, passages.list_references(chunks))
+    similar_refs = references.find_similar_refs(section_ref, passages.index_references(chunks))
     return SectionNotFound(
         f"Section '{section_ref}' not found in policy '{revision.source}'"
         + (f" ({revision.version_label}); it exists in the revision of {labels}" if labels else "")

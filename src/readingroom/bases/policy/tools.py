@@ -98,9 +98,9 @@ def _make_search_tools(service: PolicyService) -> Iterable[Tool]:
         `excluded` says which policies could not answer and why. For a paragraph or section whose
         number you know use `get_policy_section`. For several topics use `search_policy_batch`.
         """
-        hits = await service.search(question)
-        _log_revisions(call, [hit.revision_id for hit in hits.results])
-        return hits
+        policy_hits = await service.search(question)
+        _log_revisions(call, [hit.revision_id for hit in policy_hits.results])
+        return policy_hits
 
     async def search_policy_batch(question: SearchPolicyBatch, call: ToolCall) -> PolicyHitsBatch:
         """Find the policies on several topics at once, in one go: two, three, five or more subjects
@@ -109,9 +109,12 @@ def _make_search_tools(service: PolicyService) -> Iterable[Tool]:
         up together in a single pass, each answered separately and in order, on the same day. For a
         single topic use `search_policy`.
         """
-        answers = await service.search_batch(question)
-        _log_revisions(call, [hit.revision_id for hits in answers.searches for hit in hits.results])
-        return answers
+        hits_batch = await service.search_batch(question)
+        _log_revisions(
+            call,
+            [hit.revision_id for policy_hits in hits_batch.searches for hit in policy_hits.results],
+        )
+        return hits_batch
 
     yield make_tool(search_policy, title="Search policies")
     yield make_tool(search_policy_batch, title="Search policies, several queries")
@@ -174,9 +177,11 @@ def _make_checking_tools(service: PolicyService) -> Iterable[Tool]:
         modified or reworded? Shows before and after, what was added, deleted and rewritten, as a
         word-by-word diff or redline. The differences are of exact text, not a summary of meaning.
         """
-        diff = await service.compare(question)
-        _log_revisions(call, [diff.from_revision.revision_id, diff.to_revision.revision_id])
-        return diff
+        revision_diff = await service.compare(question)
+        _log_revisions(
+            call, [revision_diff.from_revision.revision_id, revision_diff.to_revision.revision_id]
+        )
+        return revision_diff
 
     async def verify_policy_quote(question: VerifyPolicyQuote, call: ToolCall) -> QuoteCheck:
         """Check a quotation from a policy, such as the NPPF or a local plan. Does it really say
@@ -229,27 +234,32 @@ def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
     )
 
 
-def _link_section(section: SectionText) -> list[ResourceLink]:
-    path = make_resource_path(section.source, section.revision_id, section.section_ref)
-    return [ResourceLink(path, section.citation)]
+def _link_section(section_text: SectionText) -> list[ResourceLink]:
+    resource_path = make_resource_path(
+        section_text.source, section_text.revision_id, section_text.section_ref
+    )
+    return [ResourceLink(resource_path, section_text.citation)]
 
 
-def _link_revisions(answer: RevisionList) -> list[ResourceLink]:
+def _link_revisions(revision_list: RevisionList) -> list[ResourceLink]:
     return [
         ResourceLink(
-            make_resource_path(answer.source, revision.revision_id),
-            f"{answer.source} ({revision.version_label})",
+            make_resource_path(revision_list.source, revision.revision_id),
+            f"{revision_list.source} ({revision.version_label})",
         )
-        for revision in answer.revisions[:MAX_LINKS]
+        for revision in revision_list.revisions[:MAX_LINKS]
     ]
 
 
-def _link_places(check: QuoteCheck) -> list[ResourceLink]:
+def _link_places(quote_check: QuoteCheck) -> list[ResourceLink]:
     return [
         ResourceLink(
-            make_resource_path(check.source, place.revision_id, place.section_ref), place.citation
+            make_resource_path(
+                quote_check.source, quote_place.revision_id, quote_place.section_ref
+            ),
+            quote_place.citation,
         )
-        for place in check.found[:MAX_LINKS]
+        for quote_place in quote_check.found[:MAX_LINKS]
     ]
 
 

@@ -17,13 +17,13 @@ class BulkImport:
     """One import, and what it has added so far."""
 
     def __init__(self, service: PolicyService, report_progress: ReportProgress) -> None:
-        self._folder = service.folder
+        self._policy_folder = service.folder
         self._admin = PolicyAdmin(service)
-        self._report = report_progress
-        self._policies_added: list[str] = []
-        self._revisions_added: list[str] = []
-        self._already_there: list[str] = []
-        self._failed: list[str] = []
+        self._report_progress = report_progress
+        self._added_slugs: list[str] = []
+        self._added_revision_labels: list[str] = []
+        self._names_already_there: list[str] = []
+        self._failure_messages: list[str] = []
 
     async def run(self, imported_policies: list[ImportedPolicy]) -> ImportReport:
         """Add every policy and its revisions, oldest first: each then closes the one before."""
@@ -35,28 +35,30 @@ class BulkImport:
             ):
                 await self._add_revision(imported_policy.policy.source, imported_revision)
         return ImportReport(
-            policies_added=self._policies_added,
-            revisions_added=self._revisions_added,
-            already_there=self._already_there,
-            failed=self._failed,
+            policies_added=self._added_slugs,
+            revisions_added=self._added_revision_labels,
+            already_there=self._names_already_there,
+            failed=self._failure_messages,
         )
 
     async def _add_policy(self, imported_policy: ImportedPolicy) -> None:
         try:
             await self._admin.create_policy(imported_policy.policy)
-            self._policies_added.append(imported_policy.policy.source)
+            self._added_slugs.append(imported_policy.policy.source)
         except PolicyExists:
-            self._already_there.append(imported_policy.policy.source)
+            self._names_already_there.append(imported_policy.policy.source)
 
     async def _add_revision(self, policy_slug: str, imported_revision: ImportedRevision) -> None:
         revision_label = f"{policy_slug} {imported_revision.revision.version_label}"
         try:
             was_added = await self._ingest_if_missing(policy_slug, imported_revision)
-            (self._revisions_added if was_added else self._already_there).append(revision_label)
+            (self._added_revision_labels if was_added else self._names_already_there).append(
+                revision_label
+            )
         except KnowledgeError as error:
             if error.http_status >= 500:  # our own failure, so the next one would fail as well
                 raise
-            self._failed.append(f"{revision_label}: {error.message}")
+            self._failure_messages.append(f"{revision_label}: {error.message}")
 
     async def _ingest_if_missing(
         self, policy_slug: str, imported_revision: ImportedRevision
@@ -67,15 +69,20 @@ class BulkImport:
         # By day, not by label: labels are typed by people, and days cannot overlap.
         existing_revision = revisions_by_first_day.get(imported_revision.revision.effective_from)
         # Entered also when nothing is to be done, because leaving it deletes the copy.
-        async with open_handover(self._folder, imported_revision.file) as handed_file:
+        async with open_handover(self._policy_folder, imported_revision.file) as handed_path:
             if existing_revision is None:
                 await self._admin.revise(
-                    *(policy_slug, imported_revision.revision, handed_file, self._report),
+                    *(policy_slug, imported_revision.revision, handed_path, self._report_progress),
                     imported_revision.extension,
                 )
             elif existing_revision.status == RevisionStatus.FAILED:
                 await self._admin.replace_file(
-                    *(policy_slug, existing_revision.revision_id, handed_file, self._report),
+                    *(
+                        policy_slug,
+                        existing_revision.revision_id,
+                        handed_path,
+                        self._report_progress,
+                    ),
                     imported_revision.extension,
                 )
             else:

@@ -40,28 +40,28 @@ def prepare_import(
     list_path: Path, settings: RoomSettings
 ) -> tuple[list[ImportedPolicy], list[str]]:
     """Hand over every file that a list names; return the policies, and what could not be read."""
-    failures: list[str] = []
-    policies = []
+    failure_messages: list[str] = []
+    imported_policies = []
     for listed_policy in _read_list(list_path):
-        revisions = []
+        imported_revisions = []
         for listed_revision in listed_policy.revisions:
             try:
                 copy_name = _hand_over(list_path.parent / listed_revision.file, settings)
             except FileNotFound as error:
-                failures.append(
+                failure_messages.append(
                     f"{listed_policy.source} {listed_revision.version_label}: {error.message}"
                 )
                 continue
             new_revision = NewRevision.model_validate(listed_revision.model_dump(exclude={"file"}))
             extension = choose_extension(listed_revision.file)
-            revisions.append(
+            imported_revisions.append(
                 ImportedRevision.model_validate(
                     {"revision": new_revision, "file": copy_name, "extension": extension}
                 )
             )
         new_policy = NewPolicy.model_validate(listed_policy.model_dump(exclude={"revisions"}))
-        policies.append(ImportedPolicy(policy=new_policy, revisions=revisions))
-    return policies, failures
+        imported_policies.append(ImportedPolicy(policy=new_policy, revisions=imported_revisions))
+    return imported_policies, failure_messages
 
 
 def _read_list(list_path: Path) -> list[_ListedPolicy]:
@@ -69,9 +69,9 @@ def _read_list(list_path: Path) -> list[_ListedPolicy]:
         return _PolicyList.model_validate_json(list_path.read_bytes()).policies
     except ValidationError as error:
         error_message = 'is not a list {"policies": [...]}; see readingroom policy import --help'
-        problems = InvalidArguments.from_validation_error(error).errors
+        field_errors = InvalidArguments.from_validation_error(error).errors
         raise InvalidArguments(
-            [{"field": list_path.name, "message": error_message}, *problems]
+            [{"field": list_path.name, "message": error_message}, *field_errors]
         ) from error
 
 

@@ -33,7 +33,7 @@ class PolicyPictures:
         self._service = service
 
     @cached_property
-    def _pictures(self) -> PagePictures:
+    def _page_pictures(self) -> PagePictures:
         # When a page is first asked for: routes are listed without a service too.
         return PagePictures(self._service.pipeline, self._service.folder / _CACHE_FOLDER)
 
@@ -46,15 +46,15 @@ class PolicyPictures:
         """
         file_path, sha256 = await self._locate_file(policy_slug, revision_id)
         with _open_file(file_path, policy_slug, revision_id, sha256) as stored_file:
-            return await self._pictures.draw_page(stored_file, page_number, dpi)
+            return await self._page_pictures.draw_page(stored_file, page_number, dpi)
 
     async def mark_passage(
-        self, policy_slug: str, revision_id: str, page_number: int, passage: str
+        self, policy_slug: str, revision_id: str, page_number: int, passage_text: str
     ) -> tuple[Mark, ...]:
         """Return where a passage stands on a page, if it does. Raise FileNotFound."""
         file_path, sha256 = await self._locate_file(policy_slug, revision_id)
         with _open_file(file_path, policy_slug, revision_id, sha256) as stored_file:
-            return await self._pictures.mark_passage(stored_file, page_number, passage)
+            return await self._page_pictures.mark_passage(stored_file, page_number, passage_text)
 
     async def read_image(self, uri: str) -> PageImage:
         """Return the picture of a page for a view, with the words of `quotation` marked.
@@ -86,10 +86,10 @@ class PolicyPictures:
     def _find_and_hash(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
         file_path = self._service.ingestion.files.locate(policy_slug, revision_id)
         try:
-            status = file_path.stat()
+            file_status = file_path.stat()
         except FileNotFoundError as error:
             raise _make_missing_error(policy_slug, revision_id) from error
-        return file_path, _hash_content(file_path, status.st_mtime_ns, status.st_size)
+        return file_path, _hash_content(file_path, file_status.st_mtime_ns, file_status.st_size)
 
 
 def _parse_page_path(uri: str, uri_path: str) -> tuple[str, str, int]:

@@ -57,16 +57,16 @@ class PolicyAdmin:
         return await self.get_policy(new_policy.source)
 
     async def list_policies(
-        self, category: PolicyCategory | None = None, policy_slug: str | None = None
+        self, category: PolicyCategory | None = None, slug_part: str | None = None
     ) -> PolicyIndex:
         """Return every policy, or those of a category or with this in their slug."""
         resolutions = [
             resolution
             for resolution in (await self._resolve_today()).values()
             if category in (None, resolution.policy.category)
-            and (policy_slug or "").upper() in resolution.source
+            and (slug_part or "").upper() in resolution.source
         ]
-        summaries = [
+        policy_summaries = [
             PolicySummary(
                 source=resolution.source,
                 title=resolution.policy.title,
@@ -76,7 +76,7 @@ class PolicyAdmin:
             )
             for resolution in resolutions
         ]
-        return PolicyIndex(policies=summaries, total=len(summaries))
+        return PolicyIndex(policies=policy_summaries, total=len(policy_summaries))
 
     async def get_policy(self, policy_slug: str) -> PolicyDetail:
         """Return a policy with its revisions; raise `PolicyNotFound`."""
@@ -85,7 +85,7 @@ class PolicyAdmin:
             await service.resolver.resolve_for_policy(policy_slug, service.today)
         )
 
-    async def list_details(self) -> list[PolicyDetail]:
+    async def list_policy_details(self) -> list[PolicyDetail]:
         """Return every policy with its revisions, read at once."""
         return [
             _describe_policy(resolution) for resolution in (await self._resolve_today()).values()
@@ -94,8 +94,9 @@ class PolicyAdmin:
     async def update_policy_details(self, policy_slug: str, patch: PolicyPatch) -> PolicyDetail:
         """Change a policy's title, description or category; raise `PolicyNotFound`."""
         # A description may be cleared; a title and a category may only be replaced.
-        set_fields = _list_set_values(
-            patch, nullable=("description", "local_authority", "area", "successor_authorities")
+        set_fields = _get_set_fields(
+            patch,
+            nullable_fields=("description", "local_authority", "area", "successor_authorities"),
         )
         await self._service.ingestion.update_policy_details(policy_slug, set_fields)
         return await self.get_policy(policy_slug)
@@ -141,7 +142,7 @@ class PolicyAdmin:
     # --- revisions ---
 
     async def add_revision(
-        self, policy_slug: str, new_revision: NewRevision, spool: Path, extension: str = ".pdf"
+        self, policy_slug: str, new_revision: NewRevision, spool_path: Path, extension: str = ".pdf"
     ) -> RevisionAccepted:
         """Register a revision and queue its file for ingestion in the background.
 
@@ -152,8 +153,8 @@ class PolicyAdmin:
             RevisionOverlap: it shares a day with another revision.
             UnsupportedFileType, FileTooLarge: its file cannot be ingested.
         """
-        revision, closed_revisions = await self._register(
-            policy_slug, new_revision, spool, extension
+        revision, closed_revisions = await self._register_revision(
+            policy_slug, new_revision, spool_path, extension
         )
         job_id = self._service.jobs.add(revision)
         return RevisionAccepted(
@@ -177,26 +178,28 @@ class PolicyAdmin:
         self,
         policy_slug: str,
         new_revision: NewRevision,
-        spool: Path,
+        spool_path: Path,
         report_progress: ReportProgress,
         extension: str = ".pdf",
     ) -> IngestedRevision:
         """Register a revision and wait until it can be searched; raises as `add_revision`."""
-        revision, _ = await self._register(policy_slug, new_revision, spool, extension)
+        revision, _ = await self._register_revision(
+            policy_slug, new_revision, spool_path, extension
+        )
         return await self._ingest(revision, report_progress)
 
     async def replace_file(
         self,
         policy_slug: str,
         revision_id: str,
-        spool: Path,
+        spool_path: Path,
         report_progress: ReportProgress,
         extension: str = ".pdf",
     ) -> IngestedRevision:
         """Ingest another file for a revision, and wait until it can be searched."""
-        check_revision_file(spool, extension)
+        check_revision_file(spool_path, extension)
         revision = await self._find_revision(policy_slug, revision_id)
-        await self._service.ingestion.replace_file(revision, spool, extension)
+        await self._service.ingestion.replace_file(revision, spool_path, extension)
         return await self._ingest(revision, report_progress)
 
     async def get_revision(self, policy_slug: str, revision_id: str) -> RevisionDetail:
@@ -229,7 +232,7 @@ class PolicyAdmin:
             PolicyNotFound, RevisionNotFound: there is no such revision.
             RevisionOverlap: it would share a day with another revision.
         """
-        set_fields = _list_set_values(patch, nullable=("effective_to", "notes"))
+        set_fields = _get_set_fields(patch, nullable_fields=("effective_to", "notes"))
         await self._find_revision(policy_slug, revision_id)
         await self._service.ingestion.amend(policy_slug, revision_id, set_fields)
         return await self.get_revision(policy_slug, revision_id)
@@ -289,14 +292,14 @@ class PolicyAdmin:
     async def _resolve_today(self) -> dict[str, Resolution]:
         return await self._service.resolver.resolve_snapshot(self._service.today)
 
-    async def _register(
-        self, policy_slug: str, new_revision: NewRevision, spool: Path, extension: str
+    async def _register_revision(
+        self, policy_slug: str, new_revision: NewRevision, spool_path: Path, extension: str
     ) -> tuple[Revision, list[Revision]]:
         await self._service.registry.get_policy(policy_slug)
-        check_revision_file(spool, extension)
+        check_revision_file(spool_path, extension)
         return await self._service.ingestion.create(
             policy_slug,
-            spool,
+            spool_path,
             new_revision.version_label,
             new_revision.effective_from,
             new_revision.effective_to,
@@ -321,22 +324,25 @@ class PolicyAdmin:
         )
 
 
-def _list_set_values(patch: BaseModel, nullable: Sequence[str]) -> dict[str, Any]:
+def _get_set_fields(patch: BaseModel, nullable_fields: Sequence[str]) -> dict[str, Any]:
     """Return the fields that a patch sets; a null clears only what may be null."""
     set_fields = patch.model_dump(exclude_unset=True)
     return {
         field_name: field_value
         for field_name, field_value in set_fields.items()
-        if field_value is not None or field_name in nullable
+        if field_value is not None or field_name in nullable_fields
     }
 
 
-def _describe_policy(resolution: Resolution) -> PolicyDetail:
+def _describe_policy(resolution_today: Resolution) -> PolicyDetail:
     return PolicyDetail(
-        **resolution.policy.model_dump(),
-        revisions=[_to_detail(revision, resolution.timeline) for revision in resolution.timeline],
-        current_revision=_summarise_current(resolution),
-        revision_count=len(resolution.timeline),
+        **resolution_today.policy.model_dump(),
+        revisions=[
+            _to_detail(revision, resolution_today.timeline)
+            for revision in resolution_today.timeline
+        ],
+        current_revision=_summarise_current(resolution_today),
+        revision_count=len(resolution_today.timeline),
     )
 
 
@@ -349,13 +355,13 @@ def _to_summary(revision: Revision) -> RevisionSummary:
 
 
 def _to_detail(revision: Revision, revisions: Sequence[Revision]) -> RevisionDetail:
-    listed_end = timeline.get_listed_end(revision, revisions)
+    listed_last_day = timeline.get_listed_end(revision, revisions)
     return RevisionDetail.model_validate(
-        revision.model_copy(update={"effective_to": listed_end}), from_attributes=True
+        revision.model_copy(update={"effective_to": listed_last_day}), from_attributes=True
     )
 
 
 def _build_links(policy_slug: str, revision_id: str) -> Links:
     policy_url = f"{API_PREFIX}/policies/{policy_slug}"
-    revision = f"{policy_url}/revisions/{revision_id}"
-    return Links(self=revision, status=f"{revision}/status", policy=policy_url)
+    revision_url = f"{policy_url}/revisions/{revision_id}"
+    return Links(self=revision_url, status=f"{revision_url}/status", policy=policy_url)

@@ -32,7 +32,7 @@ _MIN_DOT_LEADERS = 2  # in a table of contents; one alone may be a line to write
 
 
 @dataclass(frozen=True, slots=True)
-class _ProposalStatistics:
+class _WordStatistics:
     """How common words are among the passages that are ranked.
 
     A word of every passage of the plan, such as its name, tells nothing about where in it an
@@ -47,8 +47,8 @@ class _ProposalStatistics:
         return {stem: self.counts[stem] for stem in stems if stem in self.counts}
 
 
-class PlanRanking:
-    """Ranks passages of plans; `fetch` returns the chunks with some ids.
+class PlanRanker:
+    """Ranks passages of plans; `fetch_chunks` returns the chunks with some ids.
 
     A section of a plan is cut into passages, and what its second one is about its first one and
     its headings say. So words count in the headings as well, and a passage gains by how well those
@@ -56,8 +56,8 @@ class PlanRanking:
     appendices; a bare heading or a table of contents has a question's words and not their answer.
     """
 
-    def __init__(self, fetch: Callable[[Sequence[str]], Chunks]) -> None:
-        self._fetch = fetch
+    def __init__(self, fetch_chunks: Callable[[Sequence[str]], Chunks]) -> None:
+        self._fetch_chunks = fetch_chunks
 
     def __call__(
         self,
@@ -67,66 +67,75 @@ class PlanRanking:
         statistics: Statistics,
     ) -> list[Relevance]:
         """Return how well each passage answers the question, best first, equal ones by id."""
-        chunks = self._fetch([passage.id for passage in passages])
-        metadatas = dict(zip(chunks.ids, chunks.metadatas, strict=True))
-        in_context = [
-            replace(passage, heading=str(metadatas.get(passage.id, {}).get(CONTEXT_FIELD, "")))
+        chunks = self._fetch_chunks([passage.id for passage in passages])
+        metadata_by_passage = dict(zip(chunks.ids, chunks.metadatas, strict=True))
+        passages_in_context = [
+            replace(
+                passage, heading=str(metadata_by_passage.get(passage.id, {}).get(CONTEXT_FIELD, ""))
+            )
             for passage in passages
         ]
-        ranked_in_context = rank_passages(question, vector, in_context, _count_words(in_context))
-        fits = {relevance.passage_id: relevance.fit for relevance in ranked_in_context}
-        texts = {passage.id: passage.text for passage in passages}
-        final_fits = {
-            passage_id: neighbourly_fit + _weigh_kind(texts[passage_id], metadatas[passage_id])
-            for passage_id, neighbourly_fit in _add_neighbours(fits, metadatas).items()
+        relevances_in_context = rank_passages(
+            question, vector, passages_in_context, _compute_word_statistics(passages_in_context)
+        )
+        fits_by_passage = {
+            relevance.passage_id: relevance.fit for relevance in relevances_in_context
+        }
+        texts_by_passage = {passage.id: passage.text for passage in passages}
+        final_fits_by_passage = {
+            passage_id: smoothed_fit
+            + _get_kind_weight(texts_by_passage[passage_id], metadata_by_passage[passage_id])
+            for passage_id, smoothed_fit in _add_neighbour_fits(
+                fits_by_passage, metadata_by_passage
+            ).items()
         }
         # All but the order is told of the passage itself: confidence is calibrated on that.
         relevances = [
-            replace(relevance, fit=round(final_fits[relevance.passage_id], 6))
+            replace(relevance, fit=round(final_fits_by_passage[relevance.passage_id], 6))
             for relevance in rank_passages(question, vector, passages, statistics, _NO_FEEDBACK)
-            if relevance.passage_id in final_fits
+            if relevance.passage_id in final_fits_by_passage
         ]
         return sorted(relevances, key=lambda relevance: (-relevance.fit, relevance.passage_id))
 
 
-def _count_words(passages: Sequence[ProposedPassage]) -> _ProposalStatistics:
+def _compute_word_statistics(passages: Sequence[ProposedPassage]) -> _WordStatistics:
     passage_counts_by_stem: Counter[str] = Counter()
     for passage in passages:
         passage_counts_by_stem.update(count_passage_stems(passage).keys())
-    word_count = sum(len(passage.text.split()) for passage in passages)
-    return _ProposalStatistics(
-        len(passages), word_count / max(len(passages), 1), passage_counts_by_stem
+    total_word_count = sum(len(passage.text.split()) for passage in passages)
+    return _WordStatistics(
+        len(passages), total_word_count / max(len(passages), 1), passage_counts_by_stem
     )
 
 
-def _add_neighbours(
-    fits: Mapping[str, float], metadatas: Mapping[str, Metadata]
+def _add_neighbour_fits(
+    fits_by_passage: Mapping[str, float], metadata_by_passage: Mapping[str, Metadata]
 ) -> dict[str, float]:
     """Return the fit of each passage together with those before and after it in its revision.
 
     A neighbour that no search proposed fits as badly as the worst of those that were.
     """
     fits_by_place = {
-        (metadata["revision_id"], metadata["chunk_index"]): fits[passage_id]
-        for passage_id, metadata in metadatas.items()
+        (metadata["revision_id"], metadata["chunk_index"]): fits_by_passage[passage_id]
+        for passage_id, metadata in metadata_by_passage.items()
     }
-    lowest_fit = min(fits.values(), default=0.0)
-    neighbourly_fits = {}
-    for passage_id, metadata in metadatas.items():
+    lowest_fit = min(fits_by_passage.values(), default=0.0)
+    smoothed_fits = {}
+    for passage_id, metadata in metadata_by_passage.items():
         chunk_index = int(metadata["chunk_index"])
         neighbour_fits = [
             fits_by_place.get((metadata["revision_id"], neighbour_index), lowest_fit)
             for neighbour_index in (chunk_index - 1, chunk_index + 1)
         ]
-        neighbours_fit = sum(neighbour_fits) / len(neighbour_fits)
+        average_neighbour_fit = sum(neighbour_fits) / len(neighbour_fits)
         # Divided: scores fall with the distance to the best fit, so its scale must stay.
-        neighbourly_fits[passage_id] = (fits[passage_id] + _NEIGHBOURS_WEIGHT * neighbours_fit) / (
-            1 + _NEIGHBOURS_WEIGHT
-        )
-    return neighbourly_fits
+        smoothed_fits[passage_id] = (
+            fits_by_passage[passage_id] + _NEIGHBOURS_WEIGHT * average_neighbour_fit
+        ) / (1 + _NEIGHBOURS_WEIGHT)
+    return smoothed_fits
 
 
-def _weigh_kind(passage_text: str, metadata: Metadata) -> float:
+def _get_kind_weight(passage_text: str, metadata: Metadata) -> float:
     if len(_DOT_LEADERS.findall(passage_text)) >= _MIN_DOT_LEADERS:
         return _CONTENTS_WEIGHT
     if is_heading(passage_text):

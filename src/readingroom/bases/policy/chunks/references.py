@@ -76,54 +76,58 @@ def fold_ref(section_ref: str) -> str:
     return _SEPARATOR_IN_CODE.sub("", folded_ref)
 
 
-def find_section(section_ref: str, known_refs: Mapping[str, str]) -> str | None:
+def find_section_ref(section_ref: str, refs_by_folded_ref: Mapping[str, str]) -> str | None:
     """Return the section that a reference means, as the document writes it, or None.
 
-    `known_refs` are the references of the document by their folded form.
+    `refs_by_folded_ref` are the references of the document by their folded form.
 
     A bare number may be that of a paragraph, section, chapter or policy, tried in this order; a
     bare code such as `TR4` is that of a policy. Of `TR6(3)` and `11d` it is the whole section.
     """
-    candidate_forms = list_forms(section_ref)
+    candidate_forms = list_folded_forms(section_ref)
     plain_ref = fold_dashes(section_ref).strip().casefold()
     for clause_pattern in (_CLAUSE, _CLAUSE_LETTER):
         if clause_match := clause_pattern.fullmatch(plain_ref):
-            candidate_forms += list_forms(clause_match["section"])
+            candidate_forms += list_folded_forms(clause_match["section"])
     return next(
         (
-            known_refs[candidate_form]
+            refs_by_folded_ref[candidate_form]
             for candidate_form in candidate_forms
-            if candidate_form in known_refs
+            if candidate_form in refs_by_folded_ref
         ),
         None,
     )
 
 
-def find_similar(section_ref: str, known_refs: Mapping[str, str]) -> list[str]:
+def find_similar_refs(section_ref: str, refs_by_folded_ref: Mapping[str, str]) -> list[str]:
     """Return up to five sections whose references are written much like this one."""
-    folded_refs = difflib.get_close_matches(fold_ref(section_ref), known_refs, n=5, cutoff=0.5)
-    return [known_refs[folded_ref] for folded_ref in folded_refs]
+    similar_folded_refs = difflib.get_close_matches(
+        fold_ref(section_ref), refs_by_folded_ref, n=5, cutoff=0.5
+    )
+    return [refs_by_folded_ref[folded_ref] for folded_ref in similar_folded_refs]
 
 
-def list_forms(section_ref: str) -> list[str]:
+def list_folded_forms(section_ref: str) -> list[str]:
     """Return the folded forms that a reference may have in a document, the likeliest first."""
     plain_ref = _WHITE_SPACE.sub(" ", fold_dashes(section_ref)).strip().casefold()
-    forms = [fold_ref(section_ref)]
+    folded_forms = [fold_ref(section_ref)]
     if _NUMBER.fullmatch(plain_ref):
-        forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _NUMBERED_KINDS]
+        folded_forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _NUMBERED_KINDS]
     elif _CODE.fullmatch(plain_ref):
-        forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _CODED_KINDS]
-    return forms
+        folded_forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _CODED_KINDS]
+    return folded_forms
 
 
-def find_asked_references(query: str, known_names: Collection[str] = ()) -> list[AskedReference]:
+def find_asked_references(
+    query: str, policy_name_words: Collection[str] = ()
+) -> list[AskedReference]:
     """Return the sections that a question names, in its order.
 
-    `known_names` are words that name policies, in lower case: after one of them a mere number is
-    that of a paragraph, as in `NPPF 11d`.
+    `policy_name_words` are words that name policies, in lower case: after one of them a mere number
+    is that of a paragraph, as in `NPPF 11d`.
     """
     references_by_forms: dict[tuple[str, ...], tuple[int, AskedReference]] = {}
-    for query_offset, reference in _iterate_asked(query[:2000], known_names):
+    for query_offset, reference in _iterate_asked_references(query[:2000], policy_name_words):
         references_by_forms.setdefault(reference.folded_refs, (query_offset, reference))
     return [
         reference for _, reference in sorted(references_by_forms.values(), key=lambda item: item[0])
@@ -143,35 +147,59 @@ def find_topic(query: str) -> str:
     return " ".join(topic.split()) if has_topic else ""
 
 
-def _iterate_asked(
-    query: str, known_names: Collection[str]
+def _iterate_asked_references(
+    query: str, policy_name_words: Collection[str]
 ) -> Iterator[tuple[int, AskedReference]]:
     if reference_match := _WHOLE_REFERENCE.fullmatch(query):
-        yield 0, _make_asked(list_forms(reference_match["number"]), reference_match["clause"])
+        yield (
+            0,
+            _make_asked_reference(
+                list_folded_forms(reference_match["number"]), reference_match["clause"]
+            ),
+        )
     for reference_match in _ASKED_PARAGRAPHS.finditer(query):
         for paragraph_number in _LIST_SEPARATOR.split(reference_match["numbers"]):
-            forms = [fold_ref(f"para {paragraph_number}"), fold_ref(f"section {paragraph_number}")]
-            yield reference_match.start(), _make_asked(forms, reference_match["clause"])
+            folded_forms = [
+                fold_ref(f"para {paragraph_number}"),
+                fold_ref(f"section {paragraph_number}"),
+            ]
+            yield (
+                reference_match.start(),
+                _make_asked_reference(folded_forms, reference_match["clause"]),
+            )
     for reference_match in _ASKED_POLICIES.finditer(query):
         for policy_code in _LIST_SEPARATOR.split(reference_match["codes"]):
             yield (
                 reference_match.start(),
-                _make_asked([fold_ref(f"policy {policy_code}")], reference_match["clause"]),
+                _make_asked_reference(
+                    [fold_ref(f"policy {policy_code}")], reference_match["clause"]
+                ),
             )
     for reference_match in _ASKED_WORDS.finditer(query):
-        yield reference_match.start(), _make_asked([fold_ref(reference_match["ref"])], None)
+        yield (
+            reference_match.start(),
+            _make_asked_reference([fold_ref(reference_match["ref"])], None),
+        )
     for reference_match in _BARE_CODE.finditer(query):
-        forms = [fold_ref(f"{kind_word} {reference_match['code']}") for kind_word in _CODED_KINDS]
-        yield reference_match.start(), _make_asked(forms, reference_match["clause"])
+        folded_forms = [
+            fold_ref(f"{kind_word} {reference_match['code']}") for kind_word in _CODED_KINDS
+        ]
+        yield (
+            reference_match.start(),
+            _make_asked_reference(folded_forms, reference_match["clause"]),
+        )
     for reference_match in _NAMED_NUMBER.finditer(query):
-        if reference_match["name"].casefold() in known_names:
-            forms = list_forms(reference_match["number"])[1:]
-            yield reference_match.start(), _make_asked(forms, reference_match["clause"])
+        if reference_match["name"].casefold() in policy_name_words:
+            folded_forms = list_folded_forms(reference_match["number"])[1:]
+            yield (
+                reference_match.start(),
+                _make_asked_reference(folded_forms, reference_match["clause"]),
+            )
 
 
-def _make_asked(folded_refs: Iterable[str], clause: str | None) -> AskedReference:
-    inner_clause = re.search(r"\w+", clause) if clause else None
-    return AskedReference(tuple(folded_refs), inner_clause[0].casefold() if inner_clause else None)
+def _make_asked_reference(folded_refs: Iterable[str], clause: str | None) -> AskedReference:
+    clause_match = re.search(r"\w+", clause) if clause else None
+    return AskedReference(tuple(folded_refs), clause_match[0].casefold() if clause_match else None)
 
 
 def holds_clause(passage_text: str, clause: str) -> bool:

@@ -51,7 +51,7 @@ _MAX_NAMED_SECTIONS = 10  # passages that a query puts first by naming their sec
 _MAX_NAMED_REVISIONS = 60  # whose sections are looked up
 _MAX_SECTION_CHUNKS = 40  # of a section, in which a clause is looked for
 _MAX_RANKED_REVISIONS = 5  # of which the passages of named sections are ranked by the query
-_RANKED_PASSAGES = 100
+_RANKED_PASSAGE_COUNT = 100
 _COMMON_NAME_WORDS = re.compile(
     "and|for|the|polic(?:y|ies)|plans?|local|core|strateg(?:y|ic)|framework|national|planning"
     "|borough|district|county|city|council|documents?|development|guid(?:e|ance)|supplementary"
@@ -61,13 +61,13 @@ _COMMON_NAME_WORDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class _Scope:
+class _PolicyScope:
     """What a search may look at: the eligible revisions, and why other policies have none."""
 
     resolutions_today: dict[str, Resolution]
     """Every policy as it stands today, which each hit is compared with."""
     revisions: list[Revision]
-    excluded: list[Excluded]
+    exclusions: list[Excluded]
 
 
 class PolicySearch:
@@ -83,7 +83,7 @@ class PolicySearch:
     async def search(self, question: SearchPolicy, address: str | None = None) -> PolicyHits:
         """Return the best passages among the revisions in force on the day, and at the address."""
         search_scope = await self._resolve_scope(question, address)
-        return await self._find_page(question, search_scope)
+        return await self._find_hits_page(question, search_scope)
 
     async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
         """Answer several queries over the same revisions, embedded together."""
@@ -98,7 +98,7 @@ class PolicySearch:
                 await anyio.to_thread.run_sync(self._context.embedder.embed_each, question.queries)
         return PolicyHitsBatch(
             searches=[
-                await self._find_page(single_search, search_scope)
+                await self._find_hits_page(single_search, search_scope)
                 for single_search in single_searches
             ]
         )
@@ -108,7 +108,7 @@ class PolicySearch:
     ) -> tuple[list[Revision], list[Excluded]]:
         """Return the revisions that a search looks at, and why other policies have none."""
         search_scope = await self._resolve_scope(question, address)
-        return search_scope.revisions, search_scope.excluded
+        return search_scope.revisions, search_scope.exclusions
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
         """Return one passage by its id, in the shape of a search result.
@@ -120,7 +120,7 @@ class PolicySearch:
         if chunk is None:
             raise RecordNotFound(f"No policy has a passage {chunk_id[:200]!r}")
         resolution = await self._resolver.resolve_for_policy(chunk.source, self._today)
-        return _to_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), resolution)
+        return _to_policy_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), resolution)
 
     @property
     def _today(self) -> date:
@@ -128,18 +128,18 @@ class PolicySearch:
 
     async def _resolve_scope(
         self, question: SearchPolicy | SearchPolicyBatch, address: str | None = None
-    ) -> _Scope:
+    ) -> _PolicyScope:
         policy_slugs, effective_date = question.sources, question.effective_date
         day = parse_day(effective_date) if effective_date is not None else None
         # Resolved for today also when a day is given: hits say whether they are in force today.
         resolutions_today = await self._resolver.resolve_snapshot(self._today)
         revisions: list[Revision] = []
-        excluded = [
+        exclusions = [
             Excluded(source=policy_slug, reason="unknown_source", nearest=None)
             for policy_slug in dict.fromkeys(policy_slugs or [])
             if policy_slug not in resolutions_today
         ]
-        inapplicable = _find_inapplicable(
+        reasons_by_slug = _find_inapplicable_policies(
             [resolution.policy for resolution in resolutions_today.values()],
             question.local_authority,
             address,
@@ -147,40 +147,42 @@ class PolicySearch:
         for policy_slug, resolution in resolutions_today.items():
             if policy_slugs is not None and policy_slug not in policy_slugs:
                 continue
-            if (exclusion_reason := inapplicable.get(policy_slug)) is not None:
-                excluded.append(_make_exclusion(resolution, exclusion_reason, day))
+            if (exclusion_reason := reasons_by_slug.get(policy_slug)) is not None:
+                exclusions.append(_make_exclusion(resolution, exclusion_reason, day))
                 continue
             emerging_revisions = (
-                _list_emerging(resolution, day) if question.include_emerging else []
+                _list_emerging_revisions(resolution, day) if question.include_emerging else []
             )
             revisions += emerging_revisions
-            eligible_revisions = _find_eligible(resolution, day)
-            if isinstance(eligible_revisions, list):
-                revisions += eligible_revisions
+            revisions_or_reason = _find_eligible_revisions(resolution, day)
+            if isinstance(revisions_or_reason, list):
+                revisions += revisions_or_reason
             elif not emerging_revisions:
-                excluded.append(_make_exclusion(resolution, eligible_revisions, day))
-        return _Scope(resolutions_today, revisions, excluded)
+                exclusions.append(_make_exclusion(resolution, revisions_or_reason, day))
+        return _PolicyScope(resolutions_today, revisions, exclusions)
 
-    async def _find_page(self, question: SearchPolicy, search_scope: _Scope) -> PolicyHits:
+    async def _find_hits_page(
+        self, question: SearchPolicy, search_scope: _PolicyScope
+    ) -> PolicyHits:
         first_rank = _parse_cursor(question)
         end_rank = first_rank + question.n_results
-        named_ids = await self._find_named_sections(question, search_scope)
+        named_chunk_ids = await self._find_named_chunk_ids(question, search_scope)
         # One more than the page holds shows whether there is a next page.
         ranking = await self._store.rank_chunks(
             question.query, end_rank + 1, search_scope.revisions, question.mode
         )
-        ranking = _put_first(named_ids, ranking)
+        ranking = _put_named_first(named_chunk_ids, ranking)
         page_hits = ranking.hits[first_rank:end_rank]
-        chunks = await self._store.get_chunks_by_id([hit.chunk_id for hit in page_hits])
+        chunks_by_id = await self._store.get_chunks_by_id([hit.chunk_id for hit in page_hits])
         policy_hits = [
-            _to_hit(
+            _to_policy_hit(
                 chunk,
                 hit,
                 search_scope.resolutions_today[chunk.source],
-                is_named=hit.chunk_id in named_ids,
+                is_named=hit.chunk_id in named_chunk_ids,
             )
             for hit in page_hits
-            if (chunk := chunks.get(hit.chunk_id))
+            if (chunk := chunks_by_id.get(hit.chunk_id))
         ]
         confidence = judge_confidence(
             [hit.score for hit in ranking.hits], policy_hits[0].citation if policy_hits else ""
@@ -191,7 +193,7 @@ class PolicySearch:
             effective_date=question.effective_date,
             results_count=len(policy_hits),
             results=policy_hits,
-            excluded=search_scope.excluded,
+            excluded=search_scope.exclusions,
             searched_revisions=len(search_scope.revisions),
             confidence=confidence.level,
             confidence_reason=confidence.reason,
@@ -199,46 +201,51 @@ class PolicySearch:
             next_cursor=f"{end_rank}.{_hash_question(question)}" if has_more else None,
         )
 
-    async def _find_named_sections(self, question: SearchPolicy, search_scope: _Scope) -> list[str]:
+    async def _find_named_chunk_ids(
+        self, question: SearchPolicy, search_scope: _PolicyScope
+    ) -> list[str]:
         """Return a passage of each section that the query names, of the likeliest policy first."""
-        policy_names = {
-            policy_slug: _list_names(resolution.policy)
+        name_words_by_slug = {
+            policy_slug: _list_name_words(resolution.policy)
             for policy_slug, resolution in search_scope.resolutions_today.items()
         }
         asked_references = find_asked_references(
-            question.query, set().union(*policy_names.values())
+            question.query, set().union(*name_words_by_slug.values())
         )
         if not asked_references:
             return []
         query_words = set(re.findall(r"\w+", question.query.casefold()))
 
-        def get_order(revision: Revision) -> tuple[bool, bool, int]:
-            is_named = bool(policy_names[revision.source] & query_words)
+        def get_sort_key(revision: Revision) -> tuple[bool, bool, int]:
+            is_policy_named = bool(name_words_by_slug[revision.source] & query_words)
             resolution = search_scope.resolutions_today[revision.source]
             is_in_force = resolution.revision == revision
-            return not is_named, not is_in_force, -revision.effective_from.toordinal()
+            return not is_policy_named, not is_in_force, -revision.effective_from.toordinal()
 
         named_sections: list[_NamedSection] = []
-        for reference in asked_references[:_MAX_NAMED_SECTIONS]:
-            for revision in sorted(search_scope.revisions, key=get_order)[:_MAX_NAMED_REVISIONS]:
+        for asked_reference in asked_references[:_MAX_NAMED_SECTIONS]:
+            for revision in sorted(search_scope.revisions, key=get_sort_key)[:_MAX_NAMED_REVISIONS]:
                 section_index = await self._store.get_sections(
                     revision.source, revision.revision_id
                 )
-                known_refs = (
+                matching_refs = (
                     folded_ref
-                    for folded_ref in reference.folded_refs
+                    for folded_ref in asked_reference.folded_refs
                     if folded_ref in section_index
                 )
-                if (folded_ref := next(known_refs, None)) is not None:
+                if (folded_ref := next(matching_refs, None)) is not None:
                     named_sections.append(
-                        _NamedSection(reference, revision, section_index[folded_ref])
+                        _NamedSection(asked_reference, revision, section_index[folded_ref])
                     )
         named_sections = named_sections[:_MAX_NAMED_SECTIONS]
-        ranks = await self._rank_named(question, named_sections)
-        chunk_ids = [await self._choose_chunk(section, ranks) for section in named_sections]
+        ranks_by_chunk = await self._rank_named_passages(question, named_sections)
+        chunk_ids = [
+            await self._choose_chunk(named_section, ranks_by_chunk)
+            for named_section in named_sections
+        ]
         return [*dict.fromkeys(chunk_ids)]
 
-    async def _rank_named(
+    async def _rank_named_passages(
         self, question: SearchPolicy, named_sections: Sequence["_NamedSection"]
     ) -> dict[str, int]:
         """Return the places of the best passages of the policies whose sections are named.
@@ -246,30 +253,36 @@ class PolicySearch:
         There are none when the query says nothing beside the references.
         """
         topic = find_topic(question.query)
-        if not topic or all(len(section.chunk_ids) == 1 for section in named_sections):
+        if not topic or all(len(named_section.chunk_ids) == 1 for named_section in named_sections):
             return {}
-        revisions = [section.revision for section in named_sections[:_MAX_RANKED_REVISIONS]]
+        revisions = [
+            named_section.revision for named_section in named_sections[:_MAX_RANKED_REVISIONS]
+        ]
         search_mode: Mode = "lexical" if question.mode == "lexical" else "hybrid"
-        ranking = await self._store.rank_chunks(topic, _RANKED_PASSAGES, revisions, search_mode)
+        ranking = await self._store.rank_chunks(
+            topic, _RANKED_PASSAGE_COUNT, revisions, search_mode
+        )
         return {hit.chunk_id: rank for rank, hit in enumerate(ranking.hits)}
 
-    async def _choose_chunk(self, named_section: "_NamedSection", ranks: Mapping[str, int]) -> str:
+    async def _choose_chunk(
+        self, named_section: "_NamedSection", ranks_by_chunk: Mapping[str, int]
+    ) -> str:
         """Return the chunk where the clause that is asked for begins, the best, or the first."""
         chunk_ids, clause = named_section.chunk_ids, named_section.reference.clause
-        if len(chunk_ids) == 1 or not (clause or ranks):
+        if len(chunk_ids) == 1 or not (clause or ranks_by_chunk):
             return chunk_ids[0]
-        chunks = await self._store.get_chunks_by_id(chunk_ids[:_MAX_SECTION_CHUNKS])
+        chunks_by_id = await self._store.get_chunks_by_id(chunk_ids[:_MAX_SECTION_CHUNKS])
         if clause:
-            for chunk in chunks.values():
+            for chunk in chunks_by_id.values():
                 if holds_clause(chunk.text, clause):
                     return chunk.chunk_id
         # A heading has the words of the question and not their answer.
         ranked_ids = [
             chunk.chunk_id
-            for chunk in chunks.values()
-            if chunk.chunk_id in ranks and not is_heading(chunk.text)
+            for chunk in chunks_by_id.values()
+            if chunk.chunk_id in ranks_by_chunk and not is_heading(chunk.text)
         ]
-        return min(ranked_ids, key=lambda chunk_id: ranks[chunk_id], default=chunk_ids[0])
+        return min(ranked_ids, key=lambda chunk_id: ranks_by_chunk[chunk_id], default=chunk_ids[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,27 +294,27 @@ class _NamedSection:
     chunk_ids: list[str]
 
 
-def _put_first(named_ids: Sequence[str], ranking: Ranking) -> Ranking:
+def _put_named_first(named_chunk_ids: Sequence[str], ranking: Ranking) -> Ranking:
     """Return a ranking that the named passages lead, as certain as a search can be."""
-    if not named_ids:
+    if not named_chunk_ids:
         return ranking
-    scores_by_chunk = {hit.chunk_id: hit.parts for hit in ranking.hits}
+    score_parts_by_chunk = {hit.chunk_id: hit.parts for hit in ranking.hits}
     # Without its cosine: the relevance of a named passage is that it was named.
     named_hits = [
         ChunkHit(
             chunk_id,
             1.0,
-            ScoreParts(matched_terms=scores_by_chunk[chunk_id].matched_terms)
-            if chunk_id in scores_by_chunk
+            ScoreParts(matched_terms=score_parts_by_chunk[chunk_id].matched_terms)
+            if chunk_id in score_parts_by_chunk
             else ScoreParts(),
         )
-        for chunk_id in named_ids
+        for chunk_id in named_chunk_ids
     ]
-    other_hits = [hit for hit in ranking.hits if hit.chunk_id not in named_ids]
+    other_hits = [hit for hit in ranking.hits if hit.chunk_id not in named_chunk_ids]
     return Ranking([*named_hits, *other_hits], ranking.degraded)
 
 
-def _list_names(policy: Policy) -> set[str]:
+def _list_name_words(policy: Policy) -> set[str]:
     """Return the words that tell a policy from others, in lower case."""
     name_words = re.findall(
         r"[a-z0-9]+", f"{policy.source} {policy.title}".casefold().replace("_", " ")
@@ -323,15 +336,15 @@ def to_nearest_revision(revision: Revision, revisions: Sequence[Revision]) -> Ne
     )
 
 
-def _to_hit(
-    chunk: StoredChunk, hit: ChunkHit, resolution_today: Resolution, is_named: bool = False
+def _to_policy_hit(
+    chunk: StoredChunk, chunk_hit: ChunkHit, resolution_today: Resolution, is_named: bool = False
 ) -> PolicyHit:
     revision = timeline.find_revision(resolution_today.timeline, chunk.revision_id)
     successor = timeline.find_successor(revision, resolution_today.timeline)
     return PolicyHit(
         chunk_id=chunk.chunk_id,
         text=chunk.text,
-        relevance_score=hit.relevance_score,
+        relevance_score=chunk_hit.relevance_score,
         source=chunk.source,
         revision_id=chunk.revision_id,
         version_label=revision.version_label,
@@ -350,8 +363,8 @@ def _to_hit(
             chunk.printed_pages,
         ),
         id=format_passage_id(chunk.chunk_id),
-        score=hit.score,
-        parts=hit.parts,
+        score=chunk_hit.score,
+        parts=chunk_hit.parts,
         section_title=chunk.section_title,
         passage_kind=chunk.passage_kind,
         exact_reference=is_named,
@@ -360,7 +373,7 @@ def _to_hit(
     )
 
 
-def _find_inapplicable(
+def _find_inapplicable_policies(
     policies: Sequence[Policy], local_authority: str | None, address: str | None
 ) -> dict[str, ExclusionReason]:
     """Return, by their slugs, the policies that do not apply, and why.
@@ -371,7 +384,7 @@ def _find_inapplicable(
     """
     if local_authority is None:
         return {}
-    reasons: dict[str, ExclusionReason] = {
+    reasons_by_slug: dict[str, ExclusionReason] = {
         policy.source: "authority_unknown" if policy.is_unattributed else "other_authority"
         for policy in policies
         if not policy.applies_in(local_authority)
@@ -384,27 +397,31 @@ def _find_inapplicable(
     covering_slugs = {policy.source for policy in inherited_plans if policy.covers(address or "")}
     if covering_slugs:
         other_slugs = {policy.source for policy in inherited_plans} - covering_slugs
-        reasons |= dict.fromkeys(other_slugs, "other_area")
-    return reasons
+        reasons_by_slug |= dict.fromkeys(other_slugs, "other_area")
+    return reasons_by_slug
 
 
-def _find_eligible(resolution: Resolution, day: date | None) -> list[Revision] | ExclusionReason:
+def _find_eligible_revisions(
+    resolution: Resolution, day: date | None
+) -> list[Revision] | ExclusionReason:
     """Return the revisions of a policy that a search may look at, or why there are none."""
     if day is None:
-        revisions = [revision for revision in resolution.timeline if revision.can_be_in_force]
-        if not revisions:
+        candidate_revisions = [
+            revision for revision in resolution.timeline if revision.can_be_in_force
+        ]
+        if not candidate_revisions:
             return "no_active_revision"
     else:
         resolution_on_day = resolution.resolve_day(day)
         if resolution_on_day.reason is not None:
             return resolution_on_day.reason
-        revisions = [resolution_on_day.require_revision()]
+        candidate_revisions = [resolution_on_day.require_revision()]
     # A revision whose chunks were removed is in force all the same; it just has no text here.
-    revisions_with_chunks = [revision for revision in revisions if revision.chunk_count]
+    revisions_with_chunks = [revision for revision in candidate_revisions if revision.chunk_count]
     return revisions_with_chunks or "no_chunks"
 
 
-def _list_emerging(resolution: Resolution, day: date | None) -> list[Revision]:
+def _list_emerging_revisions(resolution: Resolution, day: date | None) -> list[Revision]:
     """Return the revisions of a policy that are not adopted, as they were known on a day."""
     return [
         revision
@@ -418,7 +435,7 @@ def _list_emerging(resolution: Resolution, day: date | None) -> list[Revision]:
 def _make_exclusion(
     resolution: Resolution, exclusion_reason: ExclusionReason, day: date | None
 ) -> Excluded:
-    nearest_revision = resolution.resolve_day(day).find_nearest() if day else None
+    nearest_revision = resolution.resolve_day(day).find_nearest_revision() if day else None
     return Excluded(
         source=resolution.source,
         reason=exclusion_reason,
@@ -432,10 +449,10 @@ def _parse_cursor(question: SearchPolicy) -> int:
     """Return the offset of the page that the cursor asks for; raise `InvalidCursor`."""
     if question.cursor is None:
         return 0
-    rank_text, _, fingerprint = question.cursor.partition(".")
+    rank_text, _, cursor_fingerprint = question.cursor.partition(".")
     # isdecimal alone also accepts digits of other scripts, which nobody was given.
     if (
-        fingerprint != _hash_question(question)
+        cursor_fingerprint != _hash_question(question)
         or not rank_text.isascii()
         or not rank_text.isdecimal()
     ):

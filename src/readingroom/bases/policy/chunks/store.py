@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio.to_thread
 from pydantic import TypeAdapter
 
-from readingroom.bases.policy.chunks.ranking import PlanRanking
+from readingroom.bases.policy.chunks.ranking import PlanRanker
 from readingroom.bases.policy.chunks.references import fold_ref
 from readingroom.bases.policy.registry.records import (
     Policy,
@@ -98,7 +98,7 @@ class StoredChunk:
             return ""
         return _WEIGHT_NOTES.get(self.passage_kind, "")
 
-    def find_page(self, text_offset: int) -> int:
+    def find_page_number(self, text_offset: int) -> int:
         """Return the page of an offset in the document that lies in this chunk."""
         return self.pages[sum(text_offset >= page_start for page_start in self.page_starts)]
 
@@ -109,12 +109,12 @@ class PolicyStore:
     def __init__(
         self, chunks_folder: Path, embedder: Embedder, database: PostgresDatabase | None = None
     ) -> None:
-        self._folder = chunks_folder
+        self._chunks_folder = chunks_folder
         self._embedder = embedder
         self._database = database
         self._chunk_store: ChunkStore | PostgresChunkStore | None = None
         self._index: ChunkIndex
-        self._sections: LRUCache[tuple[str, str, int], SectionIndex] = LRUCache(
+        self._section_indexes: LRUCache[tuple[str, str, int], SectionIndex] = LRUCache(
             _MAX_SECTION_INDEXES
         )
 
@@ -143,19 +143,19 @@ class PolicyStore:
         self, policy: Policy, revision: Revision, last_day: date | None
     ) -> int:
         """Write the registry's values to a revision's chunks; returns how many had others."""
-        expected = build_registry_metadata(policy, revision, last_day)
-        chunks = await self._read_chunks(
+        registry_metadata = build_registry_metadata(policy, revision, last_day)
+        raw_chunks = await self._read_chunks(
             _build_revision_filter(revision.source, revision.revision_id)
         )
         outdated_ids = [
             chunk_id
-            for chunk_id, metadata in zip(chunks.ids, chunks.metadatas, strict=True)
+            for chunk_id, metadata in zip(raw_chunks.ids, raw_chunks.metadatas, strict=True)
             # Most changes concern one revision, and the chunks of the others are right already.
-            if is_outdated(metadata, expected)
+            if is_outdated(metadata, registry_metadata)
         ]
         if outdated_ids:
             await anyio.to_thread.run_sync(
-                self._index.update_metadata, outdated_ids, [expected] * len(outdated_ids)
+                self._index.update_metadata, outdated_ids, [registry_metadata] * len(outdated_ids)
             )
         return len(outdated_ids)
 
@@ -183,8 +183,8 @@ class PolicyStore:
 
     async def get_chunks(self, policy_slug: str, revision_id: str) -> list[StoredChunk]:
         """Return a revision's chunks in reading order."""
-        chunks = await self._read_chunks(_build_revision_filter(policy_slug, revision_id))
-        return sorted(_to_stored_chunks(chunks), key=lambda chunk: chunk.chunk_index)
+        raw_chunks = await self._read_chunks(_build_revision_filter(policy_slug, revision_id))
+        return sorted(_to_stored_chunks(raw_chunks), key=lambda chunk: chunk.chunk_index)
 
     async def get_vectors(self, revisions: Sequence[Revision]) -> dict[str, Vector]:
         """Return, by what was embedded, the vectors of the chunks of these revisions."""
@@ -197,14 +197,14 @@ class PolicyStore:
         """Return chunks by id, without those that do not exist."""
         if not chunk_ids:
             return {}
-        chunks = await anyio.to_thread.run_sync(self._index.fetch, chunk_ids)
-        return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(chunks)}
+        raw_chunks = await anyio.to_thread.run_sync(self._index.fetch, chunk_ids)
+        return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(raw_chunks)}
 
-    async def group_metadata(self) -> dict[tuple[str, str], list[Metadata]]:
+    async def group_metadata_by_revision(self) -> dict[tuple[str, str], list[Metadata]]:
         """Return the metadata of every chunk, grouped by source and revision."""
-        chunks = await self._read_chunks()
+        raw_chunks = await self._read_chunks()
         metadata_by_revision: dict[tuple[str, str], list[Metadata]] = {}
-        for metadata in chunks.metadatas:
+        for metadata in raw_chunks.metadatas:
             revision_key = (str(metadata["source"]), str(metadata["revision_id"]))
             metadata_by_revision.setdefault(revision_key, []).append(metadata)
         return metadata_by_revision
@@ -216,15 +216,16 @@ class PolicyStore:
     async def get_sections(self, policy_slug: str, revision_id: str) -> SectionIndex:
         """Return folded reference → the ids of its chunks; read again only after a write."""
         cache_key = (policy_slug, revision_id, self._index.generation)
-        section_index = self._sections.get(cache_key)
+        section_index = self._section_indexes.get(cache_key)
         if section_index is None:
             section_index = {}
             for chunk in await self.get_chunks(policy_slug, revision_id):
                 for folded_ref in {
-                    fold_ref(folded_ref) for folded_ref in (*chunk.section_path, chunk.section_ref)
+                    fold_ref(section_ref)
+                    for section_ref in (*chunk.section_path, chunk.section_ref)
                 }:
                     section_index.setdefault(folded_ref, []).append(chunk.chunk_id)
-            self._sections.put(cache_key, section_index)
+            self._section_indexes.put(cache_key, section_index)
         return section_index
 
     async def rank_chunks(
@@ -241,17 +242,21 @@ class PolicyStore:
         return await anyio.to_thread.run_sync(self._index.read, chunk_filter)
 
     def _open(self) -> None:
-        collection: ChunkCollection | PostgresCollection
+        chunk_collection: ChunkCollection | PostgresCollection
         if self._database is None:
-            embedded_store = self._chunk_store = ChunkStore(self._folder / "chroma")
-            collection = embedded_store.open_collection(CHUNK_COLLECTION)
+            embedded_store = self._chunk_store = ChunkStore(self._chunks_folder / "chroma")
+            chunk_collection = embedded_store.open_collection(CHUNK_COLLECTION)
         else:
             shared_store = self._chunk_store = PostgresChunkStore(self._database)
-            collection = shared_store.open_collection(CHUNK_COLLECTION, _FILTER_FIELDS)
+            chunk_collection = shared_store.open_collection(CHUNK_COLLECTION, _FILTER_FIELDS)
         self._index = open_index(
-            collection, _FILTER_FIELDS, self._embedder, self._folder / "words.db", _list_contexts
+            chunk_collection,
+            _FILTER_FIELDS,
+            self._embedder,
+            self._chunks_folder / "words.db",
+            _list_contexts,
         )
-        self._index.rank = PlanRanking(self._index.fetch)
+        self._index.rank = PlanRanker(self._index.fetch)
 
     def _close(self) -> None:
         if self._chunk_store:
@@ -262,7 +267,7 @@ class PolicyStore:
 
 def build_chunks(
     document: Document,
-    embedded: EmbeddedChunks,
+    embedded_chunks: EmbeddedChunks,
     policy: Policy,
     revision: Revision,
     last_day: date | None,
@@ -294,24 +299,24 @@ def build_chunks(
                 "end": chunk.end,
                 "own_start": chunk.own_start,
                 "section_title": chunk.section_title,
-                "passage_kind": _weigh_passage(chunk, policy, has_policies),
+                "passage_kind": _choose_passage_kind(chunk, policy, has_policies),
                 "has_policies": int(has_policies),
                 "printed_pages": _LABEL_SEPARATOR.join(
                     document.pages[page_number - 1].label for page_number in chunk.pages
                 ),
                 CONTEXT_FIELD: chunk_context,
             }
-            for chunk, chunk_context in zip(document.chunks, embedded.contexts, strict=True)
+            for chunk, chunk_context in zip(document.chunks, embedded_chunks.contexts, strict=True)
         ],
-        vectors=embedded.vectors,
+        vectors=embedded_chunks.vectors,
     )
 
 
-def _list_contexts(chunks: Chunks) -> list[str]:
+def _list_contexts(raw_chunks: Chunks) -> list[str]:
     """Return what each stored chunk stands under, as `embed_document` would have it."""
-    titles = {
+    titles_by_section = {
         (metadata["revision_id"], metadata["section_ref"]): str(metadata["section_title"])
-        for metadata in chunks.metadatas
+        for metadata in raw_chunks.metadatas
         if metadata.get("section_title")
     }
     return [
@@ -319,16 +324,16 @@ def _list_contexts(chunks: Chunks) -> list[str]:
             [
                 str(metadata.get("source_title", "")),
                 *(
-                    titles.get((metadata["revision_id"], section_ref), "")
+                    titles_by_section.get((metadata["revision_id"], section_ref), "")
                     for section_ref in str(metadata["section_path"]).split(_PATH_SEPARATOR)
                 ),
             ]
         )
-        for metadata in chunks.metadatas
+        for metadata in raw_chunks.metadatas
     ]
 
 
-def _weigh_passage(chunk: Chunk, policy: Policy, has_policies: bool) -> PassageKind:
+def _choose_passage_kind(chunk: Chunk, policy: Policy, has_policies: bool) -> PassageKind:
     """Return what a chunk is; the numbered paragraphs of national policy are the policy."""
     is_national = policy.category == PolicyCategory.NATIONAL_POLICY
     if is_national and not has_policies and chunk.kind == "supporting" and chunk.section_ref:
@@ -336,11 +341,11 @@ def _weigh_passage(chunk: Chunk, policy: Policy, has_policies: bool) -> PassageK
     return chunk.kind
 
 
-def format_chunk_id(revision: Revision, section_ref: str | None, index: int) -> str:
+def format_chunk_id(revision: Revision, section_ref: str | None, chunk_index: int) -> str:
     """Return `NPPF__rev_NPPF_2024_12__Para_116__042`; text before any section is `doc`."""
     # Blanks and slashes would have to be escaped wherever a URL names the chunk.
     section_slug = (section_ref or "doc").replace(" ", "_").replace("/", "_")
-    return f"{revision.source}__{revision.revision_id}__{section_slug}__{index:03d}"
+    return f"{revision.source}__{revision.revision_id}__{section_slug}__{chunk_index:03d}"
 
 
 def build_registry_metadata(
@@ -357,11 +362,11 @@ def build_registry_metadata(
     }
 
 
-def is_outdated(metadata: Metadata, expected: Metadata) -> bool:
+def is_outdated(metadata: Metadata, expected_metadata: Metadata) -> bool:
     """Return whether a chunk's metadata lacks one of the expected values."""
     return any(
         metadata.get(field_name) != expected_value
-        for field_name, expected_value in expected.items()
+        for field_name, expected_value in expected_metadata.items()
     )
 
 
@@ -378,11 +383,11 @@ def _build_revisions_filter(revisions: Sequence[Revision]) -> Filter:
     )
 
 
-def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
+def _to_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
     return [
         _to_stored_chunk(chunk_id, chunk_text, metadata)
         for chunk_id, chunk_text, metadata in zip(
-            chunks.ids, chunks.texts, chunks.metadatas, strict=True
+            raw_chunks.ids, raw_chunks.texts, raw_chunks.metadatas, strict=True
         )
     ]
 
@@ -390,7 +395,7 @@ def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
 def _to_stored_chunk(chunk_id: str, chunk_text: str, metadata: Metadata) -> StoredChunk:
     """Return a chunk; what releases before 0.2 did not store has the value it had then."""
     section_ref = str(metadata["section_ref"])
-    printed_pages = str(metadata.get("printed_pages", ""))
+    printed_pages_text = str(metadata.get("printed_pages", ""))
     return StoredChunk(
         chunk_id=chunk_id,
         text=chunk_text,
@@ -407,14 +412,16 @@ def _to_stored_chunk(chunk_id: str, chunk_text: str, metadata: Metadata) -> Stor
         own_start=int(metadata.get("own_start", metadata["start"])),
         section_title=str(metadata.get("section_title", "")),
         passage_kind=_PASSAGE_KINDS.validate_python(
-            metadata.get("passage_kind", _guess_kind(section_ref))
+            metadata.get("passage_kind", _guess_passage_kind(section_ref))
         ),
         has_policies=bool(metadata.get("has_policies", 0)),
-        printed_pages=tuple(printed_pages.split(_LABEL_SEPARATOR)) if printed_pages else (),
+        printed_pages=tuple(printed_pages_text.split(_LABEL_SEPARATOR))
+        if printed_pages_text
+        else (),
     )
 
 
-def _guess_kind(section_ref: str) -> PassageKind:
+def _guess_passage_kind(section_ref: str) -> PassageKind:
     """Return what a chunk is by its reference alone, which is all that 0.1 stored of it."""
     if section_ref.startswith("Policy"):
         return "policy"
@@ -423,7 +430,7 @@ def _guess_kind(section_ref: str) -> PassageKind:
     return "table" if section_ref.startswith("Table") else "supporting"
 
 
-def _validate_chunks(chunks: Chunks) -> None:
+def _validate_chunks(raw_chunks: Chunks) -> None:
     validator = TypeAdapter(StoredChunk)
-    for chunk in _to_stored_chunks(chunks):
+    for chunk in _to_stored_chunks(raw_chunks):
         validator.validate_python(asdict(chunk))

@@ -27,58 +27,70 @@ _MAX_COMPARED_WORDS = 40_000
 
 def make_diff(
     question: ComparePolicyRevisions,
-    pairs: Sequence[SectionPair],
+    section_pairs: Sequence[SectionPair],
     from_revision: NearestRevision,
     to_revision: NearestRevision,
 ) -> RevisionDiff:
     """Return the page of changes that a question asks for; raise `InvalidCursor`."""
-    changed_pairs = [pair for pair in pairs if pair.kind is not None]
+    changed_pairs = [
+        section_pair for section_pair in section_pairs if section_pair.change_kind is not None
+    ]
     fingerprint = _hash_question(question, from_revision, to_revision)
-    first_change = _parse_cursor(question.cursor, fingerprint)
-    changes: list[SectionChange] = []
-    page_chars = compared_words = 0
-    for pair in changed_pairs[first_change : first_change + question.limit]:
-        compared_words += pair.word_count
-        if changes and compared_words > _MAX_COMPARED_WORDS:
+    first_change_index = _parse_cursor(question.cursor, fingerprint)
+    section_changes: list[SectionChange] = []
+    page_char_count = compared_word_count = 0
+    for section_pair in changed_pairs[first_change_index : first_change_index + question.limit]:
+        compared_word_count += section_pair.word_count
+        if section_changes and compared_word_count > _MAX_COMPARED_WORDS:
             break
-        section_change = _make_change(pair)
-        page_chars += sum(len(diff_part.text) for diff_part in section_change.diff)
+        section_change = _make_change(section_pair)
+        page_char_count += sum(len(diff_part.text) for diff_part in section_change.diff)
         # A page has at least one change, or a reader would never come to its end.
-        if changes and page_chars > _MAX_PAGE_CHARS:
+        if section_changes and page_char_count > _MAX_PAGE_CHARS:
             break
-        changes.append(section_change)
-    end_change = first_change + len(changes)
+        section_changes.append(section_change)
+    end_change_index = first_change_index + len(section_changes)
     return RevisionDiff(
         source=question.source,
         from_revision=from_revision,
         to_revision=to_revision,
-        sections_compared=len(pairs),
-        sections_unchanged=len(pairs) - len(changed_pairs),
-        summary=_summarise(pairs),
+        sections_compared=len(section_pairs),
+        sections_unchanged=len(section_pairs) - len(changed_pairs),
+        summary=_count_changes(section_pairs),
         changes_total=len(changed_pairs),
-        changes=changes,
-        next_cursor=f"{end_change}.{fingerprint}" if end_change < len(changed_pairs) else None,
+        changes=section_changes,
+        next_cursor=f"{end_change_index}.{fingerprint}"
+        if end_change_index < len(changed_pairs)
+        else None,
     )
 
 
-def _make_change(pair: SectionPair) -> SectionChange:
-    old_section, new_section, change_kind = pair.before, pair.after, pair.kind
+def _make_change(section_pair: SectionPair) -> SectionChange:
+    old_section, new_section, change_kind = (
+        section_pair.old_section,
+        section_pair.new_section,
+        section_pair.change_kind,
+    )
     shown_section = new_section or old_section
     assert shown_section is not None and change_kind is not None
-    changed_words: Literal["moved", "changed"] = "moved" if pair.has_same_words else "changed"
-    diff = (
+    moved_or_changed: Literal["moved", "changed"] = (
+        "moved" if section_pair.has_same_words else "changed"
+    )
+    diff_parts = (
         []
-        if pair.has_same_words
+        if section_pair.has_same_words
         else diff_words(
             old_section.text if old_section else "", new_section.text if new_section else ""
         )
     )
     return SectionChange(
         section_ref=shown_section.ref,
-        change=change_kind if change_kind == "added" or change_kind == "removed" else changed_words,
-        from_page=old_section.page if old_section else None,
-        to_page=new_section.page if new_section else None,
-        diff=_cut_diff(diff),
+        change=change_kind
+        if change_kind == "added" or change_kind == "removed"
+        else moved_or_changed,
+        from_page=old_section.page_number if old_section else None,
+        to_page=new_section.page_number if new_section else None,
+        diff=_cut_diff(diff_parts),
         kind=change_kind,
         from_section_ref=old_section.ref if old_section else None,
         to_section_ref=new_section.ref if new_section else None,
@@ -86,11 +98,11 @@ def _make_change(pair: SectionPair) -> SectionChange:
     )
 
 
-def _cut_diff(diff: Sequence[DiffPart]) -> list[DiffPart]:
+def _cut_diff(diff_parts: Sequence[DiffPart]) -> list[DiffPart]:
     """Return a diff of bounded length; what is cut off is told."""
     kept_parts: list[DiffPart] = []
     chars_left = _MAX_DIFF_CHARS
-    for diff_part in diff:
+    for diff_part in diff_parts:
         if len(diff_part.text) > chars_left:
             kept_parts.append(DiffPart(op=diff_part.op, text=diff_part.text[:chars_left] + " […]"))
             break
@@ -99,15 +111,18 @@ def _cut_diff(diff: Sequence[DiffPart]) -> list[DiffPart]:
     return kept_parts
 
 
-def _summarise(pairs: Sequence[SectionPair]) -> ChangeSummary:
-    kind_counts = Counter(pair.kind for pair in pairs)
+def _count_changes(section_pairs: Sequence[SectionPair]) -> ChangeSummary:
+    counts_by_kind = Counter(section_pair.change_kind for section_pair in section_pairs)
     return ChangeSummary(
-        reworded=kind_counts["reworded"],
-        moved=kind_counts["moved"],
-        moved_unchanged=sum(pair.kind == "moved" and pair.has_same_words for pair in pairs),
-        added=kind_counts["added"],
-        removed=kind_counts["removed"],
-        unchanged=kind_counts[None],
+        reworded=counts_by_kind["reworded"],
+        moved=counts_by_kind["moved"],
+        moved_unchanged=sum(
+            section_pair.change_kind == "moved" and section_pair.has_same_words
+            for section_pair in section_pairs
+        ),
+        added=counts_by_kind["added"],
+        removed=counts_by_kind["removed"],
+        unchanged=counts_by_kind[None],
     )
 
 
@@ -128,5 +143,5 @@ def _parse_cursor(cursor: str | None, fingerprint: str) -> int:
 def _hash_question(
     question: ComparePolicyRevisions, from_revision: NearestRevision, to_revision: NearestRevision
 ) -> str:
-    compared = (from_revision.revision_id, to_revision.revision_id, question.section_ref)
-    return hashlib.sha256(repr(compared).encode()).hexdigest()[:12]
+    hashed_values = (from_revision.revision_id, to_revision.revision_id, question.section_ref)
+    return hashlib.sha256(repr(hashed_values).encode()).hexdigest()[:12]

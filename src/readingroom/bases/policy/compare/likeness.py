@@ -26,9 +26,9 @@ ChangeKind = Literal["reworded", "moved", "added", "removed"]
 _MIN_LIKENESS = 0.4
 """Of two sections with other references; less alike, one was removed and the other added."""
 _MIN_LIKENESS_OF_SAME_REF = 0.2
-_MAX_POSTINGS = 40
+_MAX_SECTIONS_PER_WORD_PAIR = 40
 """Sections that share a pair of words; one that more share tells nothing."""
-_FOOTNOTE = re.compile(r"(?<=[a-z]{3})\d{1,3}(?=\W*$)")
+_FOOTNOTE_MARK = re.compile(r"(?<=[a-z]{3})\d{1,3}(?=\W*$)")
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,19 @@ class RevisionSection:
         folded_text = fold_text(self.text)
         if label_match := _compile_label(self.ref).match(folded_text):
             folded_text = folded_text[label_match.end() :]
-        return tuple(_FOOTNOTE.sub("", word) for word in folded_text.split())
+        return tuple(_FOOTNOTE_MARK.sub("", word) for word in folded_text.split())
 
     @cached_property
     def word_pairs(self) -> Counter[tuple[str, str]]:
-        padded = ("", *self.words, "")
-        return Counter(pairwise(padded))
+        padded_words = ("", *self.words, "")
+        return Counter(pairwise(padded_words))
 
     @cached_property
     def folded_ref(self) -> str:
         return fold_ref(self.ref)
 
     @property
-    def page(self) -> int:
+    def page_number(self) -> int:
         return self.chunks[0].page_number
 
     @property
@@ -80,40 +80,42 @@ def _compile_label(section_ref: str) -> re.Pattern[str]:
 class SectionPair:
     """A section before and after; one side is None where it was added or removed."""
 
-    before: RevisionSection | None
-    after: RevisionSection | None
+    old_section: RevisionSection | None
+    new_section: RevisionSection | None
 
     @property
     def has_same_words(self) -> bool:
         return (
-            self.before is not None
-            and self.after is not None
-            and self.before.words == self.after.words
+            self.old_section is not None
+            and self.new_section is not None
+            and self.old_section.words == self.new_section.words
         )
 
     @property
     def word_count(self) -> int:
         """How many words both sides have together."""
-        return sum(len(section.words) for section in (self.before, self.after) if section)
+        return sum(
+            len(section.words) for section in (self.old_section, self.new_section) if section
+        )
 
     def lies_in(self, section_refs: Collection[str]) -> bool:
         """Whether one side is one of these sections or stands inside one."""
         return any(
             section_ref in section_refs
-            for section in (self.before, self.after)
+            for section in (self.old_section, self.new_section)
             if section is not None
             for chunk in section.chunks
             for section_ref in (*chunk.section_path, chunk.section_ref)
         )
 
     @property
-    def kind(self) -> ChangeKind | None:
+    def change_kind(self) -> ChangeKind | None:
         """What happened to the section; None where nothing did."""
-        if self.before is None:
+        if self.old_section is None:
             return "added"
-        if self.after is None:
+        if self.new_section is None:
             return "removed"
-        if self.before.folded_ref != self.after.folded_ref:
+        if self.old_section.folded_ref != self.new_section.folded_ref:
             return "moved"
         return None if self.has_same_words else "reworded"
 
@@ -121,8 +123,8 @@ class SectionPair:
 def list_sections(chunks: Sequence[StoredChunk]) -> list[RevisionSection]:
     """Return the sections of a revision in reading order, each without those inside it."""
     return [
-        RevisionSection(section_ref, tuple(section))
-        for section_ref, section in group_by_section(chunks).items()
+        RevisionSection(section_ref, tuple(section_chunks))
+        for section_ref, section_chunks in group_by_section(chunks).items()
     ]
 
 
@@ -130,40 +132,47 @@ def pair_sections(
     old_sections: Sequence[RevisionSection], new_sections: Sequence[RevisionSection]
 ) -> list[SectionPair]:
     """Return every section of both once, in the order of the newer text, then what it dropped."""
-    partners: dict[int, int] = {}  # new → old
-    _pair_equal(old_sections, new_sections, partners)
-    _pair_alike(old_sections, new_sections, partners)
-    paired_old = set(partners.values())
-    pairs = [
-        SectionPair(old_sections[partners[index]] if index in partners else None, section)
-        for index, section in enumerate(new_sections)
+    old_index_by_new: dict[int, int] = {}  # new → old
+    _pair_equal(old_sections, new_sections, old_index_by_new)
+    _pair_alike(old_sections, new_sections, old_index_by_new)
+    paired_old_indexes = set(old_index_by_new.values())
+    section_pairs = [
+        SectionPair(
+            old_sections[old_index_by_new[section_index]]
+            if section_index in old_index_by_new
+            else None,
+            section,
+        )
+        for section_index, section in enumerate(new_sections)
     ]
-    pairs += [
+    section_pairs += [
         SectionPair(section, None)
-        for index, section in enumerate(old_sections)
-        if index not in paired_old
+        for section_index, section in enumerate(old_sections)
+        if section_index not in paired_old_indexes
     ]
-    return pairs
+    return section_pairs
 
 
 def _pair_equal(
     old_sections: Sequence[RevisionSection],
     new_sections: Sequence[RevisionSection],
-    partners: dict[int, int],
+    old_index_by_new: dict[int, int],
 ) -> None:
     """Pair sections with the same words: those with the same reference before the others."""
-    paired_old: set[int] = set()
-    for by_ref in (True, False):
+    paired_old_indexes: set[int] = set()
+    for needs_same_ref in (True, False):
         # The last first, so that the first in the text is the next to be taken.
-        old_by_words: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-        for index in reversed(range(len(old_sections))):
-            if index not in paired_old:
-                old_by_words[_make_words_key(old_sections[index], by_ref)].append(index)
-        for index, section in enumerate(new_sections):
-            equal_indexes = old_by_words.get(_make_words_key(section, by_ref))
-            if index not in partners and equal_indexes:
-                partners[index] = equal_indexes.pop()
-                paired_old.add(partners[index])
+        old_indexes_by_key: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+        for section_index in reversed(range(len(old_sections))):
+            if section_index not in paired_old_indexes:
+                old_indexes_by_key[
+                    _make_words_key(old_sections[section_index], needs_same_ref)
+                ].append(section_index)
+        for section_index, section in enumerate(new_sections):
+            equal_indexes = old_indexes_by_key.get(_make_words_key(section, needs_same_ref))
+            if section_index not in old_index_by_new and equal_indexes:
+                old_index_by_new[section_index] = equal_indexes.pop()
+                paired_old_indexes.add(old_index_by_new[section_index])
 
 
 def _make_words_key(section: RevisionSection, with_ref: bool) -> tuple[object, ...]:
@@ -173,26 +182,34 @@ def _make_words_key(section: RevisionSection, with_ref: bool) -> tuple[object, .
 def _pair_alike(
     old_sections: Sequence[RevisionSection],
     new_sections: Sequence[RevisionSection],
-    partners: dict[int, int],
+    old_index_by_new: dict[int, int],
 ) -> None:
     """Pair the rest by likeness, the most alike first."""
-    paired_old = set(partners.values())
-    free_old = [index for index in range(len(old_sections)) if index not in paired_old]
-    free_new = [index for index in range(len(new_sections)) if index not in partners]
-    postings: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for index in free_old:
-        for word_pair in old_sections[index].word_pairs:
-            postings[word_pair].append(index)
-    likenesses = [
+    paired_old_indexes = set(old_index_by_new.values())
+    unpaired_old_indexes = [
+        unpaired_index
+        for unpaired_index in range(len(old_sections))
+        if unpaired_index not in paired_old_indexes
+    ]
+    unpaired_new_indexes = [
+        unpaired_index
+        for unpaired_index in range(len(new_sections))
+        if unpaired_index not in old_index_by_new
+    ]
+    old_indexes_by_word_pair: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for unpaired_index in unpaired_old_indexes:
+        for word_pair in old_sections[unpaired_index].word_pairs:
+            old_indexes_by_word_pair[word_pair].append(unpaired_index)
+    candidate_pairs = [
         (
             likeness,
             _has_same_ref(old_sections[old_index], new_sections[new_index]),
             -new_index,
             -old_index,
         )
-        for new_index in free_new
+        for new_index in unpaired_new_indexes
         for old_index, likeness in _measure_likeness(
-            new_sections[new_index], old_sections, postings
+            new_sections[new_index], old_sections, old_indexes_by_word_pair
         )
         if likeness
         >= (
@@ -201,29 +218,36 @@ def _pair_alike(
             else _MIN_LIKENESS
         )
     ]
-    taken_old: set[int] = set()
-    for _, _, negative_new, negative_old in sorted(likenesses, reverse=True):
-        if -negative_new not in partners and -negative_old not in taken_old:
-            partners[-negative_new] = -negative_old
-            taken_old.add(-negative_old)
+    taken_old_indexes: set[int] = set()
+    for _, _, negative_new_index, negative_old_index in sorted(candidate_pairs, reverse=True):
+        if (
+            -negative_new_index not in old_index_by_new
+            and -negative_old_index not in taken_old_indexes
+        ):
+            old_index_by_new[-negative_new_index] = -negative_old_index
+            taken_old_indexes.add(-negative_old_index)
 
 
 def _measure_likeness(
-    section: RevisionSection,
+    new_section: RevisionSection,
     old_sections: Sequence[RevisionSection],
-    postings: dict[tuple[str, str], list[int]],
+    old_indexes_by_word_pair: dict[tuple[str, str], list[int]],
 ) -> Iterable[tuple[int, float]]:
     """Yield the old sections that share pairs of words with a new one, with their share of both."""
-    shared_pair_counts: Counter[int] = Counter()
-    for word_pair, pair_count in section.word_pairs.items():
-        indexes = postings.get(word_pair, [])
-        if len(indexes) > _MAX_POSTINGS:
+    shared_counts_by_index: Counter[int] = Counter()
+    for word_pair, pair_count in new_section.word_pairs.items():
+        old_indexes = old_indexes_by_word_pair.get(word_pair, [])
+        if len(old_indexes) > _MAX_SECTIONS_PER_WORD_PAIR:
             continue
-        for index in indexes:
-            shared_pair_counts[index] += min(pair_count, old_sections[index].word_pairs[word_pair])
-    for index, shared_count in shared_pair_counts.items():
-        pair_total = section.word_pairs.total() + old_sections[index].word_pairs.total()
-        yield index, 2 * shared_count / pair_total
+        for old_index in old_indexes:
+            shared_counts_by_index[old_index] += min(
+                pair_count, old_sections[old_index].word_pairs[word_pair]
+            )
+    for old_index, shared_pair_count in shared_counts_by_index.items():
+        total_pair_count = (
+            new_section.word_pairs.total() + old_sections[old_index].word_pairs.total()
+        )
+        yield old_index, 2 * shared_pair_count / total_pair_count
 
 
 def _has_same_ref(first_section: RevisionSection, second_section: RevisionSection) -> bool:

@@ -20,16 +20,16 @@ _MAX_WORD_PAIRS = 400_000
 _SHOWN_WORDS_PER_END = 12  # of a long unchanged run, at either end
 
 
-def list_references(chunks: Iterable[StoredChunk]) -> dict[str, str]:
+def index_references(chunks: Iterable[StoredChunk]) -> dict[str, str]:
     """Return folded reference → reference as the document writes it, in reading order."""
-    references: dict[str, str] = {}
+    refs_by_folded_ref: dict[str, str] = {}
     for chunk in chunks:
         for section_ref in filter(None, (*chunk.section_path, chunk.section_ref)):
-            references.setdefault(fold_ref(section_ref), section_ref)
-    return references
+            refs_by_folded_ref.setdefault(fold_ref(section_ref), section_ref)
+    return refs_by_folded_ref
 
 
-def select_section(chunks: Iterable[StoredChunk], section_ref: str) -> list[StoredChunk]:
+def select_section_chunks(chunks: Iterable[StoredChunk], section_ref: str) -> list[StoredChunk]:
     """Return the chunks of a section and of the sections in it."""
     folded_ref = fold_ref(section_ref)
     return [
@@ -66,13 +66,13 @@ def list_sections(chunks: Sequence[StoredChunk]) -> list[ListedSection]:
     for chunk in chunks:
         # Of a section without a text of its own only the reference is known.
         for section_ref in filter(None, (*chunk.section_path, chunk.section_ref)):
-            is_own = section_ref == chunk.section_ref
+            is_own_section = section_ref == chunk.section_ref
             if section_ref not in sections_by_ref or (
-                is_own and not sections_by_ref[section_ref].section_title
+                is_own_section and not sections_by_ref[section_ref].section_title
             ):
                 sections_by_ref[section_ref] = ListedSection(
                     section_ref=section_ref,
-                    section_title=chunk.section_title if is_own else "",
+                    section_title=chunk.section_title if is_own_section else "",
                     passage_kind=chunk.passage_kind,
                     page_number=sections_by_ref[section_ref].page_number
                     if section_ref in sections_by_ref
@@ -93,14 +93,14 @@ def list_printed_pages(
     section_chunks: Sequence[StoredChunk], page_numbers: Sequence[int]
 ) -> list[str]:
     """Return the numbers printed on these pages; none where one of them is not known."""
-    labels = {
+    labels_by_page = {
         page_number: printed_label
         for chunk in section_chunks
         for page_number, printed_label in zip(chunk.pages, chunk.printed_pages, strict=False)
     }
     return (
-        [labels[page_number] for page_number in page_numbers]
-        if all(page_number in labels for page_number in page_numbers)
+        [labels_by_page[page_number] for page_number in page_numbers]
+        if all(page_number in labels_by_page for page_number in page_numbers)
         else []
     )
 
@@ -119,13 +119,13 @@ def diff_words(old_text: str, new_text: str) -> list[DiffPart]:
     Where word by word would take too long, sentences are compared as wholes, or else the texts.
     """
     for unit_pattern in (_WORD, _SENTENCE):
-        old_words, new_words = unit_pattern.findall(old_text), unit_pattern.findall(new_text)
+        old_units, new_units = unit_pattern.findall(old_text), unit_pattern.findall(new_text)
         # Compared without white space, because each PDF breaks its lines elsewhere.
-        stripped_old_words, stripped_new_words = (
-            [word.strip() for word in old_words],
-            [word.strip() for word in new_words],
+        stripped_old_units, stripped_new_units = (
+            [unit.strip() for unit in old_units],
+            [unit.strip() for unit in new_units],
         )
-        if _count_equal_pairs(stripped_old_words, stripped_new_words) <= _MAX_WORD_PAIRS:
+        if _count_equal_pairs(stripped_old_units, stripped_new_units) <= _MAX_WORD_PAIRS:
             break
     else:
         return [
@@ -134,25 +134,29 @@ def diff_words(old_text: str, new_text: str) -> list[DiffPart]:
         ]
     diff_parts: list[DiffPart] = []
     # autojunk would ignore the frequent words of a long text, and tear the diff apart there.
-    matcher = difflib.SequenceMatcher(None, stripped_old_words, stripped_new_words, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, stripped_old_units, stripped_new_units, autojunk=False)
     for operation, old_start, old_end, new_start, new_end in matcher.get_opcodes():
         if operation == "equal":
-            diff_parts.append(DiffPart(op="equal", text=_shorten(new_words[new_start:new_end])))
+            diff_parts.append(
+                DiffPart(op="equal", text=_shorten_equal_run(new_units[new_start:new_end]))
+            )
             continue
         if old_end > old_start:
             diff_parts.append(
-                DiffPart(op="delete", text="".join(old_words[old_start:old_end]).strip())
+                DiffPart(op="delete", text="".join(old_units[old_start:old_end]).strip())
             )
         if new_end > new_start:
             diff_parts.append(
-                DiffPart(op="insert", text="".join(new_words[new_start:new_end]).strip())
+                DiffPart(op="insert", text="".join(new_units[new_start:new_end]).strip())
             )
     return diff_parts
 
 
 def _count_equal_pairs(first_words: Sequence[str], second_words: Sequence[str]) -> int:
-    second_counts = Counter(second_words)
-    return sum(count * second_counts[word] for word, count in Counter(first_words).items())
+    second_word_counts = Counter(second_words)
+    return sum(
+        first_count * second_word_counts[word] for word, first_count in Counter(first_words).items()
+    )
 
 
 def has_same_words(first_text: str, second_text: str) -> bool:
@@ -176,18 +180,18 @@ def list_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk,
             yield chunk, covered_end, chunk.text[covered_end - chunk.start :]
         else:
             # A cut drops at most the one space it falls on; a wider gap ends a paragraph.
-            gap = (
+            separator = (
                 ""
                 if chunk.start == covered_end
                 else " "
                 if chunk.start == covered_end + 1
                 else "\n\n"
             )
-            yield chunk, chunk.start, gap + chunk.text
+            yield chunk, chunk.start, separator + chunk.text
         covered_end = max(covered_end or 0, chunk.end)
 
 
-def _shorten(equal_words: list[str]) -> str:
+def _shorten_equal_run(equal_words: list[str]) -> str:
     if len(equal_words) <= 2 * _SHOWN_WORDS_PER_END + 1:
         return "".join(equal_words).strip()
     return (

@@ -50,7 +50,7 @@ _MAX_FOOTNOTE_LINES = 30
 _MAX_ELISION_CHARS = 1_500
 _MIN_SEGMENT_WORDS = 2
 """Of each part of a quotation with `…`: single words stand in any order somewhere."""
-_MAX_WORDS = 1_000
+_MAX_QUOTE_WORDS = 1_000
 """Of a quotation that is looked for: as many characters as it may have are 700 words of a text, and
 for each word the pattern takes its time to be made.
 """
@@ -74,22 +74,24 @@ def locate_quote(quote: str, chunks: Sequence[StoredChunk]) -> QuotePosition | N
     Spacing, capitals, dashes and quotation marks may differ; the words may run across chunks.
     """
     segments = _split_quote(quote)
-    if not segments or sum(len(segment.split()) for segment in segments) > _MAX_WORDS:
+    if not segments or sum(len(segment.split()) for segment in segments) > _MAX_QUOTE_WORDS:
         return None
     joined_text = _JoinedText(chunks)
-    patterns = [_compile_segment(segment) for segment in segments]
-    for reading in joined_text.list_readings():
-        quote_start = _match_segments(patterns, reading.text, reading.section_ends)
+    segment_patterns = [_compile_segment(segment) for segment in segments]
+    for text_variant in joined_text.list_variants():
+        quote_start = _match_segments(
+            segment_patterns, text_variant.text, text_variant.section_ends
+        )
         if quote_start is not None:
-            return joined_text.get_position(reading.to_full_offset(quote_start))
+            return joined_text.get_position(text_variant.to_full_offset(quote_start))
     return None
 
 
 def _split_quote(quote: str) -> list[str]:
     """Return the parts of a quotation between its ellipses, without what its author added."""
     plain_quote = quote.strip()
-    if outer_quotes := _OUTER_QUOTES.fullmatch(plain_quote):
-        plain_quote = outer_quotes[1]
+    if outer_quotes_match := _OUTER_QUOTES.fullmatch(plain_quote):
+        plain_quote = outer_quotes_match[1]
     plain_quote = _REMARK.sub("", _BRACKETED_LETTER.sub(r"\1", plain_quote))
     segments = [segment.strip() for segment in _ELLIPSIS.split(plain_quote)]
     # Words in brackets are the author's, unless the text has them too.
@@ -107,44 +109,44 @@ def _compile_segment(segment: str) -> re.Pattern[str]:
     `safe` does not match in `unsafe`, `un-safe` or `safe-ish`, nor `000 homes` in `300,000 homes`.
     """
     segment_words = segment.split()
-    word_patterns = [_compile_word(word) for word in segment_words]
+    word_patterns = [_make_word_pattern(word) for word in segment_words]
     start_guard = _WORD_START if segment_words[0][0].isalnum() else ""
     end_guard = _WORD_END if segment_words[-1][-1].isalnum() else ""
     return re.compile(start_guard + _BETWEEN_WORDS.join(word_patterns) + end_guard, re.IGNORECASE)
 
 
-def _compile_word(word: str) -> str:
+def _make_word_pattern(word: str) -> str:
     if word_match := _LIST_MARKER.fullmatch(word):
         return rf"\(?{re.escape(word_match[1])}[.)]?"
     word_match = _WORD_AND_MARKS.fullmatch(word)
     if word_match is None:
-        return _escape(word)
+        return _escape_for_pattern(word)
     if not word_match["marks"]:
-        return _escape(word_match["word"]) + _FOOTNOTE_AFTER_WORD
+        return _escape_for_pattern(word_match["word"]) + _FOOTNOTE_AFTER_WORD
     return (
-        _escape(word_match["word"])
+        _escape_for_pattern(word_match["word"])
         + _FOOTNOTE_AFTER_WORD
-        + _escape(word_match["marks"])
+        + _escape_for_pattern(word_match["marks"])
         + _FOOTNOTE_AFTER_MARKS
     )
 
 
-def _escape(plain_text: str) -> str:
+def _escape_for_pattern(plain_text: str) -> str:
     return "".join(_CHARACTER_CLASSES.get(char, re.escape(char)) for char in plain_text)
 
 
 def _match_segments(
-    patterns: Sequence[re.Pattern[str]], searched_text: str, section_ends: Sequence[int]
+    segment_patterns: Sequence[re.Pattern[str]], searched_text: str, section_ends: Sequence[int]
 ) -> int | None:
     """Return where the first segment begins, if the others follow it in the same section."""
-    for first_match in patterns[0].finditer(searched_text):
+    for first_match in segment_patterns[0].finditer(searched_text):
         section_end = section_ends[bisect_right(section_ends, first_match.start())]
         segment_end: int | None = first_match.end()
-        for segment_pattern in patterns[1:]:
+        for segment_pattern in segment_patterns[1:]:
             assert segment_end is not None
             search_end = min(section_end, segment_end + _MAX_ELISION_CHARS)
-            following = segment_pattern.search(searched_text, segment_end, search_end)
-            segment_end = following.end() if following else None
+            following_match = segment_pattern.search(searched_text, segment_end, search_end)
+            segment_end = following_match.end() if following_match else None
             if segment_end is None:
                 break
         if segment_end is not None:
@@ -153,7 +155,7 @@ def _match_segments(
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _TextVariant:
     """A text as it is read: whole, or without the footnotes at the ends of pages."""
 
     text: str
@@ -163,9 +165,9 @@ class _Reading:
     """Where it begins in the whole text."""
     section_ends: list[int]
 
-    def to_full_offset(self, reading_offset: int) -> int:
-        index = bisect_right(self.kept_starts, reading_offset) - 1
-        return self.full_starts[index] + reading_offset - self.kept_starts[index]
+    def to_full_offset(self, variant_offset: int) -> int:
+        stretch_index = bisect_right(self.kept_starts, variant_offset) - 1
+        return self.full_starts[stretch_index] + variant_offset - self.kept_starts[stretch_index]
 
 
 class _JoinedText:
@@ -173,110 +175,120 @@ class _JoinedText:
 
     def __init__(self, chunks: Sequence[StoredChunk]) -> None:
         self._chunks: list[StoredChunk] = []
-        self._starts: list[int] = []
-        self._offsets: list[int] = []
+        self._chunk_starts: list[int] = []
+        self._document_offsets: list[int] = []
         text_pieces: list[str] = []
-        length = 0
+        joined_length = 0
         page_ends: list[int] = []
         section_ends: list[int] = []
         for chunk, own_start, own_text in list_own_texts(chunks):
-            gap = len(own_text) - len(own_text.lstrip("\n ")) if text_pieces else 0
+            leading_space_count = len(own_text) - len(own_text.lstrip("\n ")) if text_pieces else 0
             if self._chunks and self._chunks[-1].section_ref != chunk.section_ref:
-                section_ends.append(length)
+                section_ends.append(joined_length)
             if self._chunks and self._chunks[-1].pages[-1] < chunk.pages[0]:
-                page_ends.append(length)
+                page_ends.append(joined_length)
             page_ends += [
-                length + page_start - own_start + gap
+                joined_length + page_start - own_start + leading_space_count
                 for page_start in chunk.page_starts
                 if page_start > own_start
             ]
             self._chunks.append(chunk)
-            self._starts.append(length)
-            self._offsets.append(own_start - gap)
+            self._chunk_starts.append(joined_length)
+            self._document_offsets.append(own_start - leading_space_count)
             text_pieces.append(own_text)
-            length += len(own_text)
+            joined_length += len(own_text)
         self.text = "".join(text_pieces)
-        self._section_ends = [*section_ends, length, length + 1]
+        self._section_ends = [*section_ends, joined_length, joined_length + 1]
         self._page_ends = page_ends
 
-    def list_readings(self) -> Iterator[_Reading]:
+    def list_variants(self) -> Iterator[_TextVariant]:
         """Yield the whole text, then the text without footnotes at the ends of pages."""
-        yield _Reading(self.text, [0], [0], self._section_ends)
-        footnotes = [
+        yield _TextVariant(self.text, [0], [0], self._section_ends)
+        footnote_spans = [
             footnote_span
-            for footnote_span in map(self._find_footnotes, self._page_ends)
+            for footnote_span in map(self._find_footnote_span, self._page_ends)
             if footnote_span
         ]
-        if footnotes:
-            yield self._leave_out(footnotes)
+        if footnote_spans:
+            yield self._cut_out_spans(footnote_spans)
 
     def get_position(self, text_offset: int) -> QuotePosition:
-        index = bisect_right(self._starts, text_offset) - 1
-        chunk = self._chunks[index]
-        chunk_offset = self._offsets[index] + text_offset - self._starts[index]
-        return QuotePosition(chunk, chunk.find_page(max(chunk_offset, chunk.start)))
+        chunk_position = bisect_right(self._chunk_starts, text_offset) - 1
+        chunk = self._chunks[chunk_position]
+        chunk_offset = (
+            self._document_offsets[chunk_position]
+            + text_offset
+            - self._chunk_starts[chunk_position]
+        )
+        return QuotePosition(chunk, chunk.find_page_number(max(chunk_offset, chunk.start)))
 
-    def _find_footnotes(self, page_end: int) -> tuple[int, int] | None:
+    def _find_footnote_span(self, page_end: int) -> tuple[int, int] | None:
         """Return the lines before the end of a page that begin with the numbers of footnotes."""
-        first_footnote: int | None = None
+        footnotes_start: int | None = None
         line_end = page_end
         for _ in range(_MAX_FOOTNOTE_LINES):
             line_start = self.text.rfind("\n", 0, max(line_end - 1, 0)) + 1
             line_text = self.text[line_start:line_end].strip()
             if _FOOTNOTE_LINE.match(line_text):
-                first_footnote = line_start
-            elif first_footnote is not None:
+                footnotes_start = line_start
+            elif footnotes_start is not None:
                 break
             if line_start == 0:
                 break
             line_end = line_start
-        return (first_footnote, page_end) if first_footnote is not None else None
+        return (footnotes_start, page_end) if footnotes_start is not None else None
 
-    def _leave_out(self, spans: Sequence[tuple[int, int]]) -> _Reading:
+    def _cut_out_spans(self, cut_spans: Sequence[tuple[int, int]]) -> _TextVariant:
         kept_pieces: list[str] = []
         kept_starts: list[int] = []
         full_starts: list[int] = []
-        length, last_end = 0, 0
-        for span_start, span_end in [*spans, (len(self.text), len(self.text))]:
-            if span_start < last_end:
+        kept_length, previous_span_end = 0, 0
+        for span_start, span_end in [*cut_spans, (len(self.text), len(self.text))]:
+            if span_start < previous_span_end:
                 continue
-            kept_starts.append(length)
-            full_starts.append(last_end)
-            kept_pieces.append(self.text[last_end:span_start])
-            length += span_start - last_end
-            last_end = span_end
+            kept_starts.append(kept_length)
+            full_starts.append(previous_span_end)
+            kept_pieces.append(self.text[previous_span_end:span_start])
+            kept_length += span_start - previous_span_end
+            previous_span_end = span_end
         # Sections end where they did, measured in what is kept.
         section_ends = []
         for section_end in self._section_ends:
-            index = bisect_right(full_starts, section_end) - 1
-            kept_end = kept_starts[index] + section_end - full_starts[index]
-            next_start = kept_starts[index + 1] if index + 1 < len(kept_starts) else kept_end
+            stretch_index = bisect_right(full_starts, section_end) - 1
+            kept_end = kept_starts[stretch_index] + section_end - full_starts[stretch_index]
+            next_start = (
+                kept_starts[stretch_index + 1] if stretch_index + 1 < len(kept_starts) else kept_end
+            )
             section_ends.append(min(kept_end, next_start) if next_start < kept_end else kept_end)
-        return _Reading("".join(kept_pieces), kept_starts, full_starts, section_ends)
+        return _TextVariant("".join(kept_pieces), kept_starts, full_starts, section_ends)
 
 
-def find_closest(quote: str, searched_text: str) -> tuple[str, float]:
+def find_closest_stretch(quote: str, searched_text: str) -> tuple[str, float]:
     """Return the stretch of a text most like a quotation, and their similarity from 0 to 1."""
     text_words, quote_words = searched_text.split(), fold_text(quote).split()
     folded_words = [fold_text(word) for word in text_words]
     window_size = min(len(quote_words), len(text_words))
-    best_ratio, best_start = 0.0, 0
-    quote_counts = Counter(quote_words)
-    compared_pairs = 0
+    best_similarity, best_window_start = 0.0, 0
+    quote_word_counts = Counter(quote_words)
+    compared_pair_count = 0
     matcher = difflib.SequenceMatcher(autojunk=False)
     # The matcher caches what it knows of its second sequence, so the quotation goes there.
     matcher.set_seq2(quote_words)
     for window_start in range(len(text_words) - window_size + 1):
-        window = folded_words[window_start : window_start + window_size]
-        matcher.set_seq1(window)
+        window_words = folded_words[window_start : window_start + window_size]
+        matcher.set_seq1(window_words)
         # Two cheap upper bounds first: the exact ratio is quadratic and run at every word.
-        if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
-            compared_pairs += sum(quote_counts[word] for word in window)
-            if compared_pairs > _MAX_WORD_PAIRS:
-                if not best_ratio:  # not even one window: the words alone, whatever their order
-                    best_ratio, best_start = matcher.quick_ratio(), window_start
+        if matcher.real_quick_ratio() > best_similarity and matcher.quick_ratio() > best_similarity:
+            compared_pair_count += sum(quote_word_counts[word] for word in window_words)
+            if compared_pair_count > _MAX_WORD_PAIRS:
+                if (
+                    not best_similarity
+                ):  # not even one window: the words alone, whatever their order
+                    best_similarity, best_window_start = matcher.quick_ratio(), window_start
                 break
-            ratio = matcher.ratio()
-            if ratio > best_ratio:
-                best_ratio, best_start = ratio, window_start
-    return " ".join(text_words[best_start : best_start + window_size]), round(best_ratio, 3)
+            similarity = matcher.ratio()
+            if similarity > best_similarity:
+                best_similarity, best_window_start = similarity, window_start
+    return " ".join(text_words[best_window_start : best_window_start + window_size]), round(
+        best_similarity, 3
+    )

@@ -72,8 +72,8 @@ class RevisionFiles:
     """The files of one policy base, and those that are being received or ingested."""
 
     def __init__(self, files_folder: Path, database: PostgresDatabase | None) -> None:
-        self._folder = files_folder
-        self._files = open_files("policy", files_folder, database)
+        self._files_folder = files_folder
+        self._file_store = open_files("policy", files_folder, database)
         self._is_shared = database is not None
         # Where processes share the folder each has its own: none sweeps what another receives.
         self.uploads_folder = files_folder / "uploads" / (uuid.uuid4().hex if database else "")
@@ -81,49 +81,57 @@ class RevisionFiles:
 
     def make_roots(self) -> Roots:
         """Return the roots from which our own copies may be opened."""
-        return Roots("the policy folder", (self._folder,), MAX_FILE_BYTES, self.uploads_folder)
+        return Roots(
+            "the policy folder", (self._files_folder,), MAX_FILE_BYTES, self.uploads_folder
+        )
 
     def build_path(self, policy_slug: str, revision_id: str, extension: str) -> Path:
         """Return the path that a revision's file of this kind has, whether there is one or not."""
-        return resolve_inside(self._folder, *_build_path(policy_slug, revision_id, extension))
+        return resolve_inside(
+            self._files_folder, *_build_relative_path(policy_slug, revision_id, extension)
+        )
 
     def get_path(self, policy_slug: str, revision_id: str) -> Path:
         """Return the path of our copy of a revision's file; that of a PDF when there is none."""
-        return resolve_inside(self._folder, *self._find(policy_slug, revision_id))
+        return resolve_inside(
+            self._files_folder, *self._find_relative_path(policy_slug, revision_id)
+        )
 
     def locate(self, policy_slug: str, revision_id: str) -> Path:
         """Return where our copy can be read, which may be another place than its path."""
-        return self._files.locate(self._find(policy_slug, revision_id))
+        return self._file_store.locate(self._find_relative_path(policy_slug, revision_id))
 
     def copy_to_spool(self, private_copy: PrivateCopy) -> Path:
         """Copy what is being ingested, for the recovery after a crash; return the copy."""
         extension = choose_extension(private_copy.file_name)
-        spool = self.uploads_folder / f"{uuid.uuid4().hex}{extension}"
-        copy_stream(private_copy.file, spool)
-        return spool
+        spool_path = self.uploads_folder / f"{uuid.uuid4().hex}{extension}"
+        copy_stream(private_copy.file, spool_path)
+        return spool_path
 
     def move_into_place(
-        self, spool: Path, policy_slug: str, revision_id: str, extension: str
+        self, spool_path: Path, policy_slug: str, revision_id: str, extension: str
     ) -> None:
         """Make a file the one of a revision."""
         # Those in other formats before the new one, or a crash could leave two. Nothing is lost by
         # it: until the new one is there, the intent names the spool.
         for other_extension in POLICY_EXTENSIONS:
             if other_extension != extension:
-                self._files.delete(_build_path(policy_slug, revision_id, other_extension))
-        self._files.take(_build_path(policy_slug, revision_id, extension), spool)
+                self._file_store.delete(
+                    _build_relative_path(policy_slug, revision_id, other_extension)
+                )
+        self._file_store.take(_build_relative_path(policy_slug, revision_id, extension), spool_path)
 
     def delete(self, policy_slug: str, revision_id: str) -> None:
         """Delete the file of a revision, and the folder that it alone was in."""
-        self._files.delete_folder((policy_slug, revision_id))
+        self._file_store.delete_folder((policy_slug, revision_id))
 
     def delete_policy_folder(self, policy_slug: str) -> None:
         """Delete the folder of a policy with every file in it."""
-        self._files.delete_folder((policy_slug,))
+        self._file_store.delete_folder((policy_slug,))
 
     def delete_all(self) -> None:
         """Delete the files of all policies."""
-        for policy_folder in {file_path[0] for file_path in self._files.list_paths("")}:
+        for policy_folder in {file_path[0] for file_path in self._file_store.list_paths("")}:
             self.delete_policy_folder(policy_folder)
 
     def sweep_uploads(self, needed_files: Collection[str]) -> None:
@@ -136,20 +144,21 @@ class RevisionFiles:
             if upload_path.suffix in POLICY_EXTENSIONS and str(upload_path) not in needed_files:
                 upload_path.unlink(missing_ok=True)
 
-    def _find(self, policy_slug: str, revision_id: str) -> tuple[str, ...]:
+    def _find_relative_path(self, policy_slug: str, revision_id: str) -> tuple[str, ...]:
         """Return the path of a revision's file in the folder; that of a PDF when there is none."""
         candidate_paths = [
-            _build_path(policy_slug, revision_id, extension) for extension in POLICY_EXTENSIONS
+            _build_relative_path(policy_slug, revision_id, extension)
+            for extension in POLICY_EXTENSIONS
         ]
         return next(
             (
                 candidate_path
                 for candidate_path in candidate_paths
-                if self._files.exists(candidate_path)
+                if self._file_store.exists(candidate_path)
             ),
             candidate_paths[0],
         )
 
 
-def _build_path(policy_slug: str, revision_id: str, extension: str) -> tuple[str, ...]:
+def _build_relative_path(policy_slug: str, revision_id: str, extension: str) -> tuple[str, ...]:
     return policy_slug, revision_id, f"document{extension}"

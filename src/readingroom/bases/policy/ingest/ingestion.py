@@ -78,7 +78,7 @@ class Ingestion:
         `RevisionOverlap` when it shares a day with another revision.
         """
         async with self._changes.begin_change(policy_slug):
-            draft = Revision(
+            draft_revision = Revision(
                 revision_id="new",
                 source=policy_slug,
                 version_label=version_label,
@@ -89,15 +89,15 @@ class Ingestion:
                 stage=stage,
                 created_at=self._context.now(),
             )
-            remaining_revisions, failed_ids = timeline.make_way(
-                await self._registry.get_revisions(policy_slug), draft, closes_open=True
+            remaining_revisions, failed_ids = timeline.drop_failed(
+                await self._registry.get_revisions(policy_slug), draft_revision, closes_open=True
             )
             revision_id = timeline.choose_revision_id(
                 policy_slug, first_day, [revision.revision_id for revision in remaining_revisions]
             )
             file_path = self.files.build_path(policy_slug, revision_id, extension)
-            intent_names = {"revision_id": revision_id, "file_path": str(file_path)}
-            new_revision = draft.model_copy(update=intent_names)
+            id_and_path = {"revision_id": revision_id, "file_path": str(file_path)}
+            new_revision = draft_revision.model_copy(update=id_and_path)
             intent_body = {
                 "revision_id": revision_id,
                 "file": str(spool),
@@ -109,7 +109,7 @@ class Ingestion:
                 changed_revisions = await self._registry.replace_revisions(
                     policy_slug,
                     lambda before: timeline.replace_failed(
-                        *(before, draft, failed_ids, True),
+                        *(before, draft_revision, failed_ids, True),
                         lambda others: timeline.add_revision(others, new_revision),
                     ),
                 )
@@ -140,14 +140,14 @@ class Ingestion:
         async with self._progress.mark_busy(revision.revision_id):
             try:
                 # Reading takes minutes, so it runs outside of the lock; others change meanwhile.
-                document, embedded = await self._read_and_embed(
+                document, embedded_chunks = await self._read_and_embed(
                     revision, private_copy, report_progress
                 )
             except KnowledgeError as error:
                 await self.mark_failed(revision, error.message)
                 raise
             async with self._changes.begin_change(revision.source):
-                return await self._store_revision(revision, document, embedded, private_copy)
+                return await self._store_revision(revision, document, embedded_chunks, private_copy)
 
     async def replace_file(self, revision: Revision, spool: Path, extension: str) -> None:
         """Replace a revision's file; the new one is read when the revision is next ingested."""
@@ -161,8 +161,8 @@ class Ingestion:
         """
         async with self._changes.begin_change(policy_slug):
             chunk_ids = await self._store.get_chunk_ids(policy_slug, revision_id)
-            intent_names = {"source": policy_slug, "revision_id": revision_id}
-            async with self._changes.record_intent("remove", **intent_names):
+            intent_fields = {"source": policy_slug, "revision_id": revision_id}
+            async with self._changes.record_intent("remove", **intent_fields):
                 await self._store.delete(chunk_ids)
                 self._changes.on_step("remove:chunks")
                 await self.set_chunk_count(policy_slug, revision_id, 0)
@@ -176,11 +176,11 @@ class Ingestion:
             RevisionBusy: it is being ingested.
             SoleRevision: it is the only active one of its policy.
         """
-        is_free = self._progress.refuse_busy([revision_id])
-        async with is_free, self._changes.begin_change(policy_slug):
+        busy_guard = self._progress.refuse_busy([revision_id])
+        async with busy_guard, self._changes.begin_change(policy_slug):
             chunk_ids = await self._store.get_chunk_ids(policy_slug, revision_id)
-            intent_names = {"source": policy_slug, "revision_id": revision_id}
-            async with self._changes.record_intent("delete", **intent_names):
+            intent_fields = {"source": policy_slug, "revision_id": revision_id}
+            async with self._changes.record_intent("delete", **intent_fields):
                 # The registry first: no search resolves to the revision while its chunks disappear.
                 await self._registry.delete_revision(policy_slug, revision_id)
                 self._changes.on_step("delete:registry")
@@ -203,10 +203,10 @@ class Ingestion:
             revisions = await self._registry.get_revisions(policy_slug)
             revision_ids = [revision.revision_id for revision in revisions]
             chunk_count = sum(revision.chunk_count for revision in revisions)
-            intent_names = {"source": policy_slug, "revision_ids": revision_ids}
+            intent_fields = {"source": policy_slug, "revision_ids": revision_ids}
             async with (
                 self._progress.refuse_busy(revision_ids),
-                self._changes.record_intent("delete_policy", **intent_names),
+                self._changes.record_intent("delete_policy", **intent_fields),
             ):
                 await self._registry.delete_policy(policy_slug)
                 self._changes.on_step("delete_policy:registry")
@@ -228,14 +228,14 @@ class Ingestion:
         async with self._changes.begin_change(policy_slug):
             revisions = await self._registry.get_revisions(policy_slug)
             revision = timeline.find_revision(revisions, revision_id)
-            amended = revision.model_copy(update=changed_fields)
-            _, failed_ids = timeline.make_way(revisions, amended, closes_open=False)
+            amended_revision = revision.model_copy(update=changed_fields)
+            _, failed_ids = timeline.drop_failed(revisions, amended_revision, closes_open=False)
             # The intent does not name the revision: all metadata of the policy is written again.
             async with self._replace_failed("amend", policy_slug, failed_ids):
                 await self._registry.replace_revisions(
                     policy_slug,
                     lambda before: timeline.replace_failed(
-                        *(before, amended, failed_ids, False),
+                        *(before, amended_revision, failed_ids, False),
                         lambda others: timeline.amend_revision(others, revision_id, changed_fields),
                     ),
                 )
@@ -248,9 +248,9 @@ class Ingestion:
         self, intent_kind: str, policy_slug: str, failed_ids: Sequence[str], **intent_body: Any
     ) -> AsyncIterator[None]:
         """Enclose a change that takes failed revisions away; raises `RevisionBusy`."""
-        async with AsyncExitStack() as busy_marks:
+        async with AsyncExitStack() as busy_stack:
             for failed_id in failed_ids:
-                await busy_marks.enter_async_context(self._progress.mark_busy(failed_id))
+                await busy_stack.enter_async_context(self._progress.mark_busy(failed_id))
             intent_body |= {"source": policy_slug, "replaced_ids": failed_ids}
             async with self._changes.record_intent(intent_kind, **intent_body):
                 yield
@@ -269,8 +269,8 @@ class Ingestion:
             policy = await self._registry.get_policy(policy_slug)
             async with self._changes.record_intent("amend", source=policy_slug):
                 now = self._context.now()
-                changed = policy.model_copy(update={**changed_fields, "updated_at": now})
-                await self._registry.update_policy(changed)
+                changed_policy = policy.model_copy(update={**changed_fields, "updated_at": now})
+                await self._registry.update_policy(changed_policy)
                 self._changes.on_step("amend:policy")
                 await self._update_metadata(policy_slug)
                 self._changes.on_step("amend:titles")
@@ -292,7 +292,7 @@ class Ingestion:
     async def set_chunk_count(self, policy_slug: str, revision_id: str, chunk_count: int) -> None:
         """Write the number of chunks to the registry; an unknown revision is ignored."""
         await self._registry.change_revisions(
-            policy_slug, lambda before: timeline.count_chunks(before, revision_id, chunk_count)
+            policy_slug, lambda before: timeline.set_chunk_count(before, revision_id, chunk_count)
         )
 
     def get_progress(self, revision_id: str) -> Progress | None:
@@ -323,25 +323,25 @@ class Ingestion:
 
     async def _finish_change(self, intent: Intent, report_progress: ReportProgress) -> None:
         policy_slug, revision_id = intent.body["source"], intent.body.get("revision_id", "")
-        revisions = {
+        revisions_by_id = {
             revision.revision_id: revision
             for revision in await self._registry.get_revisions(policy_slug)
         }
         match intent.kind:
             case "create":
-                await self._finish_create(intent, revisions.get(revision_id))
+                await self._finish_create(intent, revisions_by_id.get(revision_id))
             case "remove":
                 await self._store.delete(await self._store.get_chunk_ids(policy_slug, revision_id))
                 await self.set_chunk_count(policy_slug, revision_id, 0)
             # If the registry still has it, nothing was deleted yet, and the caller may ask again.
-            case "delete" if revision_id not in revisions:
+            case "delete" if revision_id not in revisions_by_id:
                 await self._clean_up_deleted(policy_slug, [revision_id])
                 await self._update_metadata(policy_slug)
             case "delete_policy" if not await self._registry.has_policy(policy_slug):
                 await self._clean_up_policy(policy_slug, intent.body["revision_ids"])
-            case "ingest" if revision_id in revisions:
+            case "ingest" if revision_id in revisions_by_id:
                 spool = Path(intent.body["file"])
-                await self._resume_ingest(revisions[revision_id], spool, report_progress)
+                await self._resume_ingest(revisions_by_id[revision_id], spool, report_progress)
             case "amend":
                 await self._clean_up_deleted(policy_slug, intent.body.get("replaced_ids", ()))
                 await self._update_metadata(policy_slug)
@@ -364,8 +364,8 @@ class Ingestion:
         """Ingest the same file again, from wherever the interruption left it."""
         final_path = await self.locate_file(revision)
         # The crash came before or after the rename; one of the two has the bytes.
-        source_file = spool if await anyio.Path(spool).exists() else final_path
-        async with open_in_thread(self.files.make_roots().open(str(source_file))) as private_copy:
+        readable_path = spool if await anyio.Path(spool).exists() else final_path
+        async with open_in_thread(self.files.make_roots().open(str(readable_path))) as private_copy:
             await self.ingest(revision, private_copy, report_progress)
 
     # --- steps of an ingestion ---
@@ -395,17 +395,17 @@ class Ingestion:
             await report_progress(done, total, message)
 
         policy = await self._registry.get_policy(revision.source)
-        known_vectors = await self._get_known_vectors(revision)
+        known_vectors_by_text = await self._get_known_vectors(revision)
         return await embed_document(
-            document, policy.title, self._context.embedder, report_embedding, known_vectors
+            document, policy.title, self._context.embedder, report_embedding, known_vectors_by_text
         )
 
     async def _get_known_vectors(self, revision: Revision) -> dict[str, Vector]:
         """Return, by what was embedded, the vectors of the revisions nearest in time."""
         other_revisions = [
-            other
-            for other in await self._registry.get_revisions(revision.source)
-            if other.revision_id != revision.revision_id
+            other_revision
+            for other_revision in await self._registry.get_revisions(revision.source)
+            if other_revision.revision_id != revision.revision_id
         ]
         first_day = revision.effective_from
         other_revisions.sort(key=lambda other: abs(other.effective_from - first_day))
@@ -415,16 +415,16 @@ class Ingestion:
         self,
         revision: Revision,
         document: Document,
-        embedded: EmbeddedChunks,
+        embedded_chunks: EmbeddedChunks,
         private_copy: PrivateCopy,
     ) -> IngestedRevision:
         policy_slug, revision_id = revision.source, revision.revision_id
         policy = await self._registry.get_policy(policy_slug)
         revisions = await self._registry.get_revisions(policy_slug)
         # It may have been deleted meanwhile.
-        current_revision = timeline.find_revision(revisions, revision_id)
-        last_day = timeline.get_last_day(current_revision, revisions)
-        chunks = build_chunks(document, embedded, policy, current_revision, last_day)
+        registered_revision = timeline.find_revision(revisions, revision_id)
+        last_day = timeline.get_last_day(registered_revision, revisions)
+        chunks = build_chunks(document, embedded_chunks, policy, registered_revision, last_day)
         # Percentages are shares of the usual time: reading 40, embedding 55, storing the rest.
         self._progress.set(revision_id, "storing", 95, len(chunks))
         # The caller's own file may be gone or changed by the time a recovery needs it.

@@ -41,17 +41,17 @@ class Jobs:
     @asynccontextmanager
     async def run_worker(self) -> AsyncIterator[None]:
         """Finish what an earlier process began, then work on jobs until the exit."""
-        async with anyio.create_task_group() as tasks:
+        async with anyio.create_task_group() as task_group:
             try:
                 await self._queue_unfinished()
             except RegistryUnavailable as error:
                 logger.error("%s; trying again", error.message)
-                tasks.start_soon(self._queue_unfinished_later)
+                task_group.start_soon(self._queue_unfinished_later)
             if self._is_shared:
-                tasks.start_soon(self._adopt_jobs)
-            tasks.start_soon(self._run_jobs)
+                task_group.start_soon(self._adopt_jobs)
+            task_group.start_soon(self._run_jobs)
             yield
-            tasks.cancel_scope.cancel()
+            task_group.cancel_scope.cancel()
 
     def add(self, revision: Revision) -> str:
         """Queue a revision whose file is in place; returns the job's id."""
@@ -67,8 +67,8 @@ class Jobs:
         timelines = await self._registry.get_timelines(policy.source for policy in policies)
         for revisions in timelines.values():
             for revision in revisions:
-                is_new = self._ingestion.now() - revision.created_at < _ADOPTION_AGE
-                if revision.status == RevisionStatus.PROCESSING and not (oldest_only and is_new):
+                is_recent = self._ingestion.now() - revision.created_at < _ADOPTION_AGE
+                if revision.status == RevisionStatus.PROCESSING and not (oldest_only and is_recent):
                     self.add(revision)
 
     async def _adopt_jobs(self) -> None:
@@ -111,9 +111,9 @@ class Jobs:
         if revision.status != RevisionStatus.PROCESSING:
             return True  # somebody asked for it to be read again
         return any(
-            current_revision.revision_id == revision.revision_id
-            and current_revision.status == RevisionStatus.PROCESSING
-            for current_revision in await self._registry.get_revisions(revision.source)
+            registered_revision.revision_id == revision.revision_id
+            and registered_revision.status == RevisionStatus.PROCESSING
+            for registered_revision in await self._registry.get_revisions(revision.source)
         )
 
     async def _ingest(self, revision: Revision) -> None:
@@ -128,10 +128,10 @@ class Jobs:
         # An unexpected error's own words may name paths and hosts; they stay in the log.
         error_message = error.message if isinstance(error, KnowledgeError) else "internal error"
         try:
-            for current_revision in await self._registry.get_revisions(revision.source):
-                is_same = current_revision.revision_id == revision.revision_id
-                if is_same and current_revision.status == RevisionStatus.PROCESSING:
-                    await self._ingestion.mark_failed(current_revision, error_message)
+            for registered_revision in await self._registry.get_revisions(revision.source):
+                is_same_revision = registered_revision.revision_id == revision.revision_id
+                if is_same_revision and registered_revision.status == RevisionStatus.PROCESSING:
+                    await self._ingestion.mark_failed(registered_revision, error_message)
         except KnowledgeError as second_error:
             logger.error(
                 "%s could not be marked as failed: %s", revision.revision_id, second_error.message

@@ -34,8 +34,8 @@ class IngestionProgress:
             raise RevisionBusy(error_message)
         self.set(revision_id, "queued", 0, 0)
         try:
-            async with self._claim(revision_id) as is_ours:
-                if not is_ours:
+            async with self._claim(revision_id) as is_claimed:
+                if not is_claimed:
                     raise RevisionBusy(error_message)
                 yield
         finally:
@@ -47,10 +47,10 @@ class IngestionProgress:
 
         Raise `RevisionBusy` when one of them is being ingested.
         """
-        async with AsyncExitStack() as claims:
+        async with AsyncExitStack() as claim_stack:
             for revision_id in revision_ids:
-                is_ours = await claims.enter_async_context(self._claim(revision_id))
-                if revision_id in self._progress_by_revision or not is_ours:
+                is_claimed = await claim_stack.enter_async_context(self._claim(revision_id))
+                if revision_id in self._progress_by_revision or not is_claimed:
                     raise RevisionBusy(
                         f"{revision_id} is being ingested; wait until that has ended, then delete "
                         "it"
@@ -63,5 +63,5 @@ class IngestionProgress:
         if self._database is None:
             yield True
             return
-        async with self._database.claim(f"policy revision {revision_id}") as is_ours:
-            yield is_ours
+        async with self._database.claim(f"policy revision {revision_id}") as is_claimed:
+            yield is_claimed

@@ -79,13 +79,15 @@ class PolicyForms:
         new_revision = validate_model(NewRevision, _read_fields(request, field_names))
         if not request.files:
             raise InvalidArguments([{"field": "file", "message": "choose a PDF"}])
-        spool = self._service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}.pdf"
-        await anyio.to_thread.run_sync(_move_file, request.files[0].path, spool)
+        spool_path = self._service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}.pdf"
+        await anyio.to_thread.run_sync(_move_file, request.files[0].path, spool_path)
         try:
-            accepted = await self._admin.add_revision(request.get("source"), new_revision, spool)
+            accepted_revision = await self._admin.add_revision(
+                request.get("source"), new_revision, spool_path
+            )
         finally:
-            await anyio.Path(spool).unlink(missing_ok=True)
-        return SeeOther(f"/policies/{accepted.source}/{accepted.revision_id}")
+            await anyio.Path(spool_path).unlink(missing_ok=True)
+        return SeeOther(f"/policies/{accepted_revision.source}/{accepted_revision.revision_id}")
 
     async def change_revision(self, request: PageRequest) -> SeeOther:
         """Change the name, the days or the notes of a revision; raise RevisionOverlap."""
@@ -119,9 +121,9 @@ class PolicyForms:
         return SeeOther(f"/policies/{policy_slug}")
 
 
-def _move_file(sent_path: Path, spool: Path) -> None:
-    spool.parent.mkdir(parents=True, exist_ok=True)
-    sent_path.rename(spool)
+def _move_file(sent_path: Path, spool_path: Path) -> None:
+    spool_path.parent.mkdir(parents=True, exist_ok=True)
+    sent_path.rename(spool_path)
 
 
 def _read_fields(request: PageRequest, field_names: tuple[str, ...]) -> dict[str, str]:

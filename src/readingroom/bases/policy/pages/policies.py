@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
 _PICTURE_DPI = 100
-_REASONS = {
+_REASON_TEXTS = {
     "date_before_first_revision": "its first revision came later",
     "date_in_gap": "no revision was in force on that day",
     "no_active_revision": "no revision of it has been read yet",
@@ -65,7 +65,7 @@ _REASONS = {
     "authority_unknown": "nothing says whose policy it is",
 }
 """Why a policy was not asked, in words."""
-_VERDICTS = {
+_VERDICT_TEXTS = {
     "verified": "These words stand in the revision that was in force on that day.",
     "wrong_revision": "These words stand in another revision, not in the one in force on that day.",
     "not_found": "These words stand in no revision that is held here.",
@@ -120,13 +120,13 @@ class PolicyPages:
         """Return every policy as a line over time, with the day that is asked for."""
         day = self._read_day(request)
         snapshot = await self._service.get_snapshot(PolicySnapshot(date=day.isoformat()))
-        policies = await self._admin.list_details()
+        policies = await self._admin.list_policy_details()
         chart_finding = (
             f"{snapshot.in_force_count} of {snapshot.policy_count} policies had a revision in "
             f"force on {format_day(day)}."
         )
         chart = draw_gantt(
-            [_make_row(policy, self._service.today, policy.title) for policy in policies],
+            [_make_gantt_row(policy, self._service.today, policy.title) for policy in policies],
             day,
             chart_finding,
         )
@@ -136,7 +136,7 @@ class PolicyPages:
             finding=chart_finding,
             day=day,
             entries=snapshot.policies,
-            reasons=_REASONS,
+            reasons=_REASON_TEXTS,
             unfinished=_list_by_status(policies, RevisionStatus.FAILED, RevisionStatus.PROCESSING),
             # Plans that are not adopted are read, and never in force.
             emerging=_list_by_status(policies, RevisionStatus.EMERGING),
@@ -156,13 +156,15 @@ class PolicyPages:
         policy = await self._admin.get_policy(policy_slug)
         day = self._read_day(request)
         chart = self._draw_policy(policy, day)
-        counting = [revision for revision in policy.revisions if _counts(revision)]
+        eligible_revisions = [
+            revision for revision in policy.revisions if _can_be_in_force(revision)
+        ]
         body_html = _render(
             "policy.html",
             policy=policy,
             chart=chart,
             day=day,
-            comparison=_suggest_comparison(counting),
+            comparison=_suggest_comparison(eligible_revisions),
             request=request,
         )
         return RenderedPage(
@@ -208,27 +210,27 @@ class PolicyPages:
             "cursor": request.get("cursor") or None,
         }
         question = validate_model(ComparePolicyRevisions, arguments)
-        diff = await self._service.compare(question)
+        revision_diff = await self._service.compare(question)
         body_html = _render(
             "compare.html",
-            diff=diff,
-            summary=_summarise_diff(diff),
+            diff=revision_diff,
+            summary=_summarise_diff(revision_diff),
             shown=request.get("only"),
-            changes=_select_changes(diff.changes, request.get("only")),
+            changes=_select_changes(revision_diff.changes, request.get("only")),
             make_section_address=partial(_make_section_address, policy_slug),
             make_history_address=partial(make_history_address, policy_slug),
-            next_address=_make_next_address(request, diff.next_cursor),
+            next_address=_make_next_address(request, revision_diff.next_cursor),
             from_date=question.from_date,
             to_date=question.to_date,
         )
-        labels = f"{diff.from_revision.version_label} and {diff.to_revision.version_label}"
-        page_title = f"{policy_slug}: {labels}"
-        example = {name: value for name, value in arguments.items() if value}
+        old_label = revision_diff.from_revision.version_label
+        page_title = f"{policy_slug}: {old_label} and {revision_diff.to_revision.version_label}"
+        example_arguments = {name: value for name, value in arguments.items() if value}
         return RenderedPage(
             page_title,
             body_html,
-            data=diff,
-            tool_example=ToolExample("compare_policy_revisions", example),
+            data=revision_diff,
+            tool_example=ToolExample("compare_policy_revisions", example_arguments),
         )
 
     async def check_quotation(self, request: PageRequest) -> RenderedPage:
@@ -236,23 +238,25 @@ class PolicyPages:
         policies = await self._service.list_policies()
         quotation, policy_slug = request.get("quote"), request.get("source")
         day = self._read_day(request)
-        check: QuoteCheck | None = None
+        quote_check: QuoteCheck | None = None
         arguments = {"source": policy_slug, "quote": quotation, "date": day.isoformat()}
         if quotation and policy_slug:
-            check = await self._service.verify(validate_model(VerifyPolicyQuote, arguments))
+            quote_check = await self._service.verify(validate_model(VerifyPolicyQuote, arguments))
         body_html = _render(
             "check.html",
             policies=policies.policies,
             quotation=quotation,
             source=policy_slug,
             day=day,
-            check=check,
-            verdict=_VERDICTS[check.verdict] if check else "",
-            reasons=_REASONS,
+            check=quote_check,
+            verdict=_VERDICT_TEXTS[quote_check.verdict] if quote_check else "",
+            reasons=_REASON_TEXTS,
             make_section_address=partial(_make_section_address, policy_slug),
         )
-        example = ToolExample("verify_policy_quote", arguments) if check else None
-        return RenderedPage("Check a quotation", body_html, data=check, tool_example=example)
+        tool_example = ToolExample("verify_policy_quote", arguments) if quote_check else None
+        return RenderedPage(
+            "Check a quotation", body_html, data=quote_check, tool_example=tool_example
+        )
 
     async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return what stands before and after a section, and the other revisions that have it."""
@@ -267,20 +271,20 @@ class PolicyPages:
         make_link = partial(_make_section_link, policy_slug, revision_id)
         section_index = section_refs.index(section_ref) if section_ref in section_refs else -1
         policy = await self._admin.get_policy(policy_slug)
-        related = [PageLink("The whole revision", f"/policies/{policy_slug}/{revision_id}")]
+        related_links = [PageLink("The whole revision", f"/policies/{policy_slug}/{revision_id}")]
         if section_ref:
             history_address = make_history_address(
                 str(policy_slug), str(revision_id), str(section_ref)
             )
-            related.append(PageLink("This section in every revision", history_address))
-        related += _link_changes(policy, str(revision_id))
+            related_links.append(PageLink("This section in every revision", history_address))
+        related_links += _link_changes(policy, str(revision_id))
         return ReadingAid(
             picture=await self._show_picture(request, desk_record),
             previous=make_link(section_refs[section_index - 1]) if section_index > 0 else None,
             next=make_link(section_refs[section_index + 1])
             if 0 <= section_index < len(section_refs) - 1
             else None,
-            related=related,
+            related=related_links,
         )
 
     async def draw_page(self, request: PageRequest) -> PagePicture:
@@ -288,10 +292,10 @@ class PolicyPages:
         # A revision that there is: the address may name anything.
         revision = await self._admin.get_revision(request.get("source"), request.get("revision_id"))
         page_number = int(request.parameters["page"])
-        picture = await self._pictures.draw_page(
+        picture_bytes = await self._pictures.draw_page(
             revision.source, revision.revision_id, page_number, _PICTURE_DPI
         )
-        return PagePicture(picture, "image/webp")
+        return PagePicture(picture_bytes, "image/webp")
 
     async def _show_picture(self, request: PageRequest, desk_record: DeskRecord) -> str:
         """Return the first page of a passage with the passage marked; nothing without the PDF."""
@@ -300,10 +304,10 @@ class PolicyPages:
         policy_slug, revision_id = str(section_fields["source"]), str(section_fields["revision_id"])
         if not page_numbers[0]:
             return ""
-        passage = request.get("quote") or desk_record.text
+        passage_text = request.get("quote") or desk_record.text
         try:
             marks = await self._pictures.mark_passage(
-                policy_slug, revision_id, page_numbers[0], passage
+                policy_slug, revision_id, page_numbers[0], passage_text
             )
         except FileNotFound:
             return ""  # the text can be read all the same
@@ -319,16 +323,16 @@ class PolicyPages:
         question = SearchPolicy(
             query=request.query, effective_date=day, n_results=1, mode="lexical"
         )
-        _, excluded_policies = await self._service.describe_scope(question)
+        _, exclusions = await self._service.describe_scope(question)
         return [
             Unasked(
-                excluded.source,
-                _explain(excluded.reason, excluded.nearest.version_label)
-                if excluded.nearest
-                else _REASONS[excluded.reason],
-                f"/policies/{excluded.source}",
+                exclusion.source,
+                _explain_exclusion(exclusion.reason, exclusion.nearest.version_label)
+                if exclusion.nearest
+                else _REASON_TEXTS[exclusion.reason],
+                f"/policies/{exclusion.source}",
             )
-            for excluded in excluded_policies
+            for exclusion in exclusions
         ]
 
     def _read_day(self, request: PageRequest) -> dt.date:
@@ -336,22 +340,22 @@ class PolicyPages:
         return parse_day(day_text) if day_text else self._service.today
 
     def _draw_policy(self, policy: PolicyDetail, day: dt.date) -> Chart:
-        in_force = [
+        labels_in_force = [
             revision.version_label
             for revision in policy.revisions
-            if _counts(revision)
+            if _can_be_in_force(revision)
             and revision.effective_from <= day
             and (revision.effective_to is None or day <= revision.effective_to)
         ]
         chart_finding = (
-            f"On {format_day(day)} the revision in force was {in_force[0]}."
-            if in_force
+            f"On {format_day(day)} the revision in force was {labels_in_force[0]}."
+            if labels_in_force
             else f"On {format_day(day)} no revision was in force."
         )
         gantt_rows = [
             GanttRow(
                 revision.version_label,
-                [_make_span(policy.source, revision, self._service.today)],
+                [_make_time_span(policy.source, revision, self._service.today)],
                 f"/policies/{policy.source}/{revision.revision_id}",
             )
             for revision in reversed(policy.revisions)
@@ -362,13 +366,13 @@ class PolicyPages:
 # --- time ---
 
 
-def _make_row(policy: PolicyDetail, today: dt.date, row_label: str) -> GanttRow:
-    spans = [_make_span(policy.source, revision, today) for revision in policy.revisions]
+def _make_gantt_row(policy: PolicyDetail, today: dt.date, row_label: str) -> GanttRow:
+    spans = [_make_time_span(policy.source, revision, today) for revision in policy.revisions]
     return GanttRow(row_label, spans, f"/policies/{policy.source}")
 
 
-def _make_span(policy_slug: str, revision: RevisionDetail, today: dt.date) -> TimeSpan:
-    is_emerging = _counts(revision) and revision.effective_from > today
+def _make_time_span(policy_slug: str, revision: RevisionDetail, today: dt.date) -> TimeSpan:
+    is_emerging = _can_be_in_force(revision) and revision.effective_from > today
     return TimeSpan(
         f"{policy_slug}, {revision.version_label}",
         revision.effective_from,
@@ -378,7 +382,7 @@ def _make_span(policy_slug: str, revision: RevisionDetail, today: dt.date) -> Ti
     )
 
 
-def _counts(revision: RevisionDetail) -> bool:
+def _can_be_in_force(revision: RevisionDetail) -> bool:
     """Whether a revision can be in force: it was read at least once."""
     return revision.status in (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
 
@@ -400,8 +404,8 @@ def _describe_period(first_day: dt.date, last_day: dt.date | None) -> str:
     return f"In force from {format_day(first_day)} to {format_day(last_day)}, both days included."
 
 
-def _explain(exclusion_reason: str, nearest_label: str) -> str:
-    return f"{_REASONS[exclusion_reason]} (nearest: {nearest_label})"
+def _explain_exclusion(exclusion_reason: str, nearest_label: str) -> str:
+    return f"{_REASON_TEXTS[exclusion_reason]} (nearest: {nearest_label})"
 
 
 # --- changes ---
@@ -411,24 +415,26 @@ def _suggest_comparison(revisions: Sequence[RevisionDetail]) -> dict[str, str] |
     """Return the days of the two newest revisions, for the form that compares."""
     if len(revisions) < 2:
         return None
-    newer, older = revisions[0], revisions[1]
+    newer_revision, older_revision = revisions[0], revisions[1]
     return {
-        "from": older.effective_from.isoformat(),
-        "to": newer.effective_from.isoformat(),
-        "label": f"{older.version_label} and {newer.version_label}",
+        "from": older_revision.effective_from.isoformat(),
+        "to": newer_revision.effective_from.isoformat(),
+        "label": f"{older_revision.version_label} and {newer_revision.version_label}",
     }
 
 
 def _link_changes(policy: PolicyDetail, revision_id: str) -> list[PageLink]:
     """Return a link to what the next revision changed, and to what this one did."""
-    oldest_first = [revision for revision in reversed(policy.revisions) if _counts(revision)]
+    oldest_first = [
+        revision for revision in reversed(policy.revisions) if _can_be_in_force(revision)
+    ]
     revision_ids = [revision.revision_id for revision in oldest_first]
     if revision_id not in revision_ids:
         return []
     revision_index = revision_ids.index(revision_id)
-    pairs = []
+    labelled_pairs = []
     if revision_index > 0:
-        pairs.append(
+        labelled_pairs.append(
             (
                 "What this revision changed",
                 oldest_first[revision_index - 1],
@@ -436,7 +442,7 @@ def _link_changes(policy: PolicyDetail, revision_id: str) -> list[PageLink]:
             )
         )
     if revision_index < len(revision_ids) - 1:
-        pairs.append(
+        labelled_pairs.append(
             (
                 "What the next one changed",
                 oldest_first[revision_index],
@@ -444,14 +450,14 @@ def _link_changes(policy: PolicyDetail, revision_id: str) -> list[PageLink]:
             )
         )
     return [
-        PageLink(link_label, _make_compare_address(policy.source, older, newer))
-        for link_label, older, newer in pairs
+        PageLink(link_label, _make_compare_address(policy.source, older_revision, newer_revision))
+        for link_label, older_revision, newer_revision in labelled_pairs
     ]
 
 
 def _make_compare_address(policy_slug: str, older: RevisionDetail, newer: RevisionDetail) -> str:
-    days = f"from={older.effective_from}&to={newer.effective_from}"
-    return f"/policies/{policy_slug}/compare?{days}"
+    days_query = f"from={older.effective_from}&to={newer.effective_from}"
+    return f"/policies/{policy_slug}/compare?{days_query}"
 
 
 def _make_next_address(request: PageRequest, cursor: str | None) -> str | None:
@@ -464,18 +470,18 @@ def _make_next_address(request: PageRequest, cursor: str | None) -> str | None:
     return f"/policies/{quote(request.get('source'), safe='')}/compare?{urlencode(given_values)}"
 
 
-def _summarise_diff(diff: RevisionDiff) -> str:
-    summary = diff.summary
+def _summarise_diff(revision_diff: RevisionDiff) -> str:
+    change_summary = revision_diff.summary
     # A section that moved may be reworded too: it counts once, as what a reader has to read.
     count_by_label = {
-        "with another number only": summary.moved_unchanged,
-        "reworded": summary.reworded + summary.moved - summary.moved_unchanged,
-        "new": summary.added,
-        "gone": summary.removed,
+        "with another number only": change_summary.moved_unchanged,
+        "reworded": change_summary.reworded + change_summary.moved - change_summary.moved_unchanged,
+        "new": change_summary.added,
+        "gone": change_summary.removed,
     }
-    summary_parts = [f"{diff.sections_unchanged} unchanged"]
+    summary_parts = [f"{revision_diff.sections_unchanged} unchanged"]
     summary_parts += [f"{count} {label}" for label, count in count_by_label.items() if count]
-    return f"{diff.sections_compared} sections: {', '.join(summary_parts)}."
+    return f"{revision_diff.sections_compared} sections: {', '.join(summary_parts)}."
 
 
 def _select_changes(changes: Sequence[SectionChange], change_kind: str) -> list[SectionChange]:

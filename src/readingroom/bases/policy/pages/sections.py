@@ -50,34 +50,39 @@ def build_section_tree(
     listed_sections: Sequence[ListedSection],
 ) -> list[SectionNode]:
     """Return the sections in reading order, each inside the one that its passages name."""
-    listed = {section.section_ref: section for section in listed_sections}
-    nodes: dict[str, SectionNode] = {}
-    roots: list[SectionNode] = []
+    listed_by_ref = {
+        listed_section.section_ref: listed_section for listed_section in listed_sections
+    }
+    nodes_by_ref: dict[str, SectionNode] = {}
+    root_nodes: list[SectionNode] = []
     for chunk in chunks:
-        siblings = roots
+        sibling_nodes = root_nodes
         # Of a broken path a section could be inside itself.
         ref_path = dict.fromkeys(filter(None, (*chunk.section_path, chunk.section_ref)))
         for section_ref in ref_path:
-            if section_ref not in nodes:
-                section = listed[section_ref]
+            if section_ref not in nodes_by_ref:
+                listed_section = listed_by_ref[section_ref]
                 section_address = make_read_path(
                     format_section_id(policy_slug, revision_id, section_ref)
                 )
-                nodes[section_ref] = SectionNode(
-                    section_ref, section.section_title, section.page_number, section_address
+                nodes_by_ref[section_ref] = SectionNode(
+                    section_ref,
+                    listed_section.section_title,
+                    listed_section.page_number,
+                    section_address,
                 )
-                siblings.append(nodes[section_ref])
-            siblings = nodes[section_ref].children
-        if chunk.section_ref in nodes:
-            nodes[chunk.section_ref].passage_count += 1
-    return roots
+                sibling_nodes.append(nodes_by_ref[section_ref])
+            sibling_nodes = nodes_by_ref[section_ref].children
+        if chunk.section_ref in nodes_by_ref:
+            nodes_by_ref[chunk.section_ref].passage_count += 1
+    return root_nodes
 
 
 # --- a section through its revisions ---
 
 
 @dataclass(frozen=True, slots=True)
-class SectionStand:
+class SectionInRevision:
     """Where a section stands in one revision, and what became of it since the one before."""
 
     version_label: str
@@ -107,17 +112,19 @@ class SectionHistoryPages:
             raise InvalidArguments([{"field": "section", "message": "name a section"}])
         policy = await self._admin.get_policy(policy_slug)
         start_revision = await self._admin.get_revision(policy_slug, revision_id)
-        section_pages = await self._service.list_sections(policy_slug, revision_id)
-        if section_ref not in section_pages:
+        pages_by_section = await self._service.list_sections(policy_slug, revision_id)
+        if section_ref not in pages_by_section:
             raise SectionNotFound(
                 f"{policy_slug} ({start_revision.version_label}) has no {section_ref}"
             )
-        counting = [
+        eligible_revisions = [
             revision
             for revision in reversed(policy.revisions)
             if revision.status in (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
         ]
-        stands = await self._follow(counting, revision_id, section_ref)
+        sections_oldest_first = await self._follow_section(
+            eligible_revisions, revision_id, section_ref
+        )
         page_title = (
             f"{policy_slug}, {section_ref} ({start_revision.version_label}) through its revisions"
         )
@@ -127,60 +134,72 @@ class SectionHistoryPages:
             start=start_revision,
             section_ref=section_ref,
             title=page_title,
-            stands=list(reversed(stands)),
+            stands=list(reversed(sections_oldest_first)),
         )
-        example = None
-        if len(counting) > 1:
-            days = {
-                "from_date": counting[0].effective_from.isoformat(),
-                "to_date": counting[-1].effective_from.isoformat(),
+        tool_example = None
+        if len(eligible_revisions) > 1:
+            compared_days = {
+                "from_date": eligible_revisions[0].effective_from.isoformat(),
+                "to_date": eligible_revisions[-1].effective_from.isoformat(),
             }
-            example = ToolExample(
+            tool_example = ToolExample(
                 "compare_policy_revisions",
-                {"source": policy_slug, **days, "section_ref": section_ref},
+                {"source": policy_slug, **compared_days, "section_ref": section_ref},
             )
-        return RenderedPage(page_title, body_html, data=stands, tool_example=example)
+        return RenderedPage(
+            page_title, body_html, data=sections_oldest_first, tool_example=tool_example
+        )
 
-    async def _follow(
+    async def _follow_section(
         self, revisions: Sequence[RevisionDetail], revision_id: str, section_ref: str
-    ) -> list[SectionStand]:
+    ) -> list[SectionInRevision]:
         """Return the stands in all revisions, the oldest first; the search goes both ways."""
         revision_ids = [revision.revision_id for revision in revisions]
         start_index = revision_ids.index(revision_id) if revision_id in revision_ids else -1
         if start_index < 0:
             return []
         ref_by_revision: dict[str, str | None] = {revision_id: section_ref}
-        changes: dict[str, SectionChange | None] = {}
-        for newer, older in pairwise(reversed(revisions[: start_index + 1])):
-            section_change = await self._compare(
-                older, newer, ref_by_revision[newer.revision_id], is_newer=True
+        changes_by_revision: dict[str, SectionChange | None] = {}
+        for newer_revision, older_revision in pairwise(reversed(revisions[: start_index + 1])):
+            section_change = await self._find_change(
+                older_revision,
+                newer_revision,
+                ref_by_revision[newer_revision.revision_id],
+                is_ref_of_newer=True,
             )
-            changes[newer.revision_id] = section_change
-            known_ref = ref_by_revision[newer.revision_id]
-            ref_by_revision[older.revision_id] = (
+            changes_by_revision[newer_revision.revision_id] = section_change
+            known_ref = ref_by_revision[newer_revision.revision_id]
+            ref_by_revision[older_revision.revision_id] = (
                 section_change.from_section_ref if section_change else known_ref
             )
-        for older, newer in pairwise(revisions[start_index:]):
-            section_change = await self._compare(
-                older, newer, ref_by_revision[older.revision_id], is_newer=False
+        for older_revision, newer_revision in pairwise(revisions[start_index:]):
+            section_change = await self._find_change(
+                older_revision,
+                newer_revision,
+                ref_by_revision[older_revision.revision_id],
+                is_ref_of_newer=False,
             )
-            changes[newer.revision_id] = section_change
-            known_ref = ref_by_revision[older.revision_id]
-            ref_by_revision[newer.revision_id] = (
+            changes_by_revision[newer_revision.revision_id] = section_change
+            known_ref = ref_by_revision[older_revision.revision_id]
+            ref_by_revision[newer_revision.revision_id] = (
                 section_change.to_section_ref if section_change else known_ref
             )
         return [
-            _make_stand(
+            _make_section_in_revision(
                 revision,
                 ref_by_revision[revision.revision_id],
-                changes.get(revision.revision_id),
+                changes_by_revision.get(revision.revision_id),
                 is_first=revision_index == 0,
             )
             for revision_index, revision in enumerate(revisions)
         ]
 
-    async def _compare(
-        self, older: RevisionDetail, newer: RevisionDetail, section_ref: str | None, is_newer: bool
+    async def _find_change(
+        self,
+        older_revision: RevisionDetail,
+        newer_revision: RevisionDetail,
+        section_ref: str | None,
+        is_ref_of_newer: bool,
     ) -> SectionChange | None:
         """Return what became of a section between two revisions; None if nothing did.
 
@@ -189,32 +208,34 @@ class SectionHistoryPages:
         if section_ref is None:
             return None
         question = ComparePolicyRevisions(
-            source=older.source,
-            from_date=older.effective_from.isoformat(),
-            to_date=newer.effective_from.isoformat(),
+            source=older_revision.source,
+            from_date=older_revision.effective_from.isoformat(),
+            to_date=newer_revision.effective_from.isoformat(),
             section_ref=section_ref,
         )
-        diff = await self._service.compare(question)
-        for section_change in diff.changes:
+        revision_diff = await self._service.compare(question)
+        for section_change in revision_diff.changes:
             if section_ref == (
-                section_change.to_section_ref if is_newer else section_change.from_section_ref
+                section_change.to_section_ref
+                if is_ref_of_newer
+                else section_change.from_section_ref
             ):
                 return section_change
         return None
 
 
-def _make_stand(
+def _make_section_in_revision(
     revision: RevisionDetail,
     section_ref: str | None,
     section_change: SectionChange | None,
     is_first: bool,
-) -> SectionStand:
+) -> SectionInRevision:
     section_address = None
     if section_ref:
         section_address = make_read_path(
             format_section_id(revision.source, revision.revision_id, section_ref)
         )
-    return SectionStand(
+    return SectionInRevision(
         revision.version_label,
         _format_period(revision.effective_from, revision.effective_to),
         section_ref,
@@ -235,9 +256,11 @@ def _describe_change(
         return "taken out"
     if section_change.change == "added":
         return "new"
-    renumbered = section_change.from_section_ref != section_change.to_section_ref
-    was = f"before: {section_change.from_section_ref}" if renumbered else "the same reference"
-    return f"{'reworded' if section_change.diff else 'the same words'}, {was}"
+    is_renumbered = section_change.from_section_ref != section_change.to_section_ref
+    former_ref_text = (
+        f"before: {section_change.from_section_ref}" if is_renumbered else "the same reference"
+    )
+    return f"{'reworded' if section_change.diff else 'the same words'}, {former_ref_text}"
 
 
 def _format_period(first_day: dt.date, last_day: dt.date | None) -> str:

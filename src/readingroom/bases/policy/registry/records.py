@@ -66,7 +66,7 @@ Stage = Literal[
 ]
 """How far a plan has come that is not adopted yet."""
 
-COUNTING = (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
+COUNTING_STATUSES = (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
 
 
 class Policy(BaseModel):
@@ -114,10 +114,12 @@ class Policy(BaseModel):
             self.local_authority, self.area
         )
 
-    def covers(self, address: str) -> bool:
+    def covers(self, site_address: str) -> bool:
         """Whether an address names one of the places that the policy covers."""
-        folded_address = f" {fold_authority(address)} "
-        return any(f" {place_name} " in folded_address for place_name in _fold_names(self.area))
+        folded_site_address = f" {fold_authority(site_address)} "
+        return any(
+            f" {place_name} " in folded_site_address for place_name in _fold_names(self.area)
+        )
 
 
 class Revision(BaseModel):
@@ -147,7 +149,7 @@ class Revision(BaseModel):
     @property
     def can_be_in_force(self) -> bool:
         """Whether this revision can be in force: it was ingested at least once."""
-        return self.status in COUNTING
+        return self.status in COUNTING_STATUSES
 
     @property
     def is_readable(self) -> bool:
@@ -157,8 +159,8 @@ class Revision(BaseModel):
 
 def _fold_names(*name_lists: str | None) -> set[str]:
     """Return the names of authorities or places in these lists, each separated by semicolons."""
-    names = ";".join(filter(None, name_lists)).split(";")
-    return {folded_name for name in names if (folded_name := fold_authority(name))}
+    raw_names = ";".join(filter(None, name_lists)).split(";")
+    return {folded_name for raw_name in raw_names if (folded_name := fold_authority(raw_name))}
 
 
 def fold_authority(authority_name: str) -> str:
@@ -182,22 +184,22 @@ def format_citation(
     A section's title and what it weighs beside policies follow its reference; the numbers printed
     on the pages follow theirs, where they differ.
     """
-    named_section = name_section(section_ref, section_title)
+    section_name = format_section_name(section_ref, section_title)
     if weight_note:
-        named_section = f"{named_section} ({weight_note})".strip()
+        section_name = f"{section_name} ({weight_note})".strip()
     page_text = cite_pages(page_numbers)
     if printed_pages and list(printed_pages) != [str(page_number) for page_number in page_numbers]:
         page_text += f" (printed {_join_labels(printed_pages)})"
-    return ", ".join(filter(None, [format_revision(revision), named_section, page_text]))
+    return ", ".join(filter(None, [format_revision(revision), section_name, page_text]))
 
 
 def format_revision(revision: Revision) -> str:
     """Return `NPPF (December 2024)`; of a plan that is not adopted also its stage."""
-    stage = f", emerging: {revision.stage.replace('_', ' ')}" if revision.stage else ""
-    return f"{revision.source} ({revision.version_label}{stage})"
+    stage_text = f", emerging: {revision.stage.replace('_', ' ')}" if revision.stage else ""
+    return f"{revision.source} ({revision.version_label}{stage_text})"
 
 
-def name_section(section_ref: str, section_title: str) -> str:
+def format_section_name(section_ref: str, section_title: str) -> str:
     """Return `Policy LP5: Meeting Housing Need`; a long title is cut."""
     if not section_ref or not section_title:
         return section_ref
@@ -208,8 +210,8 @@ def name_section(section_ref: str, section_title: str) -> str:
     return f"{section_ref}: {shown_title}"
 
 
-def _join_labels(labels: Sequence[str]) -> str:
+def _join_labels(page_labels: Sequence[str]) -> str:
     """Return `19–21`, the first and the last of printed page numbers."""
     # Two pages side by side have one label for both: `50–51`.
-    first_label, last_label = labels[0].partition("–")[0], labels[-1].rpartition("–")[2]
+    first_label, last_label = page_labels[0].partition("–")[0], page_labels[-1].rpartition("–")[2]
     return first_label if first_label == last_label else f"{first_label}–{last_label}"

@@ -32,7 +32,7 @@ class Resolution:
 
     def resolve_day(self, day: date) -> "Resolution":
         """Resolve another day against the same reading of the registry."""
-        return _resolve(self.policy, self.timeline, day)
+        return _resolve_revision(self.policy, self.timeline, day)
 
     def require_revision(self) -> Revision:
         """Return the revision in force.
@@ -42,7 +42,7 @@ class Resolution:
         """
         if self.revision is not None:
             return self.revision
-        nearest_revision = self.find_nearest()
+        nearest_revision = self.find_nearest_revision()
         raise RevisionNotFound(
             f"No revision of {self.source} was in force on {self.day}: {self.reason}",
             reason=self.reason,
@@ -50,17 +50,20 @@ class Resolution:
             use_tool="list_policy_revisions",
         )
 
-    def find_nearest(self) -> Revision | None:
+    def find_nearest_revision(self) -> Revision | None:
         """Return the revision that begins or ends closest to the day, if any counts."""
         day = self.day
 
         def count_days_away(revision: Revision) -> int:
             # An open end is no distance: such a revision is near only by its beginning.
-            ends = [revision.effective_from, revision.effective_to or revision.effective_from]
-            return min(abs((boundary_day - day).days) for boundary_day in ends)
+            boundary_days = [
+                revision.effective_from,
+                revision.effective_to or revision.effective_from,
+            ]
+            return min(abs((boundary_day - day).days) for boundary_day in boundary_days)
 
-        counting = (revision for revision in self.timeline if revision.can_be_in_force)
-        return min(counting, key=count_days_away, default=None)
+        eligible_revisions = (revision for revision in self.timeline if revision.can_be_in_force)
+        return min(eligible_revisions, key=count_days_away, default=None)
 
 
 class EffectiveDateResolver:
@@ -72,7 +75,7 @@ class EffectiveDateResolver:
     async def resolve_for_policy(self, policy_slug: str, day: date) -> Resolution:
         """Resolve a day for one policy; raise `PolicyNotFound` if it is not registered."""
         policy = await self._registry.get_policy(policy_slug)
-        return _resolve(policy, await self._registry.get_revisions(policy_slug), day)
+        return _resolve_revision(policy, await self._registry.get_revisions(policy_slug), day)
 
     async def resolve_snapshot(
         self, day: date, policy_slugs: Collection[str] | None = None
@@ -80,17 +83,17 @@ class EffectiveDateResolver:
         """Resolve a day for every policy, or for those of `policy_slugs` that are registered."""
         catalogue = await self._registry.read_catalogue()
         return {
-            policy_slug: _resolve(policy, catalogue.timelines[policy_slug], day)
+            policy_slug: _resolve_revision(policy, catalogue.timelines[policy_slug], day)
             for policy_slug, policy in catalogue.policies.items()
             if policy_slugs is None or policy_slug in policy_slugs
         }
 
     async def get_revision_ids_for_date(self, day: date) -> dict[str, str]:
         """Return source → revision id for the policies that have a revision in force."""
-        snapshot = await self.resolve_snapshot(day)
+        resolutions_by_slug = await self.resolve_snapshot(day)
         return {
             policy_slug: resolution.revision.revision_id
-            for policy_slug, resolution in snapshot.items()
+            for policy_slug, resolution in resolutions_by_slug.items()
             if resolution.revision
         }
 
@@ -102,19 +105,21 @@ class EffectiveDateResolver:
         return revision is not None and revision.revision_id == revision_id
 
 
-def _resolve(policy: Policy, revisions: Timeline, day: date) -> Resolution:
+def _resolve_revision(policy: Policy, revisions: Timeline, day: date) -> Resolution:
     def make_unresolved(missing_reason: Reason) -> Resolution:
         return Resolution(policy, day, revisions, None, missing_reason)
 
-    counting = [revision for revision in revisions if revision.can_be_in_force]
-    if not counting:
+    eligible_revisions = [revision for revision in revisions if revision.can_be_in_force]
+    if not eligible_revisions:
         return make_unresolved("no_active_revision")
-    started_revisions = [revision for revision in counting if revision.effective_from <= day]
+    started_revisions = [
+        revision for revision in eligible_revisions if revision.effective_from <= day
+    ]
     if not started_revisions:
         return make_unresolved("date_before_first_revision")
     # Periods do not overlap, so no revision before the last one to start can reach this day.
-    latest = max(started_revisions, key=lambda revision: revision.effective_from)
-    last_day = timeline.get_last_day(latest, revisions)
+    latest_started = max(started_revisions, key=lambda revision: revision.effective_from)
+    last_day = timeline.get_last_day(latest_started, revisions)
     if last_day is not None and day > last_day:
         return make_unresolved("date_in_gap")
-    return Resolution(policy, day, revisions, latest, None)
+    return Resolution(policy, day, revisions, latest_started, None)

@@ -101,7 +101,9 @@ class PolicyRegistry:
             pipe.incr(_GENERATION_KEY)
             await pipe.execute()
 
-    async def write_backup(self, policies: Iterable[Policy], revisions: Iterable[Revision]) -> None:
+    async def restore_records(
+        self, policies: Iterable[Policy], revisions: Iterable[Revision]
+    ) -> None:
         """Write policies and revisions as a backup holds them, in one transaction."""
         async with self._translate_errors(), self._client.pipeline() as pipe:
             for policy in policies:
@@ -132,10 +134,10 @@ class PolicyRegistry:
         """Return every policy, in the order of their slugs."""
         async with self._translate_errors():
             policy_slugs = sorted(await self._client.smembers(_ALL_POLICIES_KEY))
-            hashes = await self._read_hashes(
+            policy_hashes = await self._read_hashes(
                 [_make_policy_key(policy_slug) for policy_slug in policy_slugs]
             )
-        return [_from_hash(Policy, hash_fields) for hash_fields in hashes if hash_fields]
+        return [_from_hash(Policy, hash_fields) for hash_fields in policy_hashes if hash_fields]
 
     async def get_policy(self, policy_slug: str) -> Policy:
         """Return one policy; raise `PolicyNotFound`, which names those there are."""
@@ -162,18 +164,22 @@ class PolicyRegistry:
                 for policy_slug in slugs:
                     # Scored by first day, so Redis itself returns them newest first.
                     pipe.zrevrange(_make_revisions_key(policy_slug), 0, -1)
-                id_lists = await pipe.execute()
-            pairs = [
+                revision_id_lists = await pipe.execute()
+            slug_id_pairs = [
                 (policy_slug, revision_id)
-                for policy_slug, revision_ids in zip(slugs, id_lists, strict=True)
+                for policy_slug, revision_ids in zip(slugs, revision_id_lists, strict=True)
                 for revision_id in revision_ids
             ]
-            hashes = await self._read_hashes([_make_revision_key(*pair) for pair in pairs])
-        timelines: dict[str, list[Revision]] = {policy_slug: [] for policy_slug in slugs}
-        for (policy_slug, _), hash_fields in zip(pairs, hashes, strict=True):
+            revision_hashes = await self._read_hashes(
+                [_make_revision_key(*slug_id_pair) for slug_id_pair in slug_id_pairs]
+            )
+        revisions_by_slug: dict[str, list[Revision]] = {policy_slug: [] for policy_slug in slugs}
+        for (policy_slug, _), hash_fields in zip(slug_id_pairs, revision_hashes, strict=True):
             if hash_fields:  # empty: it was deleted between the two reads
-                timelines[policy_slug].append(_from_hash(Revision, hash_fields))
-        return {policy_slug: tuple(revisions) for policy_slug, revisions in timelines.items()}
+                revisions_by_slug[policy_slug].append(_from_hash(Revision, hash_fields))
+        return {
+            policy_slug: tuple(revisions) for policy_slug, revisions in revisions_by_slug.items()
+        }
 
     async def change_revisions(self, policy_slug: str, change_rule: Rule) -> list[Revision]:
         """Write what `change_rule` returns for the policy's revisions; as `replace_revisions`."""
@@ -252,10 +258,10 @@ class PolicyRegistry:
             # too.
             await pipe.watch(*revision_keys)
         # After WATCH a pipeline answers at once, until MULTI; hence one round trip for each.
-        hashes = [await pipe.hgetall(revision_key) for revision_key in revision_keys]
-        if not all(hashes):
+        revision_hashes = [await pipe.hgetall(revision_key) for revision_key in revision_keys]
+        if not all(revision_hashes):
             raise WatchError("a revision was deleted after the ids were read")
-        return tuple(_from_hash(Revision, hash_fields) for hash_fields in hashes)
+        return tuple(_from_hash(Revision, hash_fields) for hash_fields in revision_hashes)
 
     async def _make_not_found_error(self, policy_slug: str) -> PolicyNotFound:
         policy_slugs = sorted(await self._client.smembers(_ALL_POLICIES_KEY))

@@ -23,7 +23,7 @@ from readingroom.storage.errors import (
 from readingroom.storage.postgres.database import Connection, PostgresDatabase, SharedTransaction
 
 _STORE_NAME = "policy_registry"
-_ORDER = "ORDER BY source, effective_from DESC, revision_id DESC"
+_ORDER_CLAUSE = "ORDER BY source, effective_from DESC, revision_id DESC"
 _Answer = TypeVar("_Answer")
 
 
@@ -45,11 +45,11 @@ class SharedPolicyRegistry:
             with self._database.connection() as connection:
                 connection.execute("SELECT 1")
 
-        await self._run(check)
+        await self._run_in_thread(check)
 
     async def read_catalogue(self) -> Catalogue:
         """Return everything; it is read again only after somebody has written."""
-        generation = await self._run(self._read_generation)
+        generation = await self._run_in_thread(self._read_generation)
         # The generation is read first: what is written in between is then read the next time.
         if self._catalogue is None or self._catalogue.generation != generation:
             policies = {policy.source: policy for policy in await self.list_policies()}
@@ -69,13 +69,17 @@ class SharedPolicyRegistry:
                     f"The policy {policy.source} exists already; add a revision to it"
                 )
 
-        await self._write(create)
+        await self._write_in_transaction(create)
 
     async def update_policy(self, policy: Policy) -> None:
         """Write a policy over what is stored of it."""
-        await self._write(lambda transaction: _write_policy(transaction.connection, policy))
+        await self._write_in_transaction(
+            lambda transaction: _write_policy(transaction.connection, policy)
+        )
 
-    async def write_backup(self, policies: Iterable[Policy], revisions: Iterable[Revision]) -> None:
+    async def restore_records(
+        self, policies: Iterable[Policy], revisions: Iterable[Revision]
+    ) -> None:
         """Write policies and revisions as a backup holds them, in one transaction."""
 
         def write_all(transaction: SharedTransaction) -> None:
@@ -84,7 +88,7 @@ class SharedPolicyRegistry:
             for revision in revisions:
                 _write_revision(transaction.connection, revision)
 
-        await self._write(write_all)
+        await self._write_in_transaction(write_all)
 
     async def delete_all(self) -> None:
         """Delete every policy and revision."""
@@ -93,7 +97,7 @@ class SharedPolicyRegistry:
             transaction.connection.execute("DELETE FROM revisions")
             transaction.connection.execute("DELETE FROM policies")
 
-        await self._write(delete)
+        await self._write_in_transaction(delete)
 
     async def list_policies(self) -> list[Policy]:
         """Return every policy, in the order of their slugs."""
@@ -105,7 +109,7 @@ class SharedPolicyRegistry:
                 ).fetchall()
             return [Policy.model_validate(record_row[0]) for record_row in record_rows]
 
-        return await self._run(read)
+        return await self._run_in_thread(read)
 
     async def get_policy(self, policy_slug: str) -> Policy:
         """Return one policy; raise `PolicyNotFound`, which names those there are."""
@@ -113,13 +117,14 @@ class SharedPolicyRegistry:
         def read() -> Policy:
             with self._database.connection() as connection:
                 record_row = connection.execute(
-                    "SELECT record FROM policies WHERE source = ?", (_clean(policy_slug),)
+                    "SELECT record FROM policies WHERE source = ?",
+                    (_replace_null_characters(policy_slug),),
                 ).fetchone()
                 if record_row is None:
                     raise _make_not_found_error(connection, policy_slug)
             return Policy.model_validate(record_row[0])
 
-        return await self._run(read)
+        return await self._run_in_thread(read)
 
     async def get_revisions(self, policy_slug: str) -> Timeline:
         """Return the revisions of one policy, newest first; none for an unknown policy."""
@@ -132,15 +137,20 @@ class SharedPolicyRegistry:
         def read() -> dict[str, Timeline]:
             with self._database.connection() as connection:
                 record_rows = connection.execute(
-                    f"SELECT source, record FROM revisions WHERE source = ANY(?) {_ORDER}",
-                    ([_clean(policy_slug) for policy_slug in slugs],),
+                    f"SELECT source, record FROM revisions WHERE source = ANY(?) {_ORDER_CLAUSE}",
+                    ([_replace_null_characters(policy_slug) for policy_slug in slugs],),
                 ).fetchall()
-            timelines: dict[str, list[Revision]] = {policy_slug: [] for policy_slug in slugs}
+            revisions_by_slug: dict[str, list[Revision]] = {
+                policy_slug: [] for policy_slug in slugs
+            }
             for policy_slug, record_json in record_rows:
-                timelines[policy_slug].append(Revision.model_validate(record_json))
-            return {policy_slug: tuple(revisions) for policy_slug, revisions in timelines.items()}
+                revisions_by_slug[policy_slug].append(Revision.model_validate(record_json))
+            return {
+                policy_slug: tuple(revisions)
+                for policy_slug, revisions in revisions_by_slug.items()
+            }
 
-        return await self._run(read)
+        return await self._run_in_thread(read)
 
     async def change_revisions(self, policy_slug: str, change_rule: Rule) -> list[Revision]:
         """Write what `change_rule` returns for the policy's revisions; as `replace_revisions`."""
@@ -169,7 +179,7 @@ class SharedPolicyRegistry:
                 _write_revision(connection, revision)
             return list(changed_revisions)
 
-        return await self._write(replace)
+        return await self._write_in_transaction(replace)
 
     async def has_policy(self, policy_slug: str) -> bool:
         """Return whether there is such a policy."""
@@ -177,11 +187,12 @@ class SharedPolicyRegistry:
         def read() -> bool:
             with self._database.connection() as connection:
                 found_row = connection.execute(
-                    "SELECT 1 FROM policies WHERE source = ?", (_clean(policy_slug),)
+                    "SELECT 1 FROM policies WHERE source = ?",
+                    (_replace_null_characters(policy_slug),),
                 ).fetchone()
             return found_row is not None
 
-        return await self._run(read)
+        return await self._run_in_thread(read)
 
     async def delete_policy(self, policy_slug: str) -> Timeline:
         """Delete a policy with all its revisions; return those there were.
@@ -196,7 +207,7 @@ class SharedPolicyRegistry:
             transaction.connection.execute("DELETE FROM policies WHERE source = ?", (policy_slug,))
             return revisions
 
-        return await self._write(delete)
+        return await self._write_in_transaction(delete)
 
     async def delete_revision(self, policy_slug: str, revision_id: str) -> list[Revision]:
         """Delete a revision; returns the other revisions that changed with it."""
@@ -212,17 +223,19 @@ class SharedPolicyRegistry:
             ).fetchone()
         return str(generation_row[0]) if generation_row else None
 
-    async def _write(self, apply_change: Callable[[SharedTransaction], _Answer]) -> _Answer:
+    async def _write_in_transaction(
+        self, apply_change: Callable[[SharedTransaction], _Answer]
+    ) -> _Answer:
         def run() -> _Answer:
             with self._database.transaction() as transaction:
-                transaction.at_commit[_STORE_NAME] = _raise_generation
+                transaction.at_commit[_STORE_NAME] = _increment_generation
                 return apply_change(transaction)
 
-        return await self._run(run)
+        return await self._run_in_thread(run)
 
-    async def _run(self, function: Callable[[], _Answer]) -> _Answer:
+    async def _run_in_thread(self, database_call: Callable[[], _Answer]) -> _Answer:
         async with _translate_errors():
-            return await anyio.to_thread.run_sync(function)
+            return await anyio.to_thread.run_sync(database_call)
 
 
 @asynccontextmanager
@@ -240,7 +253,7 @@ async def _translate_errors() -> AsyncIterator[None]:
         ) from error
 
 
-def _raise_generation(connection: Connection) -> None:
+def _increment_generation(connection: Connection) -> None:
     connection.execute(
         "INSERT INTO generations VALUES (?, 1) ON CONFLICT (store_name) "
         "DO UPDATE SET generation = generations.generation + 1",
@@ -251,12 +264,13 @@ def _raise_generation(connection: Connection) -> None:
 def _lock_revisions(connection: Connection, policy_slug: str) -> Timeline:
     """Return the revisions of a policy, which nobody else changes until the transaction ends."""
     record_row = connection.execute(
-        "SELECT source FROM policies WHERE source = ? FOR UPDATE", (_clean(policy_slug),)
+        "SELECT source FROM policies WHERE source = ? FOR UPDATE",
+        (_replace_null_characters(policy_slug),),
     ).fetchone()
     if record_row is None:
         raise _make_not_found_error(connection, policy_slug)
     record_rows = connection.execute(
-        f"SELECT record FROM revisions WHERE source = ? {_ORDER}", (policy_slug,)
+        f"SELECT record FROM revisions WHERE source = ? {_ORDER_CLAUSE}", (policy_slug,)
     ).fetchall()
     return tuple(Revision.model_validate(record_row[0]) for record_row in record_rows)
 
@@ -299,11 +313,14 @@ def _write_revision(connection: Connection, revision: Revision) -> None:
 def _to_json(record: Policy | Revision) -> str:
     record_fields = record.model_dump(mode="json")
     return json.dumps(
-        {field_name: _clean(field_value) for field_name, field_value in record_fields.items()}
+        {
+            field_name: _replace_null_characters(field_value)
+            for field_name, field_value in record_fields.items()
+        }
     )
 
 
-def _clean(json_value: Any) -> Any:
+def _replace_null_characters(json_value: Any) -> Any:
     """Return a value that PostgreSQL takes: it has no texts with U+0000."""
     return (
         json_value.replace("\0", "\N{REPLACEMENT CHARACTER}")

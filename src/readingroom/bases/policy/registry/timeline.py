@@ -80,7 +80,7 @@ def choose_revision_id(policy_slug: str, first_day: date, existing_ids: Iterable
 # --- changes ---
 
 
-def make_way(
+def drop_failed(
     revisions: Revisions, wanted_revision: Revision, closes_open: bool
 ) -> tuple[list[Revision], list[str]]:
     """Return the revisions without failed ones on days that another wants, and the ids of those.
@@ -101,12 +101,13 @@ def make_way(
         and _overlaps(revision, wanted_revision)
     ]
     for revision_id in failed_ids:
-        changed = {
-            each.revision_id: each for each in delete_revision(remaining_revisions, revision_id)
+        changed_by_id = {
+            changed_revision.revision_id: changed_revision
+            for changed_revision in delete_revision(remaining_revisions, revision_id)
         }
         other_revisions = _exclude_revision(remaining_revisions, revision_id)
         remaining_revisions = [
-            changed.get(revision.revision_id, revision) for revision in other_revisions
+            changed_by_id.get(revision.revision_id, revision) for revision in other_revisions
         ]
     return remaining_revisions, failed_ids
 
@@ -123,7 +124,7 @@ def replace_failed(
     Returns the revisions that changed, and the ids of those that are gone. Raises `RevisionBusy`
     if other revisions than these would have to give way by now.
     """
-    remaining_revisions, ids_in_the_way = make_way(revisions, wanted_revision, closes_open)
+    remaining_revisions, ids_in_the_way = drop_failed(revisions, wanted_revision, closes_open)
     if ids_in_the_way != list(failed_ids):
         raise RevisionBusy(f"Revisions of {wanted_revision.source} have just changed; try again")
     changed_by_id = {
@@ -143,19 +144,19 @@ def add_revision(revisions: Revisions, new_revision: Revision) -> list[Revision]
     Raises:
         RevisionOverlap: it shares a day with another revision.
     """
-    changed = []
+    closed_revisions = []
     # A plan that is not adopted takes no days, neither its own nor those of others.
     if new_revision.stage is not None:
         return [new_revision]
     for revision in _exclude_emerging(revisions):
         if _is_closed_by(revision, new_revision):
             last_day = day_before(new_revision.effective_from)
-            changed.append(
-                _update(revision, effective_to=last_day, closed_by=new_revision.revision_id)
+            closed_revisions.append(
+                _copy_with(revision, effective_to=last_day, closed_by=new_revision.revision_id)
             )
         elif _overlaps(revision, new_revision):
             raise _make_overlap_error(revision, new_revision)
-    return [new_revision, *changed]
+    return [new_revision, *closed_revisions]
 
 
 def amend_revision(
@@ -168,10 +169,10 @@ def amend_revision(
         InvalidRequest: it would end before it begins.
         RevisionOverlap: it would share a day with another revision.
     """
-    amended_revision = _update(find_revision(revisions, revision_id), **changed_fields)
+    amended_revision = _copy_with(find_revision(revisions, revision_id), **changed_fields)
     if "effective_to" in changed_fields:
         # An end that somebody chose no longer depends on a successor.
-        amended_revision = _update(amended_revision, closed_by=None)
+        amended_revision = _copy_with(amended_revision, closed_by=None)
     if (
         amended_revision.effective_to is not None
         and amended_revision.effective_to < amended_revision.effective_from
@@ -191,7 +192,7 @@ def activate_revision(
     """Activate a revision whose chunks are stored; the statuses of the others follow."""
     revision = find_revision(revisions, revision_id)
     status = RevisionStatus.EMERGING if revision.stage else RevisionStatus.ACTIVE
-    active_revision = _update(revision, status=status, **changed_fields)
+    active_revision = _copy_with(revision, status=status, **changed_fields)
     return _update_statuses(
         [*_exclude_revision(revisions, revision_id), active_revision], [active_revision]
     )
@@ -205,10 +206,10 @@ def record_failure(revisions: Revisions, revision_id: str, error_message: str) -
     revision = find_revision(revisions, revision_id)
     # A failed reindex must not take a policy out of force.
     status = revision.status if revision.is_readable else RevisionStatus.FAILED
-    return [_update(revision, status=status, error=error_message)]
+    return [_copy_with(revision, status=status, error=error_message)]
 
 
-def count_chunks(revisions: Revisions, revision_id: str, chunk_count: int) -> list[Revision]:
+def set_chunk_count(revisions: Revisions, revision_id: str, chunk_count: int) -> list[Revision]:
     """Return a revision with the number of its chunks; none if it is unknown."""
     return [
         revision.model_copy(update={"chunk_count": chunk_count})
@@ -222,7 +223,7 @@ def reopen_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
     revision = find_revision(revisions, revision_id)
     if revision.status != RevisionStatus.FAILED:
         return []
-    return [_update(revision, status=RevisionStatus.PROCESSING, error=None)]
+    return [_copy_with(revision, status=RevisionStatus.PROCESSING, error=None)]
 
 
 def delete_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
@@ -247,7 +248,7 @@ def delete_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
     ]
     # It was in force, so the end of its predecessor is history and stays.
     if deleted_revision.can_be_in_force:
-        changed_revisions = [_update(revision, closed_by=None) for revision in closed_revisions]
+        changed_revisions = [_copy_with(revision, closed_by=None) for revision in closed_revisions]
     else:
         changed_revisions = [
             _close_before_next(revision, other_revisions) for revision in closed_revisions
@@ -261,29 +262,29 @@ def delete_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
 # --- parts ---
 
 
-def _update_statuses(revisions: Revisions, changed: list[Revision]) -> list[Revision]:
+def _update_statuses(revisions: Revisions, changed_revisions: list[Revision]) -> list[Revision]:
     """Return what changed, and every revision whose status has to follow.
 
     The latest that counts is `active`; those before it are `superseded`.
     """
-    counting = sorted(
+    eligible_revisions = sorted(
         (revision for revision in revisions if revision.can_be_in_force), key=_get_first_day
     )
-    changed_by_id = {revision.revision_id: revision for revision in changed}
-    for revision in counting:
-        is_latest = revision is counting[-1]
+    changed_by_id = {revision.revision_id: revision for revision in changed_revisions}
+    for revision in eligible_revisions:
+        is_latest = revision is eligible_revisions[-1]
         status = RevisionStatus.ACTIVE if is_latest else RevisionStatus.SUPERSEDED
         if revision.status != status:
-            changed_by_id[revision.revision_id] = _update(revision, status=status)
+            changed_by_id[revision.revision_id] = _copy_with(revision, status=status)
     return list(changed_by_id.values())
 
 
 def _close_before_next(revision: Revision, other_revisions: Revisions) -> Revision:
-    following = _find_first_after(revision, _exclude_emerging(other_revisions))
-    if following is None:
-        return _update(revision, effective_to=None, closed_by=None)
-    last_day = day_before(following.effective_from)
-    return _update(revision, effective_to=last_day, closed_by=following.revision_id)
+    following_revision = _find_first_after(revision, _exclude_emerging(other_revisions))
+    if following_revision is None:
+        return _copy_with(revision, effective_to=None, closed_by=None)
+    last_day = day_before(following_revision.effective_from)
+    return _copy_with(revision, effective_to=last_day, closed_by=following_revision.revision_id)
 
 
 def _is_closed_by(revision: Revision, new_revision: Revision) -> bool:
@@ -295,43 +296,44 @@ def _overlaps(revision: Revision, other_revision: Revision) -> bool:
     return _begins_within(revision, other_revision) or _begins_within(other_revision, revision)
 
 
-def _begins_within(revision: Revision, period: Revision) -> bool:
-    if revision.effective_from < period.effective_from:
+def _begins_within(revision: Revision, enclosing_revision: Revision) -> bool:
+    if revision.effective_from < enclosing_revision.effective_from:
         return False
-    return period.effective_to is None or revision.effective_from <= period.effective_to
+    return (
+        enclosing_revision.effective_to is None
+        or revision.effective_from <= enclosing_revision.effective_to
+    )
 
 
 def _make_overlap_error(existing_revision: Revision, new_revision: Revision) -> RevisionOverlap:
     """Return an error that says which days collide, and what to do about it."""
     policy_slug, existing_id = existing_revision.source, existing_revision.revision_id
-    period = f"{existing_revision.effective_from} to {existing_revision.effective_to or 'now'}"
+    period_text = f"{existing_revision.effective_from} to {existing_revision.effective_to or 'now'}"
     command = "readingroom policy"
     if new_revision.effective_from < existing_revision.effective_from:
-        way_out = f"end this one by {day_before(existing_revision.effective_from)} (--to)"
+        remedy = f"end this one by {day_before(existing_revision.effective_from)} (--to)"
     elif new_revision.effective_from > existing_revision.effective_from:
         last_day = day_before(new_revision.effective_from)
-        way_out = (
-            f"end that one first ({command} dates {policy_slug} {existing_id} --to {last_day})"
-        )
+        remedy = f"end that one first ({command} dates {policy_slug} {existing_id} --to {last_day})"
     else:
-        way_out = (
+        remedy = (
             f"give this one other days, or that one ({command} dates {policy_slug} {existing_id})"
         )
     return RevisionOverlap(
-        f"{new_revision.version_label!r} would overlap with {existing_id} ({period}, "
-        f"{existing_revision.status}): {way_out}, or delete that one "
+        f"{new_revision.version_label!r} would overlap with {existing_id} ({period_text}, "
+        f"{existing_revision.status}): {remedy}, or delete that one "
         f"({command} delete {policy_slug} {existing_id})",
         overlaps=existing_id,
     )
 
 
 def _find_first_after(revision: Revision, other_revisions: Revisions) -> Revision | None:
-    later = [
+    later_revisions = [
         other_revision
         for other_revision in other_revisions
         if _get_first_day(other_revision) > _get_first_day(revision)
     ]
-    return min(later, key=_get_first_day, default=None)
+    return min(later_revisions, key=_get_first_day, default=None)
 
 
 def _exclude_emerging(revisions: Revisions) -> list[Revision]:
@@ -350,5 +352,5 @@ def _get_first_day(revision: Revision) -> date:
     return revision.effective_from
 
 
-def _update(revision: Revision, **values: Any) -> Revision:
+def _copy_with(revision: Revision, **values: Any) -> Revision:
     return revision.model_copy(update=values)
