@@ -154,7 +154,7 @@ def _parse_each(parser: Callable[[bytes], object], files: Sequence[bytes]) -> No
 
 def _measure_load(paths: Sequence[Path]) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as scratch:
-        loaded: list[loading.Summary] = []
+        loaded: list[loading.LoadSummary] = []
         path = Path(scratch) / FILE
         cpu, wall = _measure_seconds(lambda: loaded.append(loading.load(path, paths, None)))
     this_process, children = (

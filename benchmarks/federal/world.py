@@ -94,7 +94,7 @@ def make_database(path: Path, fill: Callable[[sqlite3.Connection], None]) -> Non
     with closing(store.connect(unfinished_path, writing=True)) as db:
         db.execute("PRAGMA synchronous = OFF")
         fill(db)
-        Writer(db).count()
+        Writer(db).count_sources()
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     unfinished_path.rename(path)
 

@@ -66,7 +66,7 @@ def list_days(db: Database, chunks: list[int]) -> list[str]:
 
 def claim_all(db: Database, queue: EmbeddingQueue, size: int) -> list[list[int]]:
     batches = []
-    while rows := queue.claim(db, f"lease {len(batches)}", size):
+    while rows := queue.claim_passages(db, f"lease {len(batches)}", size):
         batches.append([row["chunk"] for row in rows])
     return batches
 
@@ -94,21 +94,21 @@ def test_what_others_link_to_comes_before_what_is_a_little_newer(db: Database) -
         [(f"from:{number}", oldest_id) for number in range(2**20 // 1000)],
     )
 
-    (row,) = EmbeddingQueue().claim(db, "first", 1)
+    (row,) = EmbeddingQueue().claim_passages(db, "first", 1)
 
     assert row["doc"] == oldest_doc
 
 
 def test_what_a_search_asked_for_comes_before_everything(db: Database) -> None:
     queue = EmbeddingQueue()
-    queue.claim(db, "first", 1)
+    queue.claim_passages(db, "first", 1)
     wanted_doc = db.execute(
         "SELECT doc FROM documents WHERE source = 'bills' ORDER BY published_at LIMIT 1"
     ).fetchone()[0]
 
-    queue.ask_for([wanted_doc])
+    queue.prioritize_documents([wanted_doc])
 
-    assert queue.claim(db, "second", 1)[0]["doc"] == wanted_doc
+    assert queue.claim_passages(db, "second", 1)[0]["doc"] == wanted_doc
 
 
 @pytest.mark.anyio
@@ -117,7 +117,7 @@ async def test_a_search_tells_the_queue_which_of_its_hits_have_no_vector(data: P
         answer = await ask.answer("search", query="rail", source=["bills"])
         queue = ask.base.service.vectors.queue
         with closing(store.connect(get_database_path(data), writing=True)) as db:
-            first_docs = {row["doc"] for row in queue.claim(db, "first", 3)}
+            first_docs = {row["doc"] for row in queue.claim_passages(db, "first", 3)}
             hit_ids = tuple(hit["id"] for hit in answer["results"])
             marks = ", ".join("?" * len(hit_ids))
             hit_docs = {
@@ -133,9 +133,9 @@ def test_a_lease_holds_while_its_holder_is_alive_and_ends_when_it_falls_silent(
 ) -> None:
     clock = Clock()
     queue, other_queue = EmbeddingQueue(clock), EmbeddingQueue(clock)
-    leased = {row["chunk"] for row in queue.claim(db, "silent", 5)}
+    leased = {row["chunk"] for row in queue.claim_passages(db, "silent", 5)}
     clock.seconds += LEASE_SECONDS - 1
-    assert queue.extend(db, "silent") == 5
+    assert queue.extend_lease(db, "silent") == 5
     clock.seconds += LEASE_SECONDS - 1
     others = {chunk for batch in claim_all(db, other_queue, 50) for chunk in batch}
     assert not leased & others
@@ -143,8 +143,8 @@ def test_a_lease_holds_while_its_holder_is_alive_and_ends_when_it_falls_silent(
 
     clock.seconds += 2
 
-    assert {row["chunk"] for row in other_queue.claim(db, "heir", 5)} == leased
-    assert queue.extend(db, "silent") == 0
+    assert {row["chunk"] for row in other_queue.claim_passages(db, "heir", 5)} == leased
+    assert queue.extend_lease(db, "silent") == 0
 
 
 def test_embedding_here_leaves_what_a_worker_has_and_takes_it_when_the_worker_is_dead(
@@ -152,7 +152,9 @@ def test_embedding_here_leaves_what_a_worker_has_and_takes_it_when_the_worker_is
 ) -> None:
     clock = Clock()
     embedder = HashedWords()
-    EmbeddingQueue(clock).claim(db, "a worker", 5)  # long ago, as the clock of the machine sees it
+    EmbeddingQueue(clock).claim_passages(
+        db, "a worker", 5
+    )  # long ago, as the clock of the machine sees it
     db.execute("UPDATE embedding_leases SET expires_at = 9e9")
     counts = []
 
@@ -161,7 +163,7 @@ def test_embedding_here_leaves_what_a_worker_has_and_takes_it_when_the_worker_is
         db.execute("UPDATE embedding_leases SET expires_at = 0")
 
     total = count_unembedded(db)
-    done = vectors.embed(db, embedder, no_progress_sync, end_lease)  # type: ignore[arg-type]
+    done = vectors.embed_passages(db, embedder, no_progress_sync, end_lease)  # type: ignore[arg-type]
 
     assert counts == [5]
     assert done == total
@@ -182,11 +184,11 @@ def test_a_run_that_was_stopped_gives_back_what_it_had(db: Database) -> None:
 
     total = count_unembedded(db)
     with pytest.raises(KeyboardInterrupt):
-        vectors.embed(db, StopsAtSecondBatch(), no_progress_sync)  # type: ignore[arg-type]
+        vectors.embed_passages(db, StopsAtSecondBatch(), no_progress_sync)  # type: ignore[arg-type]
     assert count_unembedded(db) == total - 4
     assert db.execute("SELECT count(*) FROM embedding_leases").fetchone()[0] == 0
 
-    assert vectors.embed(db, HashedWords(), no_progress_sync) == total - 4  # type: ignore[arg-type]
+    assert vectors.embed_passages(db, HashedWords(), no_progress_sync) == total - 4  # type: ignore[arg-type]
 
 
 def test_what_a_dead_process_of_this_machine_had_need_not_be_waited_for(db: Database) -> None:
@@ -195,10 +197,10 @@ def test_what_a_dead_process_of_this_machine_had_need_not_be_waited_for(db: Data
     dead.wait()
     dead_lease = own_lease.replace(f":{own_lease.split(':')[2]}:", f":{dead.pid}:")
     queue = EmbeddingQueue()
-    queue.claim(db, own_lease, 3)
-    queue.claim(db, dead_lease, 3)
+    queue.claim_passages(db, own_lease, 3)
+    queue.claim_passages(db, dead_lease, 3)
 
     release_dead_leases(db)
 
-    assert queue.extend(db, own_lease) == 3
-    assert queue.extend(db, dead_lease) == 0
+    assert queue.extend_lease(db, own_lease) == 3
+    assert queue.extend_lease(db, dead_lease) == 0

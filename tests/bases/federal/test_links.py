@@ -59,7 +59,7 @@ def put(data: Path, entry: ParsedRecord, loader: str = "laws/1") -> None:
     with closing(store.connect(path, writing=True)) as db:
         writer = Writer(db)
         with writer.transaction():
-            writer.put_all([entry], loader)
+            writer.put_records([entry], loader)
 
 
 @requirement("federal:links")
@@ -168,7 +168,7 @@ def test_what_is_withdrawn_speaks_of_nothing_any_more(tmp_path: Path) -> None:
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         writer = Writer(db)
         with writer.transaction():
-            writer.withdraw(BY_NAME["public_laws"], "pl:119-1", "2026-01-02", "in error")
+            writer.withdraw_record(BY_NAME["public_laws"], "pl:119-1", "2026-01-02", "in error")
     assert links(tmp_path) == []
 
 

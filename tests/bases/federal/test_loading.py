@@ -380,7 +380,7 @@ def test_a_load_that_is_interrupted_twice_keeps_no_half_of_a_file(
 ) -> None:
     """The second time while it undoes what was begun."""
     write_world(tmp_path / "files", bills=3)
-    undo, interrupts = Writer._undo, iter((True,))
+    undo, interrupts = Writer._roll_back, iter((True,))
 
     def undo_unless_interrupted(self: Writer, rollback: str) -> None:
         if next(interrupts, False):
@@ -393,7 +393,7 @@ def test_a_load_that_is_interrupted_twice_keeps_no_half_of_a_file(
 
     read = BillStatus.read
     monkeypatch.setattr(BillStatus, "read", amendments)
-    monkeypatch.setattr(Writer, "_undo", undo_unless_interrupted)
+    monkeypatch.setattr(Writer, "_roll_back", undo_unless_interrupted)
     with pytest.raises(KeyboardInterrupt):
         loaded(tmp_path, tmp_path / "files", embed=False)
     assert rows(tmp_path, "SELECT count(*) FROM bills WHERE loader <> 'partial'") == [(0,)]
@@ -472,7 +472,7 @@ def test_a_transaction_that_failed_at_its_end_is_told_and_left_out(tmp_path: Pat
             raise AssertionError("nothing may be written over a failure that nobody has seen")
         with writer.transaction():
             db.execute("INSERT INTO documents (doc, id, source) VALUES (99, 'pl:1-1', 'x')")
-        writer.settle()
+        writer.wait_for_commit()
     with closing(store.connect(tmp_path / FILE)) as db:
         assert db.execute("SELECT count(*) FROM chunks").fetchone()[0] == 0
         assert db.execute("SELECT doc FROM documents").fetchone()[0] == 99
@@ -662,7 +662,7 @@ def test_the_index_of_words_holds_what_the_passages_say(tmp_path: Path) -> None:
         writer = Writer(db)
         with writer.transaction():
             ((gone,), *_) = db.execute("SELECT id FROM bills ORDER BY id").fetchall()
-            writer.withdraw(BY_NAME["bills"], gone, "2025-05-05", "entered in error")
+            writer.withdraw_record(BY_NAME["bills"], gone, "2025-05-05", "entered in error")
         db.execute("INSERT INTO passages_fts (passages_fts) VALUES ('integrity-check')")
         matching = "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?"
         assert db.execute(matching, ("lighthouses AND title:about",)).fetchone()[0] == 2

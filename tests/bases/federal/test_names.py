@@ -421,7 +421,7 @@ def test_names_that_no_record_goes_by_any_more_are_forgotten(tmp_path: Path) -> 
         before = _names(db)
         assert "  robert  smith " in before
         with (writer := Writer(db)).transaction():
-            writer.withdraw(people, "S000002", "2026-01-01", "entered in error")
+            writer.withdraw_record(people, "S000002", "2026-01-01", "entered in error")
         assert before - _names(db) == {"  robert  smith "}
         assert not db.execute("SELECT 1 FROM names_fts WHERE names_fts MATCH '\"rob\"'").fetchall()
         db.execute("INSERT INTO names_fts (names_fts) VALUES ('integrity-check')")

@@ -68,7 +68,7 @@ _parsed_here: list[str] = []
 """The files that the two functions below have parsed in this process; a worker has its own list."""
 
 
-def die_at_the_third(loader: Loader, raw: RawFile) -> read_ahead.Contents | str:
+def die_at_the_third(loader: Loader, raw: RawFile) -> read_ahead.FileContents | str:
     """Stands in for `_parse_all`; a function of a module, so that a worker can find it."""
     _parsed_here.append(raw.name)
     if parent_process() and len(_parsed_here) == 3:
@@ -76,7 +76,7 @@ def die_at_the_third(loader: Loader, raw: RawFile) -> read_ahead.Contents | str:
     return _parse_all(loader, raw)
 
 
-def fail_by_our_mistake(loader: Loader, raw: RawFile) -> read_ahead.Contents | str:
+def fail_by_our_mistake(loader: Loader, raw: RawFile) -> read_ahead.FileContents | str:
     raise AssertionError("a mistake of ours")
 
 
@@ -129,15 +129,15 @@ def test_only_so_many_bytes_are_read_before_their_turn(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ahead: list[int] = []
-    look_ahead = read_ahead._ReadAhead._look_ahead
+    look_ahead = read_ahead._ReadAhead._read_next_files
 
     def watch(self: read_ahead._ReadAhead, index: int) -> None:
         look_ahead(self, index)
-        ahead.append(len(self._ahead))
+        ahead.append(len(self._ahead_by_index))
 
     monkeypatch.setattr(read_ahead, "_MAX_BYTES_AHEAD", 4 * read_ahead._MIN_FILE_COST)
     monkeypatch.setattr(read_ahead, "_choose_context", ForkContext)
-    monkeypatch.setattr(read_ahead._ReadAhead, "_look_ahead", watch)
+    monkeypatch.setattr(read_ahead._ReadAhead, "_read_next_files", watch)
     assert loaded(tmp_path / "data", files, embed=False).failed == 0
     assert max(ahead) == 4
 

@@ -280,7 +280,7 @@ async def test_a_withdrawn_record_is_gone_and_names_its_successor(tmp_path: Path
         (old,), (new,) = db.execute("SELECT id FROM bills ORDER BY id").fetchall()
         writer = Writer(db)
         with writer.transaction():
-            writer.withdraw(BY_NAME["bills"], old, "2025-05-05", "entered in error", new)
+            writer.withdraw_record(BY_NAME["bills"], old, "2025-05-05", "entered in error", new)
             writer.count_sources()
     async with asked(tmp_path) as ask:
         gone = await ask.get(f"/bills/{old}")

@@ -9,7 +9,11 @@ import pytest
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.models import SearchAnswer
-from readingroom.bases.federal.search.evidence import WEIGHTS, find_kinds, weigh_records
+from readingroom.bases.federal.search.evidence import (
+    EVIDENCE_WEIGHTS,
+    compute_bonuses,
+    find_named_sources,
+)
 from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import asked, loaded
@@ -124,19 +128,21 @@ async def test_a_record_is_weighed_by_its_length_its_date_and_its_kind(tmp_path:
         ).fetchone()
 
         def weigh(query: str) -> dict[str, float]:
-            by_chunk = weigh_records(db, query, list(chunks.values()))
+            by_chunk = compute_bonuses(db, query, list(chunks.values()))
             return {record_id: by_chunk[chunk] for record_id, chunk in chunks.items()}
 
         plain = weigh("airport noise")
         assert plain["2025-00001"] == plain["2019-00004"] == 0
-        assert plain["2025-00002"] == pytest.approx(-WEIGHTS.length * math.sqrt(math.log(passages)))
-        assert plain["2025-00003"] == -WEIGHTS.bare_title
+        assert plain["2025-00002"] == pytest.approx(
+            -EVIDENCE_WEIGHTS.length * math.sqrt(math.log(passages))
+        )
+        assert plain["2025-00003"] == -EVIDENCE_WEIGHTS.bare_title
         dated = weigh("airport noise, 2019")
-        assert dated["2019-00004"] == WEIGHTS.year
+        assert dated["2019-00004"] == EVIDENCE_WEIGHTS.year
         assert dated["2025-00001"] == 0
         kind = weigh("the notice on airport noise in 2019")
-        assert kind["2019-00004"] == pytest.approx(WEIGHTS.year + WEIGHTS.kind)
-        assert kind["2025-00001"] == WEIGHTS.kind
+        assert kind["2019-00004"] == pytest.approx(EVIDENCE_WEIGHTS.year + EVIDENCE_WEIGHTS.kind)
+        assert kind["2025-00001"] == EVIDENCE_WEIGHTS.kind
 
 
 @pytest.mark.parametrize(
@@ -149,7 +155,7 @@ async def test_a_record_is_weighed_by_its_length_its_date_and_its_kind(tmp_path:
     ],
 )
 def test_a_question_may_name_the_kind_of_record(query: str, kinds: set[str]) -> None:
-    assert find_kinds(query) == kinds
+    assert find_named_sources(query) == kinds
 
 
 @requirement("federal:AC-07")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.load.loading import Summary, update
+from readingroom.bases.federal.load.loading import LoadSummary, update
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.bases.federal.search import vectors
@@ -28,7 +28,7 @@ STATEMENT = (
 )
 
 
-def updated(data: Path, *files: Path, even_most: bool = False) -> Summary:
+def updated(data: Path, *files: Path, even_most: bool = False) -> LoadSummary:
     return update(get_database_path(data), list(files), None, even_most=even_most)
 
 
@@ -265,7 +265,9 @@ async def test_seats_that_were_withdrawn_make_no_roster(tmp_path: Path) -> None:
             writer = Writer(db)
             with writer.transaction():
                 for seat in seats:
-                    writer.withdraw(BY_NAME["committee_memberships"], seat["id"], "2026-05-05", "")
+                    writer.withdraw_record(
+                        BY_NAME["committee_memberships"], seat["id"], "2026-05-05", ""
+                    )
         told = await ask.answer("list_committee_members", id="HSAG")
         assert (told["results"], told["total"], told["congress"]) == ([], 0, None)
 
@@ -329,7 +331,7 @@ def test_a_passage_that_stays_the_same_is_not_embedded_again(tmp_path: Path) -> 
     assert updated(tmp_path, path).changes["bills"].changed == 1
     with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         (passages,) = db.execute("SELECT count(*) FROM chunks").fetchone()
-        waiting = vectors.embed(db, HashedWords(), no_progress_sync)  # type: ignore[arg-type]
+        waiting = vectors.embed_passages(db, HashedWords(), no_progress_sync)  # type: ignore[arg-type]
     assert waiting == 1 < passages
 
 

@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.load.loading import Summary, load
+from readingroom.bases.federal.load.loading import LoadSummary, load
 from readingroom.bases.federal.query.aggregates import Budget
 from readingroom.bases.federal.routes import make_routers
 from readingroom.bases.federal.schema.sources import SOURCES
@@ -135,17 +135,17 @@ def place_of(data: Path) -> store.FederalPlace:
     return store.SharedRecords(url) if url else get_database_path(data)
 
 
-def loaded(data: Path, *files: Path, embed: bool = True) -> Summary:
+def loaded(data: Path, *files: Path, embed: bool = True) -> LoadSummary:
     """Load files into the federal base of a data directory."""
     return loaded_at(place_of(data), *files, embed=embed)
 
 
-def loaded_at(place: store.FederalPlace, *files: Path, embed: bool = True) -> Summary:
+def loaded_at(place: store.FederalPlace, *files: Path, embed: bool = True) -> LoadSummary:
     """The same, into the records in a certain place."""
     summary = load(place, list(files), None)
     if embed:
         with contextlib.closing(store.connect(place, writing=True)) as db:
-            vectors.embed(db, HashedWords(), no_progress_sync)  # type: ignore[arg-type]
+            vectors.embed_passages(db, HashedWords(), no_progress_sync)  # type: ignore[arg-type]
     return summary
 
 

@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from readingroom.bases.federal.load.copying import compare_records, copy_records
+from readingroom.bases.federal.load.copying import copy_records, count_rows_if_same
 from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION, list_statements
 from readingroom.bases.federal.store import (
@@ -87,12 +87,12 @@ class FederalBackup(BaseBackup):
     ) -> dict[str, Any] | None:
         source_place, target_place = locate_records(settings), locate_records(target_settings)
         assert isinstance(target_place, SharedRecords)
-        counts = compare_records(source_place, target_place)
+        counts = count_rows_if_same(source_place, target_place)
         was_there = bool(counts)
         if not was_there:
             _refuse_records(target_place, replace)
             copy_records(source_place, target_place)
-            counts = compare_records(source_place, target_place)
+            counts = count_rows_if_same(source_place, target_place)
         if not counts:
             raise StorageFailed(
                 "The federal records in the database differ from the original; did it change "

@@ -13,7 +13,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import LoadFailed
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.load.bulk import Hosts
-from readingroom.bases.federal.load.loading import Summary
+from readingroom.bases.federal.load.loading import LoadSummary
 from readingroom.bases.federal.load.sync import sync as sync_source
 from readingroom.bases.federal.query.changes import list_changes
 from readingroom.bases.federal.schema.sources import SOURCES, Source, find_source, is_source_name
@@ -216,7 +216,7 @@ def embed(settings: FederalSettings, as_json: bool) -> None:
         closing(store.connect(place, writing=True)) as db,
         progress_bar("Embedding", as_json) as report_progress,
     ):
-        embedded_count = vectors.embed(db, embedder_for(settings), report_progress)
+        embedded_count = vectors.embed_passages(db, embedder_for(settings), report_progress)
     print_result(as_json, {"embedded": embedded_count}, f"{embedded_count} chunks embedded.")
 
 
@@ -305,7 +305,7 @@ def _format_percent(percent: int | None) -> str:
     return "-" if percent is None else str(percent)
 
 
-def _print_summary(load_summary: Summary, only: Source | None, as_json: bool) -> None:
+def _print_summary(load_summary: LoadSummary, only: Source | None, as_json: bool) -> None:
     print_result(
         as_json, _summary_body(load_summary), "\n".join(_summary_lines(load_summary, only))
     )
@@ -313,7 +313,7 @@ def _print_summary(load_summary: Summary, only: Source | None, as_json: bool) ->
         sys.exit(1)
 
 
-def _summary_body(load_summary: Summary) -> dict[str, Any]:
+def _summary_body(load_summary: LoadSummary) -> dict[str, Any]:
     tallies = {source_name: vars(tally) for source_name, tally in load_summary.changes.items()}
     hint = {"hint": _FORMATS} if _needs_hint(load_summary) else {}
     return {
@@ -324,7 +324,7 @@ def _summary_body(load_summary: Summary) -> dict[str, Any]:
     }
 
 
-def _summary_lines(load_summary: Summary, only: Source | None = None) -> list[str]:
+def _summary_lines(load_summary: LoadSummary, only: Source | None = None) -> list[str]:
     ignored_reason = f"it is not a file of {only.name}" if only else "its format is not recognised"
     return [
         f"{load_summary.loaded} files loaded, {load_summary.unchanged} unchanged, "
@@ -362,7 +362,7 @@ def _count_unnamed(total_count: int, what: str) -> list[str]:
     return [f"  … and {total_count - _MAX_NAMED} more {what}"] if total_count > _MAX_NAMED else []
 
 
-def _needs_hint(load_summary: Summary) -> bool:
+def _needs_hint(load_summary: LoadSummary) -> bool:
     """Return whether somebody may wonder why a file was not loaded."""
     return bool(load_summary.unrecognised) or not load_summary.files
 

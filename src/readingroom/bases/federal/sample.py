@@ -30,7 +30,7 @@ def _load(settings: RoomSettings, data_folder: Path, report_progress: ReportProg
 
 def _embed(settings: RoomSettings, report_progress: ReportProgressSync) -> None:
     with closing(store.connect(store.get_database_path(settings.data), writing=True)) as db:
-        vectors.embed(db, embedder_for(settings), report_progress)
+        vectors.embed_passages(db, embedder_for(settings), report_progress)
 
 
 SAMPLE = FederalSample()

@@ -52,9 +52,14 @@ from readingroom.bases.federal.query.dossier_models import (
 from readingroom.bases.federal.schema.ids import FederalId, parse_federal_id
 from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator, LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, Source, find_source
-from readingroom.bases.federal.search.coverage import EmbeddingCoverage, describe_coverage
-from readingroom.bases.federal.search.passages import Passages
-from readingroom.bases.federal.search.search import Plan, SearchResult, plan_search, run_search
+from readingroom.bases.federal.search.coverage import EmbeddingCoverage, describe_partial_coverage
+from readingroom.bases.federal.search.passages import PassageOwners
+from readingroom.bases.federal.search.search import (
+    SearchPlan,
+    SearchResult,
+    plan_search,
+    run_search,
+)
 from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.bases.federal.store import FederalPlace, FederalStore, SourceProgress
 from readingroom.core.errors import InvalidArguments, RecordNotFound, UnrecognizedId
@@ -74,12 +79,12 @@ class FederalService:
         self.budget = budget or Budget()
         self.store = FederalStore(place)
         self.vectors = FederalVectors(embedder)
-        self.passages = Passages()
-        self.coverage = EmbeddingCoverage()
+        self.passage_owners = PassageOwners()
+        self.embedding_coverage = EmbeddingCoverage()
 
     async def warm_up(self) -> None:
         """Load what the first search waits for; raise `ModelUnavailable` without a model."""
-        await self.store.read(self.passages.refresh)
+        await self.store.read(self.passage_owners.refresh)
         await self.store.read(self.vectors.refresh)
         if len(self.vectors):
             await anyio.to_thread.run_sync(self.vectors.embedder.load)
@@ -434,31 +439,31 @@ class FederalService:
         question, filters_read = await self._resolve_search_filters(question)
         plan = plan_search(question, mode)
 
-        def read(db: Database) -> tuple[Plan, SearchResult]:
+        def read(db: Database) -> tuple[SearchPlan, SearchResult]:
             # One snapshot: a hit must still be there when its title is read.
             with db.snapshot():
-                return run_search(db, plan, self.vectors, self.passages)
+                return run_search(db, plan, self.vectors, self.passage_owners)
 
         final_plan, search_result = await self.store.read(read)
         degraded = final_plan.degraded
         if mode != "lexical":
-            source_names = [searched.source for searched in search_result.searched]
-            percents = await self.store.read(self.coverage.read)
-            degraded = describe_coverage(mode, degraded, source_names, percents)
+            source_names = [searched.source for searched in search_result.searched_sources]
+            percents = await self.store.read(self.embedding_coverage.read_percents)
+            degraded = describe_partial_coverage(mode, degraded, source_names, percents)
         # Who does not say how many wants an answer that can be read; the rest is a page away.
         wants_all = "limit" in question.model_fields_set
         hits = search_result.hits if wants_all else list(cards.fit_answer(search_result.hits))
         end_offset = question.offset + len(hits)
         return SearchAnswer(
             results=hits,
-            total=search_result.total,
+            total=search_result.matching_count,
             took_ms=round((time.perf_counter() - started_at) * 1000, 1),
             mode=mode,
-            searched=search_result.searched,
+            searched=search_result.searched_sources,
             confidence=search_result.confidence.level,
             confidence_reason=search_result.confidence.reason,
             degraded=degraded,
-            next_offset=end_offset if hits and end_offset < search_result.total else None,
+            next_offset=end_offset if hits and end_offset < search_result.matching_count else None,
             filters_read=filters_read,
         )
 

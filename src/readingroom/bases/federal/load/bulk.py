@@ -157,10 +157,10 @@ def _list_folder(
     """The files of a folder, by its listing; a folder with nothing in it is not there."""
     listing_url = f"{request.hosts.govinfo}/bulkdata/json/{listing_folder}"
     try:
-        listing = json.loads(request.read_listing(listing_url, "application/json"))
+        folder_listing = json.loads(request.read_listing(listing_url, "application/json"))
     except RemoteFileMissing:
         return
-    for listed_file in listing["files"]:
+    for listed_file in folder_listing["files"]:
         if name_pattern.fullmatch(listed_file["justFileName"]) and _has_changed_since(
             listed_file, request.since
         ):
@@ -170,11 +170,11 @@ def _list_folder(
 def _has_changed_since(listed_file: Mapping[str, str], since_day: date | None) -> bool:
     """`13-Jul-2026 23:36`; a file whose date cannot be read is taken."""
     try:
-        modified = listed_file["formattedLastModifiedTime"]
-        changed = datetime.strptime(modified, "%d-%b-%Y %H:%M").date()  # noqa: DTZ007 a day
+        modified_text = listed_file["formattedLastModifiedTime"]
+        modified_day = datetime.strptime(modified_text, "%d-%b-%Y %H:%M").date()  # noqa: DTZ007 a day
     except (KeyError, ValueError):
         return True
-    return since_day is None or changed >= since_day
+    return since_day is None or modified_day >= since_day
 
 
 # --- votes ---
@@ -184,11 +184,11 @@ def _find_house_votes(request: SyncRequest, year: int, first_day: date) -> Itera
     """The clerk lists a hundred votes a page, `ROLL_000.asp` and on; the index has a few only."""
     root_url = f"{request.hosts.house_clerk}/evs/{year}"
     # A bound for a host that answers every page; no year has had half as many votes.
-    for first_number in range(0, 3000, 100):
+    for first_roll_number in range(0, 3000, 100):
         try:
-            listing_html = request.read_listing(f"{root_url}/ROLL_{first_number:03}.asp").decode(
-                "utf-8", "replace"
-            )
+            listing_html = request.read_listing(
+                f"{root_url}/ROLL_{first_roll_number:03}.asp"
+            ).decode("utf-8", "replace")
         except RemoteFileMissing:
             return
         vote_rows = _ROLL_ROW_PATTERN.findall(listing_html)
@@ -202,22 +202,24 @@ def _find_house_votes(request: SyncRequest, year: int, first_day: date) -> Itera
 
 def _find_senate_votes(request: SyncRequest, year: int, first_day: date) -> Iterator[RemoteFile]:
     # A session lasts a year, the first of a Congress an odd one; June is in the middle of either.
-    congress, session = get_congress_on(f"{year}-06-01"), 2 - year % 2
+    congress, session_number = get_congress_on(f"{year}-06-01"), 2 - year % 2
     root_url = f"{request.hosts.senate}/legislative/LIS"
     try:
         vote_menu = parse_xml(
-            request.read_listing(f"{root_url}/roll_call_lists/vote_menu_{congress}_{session}.xml")
+            request.read_listing(
+                f"{root_url}/roll_call_lists/vote_menu_{congress}_{session_number}.xml"
+            )
         )
     except RemoteFileMissing:
         return
-    for vote in vote_menu.iterfind("votes/vote"):
-        vote_number = get_text(vote, "vote_number") or ""
+    for vote_element in vote_menu.iterfind("votes/vote"):
+        vote_number = get_text(vote_element, "vote_number") or ""
         if (
             vote_number.isdecimal()
-            and _parse_vote_date(get_text(vote, "vote_date") or "", year) >= first_day
+            and _parse_vote_date(get_text(vote_element, "vote_date") or "", year) >= first_day
         ):
-            file_name = f"vote_{congress}_{session}_{int(vote_number):05}.xml"
-            session_folder = f"vote{congress}{session}"
+            file_name = f"vote_{congress}_{session_number}_{int(vote_number):05}.xml"
+            session_folder = f"vote{congress}{session_number}"
             yield RemoteFile(
                 f"{root_url}/roll_call_votes/{session_folder}/{file_name}",
                 f"votes/senate/{session_folder}/{file_name}",

@@ -16,7 +16,7 @@ _OTHER_TABLES = (
     *("embedded_elsewhere", "names", "name_forms", "links", "ingestion_logs", "progress"),
     *("coverage", "changes"),
 )
-_NUMBERED = {"documents": "doc", "vectors": "seq", "ingestion_logs": "log"}
+_NUMBER_COLUMNS = {"documents": "doc", "vectors": "seq", "ingestion_logs": "log"}
 """Tables that give their rows numbers, each with the column of the number."""
 _ROWS_PER_BATCH = 1_000
 _SAMPLED_RECORDS = 20
@@ -33,7 +33,7 @@ def copy_records(
     StorageFailed when either cannot be used.
     """
     prepare(target_place)
-    tables = [*(source.name for source in _order_sources()), *_OTHER_TABLES]
+    table_names = [*(source.name for source in _order_sources()), *_OTHER_TABLES]
     with (
         translate_errors(source_place),
         closing(connect(source_place)) as source_db,
@@ -42,19 +42,19 @@ def copy_records(
         target_db.transaction(),
     ):
         target_db.execute("UPDATE generation SET value = value + 1")
-        for table_name in reversed(tables):
+        for table_name in reversed(table_names):
             target_db.execute(f"DELETE FROM {table_name}")
         record_count = 0
-        for number, table_name in enumerate(tables, 1):
+        for table_number, table_name in enumerate(table_names, 1):
             row_count = _copy_table(source_db, target_db, table_name)
-            record_count += row_count if number <= len(SOURCES) else 0
-            report_progress(number, len(tables), table_name)
+            record_count += row_count if table_number <= len(SOURCES) else 0
+            report_progress(table_number, len(table_names), table_name)
         index_passages(target_db, 0)
         index_stored_names(target_db)
     return record_count
 
 
-def compare_records(one_place: FederalPlace, other_place: FederalPlace) -> dict[str, int]:
+def count_rows_if_same(one_place: FederalPlace, other_place: FederalPlace) -> dict[str, int]:
     """Return how many rows each table has, if both places say the same; nothing if not.
 
     Numbers of rows are compared of every table, and of each source the records themselves, at
@@ -62,27 +62,27 @@ def compare_records(one_place: FederalPlace, other_place: FederalPlace) -> dict[
     """
     prepare(other_place)
     with closing(connect(one_place)) as one_db, closing(connect(other_place)) as other_db:
-        descriptions = [_describe_records(db) for db in (one_db, other_db)]
-    return descriptions[0][0] if descriptions[0] == descriptions[1] else {}
+        descriptions_of_both = [_count_and_sample(db) for db in (one_db, other_db)]
+    return descriptions_of_both[0][0] if descriptions_of_both[0] == descriptions_of_both[1] else {}
 
 
-def _describe_records(db: Any) -> tuple[dict[str, int], list[Any]]:
-    tables = [*(source.name for source in SOURCES), *_OTHER_TABLES]
-    counts = {
+def _count_and_sample(db: Any) -> tuple[dict[str, int], list[Any]]:
+    table_names = [*(record_source.name for record_source in SOURCES), *_OTHER_TABLES]
+    row_count_by_table = {
         table_name: db.execute(f"SELECT count(*) FROM {table_name}").fetchone()[0]
-        for table_name in tables
+        for table_name in table_names
     }
-    samples = []
-    for source in SOURCES:
-        step = max(1, counts[source.name] // _SAMPLED_RECORDS)
-        for offset in range(0, counts[source.name], step):
-            row = db.execute(
-                f"SELECT id, record, status, loader FROM {source.name} ORDER BY id "
+    sample_rows = []
+    for record_source in SOURCES:
+        sample_step = max(1, row_count_by_table[record_source.name] // _SAMPLED_RECORDS)
+        for row_offset in range(0, row_count_by_table[record_source.name], sample_step):
+            record_row = db.execute(
+                f"SELECT id, record, status, loader FROM {record_source.name} ORDER BY id "
                 "LIMIT 1 OFFSET ?",
-                (offset,),
+                (row_offset,),
             ).fetchone()
-            samples.append(tuple(row))
-    return counts, samples
+            sample_rows.append(tuple(record_row))
+    return row_count_by_table, sample_rows
 
 
 def _order_sources() -> list[Any]:
@@ -91,19 +91,19 @@ def _order_sources() -> list[Any]:
 
 
 def _copy_table(source_db: Any, target_db: Any, table_name: str) -> int:
-    columns = _list_columns(target_db, table_name)
-    marks = ", ".join("?" * len(columns))
-    insert = f"INSERT INTO {table_name} ({', '.join(columns)}) VALUES ({marks})"
+    column_names = _list_columns(target_db, table_name)
+    placeholders = ", ".join("?" * len(column_names))
+    insert_sql = f"INSERT INTO {table_name} ({', '.join(column_names)}) VALUES ({placeholders})"
     row_count = 0
-    cursor = source_db.execute(f"SELECT {', '.join(columns)} FROM {table_name}")
-    while rows := cursor.fetchmany(_ROWS_PER_BATCH):
-        target_db.executemany(insert, [tuple(row) for row in rows])
-        row_count += len(rows)
-    if target_db.dialect.engine == "postgres" and table_name in _NUMBERED:
-        column = _NUMBERED[table_name]
+    cursor = source_db.execute(f"SELECT {', '.join(column_names)} FROM {table_name}")
+    while batch_rows := cursor.fetchmany(_ROWS_PER_BATCH):
+        target_db.executemany(insert_sql, [tuple(copied_row) for copied_row in batch_rows])
+        row_count += len(batch_rows)
+    if target_db.dialect.engine == "postgres" and table_name in _NUMBER_COLUMNS:
+        number_column = _NUMBER_COLUMNS[table_name]
         target_db.execute(
-            f"SELECT setval(pg_get_serial_sequence('{table_name}', '{column}'), "
-            f"greatest(max({column}), 1)) FROM {table_name}"
+            f"SELECT setval(pg_get_serial_sequence('{table_name}', '{number_column}'), "
+            f"greatest(max({number_column}), 1)) FROM {table_name}"
         )
     return row_count
 
@@ -115,12 +115,12 @@ def _list_columns(db: Any, table_name: str) -> list[str]:
 
 def _read_columns(db: Any, table_name: str) -> Iterator[str]:
     if db.dialect.engine == "sqlite":
-        rows = db.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (table_name,))
-        yield from (row["name"] for row in rows if not row["hidden"])
+        column_rows = db.execute("SELECT name, hidden FROM pragma_table_xinfo(?)", (table_name,))
+        yield from (column_row["name"] for column_row in column_rows if not column_row["hidden"])
         return
-    rows = db.execute(
+    column_rows = db.execute(
         "SELECT column_name FROM information_schema.columns WHERE table_schema = current_schema() "
         "AND table_name = ? AND is_generated = 'NEVER' ORDER BY ordinal_position",
         (table_name,),
     )
-    yield from (row["column_name"] for row in rows)
+    yield from (column_row["column_name"] for column_row in column_rows)

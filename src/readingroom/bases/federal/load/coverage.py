@@ -13,10 +13,12 @@ _NEWEST_ROWS = 1_000
 def count_sources(db: Database) -> None:
     """Store the counts and dates of each source, in the transaction of the caller."""
     for record_source in SOURCES:
-        _count_source(db, record_source)
-        up_to = _find_complete_date(db, record_source)
-        if up_to:
-            _set_complete(db, record_source, None, up_to, f"files of {record_source.complete_by}")
+        _store_counts(db, record_source)
+        complete_up_to = _find_complete_date(db, record_source)
+        if complete_up_to:
+            _store_complete_dates(
+                db, record_source, None, complete_up_to, f"files of {record_source.complete_by}"
+            )
         db.execute(
             """UPDATE progress SET loaded_up_to =
                    (SELECT complete_up_to FROM coverage WHERE coverage.source = progress.source)
@@ -37,26 +39,29 @@ def note_sync(db: Database, record_source: Source, since_day: date | None, sync_
     known_up_to = stored_row["complete_up_to"] if stored_row else None
     if first_day and known_up_to and known_up_to >= first_day:
         first_day = stored_row["complete_from"]
-    _set_complete(db, record_source, first_day, sync_day.isoformat(), "sync")
+    _store_complete_dates(db, record_source, first_day, sync_day.isoformat(), "sync")
     db.execute(
         "UPDATE progress SET loaded_up_to = ? WHERE source = ?",
         (sync_day.isoformat(), record_source.name),
     )
 
 
-def _count_source(db: Database, record_source: Source) -> None:
+def _store_counts(db: Database, record_source: Source) -> None:
     # A column where there is one: an index has it, and records are long.
-    is_column = record_source.newest_by in CITATION
-    dated = record_source.newest_by if is_column else f"record ->> '{record_source.newest_by}'"
-    counted = f"SELECT ?, count(*) FROM {record_source.name} WHERE status = 'active'"
+    is_date_column = record_source.newest_by in CITATION
+    date_sql = (
+        record_source.newest_by if is_date_column else f"record ->> '{record_source.newest_by}'"
+    )
+    count_sql = f"SELECT ?, count(*) FROM {record_source.name} WHERE status = 'active'"
     db.execute(
-        f"""INSERT INTO progress (source, records) {counted}
+        f"""INSERT INTO progress (source, records) {count_sql}
             ON CONFLICT (source) DO UPDATE SET records = excluded.records""",
         (record_source.name,),
     )
     db.execute(
         f"""INSERT INTO coverage (source, newest_record_at)
-            SELECT ?, max(substr({dated}, 1, 10)) FROM {record_source.name} WHERE status = 'active'
+            SELECT ?, max(substr({date_sql}, 1, 10)) FROM {record_source.name}
+            WHERE status = 'active'
             ON CONFLICT (source) DO UPDATE SET newest_record_at = excluded.newest_record_at""",
         (record_source.name,),
     )
@@ -66,22 +71,26 @@ def _find_complete_date(db: Database, record_source: Source) -> str | None:
     """Return the newest date of the files that have every record of the source up to then."""
     if record_source.complete_by is None:
         return None
-    (up_to,) = db.execute(
+    (complete_up_to,) = db.execute(
         f"""SELECT max(as_of) FROM (
                 SELECT record ->> 'as_of' AS as_of FROM {record_source.name}
                 WHERE status = 'active' AND loader LIKE ?
                 ORDER BY published_at DESC NULLS LAST LIMIT ?) AS newest""",
         (f"{record_source.complete_by}/%", _NEWEST_ROWS),
     ).fetchone()
-    return up_to or None
+    return complete_up_to or None
 
 
-def _set_complete(
-    db: Database, record_source: Source, first_day: str | None, up_to: str, known_by: str
+def _store_complete_dates(
+    db: Database,
+    record_source: Source,
+    complete_from: str | None,
+    complete_up_to: str,
+    known_by: str,
 ) -> None:
     """Store a later date than is known; never an earlier one."""
     db.execute(
         """UPDATE coverage SET complete_from = ?, complete_up_to = ?, known_by = ?
            WHERE source = ? AND (complete_up_to IS NULL OR complete_up_to < ?)""",
-        (first_day, up_to, known_by, record_source.name, up_to),
+        (complete_from, complete_up_to, known_by, record_source.name, complete_up_to),
     )

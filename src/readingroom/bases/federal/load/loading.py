@@ -18,17 +18,17 @@ from readingroom.bases.federal.formats.parts.files import (
     find_pdfs,
     split_zip_member,
 )
-from readingroom.bases.federal.load.batches import Written
+from readingroom.bases.federal.load.batches import WriteResult
 from readingroom.bases.federal.load.completeness import (
     is_probably_cut_short,
     make_cut_short_error,
 )
 from readingroom.bases.federal.load.read_ahead import (
-    Contents,
+    FileContents,
     PendingFile,
     ReadContents,
     describe_error,
-    identify,
+    make_pending_file,
     read_in_order,
 )
 from readingroom.bases.federal.load.writer import Writer
@@ -43,7 +43,7 @@ from readingroom.storage.database import Database, Row
 
 
 @dataclass
-class Summary:
+class LoadSummary:
     """The result of a load, in counts of files and records."""
 
     files: int = 0
@@ -69,7 +69,7 @@ class Summary:
 class LoadOptions:
     """Whether files add to what is stored, or replace it."""
 
-    updating: bool = False
+    is_update: bool = False
     """A record that a newer complete file leaves out is withdrawn."""
     even_most: bool = False
     """A newer file may leave out most records of an older one."""
@@ -82,7 +82,7 @@ def load(
     file_paths: Sequence[Path],
     only: Source | None,
     report_progress: ReportProgressSync = no_progress_sync,
-) -> Summary:
+) -> LoadSummary:
     """Load files and folders into the federal database at a place."""
     return _load(place, file_paths, only, report_progress, LoadOptions())
 
@@ -95,12 +95,12 @@ def update(
     *,
     even_most: bool = False,
     file_date: str | None = None,
-) -> Summary:
+) -> LoadSummary:
     """Load newer versions of files; records that a complete file leaves out are withdrawn.
 
     `file_date` is the day the files were found to be the newest at their publisher.
     """
-    load_options = LoadOptions(updating=True, even_most=even_most, file_date=file_date)
+    load_options = LoadOptions(is_update=True, even_most=even_most, file_date=file_date)
     return _load(place, file_paths, only, report_progress, load_options)
 
 
@@ -152,7 +152,7 @@ def _load(
     only: Source | None,
     report_progress: ReportProgressSync,
     load_options: LoadOptions,
-) -> Summary:
+) -> LoadSummary:
     prepare(place)
     loaders = [loader for loader in LOADERS if only is None or only.name in loader.sources]
     file_refs = list(find_files(file_paths, load_options.file_date))
@@ -163,12 +163,12 @@ def _load(
         # One thread, so that commits stay in their order.
         ThreadPoolExecutor(1, "federal-load") as commit_thread,
     ):
-        return _Load(db, Writer(db, commit_thread), loaders, report_progress, load_options).run(
+        return _LoadRun(db, Writer(db, commit_thread), loaders, report_progress, load_options).run(
             file_refs, pdf_paths
         )
 
 
-class _Load:
+class _LoadRun:
     """One load, from the files found to the summary."""
 
     def __init__(
@@ -176,22 +176,22 @@ class _Load:
         db: Database,
         writer: Writer,
         loaders: Sequence[Loader],
-        report: ReportProgressSync,
+        report_progress: ReportProgressSync,
         load_options: LoadOptions,
     ) -> None:
         self._db = db
-        self._options = load_options
+        self._load_options = load_options
         self._writer = writer
         self._loaded_files = writer.list_loaded_files()
         self._loaders = loaders
-        self._report = report
+        self._report_progress = report_progress
         self._is_every_format_read = len(loaders) == len(LOADERS)
-        self._read_companions: set[Path] = set()
-        self.summary = Summary()
+        self._companion_paths: set[Path] = set()
+        self.summary = LoadSummary()
 
-    def run(self, file_refs: Sequence[FileRef], pdf_paths: Sequence[str]) -> Summary:
-        started_at, last_change = clock.format_now(), changes.read_last_change(self._db)
-        pending_files = self._identify_all(file_refs)
+    def run(self, file_refs: Sequence[FileRef], pdf_paths: Sequence[str]) -> LoadSummary:
+        started_at, last_change_number = clock.format_now(), changes.read_last_change(self._db)
+        pending_files = self._make_pending_files(file_refs)
         try:
             with _pause_garbage_collection():
                 self._load_all(pending_files)
@@ -199,42 +199,46 @@ class _Load:
             self._writer.commit()  # complete files are kept, whatever ends the load
         with self._writer.transaction():
             self._log_ignored(pdf_paths)
-            if self._options.updating:
+            if self._load_options.is_update:
                 self._withdraw_left_out(pending_files, started_at)
             # After all files: what is linked may have come in either order.
             self._writer.link_records()
             self._writer.count_sources()
-        self._writer.settle()
-        self.summary.changes = changes.tally_changes(self._db, last_change)
+        self._writer.wait_for_commit()
+        self.summary.changes = changes.tally_changes(self._db, last_change_number)
         self.summary.withdrawn = sum(tally.withdrawn for tally in self.summary.changes.values())
         return self.summary
 
-    def _identify_all(self, file_refs: Sequence[FileRef]) -> list[PendingFile]:
+    def _make_pending_files(self, file_refs: Sequence[FileRef]) -> list[PendingFile]:
         """Return the files in the order of their loaders, people before what they did."""
-        rank: dict[Loader | None, int] = {
+        rank_by_loader: dict[Loader | None, int] = {
             loader: loader_rank for loader_rank, loader in enumerate(self._loaders)
         }
-        pending_files = [identify(file_ref, self._loaders) for file_ref in file_refs]
-        return sorted(pending_files, key=lambda file: rank.get(file.loader, len(rank)))
+        pending_files = [make_pending_file(file_ref, self._loaders) for file_ref in file_refs]
+        return sorted(
+            pending_files, key=lambda file: rank_by_loader.get(file.loader, len(rank_by_loader))
+        )
 
     def _load_all(self, pending_files: Sequence[PendingFile]) -> None:
         self.summary.files = len(pending_files)
-        for file_number, (file, read_contents) in enumerate(
+        for file_number, (pending_file, read_contents) in enumerate(
             read_in_order(pending_files, self._is_needed), start=1
         ):
-            self._report(file_number, len(pending_files), Path(file.ref.path).name)
-            self._load_file(file, read_contents)
+            self._report_progress(
+                file_number, len(pending_files), Path(pending_file.file_ref.path).name
+            )
+            self._load_file(pending_file, read_contents)
 
     def _is_needed(self, pending_file: PendingFile) -> bool:
         """Whether the contents of a file will be written: it is new, or may say what is gone."""
         if pending_file.loader is None:
             return False
-        return self._is_applied_again(pending_file.loader) or not self._is_seen(
+        return self._is_applied_again(pending_file.loader) or not self._was_loaded_before(
             pending_file.sha256, pending_file.loader
         )
 
-    def _is_seen(self, identity: str, loader: Loader) -> bool:
-        return (identity, loader.format_id) in self._loaded_files
+    def _was_loaded_before(self, file_sha256: str, loader: Loader) -> bool:
+        return (file_sha256, loader.format_id) in self._loaded_files
 
     def _is_applied_again(self, loader: Loader) -> bool:
         """Whether an update applies files of this format even if they were loaded before.
@@ -242,7 +246,7 @@ class _Load:
         A complete file may return to what it said before the last one.
         """
         is_complete = bool(loader.complete_for_columns) or isinstance(loader, ListsCurrent)
-        return self._options.updating and is_complete
+        return self._load_options.is_update and is_complete
 
     def _load_file(self, pending_file: PendingFile, read_contents: ReadContents) -> None:
         try:
@@ -258,41 +262,51 @@ class _Load:
         """Write what a file says; return the count of the summary that it belongs to."""
         if not pending_file.may_be_read_ahead:
             self._writer.commit()  # others may write while this is read, which can take long
-        contents = read_contents()
-        file_folder = Path(pending_file.ref.path).parent
-        self._read_companions.update(
-            (file_folder / companion_name).resolve() for companion_name in contents.companions
+        file_contents = read_contents()
+        file_folder = Path(pending_file.file_ref.path).parent
+        self._companion_paths.update(
+            (file_folder / companion_name).resolve()
+            for companion_name in file_contents.companion_names
         )
         if pending_file.loader is None:
-            self.summary.unrecognised.append(pending_file.ref.path)
+            self.summary.unrecognised.append(pending_file.file_ref.path)
             return "ignored"
-        is_seen = self._is_seen(contents.identity, pending_file.loader)
-        if is_seen and not self._is_applied_again(pending_file.loader):
+        was_loaded_before = self._was_loaded_before(
+            file_contents.combined_sha256, pending_file.loader
+        )
+        if was_loaded_before and not self._is_applied_again(pending_file.loader):
             self._writer.commit()  # others may write while files are passed over
             return "unchanged"
-        parsed_records = _parse_first(contents.entries)
+        parsed_records = _parse_first_record(file_contents.parsed_entries)
         with self._writer.step():
-            write_result = self._write(pending_file.loader, parsed_records, contents.read_at)
-            if is_seen and not write_result.changed and not write_result.withdrawn:
+            write_result = self._write_records(
+                pending_file.loader, parsed_records, file_contents.read_at
+            )
+            if (
+                was_loaded_before
+                and not write_result.changed_count
+                and not write_result.withdrawn_count
+            ):
                 return "unchanged"
-            self._log_loaded(pending_file, pending_file.loader, contents, write_result)
-        self._loaded_files.add((contents.identity, pending_file.loader.format_id))
+            self._log_loaded(pending_file, pending_file.loader, file_contents, write_result)
+        self._loaded_files.add((file_contents.combined_sha256, pending_file.loader.format_id))
         self.summary.incomplete += [
-            {"file": pending_file.ref.path, "problem": problem} for problem in write_result.problems
+            {"file": pending_file.file_ref.path, "problem": problem}
+            for problem in write_result.problems
         ]
-        self.summary.records += write_result.records
-        self.summary.changed += write_result.changed
+        self.summary.records += write_result.record_count
+        self.summary.changed += write_result.changed_count
         return "loaded"
 
-    def _write(
+    def _write_records(
         self, loader: Loader, parsed_records: Iterable[ParsedRecord | FileProblem], read_at: str
-    ) -> Written:
-        write_result = self._writer.put_all(parsed_records, loader.format_id)
-        even_most = self._options.even_most
+    ) -> WriteResult:
+        write_result = self._writer.put_records(parsed_records, loader.format_id)
+        even_most = self._load_options.even_most
         # An older edition of a file says nothing about what is gone from the newest.
-        if loader.complete_for_columns and not write_result.older:
-            for source_name, current_ids in write_result.ids.items():
-                write_result.withdrawn += self._writer.withdraw_missing(
+        if loader.complete_for_columns and not write_result.has_older_revision:
+            for source_name, current_ids in write_result.ids_by_source.items():
+                write_result.withdrawn_count += self._writer.withdraw_missing(
                     BY_NAME[source_name],
                     loader.format_id,
                     loader.complete_for_columns,
@@ -300,21 +314,25 @@ class _Load:
                     read_at,
                     even_most=even_most,
                 )
-        if self._options.updating and isinstance(loader, ListsCurrent):
+        if self._load_options.is_update and isinstance(loader, ListsCurrent):
             record_source = BY_NAME[loader.current_source]
-            current_ids = write_result.ids.get(record_source.name, set())
-            write_result.changed += self._writer.retire_missing(
+            current_ids = write_result.ids_by_source.get(record_source.name, set())
+            write_result.changed_count += self._writer.retire_missing(
                 record_source, current_ids, read_at, even_most=even_most
             )
         return write_result
 
     def _log_loaded(
-        self, pending_file: PendingFile, loader: Loader, contents: Contents, write_result: Written
+        self,
+        pending_file: PendingFile,
+        loader: Loader,
+        file_contents: FileContents,
+        write_result: WriteResult,
     ) -> None:
-        self._writer.log(
-            contents.read_at,
-            pending_file.ref.path,
-            contents.identity,
+        self._writer.log_file(
+            file_contents.read_at,
+            pending_file.file_ref.path,
+            file_contents.combined_sha256,
             loader.format_id,
             "loaded",
             write_result,
@@ -326,29 +344,35 @@ class _Load:
         self.summary.unused_pdfs = [
             ignored_path
             for ignored_path in pdf_paths
-            if Path(ignored_path).resolve() not in self._read_companions
+            if Path(ignored_path).resolve() not in self._companion_paths
         ]
-        reasons = dict.fromkeys(self.summary.unused_pdfs, UNUSED_PDF)
+        reason_by_path = dict.fromkeys(self.summary.unused_pdfs, UNUSED_PDF)
         if self._is_every_format_read:  # else another load may be the one to read them
-            reasons |= dict.fromkeys(self.summary.unrecognised, UNRECOGNISED)
-        logged = {(log_row["file"], log_row["error"]) for log_row in list_ignored(self._db)}
-        for ignored_path, reason in reasons.items():
-            if (ignored_path, reason) not in logged:
-                self._writer.log(
-                    clock.format_now(), ignored_path, "", None, "ignored", Written(), reason
+            reason_by_path |= dict.fromkeys(self.summary.unrecognised, UNRECOGNISED)
+        logged_reasons = {(log_row["file"], log_row["error"]) for log_row in list_ignored(self._db)}
+        for ignored_path, ignore_reason in reason_by_path.items():
+            if (ignored_path, ignore_reason) not in logged_reasons:
+                self._writer.log_file(
+                    clock.format_now(),
+                    ignored_path,
+                    "",
+                    None,
+                    "ignored",
+                    WriteResult(),
+                    ignore_reason,
                 )
 
     def _log_failure(self, pending_file: PendingFile, failure_message: str) -> None:
-        self._add_error(pending_file.ref.path, failure_message)
-        loader = pending_file.loader.format_id if pending_file.loader else None
+        self._add_error(pending_file.file_ref.path, failure_message)
+        format_id = pending_file.loader.format_id if pending_file.loader else None
         with self._writer.step():
-            self._writer.log(
+            self._writer.log_file(
                 clock.format_now(),
-                pending_file.ref.path,
+                pending_file.file_ref.path,
                 pending_file.sha256,
-                loader,
+                format_id,
                 "failed",
-                Written(),
+                WriteResult(),
                 failure_message,
             )
 
@@ -358,78 +382,82 @@ class _Load:
 
     def _withdraw_left_out(self, pending_files: Sequence[PendingFile], started_at: str) -> None:
         """Withdraw the records of files that an official zip held before and no longer holds."""
-        members_by_package: dict[str, set[str]] = {}
-        hashes = {pending_file.sha256 for pending_file in pending_files}
+        members_by_zip: dict[str, set[str]] = {}
+        pending_hashes = {pending_file.sha256 for pending_file in pending_files}
         for pending_file in pending_files:
-            if split := split_zip_member(pending_file.ref.path):
-                members_by_package.setdefault(split[0], set()).add(split[1])
-        for package, members in members_by_package.items():
+            if zip_and_member := split_zip_member(pending_file.file_ref.path):
+                members_by_zip.setdefault(zip_and_member[0], set()).add(zip_and_member[1])
+        for zip_path, member_names in members_by_zip.items():
             # A file that is here under another name has only moved.
-            gone = [
+            left_out_rows = [
                 log_row
-                for log_row in _find_left_out(self._db, package, members)
-                if log_row["sha256"] not in hashes
+                for log_row in _find_left_out(self._db, zip_path, member_names)
+                if log_row["sha256"] not in pending_hashes
             ]
-            if is_probably_cut_short(gone, members) and not self._options.even_most:
+            if (
+                is_probably_cut_short(left_out_rows, member_names)
+                and not self._load_options.even_most
+            ):
                 self._add_error(
-                    package, describe_error(make_cut_short_error("files", gone, members))
+                    zip_path,
+                    describe_error(make_cut_short_error("files", left_out_rows, member_names)),
                 )
                 continue
-            for log_row in gone:
+            for log_row in left_out_rows:
                 for record_source in _find_sources_of_format(log_row["loader"]):
                     self._writer.withdraw_file(record_source, log_row["sha256"], started_at)
                 self._writer.forget_file(log_row["file"])
 
 
-def _find_left_out(db: Database, package: str, members: Set[str]) -> list[Row]:
+def _find_left_out(db: Database, zip_path: str, member_names: Set[str]) -> list[Row]:
     """Return the log rows of files that were loaded from a package and are no longer in it.
 
     The newest package may lie in another folder, under the same name: it is the same package if
     the two share members.
     """
-    logged = db.execute(
+    loaded_rows = db.execute(
         """SELECT file, sha256, loader FROM ingestion_logs WHERE log IN
                (SELECT max(log) FROM ingestion_logs
                 WHERE outcome = 'loaded' AND file LIKE ? GROUP BY file)""",
         # It may match more, by case or by a wildcard in the name; the paths are compared below.
-        (f"%{Path(package).name}!%",),
+        (f"%{Path(zip_path).name}!%",),
     )
-    rows_by_package: dict[str, dict[str, Row]] = {}
-    for log_row in logged:
-        older, member_name = split_zip_member(log_row["file"]) or ("", "")
-        if Path(older).name == Path(package).name:
-            rows_by_package.setdefault(older, {})[member_name] = log_row
+    log_rows_by_zip: dict[str, dict[str, Row]] = {}
+    for log_row in loaded_rows:
+        logged_zip_path, member_name = split_zip_member(log_row["file"]) or ("", "")
+        if Path(logged_zip_path).name == Path(zip_path).name:
+            log_rows_by_zip.setdefault(logged_zip_path, {})[member_name] = log_row
     return [
         log_row
-        for older, package_rows in rows_by_package.items()
-        if older == package or package_rows.keys() & members
-        for member_name, log_row in package_rows.items()
-        if member_name not in members
+        for logged_zip_path, row_by_member in log_rows_by_zip.items()
+        if logged_zip_path == zip_path or row_by_member.keys() & member_names
+        for member_name, log_row in row_by_member.items()
+        if member_name not in member_names
     ]
 
 
 def _find_sources_of_format(format_id: str) -> list[Source]:
     return [
-        BY_NAME[source]
+        BY_NAME[source_name]
         for loader in LOADERS
         if loader.format_id == format_id
-        for source in loader.sources
+        for source_name in loader.sources
     ]
 
 
 @contextlib.contextmanager
 def _pause_garbage_collection() -> Iterator[None]:
     """A file is hundreds of thousands of objects and no cycles: nothing for the collector here."""
-    enabled = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if enabled:
+        if was_enabled:
             gc.enable()
 
 
-def _parse_first(
+def _parse_first_record(
     parsed_records: Iterable[ParsedRecord | FileProblem],
 ) -> Iterator[ParsedRecord | FileProblem]:
     """Return the same entries after parsing the first.
@@ -437,6 +465,6 @@ def _parse_first(
     For that a loader parses its whole file, which can go on while the file before it is committed
     on the other thread.
     """
-    unread_records = iter(parsed_records)
-    first_records = list(islice(unread_records, 1))
-    return chain(first_records, unread_records)
+    remaining_records = iter(parsed_records)
+    first_records = list(islice(remaining_records, 1))
+    return chain(first_records, remaining_records)

@@ -5,7 +5,7 @@ from typing import Any, get_args
 from readingroom.bases.federal.schema.records import BillStage
 
 _STAGES = get_args(BillStage)
-_LISTS = ("short_titles",)
+_LIST_FIELDS = ("short_titles",)
 """Fields to which another file adds."""
 
 
@@ -14,23 +14,23 @@ def merge_fields(stored_fields: dict[str, Any], other_fields: dict[str, Any]) ->
 
     Of two stages the later one counts, of two dates of files the newer.
     """
-    merged = dict(stored_fields)
+    merged_fields = dict(stored_fields)
     for field_name, field_value in other_fields.items():
-        if field_name in _LISTS:
-            merged[field_name] = list(
+        if field_name in _LIST_FIELDS:
+            merged_fields[field_name] = list(
                 dict.fromkeys((*(stored_fields.get(field_name) or ()), *(field_value or ())))
             )
         elif not stored_fields.get(field_name) and field_value:
-            merged[field_name] = field_value
-    merged["as_of"] = max(
+            merged_fields[field_name] = field_value
+    merged_fields["as_of"] = max(
         filter(None, (stored_fields.get("as_of"), other_fields.get("as_of"))), default=None
     )
-    merged["cosponsor_count"] = max(
+    merged_fields["cosponsor_count"] = max(
         stored_fields.get("cosponsor_count") or 0, other_fields.get("cosponsor_count") or 0
     )
     if _rank_stage(other_fields.get("stage")) > _rank_stage(stored_fields.get("stage")):
-        merged |= {"stage": other_fields["stage"], "stage_at": other_fields.get("stage_at")}
-    return merged
+        merged_fields |= {"stage": other_fields["stage"], "stage_at": other_fields.get("stage_at")}
+    return merged_fields
 
 
 def _rank_stage(stage: str | None) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.records import Record
-from readingroom.bases.federal.search.full_text import list_name_index_statements
+from readingroom.bases.federal.search.full_text import get_name_index_statement
 from readingroom.storage.database import Database
 
 _MAX_TITLES = 500
@@ -26,49 +26,51 @@ class NameIndex:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._names = RowBatch(
+        self._name_batch = RowBatch(
             db, "INSERT INTO names (name_row, source, folded, initials) VALUES (?, ?, ?, ?)"
         )
-        self._forms = RowBatch(
+        self._form_batch = RowBatch(
             db,
             """INSERT INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)
                ON CONFLICT DO NOTHING""",
         )
-        # Not written with the table of names, for the reason that `SearchIndex.index` gives.
-        self._index = RowBatch(db, list_name_index_statements(db))
-        self.batches = (self._names, self._forms, self._index)
+        # Apart from the table of names, for the reason that `SearchIndex.index_new_passages` gives.
+        self._index_batch = RowBatch(db, get_name_index_statement(db))
+        self.batches = (self._name_batch, self._form_batch, self._index_batch)
         self._added_rows: dict[tuple[str, str], int] = {}
         """The rows of the names that this transaction has added."""
         self._newest_rows: dict[str, int] = {}
 
-    def begin(self) -> None:
+    def forget_added_rows(self) -> None:
         """Forget what an earlier transaction has added: it may be rolled back, or changed since."""
         self._added_rows.clear()
         self._newest_rows.clear()
 
-    def put_all(self, record: Record, record_names: Sequence[str]) -> None:
+    def put_names(self, record: Record, record_names: Sequence[str]) -> None:
         for record_name in dict.fromkeys(record_names):
-            self.put(record.source, record.id, record_name)
+            self.put_name(record.source, record.id, record_name)
 
-    def put(self, source_name: str, record_id: str, record_name: str) -> None:
-        if folded := fold.words(record_name):
-            name_row = self._ensure_name_row(source_name, folded)
-            self._forms.rows.append((name_row, record_id, record_name))
+    def put_name(self, source_name: str, record_id: str, record_name: str) -> None:
+        if folded_words := fold.words(record_name):
+            name_row = self._ensure_name_row(source_name, folded_words)
+            self._form_batch.rows.append((name_row, record_id, record_name))
 
-    def _ensure_name_row(self, source_name: str, folded: Sequence[str]) -> int:
+    def _ensure_name_row(self, source_name: str, folded_words: Sequence[str]) -> int:
         """Return the row of a name, created when there is none."""
-        padded = fold.pad(folded)
-        if (source_name, padded) in self._added_rows:
-            return self._added_rows[source_name, padded]
+        folded_name = fold.pad(folded_words)
+        if (source_name, folded_name) in self._added_rows:
+            return self._added_rows[source_name, folded_name]
         stored_row = self._db.execute(
-            "SELECT name_row FROM names WHERE source = ? AND folded = ?", (source_name, padded)
+            "SELECT name_row FROM names WHERE source = ? AND folded = ?", (source_name, folded_name)
         ).fetchone()
         if stored_row:
             return int(stored_row["name_row"])
         name_row = self._newest_rows[source_name] = self._read_newest_row(source_name) + 1
-        self._names.rows.append((name_row, source_name, padded, fold.initials(folded)))
-        self._index.rows.append((name_row, padded))
-        self._added_rows[source_name, padded] = name_row
+        self._name_batch.rows.append(
+            (name_row, source_name, folded_name, fold.initials(folded_words))
+        )
+        self._index_batch.rows.append((name_row, folded_name))
+        self._added_rows[source_name, folded_name] = name_row
         return name_row
 
     def _read_newest_row(self, source_name: str) -> int:
@@ -81,14 +83,14 @@ class NameIndex:
             ).fetchone()
         return self._newest_rows[source_name]
 
-    def write(self) -> None:
+    def write_batches(self) -> None:
         """Write the rows that wait."""
         for batch in self.batches:
             batch.write()
 
-    def forget(self, record_id: str) -> None:
+    def delete_names(self, record_id: str) -> None:
         """Delete the names of a record, unless another record has them too."""
-        self.write()  # what is removed from the index must be in it
+        self.write_batches()  # what is removed from the index must be in it
         name_rows = self._db.execute(
             "SELECT name_row FROM name_forms WHERE record_id = ?", (record_id,)
         ).fetchall()
@@ -98,4 +100,4 @@ class NameIndex:
                    (SELECT 1 FROM name_forms WHERE name_forms.name_row = names.name_row)""",
             name_rows,
         )
-        self.begin()
+        self.forget_added_rows()

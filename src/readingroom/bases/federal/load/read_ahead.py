@@ -44,7 +44,7 @@ class UnreadableFile(ValueError):
 class PendingFile:
     """A file that waits for its turn, and the loader that will parse it."""
 
-    ref: FileRef
+    file_ref: FileRef
     loader: Loader | None = None
     """None for a file that no loader recognises, or that cannot be opened."""
     sha256: str = ""
@@ -52,32 +52,32 @@ class PendingFile:
 
     @property
     def may_be_read_ahead(self) -> bool:
-        alone = self.loader is not None and not isinstance(self.loader, HasCompanions)
-        return alone and self.ref.size <= _MAX_BYTES_AHEAD
+        has_no_companions = self.loader is not None and not isinstance(self.loader, HasCompanions)
+        return has_no_companions and self.file_ref.size <= _MAX_BYTES_AHEAD
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class FileContents:
     """What a file says, when it was read, and the hash of all that was read for it."""
 
     read_at: str
-    identity: str
-    entries: Iterable[ParsedRecord | FileProblem]
-    companions: tuple[str, ...] = ()
+    combined_sha256: str
+    parsed_entries: Iterable[ParsedRecord | FileProblem]
+    companion_names: tuple[str, ...] = ()
     """The names of the files next to it that were read with it."""
 
 
-ReadContents = Callable[[], Contents]
+ReadContents = Callable[[], FileContents]
 IsNeeded = Callable[[PendingFile], bool]
 
 
-def identify(file_ref: FileRef, loaders: Sequence[Loader]) -> PendingFile:
+def make_pending_file(file_ref: FileRef, loaders: Sequence[Loader]) -> PendingFile:
     """Find the loader of a file; one that cannot be opened is reported when it is read."""
     with suppress(*BAD_FILE_ERRORS):
         file_start = file_ref.start
         if not file_start.head.startswith(_COMPRESSED):
             return PendingFile(
-                file_ref, next((each for each in loaders if each.matches(file_start)), None)
+                file_ref, next((loader for loader in loaders if loader.matches(file_start)), None)
             )
     return PendingFile(file_ref)
 
@@ -90,62 +90,71 @@ def read_in_order(
     `is_needed` says, of a file whose hash is known, whether its contents will be asked for.
     """
     if not _is_worth_a_process(pending_files):
-        yield from ((file, partial(_read_here, file)) for file in pending_files)
+        yield from (
+            (pending_file, partial(_read_in_this_process, pending_file))
+            for pending_file in pending_files
+        )
         return
-    with closing(_ReadAhead(pending_files, is_needed)) as ahead:
-        for index, file in enumerate(pending_files):
-            yield file, partial(ahead.read, index)
+    with closing(_ReadAhead(pending_files, is_needed)) as read_ahead:
+        for file_index, pending_file in enumerate(pending_files):
+            yield pending_file, partial(read_ahead.read, file_index)
 
 
 def describe_error(error: BaseException) -> str:
     """Return what is wrong with a file, for the log and the summary of the load."""
     if isinstance(error, UnreadableFile):
         return str(error)
-    missing = "it has no " if isinstance(error, KeyError) else ""
-    return escape_undecodable(f"{type(error).__name__}: {missing}{error}"[:500])
+    missing_key_prefix = "it has no " if isinstance(error, KeyError) else ""
+    return escape_undecodable(f"{type(error).__name__}: {missing_key_prefix}{error}"[:500])
 
 
 def _is_worth_a_process(pending_files: Iterable[PendingFile]) -> bool:
     total_size = sum(
-        pending_file.ref.size for pending_file in pending_files if pending_file.may_be_read_ahead
+        pending_file.file_ref.size
+        for pending_file in pending_files
+        if pending_file.may_be_read_ahead
     )
     # A daemonic process may not have children.
     return total_size >= _MIN_LOAD_BYTES and count_cores() >= 2 and not current_process().daemon
 
 
-def _read_here(pending_file: PendingFile) -> Contents:
-    read_at, raw = clock.format_now(), pending_file.ref.read()
-    pending_file.sha256 = raw.sha256
+def _read_in_this_process(pending_file: PendingFile) -> FileContents:
+    read_at, raw_file = clock.format_now(), pending_file.file_ref.read()
+    pending_file.sha256 = raw_file.sha256
     if pending_file.loader is None:
-        return Contents(read_at, raw.sha256, ())
-    parsed_records = pending_file.loader.read(raw, Provenance(read_at, raw.sha256, raw.file_date))
-    companions = _list_companions(pending_file.loader, raw)
-    return Contents(read_at, _hash_with_companions(raw, companions), parsed_records, companions)
+        return FileContents(read_at, raw_file.sha256, ())
+    parsed_records = pending_file.loader.read(
+        raw_file, Provenance(read_at, raw_file.sha256, raw_file.file_date)
+    )
+    companion_names = _list_companions(pending_file.loader, raw_file)
+    return FileContents(
+        read_at, _hash_with_companions(raw_file, companion_names), parsed_records, companion_names
+    )
 
 
-def _list_companions(loader: Loader, raw: RawFile) -> tuple[str, ...]:
-    return tuple(loader.list_companions(raw)) if isinstance(loader, HasCompanions) else ()
+def _list_companions(loader: Loader, raw_file: RawFile) -> tuple[str, ...]:
+    return tuple(loader.list_companions(raw_file)) if isinstance(loader, HasCompanions) else ()
 
 
-def _hash_with_companions(raw: RawFile, companions: Sequence[str]) -> str:
+def _hash_with_companions(raw_file: RawFile, companion_names: Sequence[str]) -> str:
     """Return the hash of all that a loader reads: the file, and the files it names."""
-    if not companions:
-        return raw.sha256
-    hashed = hashlib.sha256(raw.data)
-    for companion_name in companions:
-        companion_bytes = raw.read_sibling(companion_name)
+    if not companion_names:
+        return raw_file.sha256
+    combined_hash = hashlib.sha256(raw_file.data)
+    for companion_name in companion_names:
+        companion_bytes = raw_file.read_sibling(companion_name)
         companion_sha256 = hashlib.sha256(companion_bytes).hexdigest() if companion_bytes else ""
-        hashed.update(f"{companion_name}\0{companion_sha256}".encode())
-    return hashed.hexdigest()
+        combined_hash.update(f"{companion_name}\0{companion_sha256}".encode())
+    return combined_hash.hexdigest()
 
 
 @dataclass(slots=True)
 class _FileAhead:
-    """A file that was read before its turn; `parsed` is None when nobody needs its contents."""
+    """A file that was read before its turn; without `parsing_future` nobody needs its contents."""
 
-    raw: RawFile
-    cost: int
-    parsed: Future[Contents | str] | None
+    raw_file: RawFile
+    counted_bytes: int
+    parsing_future: Future[FileContents | str] | None
 
 
 class _ReadAhead:
@@ -154,67 +163,73 @@ class _ReadAhead:
     Whatever happens to that process, its files are parsed here instead.
     """
 
-    def __init__(self, files: Sequence[PendingFile], is_needed: IsNeeded) -> None:
-        self._files = files
+    def __init__(self, pending_files: Sequence[PendingFile], is_needed: IsNeeded) -> None:
+        self._pending_files = pending_files
         self._is_needed = is_needed
-        self._ahead: dict[int, _FileAhead] = {}
+        self._ahead_by_index: dict[int, _FileAhead] = {}
         self._bytes_ahead = 0
-        self._next = 0
+        self._next_index = 0
         """Index of the first file that has not been looked at."""
         self._pool: ProcessPoolExecutor | None = None
-        self._pool_failed = False
+        self._has_pool_failed = False
 
-    def read(self, index: int) -> Contents:
-        self._look_ahead(index)
-        pending_file, ahead = self._files[index], self._ahead.pop(index, None)
-        if ahead is None:
-            return _read_here(pending_file)
-        self._bytes_ahead -= ahead.cost
-        if ahead.parsed is None or pending_file.loader is None:
-            return Contents(clock.format_now(), pending_file.sha256, ())
-        return self._get_result(pending_file.loader, ahead)
+    def read(self, file_index: int) -> FileContents:
+        self._read_next_files(file_index)
+        pending_file, file_ahead = (
+            self._pending_files[file_index],
+            self._ahead_by_index.pop(file_index, None),
+        )
+        if file_ahead is None:
+            return _read_in_this_process(pending_file)
+        self._bytes_ahead -= file_ahead.counted_bytes
+        if file_ahead.parsing_future is None or pending_file.loader is None:
+            return FileContents(clock.format_now(), pending_file.sha256, ())
+        return self._get_contents(pending_file.loader, file_ahead)
 
-    def _look_ahead(self, index: int) -> None:
-        self._next = max(self._next, index)
-        while self._next < len(self._files) and self._bytes_ahead < _MAX_BYTES_AHEAD:
-            if self._files[self._next].may_be_read_ahead and not self._pool_failed:
+    def _read_next_files(self, file_index: int) -> None:
+        self._next_index = max(self._next_index, file_index)
+        while self._next_index < len(self._pending_files) and self._bytes_ahead < _MAX_BYTES_AHEAD:
+            if (
+                self._pending_files[self._next_index].may_be_read_ahead
+                and not self._has_pool_failed
+            ):
                 # One that cannot be read is read again, and reported, when its turn comes.
                 with suppress(*BAD_FILE_ERRORS):
-                    self._read_raw(self._next)
-            self._next += 1
+                    self._read_file_ahead(self._next_index)
+            self._next_index += 1
 
-    def _read_raw(self, index: int) -> None:
-        pending_file = self._files[index]
-        raw = pending_file.ref.read()
-        pending_file.sha256 = raw.sha256
-        parsed = (
-            self._submit(pending_file.loader, raw)
+    def _read_file_ahead(self, file_index: int) -> None:
+        pending_file = self._pending_files[file_index]
+        raw_file = pending_file.file_ref.read()
+        pending_file.sha256 = raw_file.sha256
+        parsing_future = (
+            self._submit_parsing(pending_file.loader, raw_file)
             if pending_file.loader and self._is_needed(pending_file)
             else None
         )
-        cost = max(len(raw.data), _MIN_FILE_COST)
-        self._ahead[index] = _FileAhead(raw, cost, parsed)
-        self._bytes_ahead += cost
+        counted_bytes = max(len(raw_file.data), _MIN_FILE_COST)
+        self._ahead_by_index[file_index] = _FileAhead(raw_file, counted_bytes, parsing_future)
+        self._bytes_ahead += counted_bytes
 
-    def _submit(self, loader: Loader, raw: RawFile) -> Future[Contents | str]:
+    def _submit_parsing(self, loader: Loader, raw_file: RawFile) -> Future[FileContents | str]:
         try:
             self._pool = self._pool or ProcessPoolExecutor(1, _choose_context(), _start_worker)
-            return self._pool.submit(_parse_all, loader, raw)
+            return self._pool.submit(_parse_all, loader, raw_file)
         except (OSError, RuntimeError) as error:  # no process could be started, or it was killed
-            self._pool_failed = True
-            failed: Future[Contents | str] = Future()
-            failed.set_exception(error)
-            return failed
+            self._has_pool_failed = True
+            failed_future: Future[FileContents | str] = Future()
+            failed_future.set_exception(error)
+            return failed_future
 
-    def _get_result(self, loader: Loader, ahead: _FileAhead) -> Contents:
-        assert ahead.parsed is not None
+    def _get_contents(self, loader: Loader, file_ahead: _FileAhead) -> FileContents:
+        assert file_ahead.parsing_future is not None
         try:
-            parsed_contents = ahead.parsed.result()
+            contents_or_error = file_ahead.parsing_future.result()
         except Exception:  # if it is a bug of ours, parsing here raises it with its traceback
-            parsed_contents = _parse_all(loader, ahead.raw)
-        if isinstance(parsed_contents, str):
-            raise UnreadableFile(parsed_contents)
-        return parsed_contents
+            contents_or_error = _parse_all(loader, file_ahead.raw_file)
+        if isinstance(contents_or_error, str):
+            raise UnreadableFile(contents_or_error)
+        return contents_or_error
 
     def close(self) -> None:
         if self._pool:
@@ -223,8 +238,8 @@ class _ReadAhead:
 
 def _choose_context() -> ForkContext | SpawnContext:
     """A copy of this process starts at once, but is safe only where no other thread runs."""
-    alone = sys.platform == "linux" and threading.active_count() == 1
-    return ForkContext() if alone else SpawnContext()
+    may_fork = sys.platform == "linux" and threading.active_count() == 1
+    return ForkContext() if may_fork else SpawnContext()
 
 
 # --- in the second process ---
@@ -243,10 +258,12 @@ def _exit_with_parent() -> None:
     os._exit(1)  # a pool's worker would wait for ever for a parent that was killed
 
 
-def _parse_all(loader: Loader, raw: RawFile) -> Contents | str:
+def _parse_all(loader: Loader, raw_file: RawFile) -> FileContents | str:
     read_at = clock.format_now()
     try:
-        parsed_records = list(loader.read(raw, Provenance(read_at, raw.sha256, raw.file_date)))
+        parsed_records = list(
+            loader.read(raw_file, Provenance(read_at, raw_file.sha256, raw_file.file_date))
+        )
     except BAD_FILE_ERRORS as error:
         return describe_error(error)  # not every error can be pickled
-    return Contents(read_at, raw.sha256, parsed_records)
+    return FileContents(read_at, raw_file.sha256, parsed_records)

@@ -6,11 +6,13 @@ from readingroom.bases.federal.schema.entries import ParsedRecord
 from readingroom.storage.database import Row
 
 
-def is_same(stored_row: Row, record_json: str) -> bool:
+def is_as_stored(stored_row: Row, record_json: str) -> bool:
     """Whether a record is as stored, apart from when it was read and the date of its file."""
     stored_fields, parsed_fields = from_json(stored_row["record"]), from_json(record_json)
-    same = {"retrieved_at": None, "as_of": None}
-    return stored_row["status"] == "active" and bool(stored_fields | same == parsed_fields | same)
+    ignored_fields = {"retrieved_at": None, "as_of": None}
+    return stored_row["status"] == "active" and bool(
+        stored_fields | ignored_fields == parsed_fields | ignored_fields
+    )
 
 
 def format_writer_mark(parsed_record: ParsedRecord, format_id: str) -> str:
@@ -18,7 +20,7 @@ def format_writer_mark(parsed_record: ParsedRecord, format_id: str) -> str:
     return "partial" if parsed_record.partial else f"{format_id}@{parsed_record.revision or ''}"
 
 
-def is_older(stored_row: Row, parsed_record: ParsedRecord, format_id: str) -> bool:
+def is_stored_current(stored_row: Row, parsed_record: ParsedRecord, format_id: str) -> bool:
     """Whether the stored record is the same, or a newer revision."""
     if stored_row["loader"] == "partial" or stored_row["status"] != "active":
         return False
@@ -27,10 +29,10 @@ def is_older(stored_row: Row, parsed_record: ParsedRecord, format_id: str) -> bo
         and stored_row["raw_sha256"] == parsed_record.record.raw_sha256
     ):
         return True
-    return is_newer(stored_row, parsed_record, format_id)
+    return is_stored_newer(stored_row, parsed_record, format_id)
 
 
-def is_newer(stored_row: Row | None, parsed_record: ParsedRecord, format_id: str) -> bool:
+def is_stored_newer(stored_row: Row | None, parsed_record: ParsedRecord, format_id: str) -> bool:
     """Whether the stored record is a newer revision of the same source."""
-    writer, _, revision = (stored_row["loader"] if stored_row else "").partition("@")
-    return writer == format_id and revision > (parsed_record.revision or "")
+    writer_format_id, _, revision = (stored_row["loader"] if stored_row else "").partition("@")
+    return writer_format_id == format_id and revision > (parsed_record.revision or "")

@@ -9,34 +9,38 @@ from readingroom.storage.database import Database
 Member = dict[str, Any]
 
 
-def format_sponsor_lines(db: Database) -> None:
+def fill_in_sponsors(db: Database) -> None:
     """Fill in who sponsored such bills, from the members that are loaded by now."""
-    members: dict[str, Member | None] = {}
+    member_cache: dict[str, Member | None] = {}
     # Only these have no outcome, and an index has that column.
-    unnamed = db.execute("SELECT id FROM bills WHERE outcome IS NULL AND party IS NULL").fetchall()
-    for bill_row in unnamed:
-        _name_sponsors_of(db, bill_row["id"], members)
+    unnamed_bill_rows = db.execute(
+        "SELECT id FROM bills WHERE outcome IS NULL AND party IS NULL"
+    ).fetchall()
+    for bill_row in unnamed_bill_rows:
+        _name_sponsors_of_bill(db, bill_row["id"], member_cache)
 
 
-def _name_sponsors_of(db: Database, bill_id: str, members: dict[str, Member | None]) -> None:
+def _name_sponsors_of_bill(
+    db: Database, bill_id: str, member_cache: dict[str, Member | None]
+) -> None:
     (record_json,) = db.execute("SELECT record FROM bills WHERE id = ?", (bill_id,)).fetchone()
     bill_fields = from_json(record_json)
     introduced_on = bill_fields.get("introduced_at") or bill_fields.get("published_at") or ""
-    named = [
-        _name_person(db, person, introduced_on, members)
+    named_sponsors = [
+        _name_person(db, person, introduced_on, member_cache)
         for person in bill_fields.get("sponsors") or ()
     ]
-    if named and named != bill_fields["sponsors"]:
-        bill_fields["sponsors"] = named
+    if named_sponsors and named_sponsors != bill_fields["sponsors"]:
+        bill_fields["sponsors"] = named_sponsors
         db.execute(
             "UPDATE bills SET record = ? WHERE id = ?", (to_json(bill_fields).decode(), bill_id)
         )
-        _add_facets(db, bill_id, named)
+        _add_sponsor_facets(db, bill_id, named_sponsors)
     for cosponsor_row in db.execute(
         "SELECT ordinal, record FROM bill_cosponsors WHERE bill_id = ?", (bill_id,)
     ).fetchall():
         cosponsor = from_json(cosponsor_row["record"])
-        named_person = _name_person(db, cosponsor, introduced_on, members)
+        named_person = _name_person(db, cosponsor, introduced_on, member_cache)
         if named_person != cosponsor:
             db.execute(
                 """UPDATE bill_cosponsors SET bioguide_id = ?, record = ?
@@ -51,21 +55,19 @@ def _name_sponsors_of(db: Database, bill_id: str, members: dict[str, Member | No
 
 
 def _name_person(
-    db: Database, person: dict[str, Any], introduced_on: str, members: dict[str, Member | None]
+    db: Database, person: dict[str, Any], introduced_on: str, member_cache: dict[str, Member | None]
 ) -> dict[str, Any]:
     """Return a person with the name, party and state of the member on that day, if loaded."""
     person_id = person.get("bioguide_id") or person.get("lis_id")
     if not person_id or person.get("party"):
         return person
-    if person_id not in members:
-        members[person_id] = _find_member(db, person_id)
-    member = members[person_id]
+    if person_id not in member_cache:
+        member_cache[person_id] = _find_member(db, person_id)
+    member = member_cache[person_id]
     if member is None:
         return person
     terms_on_day = [
-        last_term
-        for last_term in member["terms"]
-        if last_term["start"] <= introduced_on <= last_term["end"]
+        term for term in member["terms"] if term["start"] <= introduced_on <= term["end"]
     ]
     last_term = terms_on_day[-1] if terms_on_day else {}
     return person | {
@@ -85,7 +87,7 @@ def _find_member(db: Database, person_id: str) -> Member | None:
     return None if member is None or member.get("stub") else member
 
 
-def _add_facets(db: Database, bill_id: str, sponsors: list[dict[str, Any]]) -> None:
+def _add_sponsor_facets(db: Database, bill_id: str, sponsors: list[dict[str, Any]]) -> None:
     for facet_name, person_field in (
         ("party", "party"),
         ("state", "state"),

@@ -10,7 +10,7 @@ from readingroom.bases.federal.formats.parts.files import BAD_FILE_ERRORS
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.load.bulk import LAYOUTS, Hosts, SyncRequest
 from readingroom.bases.federal.load.coverage import note_sync
-from readingroom.bases.federal.load.loading import Summary
+from readingroom.bases.federal.load.loading import LoadSummary
 from readingroom.bases.federal.load.read_ahead import describe_error
 from readingroom.bases.federal.schema.sources import Source
 from readingroom.bases.federal.store import FederalPlace, connect, translate_errors
@@ -37,7 +37,7 @@ class SyncResult:
     failed: int = 0
     bytes: int = 0
     errors: list[dict[str, str]] = field(default_factory=list)
-    update: Summary = field(default_factory=Summary)
+    update: LoadSummary = field(default_factory=LoadSummary)
 
 
 def sync(
@@ -45,7 +45,7 @@ def sync(
     record_source: Source,
     since_day: date | None,
     hosts: Hosts,
-    pause: float,
+    pause_seconds: float,
     report_progress: ReportProgressSync = no_progress_sync,
     report_loading: ReportProgressSync = no_progress_sync,
     shared_place: FederalPlace | None = None,
@@ -55,8 +55,8 @@ def sync(
     With `shared_place` it is applied there, and the folder has the downloads alone.
     """
     place = shared_place or database_path
-    layout = LAYOUTS.get(record_source.name)
-    if layout is None:
+    bulk_layout = LAYOUTS.get(record_source.name)
+    if bulk_layout is None:
         raise UnknownSource(
             f"{record_source.name} cannot be fetched from its publisher",
             valid_sources=sorted(LAYOUTS),
@@ -65,10 +65,10 @@ def sync(
     lock = FolderLock(download_folder)
     lock.acquire()  # two syncs at once would write into the same partial files
     try:
-        with closing(_open_downloads(download_folder, pause)) as downloads:
+        with closing(_open_downloads(download_folder, pause_seconds)) as downloads:
             request = SyncRequest(hosts, downloads.read, since_day, clock.now().date())
             sync_result, fetched_paths = _fetch_all(
-                downloads, lambda: list(layout(request)), report_progress
+                downloads, lambda: list(bulk_layout(request)), report_progress
             )
     finally:
         lock.release()
@@ -100,21 +100,21 @@ def _fetch_all(
 ) -> tuple[SyncResult, list[Path]]:
     sync_result, fetched_paths = SyncResult(), []
     try:
-        remotes = list_files()
+        remote_files = list_files()
     except RemoteFileMissing as error:
         raise DownloadFailed(str(error)) from error
     except BAD_FILE_ERRORS as error:
         raise DownloadFailed(f"A listing cannot be read: {describe_error(error)}") from error
-    sync_result.files = len(remotes)
-    for file_number, remote in enumerate(remotes, start=1):
-        report_progress(file_number, len(remotes), remote.name)
+    sync_result.files = len(remote_files)
+    for file_number, remote_file in enumerate(remote_files, start=1):
+        report_progress(file_number, len(remote_files), remote_file.name)
         try:
-            fetched_file = downloads.fetch(remote)
+            fetched_file = downloads.fetch(remote_file)
         except RemoteFileMissing:
             sync_result.missing += 1
         except DownloadFailed as error:
             sync_result.failed += 1
-            sync_result.errors.append({"file": remote.name, "error": error.message})
+            sync_result.errors.append({"file": remote_file.name, "error": error.message})
         else:
             fetched_paths.append(fetched_file.path)
             sync_result.bytes += fetched_file.size if fetched_file.is_new else 0

@@ -17,51 +17,51 @@ class EmbeddingCoverage:
     """Counts passages with a vector, again when the file has changed."""
 
     def __init__(self) -> None:
-        self._percents: dict[str, int] = {}
+        self._percent_by_source: dict[str, int] = {}
         self._generation = -1
         self._count_again_at = 0.0
 
-    def read(self, db: Database) -> dict[str, int]:
+    def read_percents(self, db: Database) -> dict[str, int]:
         """Return the percentage of each source that has passages; 100 only when all have one."""
         generation = read_generation(db)
         started_at = time.monotonic()
         if generation != self._generation and started_at >= self._count_again_at:
-            self._percents = {
+            self._percent_by_source = {
                 row["source"]: row["embedded_percent"]
                 for row in store.read_status(db)
                 if row["chunks"]
             }
             self._generation = generation
             self._count_again_at = started_at + _COST_SHARE * (time.monotonic() - started_at)
-        return self._percents
+        return self._percent_by_source
 
 
-def describe_coverage(
+def describe_partial_coverage(
     search_mode: Mode,
     degraded: Degraded | None,
     source_names: Sequence[str],
-    percents: Mapping[str, int],
+    percent_by_source: Mapping[str, int],
 ) -> Degraded | None:
     """Return why a search is not what was asked for, with how much of each source is embedded.
 
     What is partly embedded is searched by both, but by meaning only in part.
     """
-    partly = {
-        source_name: percents[source_name]
+    partly_embedded_percents = {
+        source_name: percent_by_source[source_name]
         for source_name in source_names
-        if percents.get(source_name, 100) < 100
+        if percent_by_source.get(source_name, 100) < 100
     }
-    if not partly:
+    if not partly_embedded_percents:
         return degraded
     if degraded is not None:
-        return degraded.model_copy(update={"embedded_percent": partly})
+        return degraded.model_copy(update={"embedded_percent": partly_embedded_percents})
     percent_list = ", ".join(
-        f"{source_name} {percent} %" for source_name, percent in partly.items()
+        f"{source_name} {percent} %" for source_name, percent in partly_embedded_percents.items()
     )
     return Degraded(
         requested_mode=search_mode,
         used_mode=search_mode,
-        sources=list(partly),
+        sources=list(partly_embedded_percents),
         reason=f"embedded so far: {percent_list}; what is not is found by its words alone",
-        embedded_percent=partly,
+        embedded_percent=partly_embedded_percents,
     )

@@ -13,9 +13,9 @@ from readingroom.storage.database import Database, Row
 
 _YEAR = re.compile(r"\b(?:19[7-9]\d|20[0-4]\d)\b")
 _WORD = re.compile(r"[a-z]+")
-_MIN_TEXT = 80
+_MIN_TEXT_LENGTH = 80
 """A record with fewer characters is a title and nothing that could answer a question."""
-_KINDS = {
+_KIND_WORDS = {
     "amendments": "amendment amendments",
     "bills": "bill bills resolution",
     "cbo_cost_estimates": "cost estimate",
@@ -28,7 +28,9 @@ _KINDS = {
     "statute_compilations": "law act",
 }
 """The words by which a question means a kind of record."""
-_KIND_WORDS = {source_name: frozenset(words.split()) for source_name, words in _KINDS.items()}
+_KIND_WORDS_BY_SOURCE = {
+    source_name: frozenset(words.split()) for source_name, words in _KIND_WORDS.items()
+}
 _WHITE_HOUSE = "white house"
 
 
@@ -48,50 +50,64 @@ class EvidenceWeights:
     """Taken off for an amendment where none is asked for: the bill itself is meant."""
 
 
-WEIGHTS = EvidenceWeights()
+EVIDENCE_WEIGHTS = EvidenceWeights()
 
 
-def weigh_records(
-    db: Database, query: str, chunks: Sequence[int], weights: EvidenceWeights = WEIGHTS
+def compute_bonuses(
+    db: Database,
+    query: str,
+    chunk_numbers: Sequence[int],
+    evidence_weights: EvidenceWeights = EVIDENCE_WEIGHTS,
 ) -> dict[int, float]:
     """Return what is added to the fit of each passage, by its number, for the record it is of."""
-    years = frozenset(_YEAR.findall(query))
-    kinds = find_kinds(query)
+    query_years = frozenset(_YEAR.findall(query))
+    named_source_names = find_named_sources(query)
     return {
-        record_row["chunk"]: _weigh_record(record_row, years, kinds, weights)
-        for record_row in _read_records(db, chunks)
+        record_row["chunk"]: _compute_bonus(
+            record_row, query_years, named_source_names, evidence_weights
+        )
+        for record_row in _read_records(db, chunk_numbers)
     }
 
 
-def find_kinds(query: str) -> frozenset[str]:
+def find_named_sources(query: str) -> frozenset[str]:
     """Return the sources whose kind of record a question names."""
-    lowered = query.lower()
-    query_words = set(_WORD.findall(lowered))
-    kinds = {source_name for source_name, words in _KIND_WORDS.items() if words & query_words}
-    return frozenset(kinds | {"saps"} if _WHITE_HOUSE in lowered else kinds)
+    lowered_query = query.lower()
+    query_words = set(_WORD.findall(lowered_query))
+    named_source_names = {
+        source_name
+        for source_name, kind_words in _KIND_WORDS_BY_SOURCE.items()
+        if kind_words & query_words
+    }
+    return frozenset(
+        named_source_names | {"saps"} if _WHITE_HOUSE in lowered_query else named_source_names
+    )
 
 
-def _weigh_record(
-    record_row: Row, years: frozenset[str], kinds: frozenset[str], weights: EvidenceWeights
+def _compute_bonus(
+    record_row: Row,
+    query_years: frozenset[str],
+    named_source_names: frozenset[str],
+    evidence_weights: EvidenceWeights,
 ) -> float:
-    bonus = -weights.length * math.sqrt(math.log(record_row["passages"]))
-    if record_row["passages"] == 1 and record_row["characters"] < _MIN_TEXT:
-        bonus -= weights.bare_title
-    if (record_row["published_at"] or "")[:4] in years:
-        bonus += weights.year
-    if record_row["source"] in kinds:
-        bonus += weights.kind
+    score_bonus = -evidence_weights.length * math.sqrt(math.log(record_row["passages"]))
+    if record_row["passages"] == 1 and record_row["characters"] < _MIN_TEXT_LENGTH:
+        score_bonus -= evidence_weights.bare_title
+    if (record_row["published_at"] or "")[:4] in query_years:
+        score_bonus += evidence_weights.year
+    if record_row["source"] in named_source_names:
+        score_bonus += evidence_weights.kind
     elif record_row["source"] == "amendments":
-        bonus -= weights.amendment
-    return bonus
+        score_bonus -= evidence_weights.amendment
+    return score_bonus
 
 
-def _read_records(db: Database, chunks: Sequence[int]) -> list[Row]:
+def _read_records(db: Database, chunk_numbers: Sequence[int]) -> list[Row]:
     return db.execute(
         f"""SELECT c.chunk, d.source, d.published_at,
                 length(p.abstract) + length(p.body) AS characters,
                 (SELECT count(*) FROM chunks k WHERE k.doc = c.doc) AS passages
             FROM chunks c JOIN passages p USING (chunk) JOIN documents d USING (doc)
             WHERE c.chunk IN ({db.dialect.parameter_numbers})""",
-        (json.dumps(list(chunks)),),
+        (json.dumps(list(chunk_numbers)),),
     ).fetchall()

@@ -14,7 +14,7 @@ from readingroom.storage.database import Database
 from readingroom.storage.postgres.encoding import cut_stem, encode_words_rows, format_phrase
 
 FIELD_WEIGHTS: Mapping[str, float] = {"title": 10.0, "abstract": 4.0, "action": 2.0, "body": 1.0}
-_ALL_WORDS = " || ".join(FIELD_WEIGHTS)
+_ALL_FIELDS_SQL = " || ".join(FIELD_WEIGHTS)
 _K1, _B = 1.2, 0.75
 _ROWS_PER_BATCH = 2_000
 
@@ -22,125 +22,142 @@ _ROWS_PER_BATCH = 2_000
 # --- passages ---
 
 
-def index_passages(db: Database, after_chunk: int) -> None:
+def index_passages(db: Database, after_chunk_number: int) -> None:
     """Add the words of all passages after this one to the index."""
-    fields = ", ".join(FIELD_WEIGHTS)
+    field_columns = ", ".join(FIELD_WEIGHTS)
     if db.dialect.engine == "sqlite":
         db.execute(
-            f"""INSERT INTO passages_fts (rowid, {fields})
-                SELECT chunk, {fields} FROM passages WHERE chunk > ?""",
-            (after_chunk,),
+            f"""INSERT INTO passages_fts (rowid, {field_columns})
+                SELECT chunk, {field_columns} FROM passages WHERE chunk > ?""",
+            (after_chunk_number,),
         )
         return
     split_stems = shared_stemmer().split_all
-    cursor = db.execute(f"SELECT chunk, {fields} FROM passages WHERE chunk > ?", (after_chunk,))
-    while passages := cursor.fetchmany(_ROWS_PER_BATCH):
-        rows = [(chunk, [split_stems(text) for text in texts]) for chunk, *texts in passages]
-        _copy_in(db, f"passage_words (chunk, {fields}, tokens)", encode_words_rows(rows))
+    cursor = db.execute(
+        f"SELECT chunk, {field_columns} FROM passages WHERE chunk > ?", (after_chunk_number,)
+    )
+    while passage_rows := cursor.fetchmany(_ROWS_PER_BATCH):
+        stemmed_rows = [
+            (chunk_number, [split_stems(field_text) for field_text in field_texts])
+            for chunk_number, *field_texts in passage_rows
+        ]
+        _copy_rows(
+            db, f"passage_words (chunk, {field_columns}, tokens)", encode_words_rows(stemmed_rows)
+        )
 
 
 def find_passages(
-    db: Database, query_text: str, condition: str, values: Sequence[Any]
+    db: Database, query_text: str, condition_sql: str, condition_values: Sequence[Any]
 ) -> Iterator[tuple[Any, ...]]:
     """Return every passage with one of the words, and its rank: the lower, the better.
 
-    `condition` is SQL that begins with AND, and calls the number of a passage `{chunk}`.
+    `condition_sql` is SQL that begins with AND, and calls the number of a passage `{chunk}`.
     """
-    query = parse_query(query_text)
-    if query.match_expression is None:
+    lexical_query = parse_query(query_text)
+    if lexical_query.match_expression is None:
         return iter(())
     if db.dialect.engine == "sqlite":
-        weights = ", ".join(map(str, FIELD_WEIGHTS.values()))
+        weights_sql = ", ".join(map(str, FIELD_WEIGHTS.values()))
         # Tuples, because a common word has very many matches.
         return db.iterate_tuples(
-            f"""SELECT rowid, bm25(passages_fts, {weights}) FROM passages_fts
-                WHERE passages_fts MATCH ? {condition.replace("{chunk}", "passages_fts.rowid")}""",
-            (query.match_expression, *values),
+            f"""SELECT rowid, bm25(passages_fts, {weights_sql}) FROM passages_fts
+                WHERE passages_fts MATCH ?
+                    {condition_sql.replace("{chunk}", "passages_fts.rowid")}""",
+            (lexical_query.match_expression, *condition_values),
         )
-    return _rank_passages(db, query, condition.replace("{chunk}", "w.chunk"), values)
+    return _rank_passages(
+        db, lexical_query, condition_sql.replace("{chunk}", "w.chunk"), condition_values
+    )
 
 
-def count_passages(db: Database, word: str) -> int:
+def count_passages_with_word(db: Database, word: str) -> int:
     """Return how many passages have a word."""
     if db.dialect.engine == "sqlite":
-        (count,) = db.execute(
+        (passage_count,) = db.execute(
             "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?", (f'"{word}"',)
         ).fetchone()
-        return int(count)
+        return int(passage_count)
     stems = [cut_stem(stem) for stem in shared_stemmer().split_all(word)]
-    return min(_count_stems(db, stems).values(), default=0) if stems else 0
+    return min(_count_passages_by_stem(db, stems).values(), default=0) if stems else 0
 
 
 def _rank_passages(
-    db: Database, query: LexicalQuery, condition: str, values: Sequence[Any]
+    db: Database, lexical_query: LexicalQuery, condition_sql: str, condition_values: Sequence[Any]
 ) -> Iterator[tuple[Any, ...]]:
     passage_count, token_count = db.execute(
         "SELECT passages, tokens FROM passage_totals"
     ).fetchone()
     split_stems = shared_stemmer().split_all
-    words = " ".join((*query.words, *query.phrases))
-    stems = list(dict.fromkeys(cut_stem(stem) for stem in split_stems(words)))
-    counts = _count_stems(db, stems)
-    rarities = {
+    query_text = " ".join((*lexical_query.words, *lexical_query.phrases))
+    stems = list(dict.fromkeys(cut_stem(stem) for stem in split_stems(query_text)))
+    passage_count_by_stem = _count_passages_by_stem(db, stems)
+    rarity_by_stem = {
         # As in FTS5: a word of most passages would count against a match.
-        stem: max(math.log((passage_count - count + 0.5) / (count + 0.5)), 1e-6)
-        for stem, count in counts.items()
-        if count <= passage_count
+        stem: max(
+            math.log((passage_count - stem_passage_count + 0.5) / (stem_passage_count + 0.5)), 1e-6
+        )
+        for stem, stem_passage_count in passage_count_by_stem.items()
+        if stem_passage_count <= passage_count
     }
-    if not rarities:
+    if not rarity_by_stem:
         return iter(())
-    phrases = [format_phrase(split_stems(phrase)) for phrase in query.phrases]
-    match = " | ".join(phrases or [format_phrase([stem]) for stem in rarities])
-    in_one_field = " OR ".join(f"w.{field} @@ ?::tsquery" for field in FIELD_WEIGHTS)
-    count_columns = ", ".join(
+    phrase_tsqueries = [format_phrase(split_stems(phrase)) for phrase in lexical_query.phrases]
+    match_tsquery = " | ".join(
+        phrase_tsqueries or [format_phrase([stem]) for stem in rarity_by_stem]
+    )
+    in_one_field_sql = " OR ".join(f"w.{field_name} @@ ?::tsquery" for field_name in FIELD_WEIGHTS)
+    count_columns_sql = ", ".join(
         " + ".join(
             # The rank of one stem tells how often it stands there; see engine/shared_words.py.
-            f"{field_weight} * round(0.6079271 / (1 - ts_rank(w.{field}, ?::tsquery)) - 0.5)"
-            for field, field_weight in FIELD_WEIGHTS.items()
+            f"{field_weight} * round(0.6079271 / (1 - ts_rank(w.{field_name}, ?::tsquery)) - 0.5)"
+            for field_name, field_weight in FIELD_WEIGHTS.items()
         )
-        + f" AS count_{number}"
-        for number in range(len(rarities))
+        + f" AS count_{stem_index}"
+        for stem_index in range(len(rarity_by_stem))
     )
-    score = " + ".join(
-        f"?::float8 * count_{number} * {_K1 + 1} / (count_{number} + relative_length)"
-        for number in range(len(rarities))
+    score_sql = " + ".join(
+        f"?::float8 * count_{stem_index} * {_K1 + 1} / (count_{stem_index} + relative_length)"
+        for stem_index in range(len(rarity_by_stem))
     )
-    average = max(token_count / max(passage_count, 1), 1e-9)
-    lexemes = [format_phrase([stem]) for stem in rarities]
+    average_token_count = max(token_count / max(passage_count, 1), 1e-9)
+    stem_tsqueries = [format_phrase([stem]) for stem in rarity_by_stem]
     return db.iterate_tuples(
-        f"""SELECT chunk, -({score}) FROM (
+        f"""SELECT chunk, -({score_sql}) FROM (
                 SELECT w.chunk, {_K1} * ({1 - _B} + {_B} * w.tokens / ?::float8) AS relative_length,
-                    {count_columns}
-                FROM passage_words w WHERE ({_ALL_WORDS}) @@ ?::tsquery
-                    {f"AND ({in_one_field})" if phrases else ""} {condition} OFFSET 0
+                    {count_columns_sql}
+                FROM passage_words w WHERE ({_ALL_FIELDS_SQL}) @@ ?::tsquery
+                    {f"AND ({in_one_field_sql})" if phrase_tsqueries else ""}
+                    {condition_sql} OFFSET 0
             ) AS matching""",
         (
-            *rarities.values(),
-            average,
-            *chain.from_iterable([lexeme] * len(FIELD_WEIGHTS) for lexeme in lexemes),
-            match,
-            *([match] * len(FIELD_WEIGHTS) if phrases else []),
-            *values,
+            *rarity_by_stem.values(),
+            average_token_count,
+            *chain.from_iterable(
+                [stem_tsquery] * len(FIELD_WEIGHTS) for stem_tsquery in stem_tsqueries
+            ),
+            match_tsquery,
+            *([match_tsquery] * len(FIELD_WEIGHTS) if phrase_tsqueries else []),
+            *condition_values,
         ),
     )
 
 
-def _count_stems(db: Database, stems: Sequence[str]) -> dict[str, int]:
-    rows = db.execute(
+def _count_passages_by_stem(db: Database, stems: Sequence[str]) -> dict[str, int]:
+    stem_rows = db.execute(
         "SELECT stem, passages FROM passage_stems WHERE stem = ANY(?) AND passages > 0",
         (list(stems),),
     )
-    return {row["stem"]: row["passages"] for row in rows}
+    return {stem_row["stem"]: stem_row["passages"] for stem_row in stem_rows}
 
 
-def _copy_in(db: Any, table_and_columns: str, blocks: Iterator[bytes]) -> None:
-    db.copy_in(table_and_columns, blocks)
+def _copy_rows(db: Any, table_and_columns: str, encoded_blocks: Iterator[bytes]) -> None:
+    db.copy_in(table_and_columns, encoded_blocks)
 
 
 # --- names ---
 
 
-def list_name_index_statements(db: Database) -> str | None:
+def get_name_index_statement(db: Database) -> str | None:
     """Return the statement that adds a name to its index; None where the table has its own."""
     if db.dialect.engine == "sqlite":
         return "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)"
@@ -153,34 +170,40 @@ def index_stored_names(db: Database) -> None:
         db.execute("INSERT INTO names_fts (names_fts) VALUES ('rebuild')")
 
 
-def count_shared_trigrams(db: Database, trigrams: Sequence[str], first: int, last: int) -> Any:
+def count_shared_trigrams(
+    db: Database, trigrams: Sequence[str], first_name_row: int, last_name_row: int
+) -> Any:
     """Return a cursor on the names in a range with any of the trigrams, most of them first."""
     if db.dialect.engine == "sqlite":
-        with_trigram = "SELECT rowid AS name_row FROM names_fts WHERE names_fts MATCH ?"
-        marks = [f'"{trigram}"' for trigram in trigrams]
-        within = "rowid BETWEEN ? AND ?"
+        with_trigram_sql = "SELECT rowid AS name_row FROM names_fts WHERE names_fts MATCH ?"
+        trigram_patterns = [f'"{trigram}"' for trigram in trigrams]
+        within_range_sql = "rowid BETWEEN ? AND ?"
     else:
         # Folded names have letters and digits only: nothing in a trigram is a pattern.
-        with_trigram = "SELECT name_row FROM names WHERE folded LIKE ?"
-        marks = [f"%{trigram}%" for trigram in trigrams]
-        within = "name_row BETWEEN ? AND ?"
-    sharing = " UNION ALL ".join([f"{with_trigram} AND {within}"] * len(trigrams))
+        with_trigram_sql = "SELECT name_row FROM names WHERE folded LIKE ?"
+        trigram_patterns = [f"%{trigram}%" for trigram in trigrams]
+        within_range_sql = "name_row BETWEEN ? AND ?"
+    sharing_sql = " UNION ALL ".join([f"{with_trigram_sql} AND {within_range_sql}"] * len(trigrams))
     return db.execute(
-        f"""SELECT name_row, count(*) AS shared FROM ({sharing}) AS sharing
+        f"""SELECT name_row, count(*) AS shared FROM ({sharing_sql}) AS sharing
             GROUP BY name_row ORDER BY shared DESC, name_row""",
-        [value for mark in marks for value in (mark, first, last)],
+        [
+            sql_value
+            for trigram_pattern in trigram_patterns
+            for sql_value in (trigram_pattern, first_name_row, last_name_row)
+        ],
     )
 
 
-def find_names_with_word(db: Database, word_start: str, limit: int) -> list[Any]:
+def find_names_with_word(db: Database, word_start: str, max_names: int) -> list[Any]:
     """Return the rows and sources of names that have a word beginning like this."""
     if db.dialect.engine == "sqlite":
         return db.execute(
             """SELECT n.name_row, n.source FROM names_fts f JOIN names n ON n.name_row = f.rowid
                WHERE f.folded MATCH ? LIMIT ?""",
-            (f'" {word_start}"', limit),
+            (f'" {word_start}"', max_names),
         ).fetchall()
     return db.execute(
         "SELECT name_row, source FROM names WHERE folded LIKE ? ORDER BY name_row LIMIT ?",
-        (f"% {word_start}%", limit),
+        (f"% {word_start}%", max_names),
     ).fetchall()

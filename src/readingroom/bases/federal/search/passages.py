@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.storage.database import Database, Row
 
-_CODES = {source.name: code for code, source in enumerate(SOURCES)}
+_SOURCE_CODES = {source.name: code for code, source in enumerate(SOURCES)}
 
-Numbers = NDArray[np.int64]
+ChunkNumbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 PASSAGE_COLUMNS = """c.chunk, p.title, p.abstract, p.action, p.body,
@@ -25,63 +25,67 @@ PASSAGE_COLUMNS = """c.chunk, p.title, p.abstract, p.action, p.body,
 _MAX_HEADING = 150  # characters of a record's title before each of its passages
 
 
-class Passages:
+class PassageOwners:
     """Two arrays by passage number. There is one writer at a time; readers need no lock."""
 
     def __init__(self) -> None:
-        self._docs = np.zeros(0, np.int32)
-        self._sources = np.zeros(0, np.int8)
+        self._document_numbers = np.zeros(0, np.int32)
+        self._source_codes = np.zeros(0, np.int8)
         self._generation = -1
-        self._seen = 0
-        self._updating = threading.Lock()
+        self._last_chunk_number = 0
+        self._update_lock = threading.Lock()
 
     def refresh(self, db: Database) -> None:
         """Add the passages that are new since the last time; usually there are none."""
         if read_generation(db) <= self._generation:
             return
-        with self._updating:
+        with self._update_lock:
             current_generation = read_generation(db)
             new_rows = self._read_new_rows(db)
             if len(new_rows):
                 self._grow(int(new_rows["chunk"][-1]) + 1)
-                self._docs[new_rows["chunk"]] = new_rows["doc"]
-                self._sources[new_rows["chunk"]] = new_rows["source"]
-                self._seen = int(new_rows["chunk"][-1])
+                self._document_numbers[new_rows["chunk"]] = new_rows["doc"]
+                self._source_codes[new_rows["chunk"]] = new_rows["source"]
+                self._last_chunk_number = int(new_rows["chunk"][-1])
             self._generation = max(self._generation, current_generation)
 
     def __len__(self) -> int:
         """How many passages there have been; removed ones count until the process ends."""
-        return self._seen
+        return self._last_chunk_number
 
-    def docs(self, chunks: Numbers | Sequence[int]) -> NDArray[np.int32]:
+    def get_document_numbers(
+        self, chunk_numbers: ChunkNumbers | Sequence[int]
+    ) -> NDArray[np.int32]:
         """Return the numbers of the records of these passages."""
-        return self._docs[chunks]
+        return self._document_numbers[chunk_numbers]
 
-    def is_of_sources(self, source_names: Iterable[str], chunks: Numbers) -> Mask:
+    def mask_sources(self, source_names: Iterable[str], chunk_numbers: ChunkNumbers) -> Mask:
         """Return, for each passage, whether it belongs to one of these sources."""
-        requested = np.zeros(len(SOURCES), bool)
-        requested[[_CODES[record_source] for record_source in source_names]] = True
-        return requested[self._sources[chunks]]
+        is_requested_by_code = np.zeros(len(SOURCES), bool)
+        is_requested_by_code[[_SOURCE_CODES[source_name] for source_name in source_names]] = True
+        return is_requested_by_code[self._source_codes[chunk_numbers]]
 
     def _read_new_rows(self, db: Database) -> NDArray[np.void]:
         passage_rows = db.iterate_tuples(
             """SELECT c.chunk, c.doc, d.source FROM chunks c JOIN documents d USING (doc)
                WHERE c.chunk > ? ORDER BY c.chunk""",
-            (self._seen,),
+            (self._last_chunk_number,),
         )
         coded_rows = (
-            (chunk, document_number, _CODES[source_name])
-            for chunk, document_number, source_name in passage_rows
+            (chunk_number, document_number, _SOURCE_CODES[source_name])
+            for chunk_number, document_number, source_name in passage_rows
         )
-        dtype = [("chunk", np.int64), ("doc", np.int32), ("source", np.int8)]
-        return np.fromiter(coded_rows, np.dtype(dtype))
+        row_dtype = [("chunk", np.int64), ("doc", np.int32), ("source", np.int8)]
+        return np.fromiter(coded_rows, np.dtype(row_dtype))
 
-    def _grow(self, needed: int) -> None:
+    def _grow(self, needed_length: int) -> None:
         """Replace the arrays by larger ones; readers may still use the old ones."""
-        if needed > len(self._docs):
-            more = max(needed, len(self._docs) * 3 // 2) - len(self._docs)
-            self._sources = np.pad(self._sources, (0, more))
-            self._docs = np.pad(self._docs, (0, more))
+        if needed_length > len(self._document_numbers):
+            added_length = max(needed_length, len(self._document_numbers) * 3 // 2) - len(
+                self._document_numbers
+            )
+            self._source_codes = np.pad(self._source_codes, (0, added_length))
+            self._document_numbers = np.pad(self._document_numbers, (0, added_length))
 
 
 def read_generation(db: Database) -> int:

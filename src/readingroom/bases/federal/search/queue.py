@@ -19,18 +19,18 @@ from readingroom.core import clock
 from readingroom.engine.embedding.received import LEASE_SECONDS
 from readingroom.storage.database import Database, Row
 
-_SLICE_DOCS = 64
+_SLICE_DOCUMENTS = 64
 _LOCAL_PREFIX = f"local:{socket.gethostname().replace(':', '')}:"
-_MAX_ASKED_DOCS = 10_000
+_MAX_ASKED_DOCUMENTS = 10_000
 # Twice as many links to a record are worth as much as being half a year newer.
 _DAYS_PER_DOUBLING = 182
 
-_SOURCES = tuple(list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)))
-_SOURCE_MARKS = ", ".join("?" * len(_SOURCES))
-_UNEMBEDDED = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
+_EMBEDDED_SOURCES = tuple(list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)))
+_SOURCE_MARKS = ", ".join("?" * len(_EMBEDDED_SOURCES))
+_UNEMBEDDED_SQL = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
     LEFT JOIN vectors v USING (chunk)
     WHERE v.chunk IS NULL AND d.source IN ({_SOURCE_MARKS})"""
-_NOT_LEASED = "NOT EXISTS (SELECT 1 FROM embedding_leases l WHERE l.chunk = c.chunk)"
+_NOT_LEASED_SQL = "NOT EXISTS (SELECT 1 FROM embedding_leases l WHERE l.chunk = c.chunk)"
 
 
 class EmbeddingQueue:
@@ -39,33 +39,33 @@ class EmbeddingQueue:
     def __init__(self, now: Callable[[], float] = clock.unix_seconds) -> None:
         self._now = now
         self._lock = threading.Lock()
-        self._next_docs: list[int] = []
+        self._next_documents: list[int] = []
         """Records that have passages without vectors, the most wanted last."""
-        self._asked_docs: dict[int, None] = {}
+        self._asked_documents: dict[int, None] = {}
         self._exhausted_generation = -1
         """At this generation of the file everything was embedded or leased."""
 
-    def ask_for(self, docs: Iterable[int]) -> None:
+    def prioritize_documents(self, document_numbers: Iterable[int]) -> None:
         """Remember records that a search found, so that they come before all others."""
         with self._lock:
-            for document_number in docs:
-                if len(self._asked_docs) < _MAX_ASKED_DOCS:
-                    self._asked_docs[document_number] = None
+            for document_number in document_numbers:
+                if len(self._asked_documents) < _MAX_ASKED_DOCUMENTS:
+                    self._asked_documents[document_number] = None
 
-    def claim(self, db: Database, lease_id: str, max_passages: int) -> list[Row]:
+    def claim_passages(self, db: Database, lease_id: str, max_passages: int) -> list[Row]:
         """Return up to so many passages, which belong to the lease from then on; [] for none."""
         with self._lock:
             if self._delete_expired(db):
                 self._forget_order()
             generation = read_generation(db)
-            if not self._next_docs and generation != self._exhausted_generation:
-                self._next_docs = _order_docs(db)
+            if not self._next_documents and generation != self._exhausted_generation:
+                self._next_documents = _order_documents(db)
             leased_rows = self._lease_rows(db, lease_id, max_passages)
-            if not leased_rows and not self._next_docs:
+            if not leased_rows and not self._next_documents:
                 self._exhausted_generation = generation
             return leased_rows
 
-    def extend(self, db: Database, lease_id: str) -> int:
+    def extend_lease(self, db: Database, lease_id: str) -> int:
         """Keep a lease alive; return how many passages it still has."""
         with db.transaction():
             return db.execute(
@@ -73,7 +73,7 @@ class EmbeddingQueue:
                 (self._now() + LEASE_SECONDS, lease_id),
             ).rowcount
 
-    def release(self, db: Database, lease_id: str) -> None:
+    def release_lease(self, db: Database, lease_id: str) -> None:
         """Give the passages of a lease back."""
         with self._lock, db.transaction():
             if db.execute("DELETE FROM embedding_leases WHERE lease_id = ?", (lease_id,)).rowcount:
@@ -81,42 +81,44 @@ class EmbeddingQueue:
 
     def _forget_order(self) -> None:
         """Look again for what waits: what was given out before is there again."""
-        self._next_docs = []
+        self._next_documents = []
         self._exhausted_generation = -1
 
     def _delete_expired(self, db: Database) -> bool:
         now = self._now()
-        expired = "FROM embedding_leases WHERE expires_at <= ?"
-        if db.execute(f"SELECT 1 {expired} LIMIT 1", (now,)).fetchone() is None:
+        expired_leases_sql = "FROM embedding_leases WHERE expires_at <= ?"
+        if db.execute(f"SELECT 1 {expired_leases_sql} LIMIT 1", (now,)).fetchone() is None:
             return False
         with db.transaction():
-            db.execute(f"DELETE {expired}", (now,))
+            db.execute(f"DELETE {expired_leases_sql}", (now,))
         return True
 
     def _lease_rows(self, db: Database, lease_id: str, max_passages: int) -> list[Row]:
         leased_rows: list[Row] = []
         with db.transaction():
-            while len(leased_rows) < max_passages and (docs := self._take_docs()):
-                waiting = _read_waiting(db, docs)
-                taken_count = max_passages - len(leased_rows)
-                leased_rows += waiting[:taken_count]
+            while len(leased_rows) < max_passages and (document_numbers := self._take_documents()):
+                waiting_rows = _read_waiting_passages(db, document_numbers)
+                wanted_count = max_passages - len(leased_rows)
+                leased_rows += waiting_rows[:wanted_count]
                 # Those of which a passage is left are next again.
-                untaken_docs = dict.fromkeys(row["doc"] for row in waiting[taken_count:])
-                self._next_docs += reversed(untaken_docs)
+                untaken_document_numbers = dict.fromkeys(
+                    passage_row["doc"] for passage_row in waiting_rows[wanted_count:]
+                )
+                self._next_documents += reversed(untaken_document_numbers)
             expires_at = self._now() + LEASE_SECONDS
             db.executemany(
                 "INSERT INTO embedding_leases (chunk, lease_id, expires_at) VALUES (?, ?, ?)",
-                [(row["chunk"], lease_id, expires_at) for row in leased_rows],
+                [(passage_row["chunk"], lease_id, expires_at) for passage_row in leased_rows],
             )
         return leased_rows
 
-    def _take_docs(self) -> list[int]:
-        if self._asked_docs:
-            docs, self._asked_docs = list(self._asked_docs)[::-1], {}
-            self._next_docs += docs
-        next_docs = self._next_docs[-_SLICE_DOCS:][::-1]
-        del self._next_docs[-_SLICE_DOCS:]
-        return next_docs
+    def _take_documents(self) -> list[int]:
+        if self._asked_documents:
+            asked_document_numbers, self._asked_documents = list(self._asked_documents)[::-1], {}
+            self._next_documents += asked_document_numbers
+        next_document_numbers = self._next_documents[-_SLICE_DOCUMENTS:][::-1]
+        del self._next_documents[-_SLICE_DOCUMENTS:]
+        return next_document_numbers
 
 
 def make_local_lease() -> str:
@@ -128,12 +130,12 @@ def release_dead_leases(db: Database) -> None:
     """Give back what processes of this machine had when they ended without doing so."""
     lease_rows = db.execute("SELECT DISTINCT lease_id FROM embedding_leases").fetchall()
     for (lease_id,) in lease_rows:
-        if lease_id.startswith(_LOCAL_PREFIX) and not _is_running(lease_id):
+        if lease_id.startswith(_LOCAL_PREFIX) and not _is_lease_holder_running(lease_id):
             with db.transaction():
                 db.execute("DELETE FROM embedding_leases WHERE lease_id = ?", (lease_id,))
 
 
-def _is_running(lease_id: str) -> bool:
+def _is_lease_holder_running(lease_id: str) -> bool:
     process_id = int(lease_id.removeprefix(_LOCAL_PREFIX).partition(":")[0])
     try:
         os.kill(process_id, 0)
@@ -146,25 +148,30 @@ def _is_running(lease_id: str) -> bool:
 
 def count_unembedded(db: Database) -> int:
     """Return how many chunks have no vector yet and should have one."""
-    (unembedded_count,) = db.execute(f"SELECT count(*) {_UNEMBEDDED}", _SOURCES).fetchone()
+    (unembedded_count,) = db.execute(
+        f"SELECT count(*) {_UNEMBEDDED_SQL}", _EMBEDDED_SOURCES
+    ).fetchone()
     return int(unembedded_count)
 
 
-def _order_docs(db: Database) -> list[int]:
+def _order_documents(db: Database) -> list[int]:
     """Return the records with passages that nobody embeds, the newest and most linked last."""
     document_rows = db.iterate_tuples(
         f"""SELECT d.doc, d.published_at,
                (SELECT count(*) FROM links WHERE links.to_id = d.id) AS link_count
-           FROM documents d WHERE d.doc IN (SELECT c.doc {_UNEMBEDDED} AND {_NOT_LEASED})""",
-        _SOURCES,
+           FROM documents d
+           WHERE d.doc IN (SELECT c.doc {_UNEMBEDDED_SQL} AND {_NOT_LEASED_SQL})""",
+        _EMBEDDED_SOURCES,
     )
-    scored_docs = [
+    scored_document_numbers = [
         (_score_record(published_at, link_count), document_number)
         for document_number, published_at, link_count in document_rows
     ]
     return [
         document_number
-        for _, document_number in sorted(scored_docs, key=lambda entry: (entry[0], -entry[1]))
+        for _, document_number in sorted(
+            scored_document_numbers, key=lambda entry: (entry[0], -entry[1])
+        )
     ]
 
 
@@ -174,15 +181,16 @@ def _score_record(published_at: str | None, link_count: int) -> float:
     return published_ordinal + _DAYS_PER_DOUBLING * math.log2(1 + link_count)
 
 
-def _read_waiting(db: Database, docs: list[int]) -> list[Row]:
+def _read_waiting_passages(db: Database, document_numbers: list[int]) -> list[Row]:
     """Return the passages of records that have neither a vector nor a lease, in their order."""
     # What was asked for stands in the list a second time; its first place counts.
-    places = {
-        document_number: doc_place for doc_place, document_number in enumerate(dict.fromkeys(docs))
+    place_by_document = {
+        document_number: document_place
+        for document_place, document_number in enumerate(dict.fromkeys(document_numbers))
     }
     waiting_rows = db.execute(
-        f"""SELECT c.doc, {PASSAGE_COLUMNS} {_UNEMBEDDED}
-           AND c.doc IN ({db.dialect.parameter_numbers}) AND {_NOT_LEASED}""",
-        (*_SOURCES, json.dumps(docs)),
+        f"""SELECT c.doc, {PASSAGE_COLUMNS} {_UNEMBEDDED_SQL}
+           AND c.doc IN ({db.dialect.parameter_numbers}) AND {_NOT_LEASED_SQL}""",
+        (*_EMBEDDED_SOURCES, json.dumps(document_numbers)),
     ).fetchall()
-    return sorted(waiting_rows, key=lambda row: (places[row["doc"]], row["chunk"]))
+    return sorted(waiting_rows, key=lambda row: (place_by_document[row["doc"]], row["chunk"]))

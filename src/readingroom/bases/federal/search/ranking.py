@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from readingroom.bases.federal.schema.fold import fold_all_words
-from readingroom.bases.federal.search.evidence import weigh_records
-from readingroom.bases.federal.search.full_text import count_passages
+from readingroom.bases.federal.search.evidence import compute_bonuses
+from readingroom.bases.federal.search.full_text import count_passages_with_word
 from readingroom.bases.federal.search.passages import PASSAGE_COLUMNS, build_passage_text
 from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.core.modes import Mode
@@ -26,7 +26,7 @@ from readingroom.storage.database import Database, Row
 
 # A passage has at most 800 characters; counting the words of all of them would take longer than
 # a search.
-_AVERAGE_WORDS = 100.0
+_AVERAGE_WORD_COUNT = 100.0
 # Chosen on the tuning questions with `benchmarks/federal/questions.py`. Neither
 # words nor vectors of the best passages are added to the question: in a base of many subjects they
 # lead away from it, and to know how common each word is would take longer than the search.
@@ -49,9 +49,9 @@ _NAMED_SCORE = 0.95
 class ProposedRecord:
     """A record that a search by words or by meaning proposes, and its best passage there."""
 
-    doc: int
-    chunk: int
-    match: float = 0.0
+    document_number: int
+    chunk_number: int
+    match_strength: float = 0.0
     """By words: how well it matches, as a share of the best one's rank. Titles count most in it."""
     cosine: float = 0.0
     """By meaning: how near it is."""
@@ -59,22 +59,22 @@ class ProposedRecord:
 
 @dataclass(frozen=True, slots=True)
 class RankedRecord:
-    """A record in the order of a search, and its best passage; `doc` and `chunk` are numbers."""
+    """A record in the order of a search, and its best passage; both by their numbers."""
 
-    doc: int
-    chunk: int
+    document_number: int
+    chunk_number: int
     score: float
-    parts: ScoreParts
+    score_parts: ScoreParts
 
 
 def rank_records(
     db: Database,
     query: str,
-    vector: Vector | None,
-    index: FederalVectors,
+    query_vector: Vector | None,
+    vector_index: FederalVectors,
     passage_count: int,
-    by_words: Sequence[ProposedRecord],
-    by_meaning: Sequence[ProposedRecord],
+    proposed_by_words: Sequence[ProposedRecord],
+    proposed_by_meaning: Sequence[ProposedRecord],
     max_records: int,
 ) -> list[RankedRecord]:
     """Return records that either search proposes, each once, by its best passage.
@@ -82,141 +82,174 @@ def rank_records(
     At least `max_records` are returned, where so many are proposed. Records that the
     query calls by their name come first.
     """
-    named_docs = _find_named_docs(db, query, [proposed.doc for proposed in by_words])
-    by_words = sorted(by_words, key=lambda proposed: proposed.doc not in named_docs)
-    order: Mode = "lexical"
-    if by_meaning:
-        order = "hybrid" if by_words else "semantic"
-    bonuses: dict[int, float] = {}
-    if order == "hybrid":
-        chunks = [proposed.chunk for proposed in (*by_words, *by_meaning)]
-        bonuses = weigh_records(db, query, chunks)
+    named_document_numbers = _find_named_documents(
+        db, query, [proposed.document_number for proposed in proposed_by_words]
+    )
+    proposed_by_words = sorted(
+        proposed_by_words,
+        key=lambda proposed: proposed.document_number not in named_document_numbers,
+    )
+    ranking_mode: Mode = "lexical"
+    if proposed_by_meaning:
+        ranking_mode = "hybrid" if proposed_by_words else "semantic"
+    bonus_by_chunk: dict[int, float] = {}
+    if ranking_mode == "hybrid":
+        chunk_numbers = [
+            proposed.chunk_number for proposed in (*proposed_by_words, *proposed_by_meaning)
+        ]
+        bonus_by_chunk = compute_bonuses(db, query, chunk_numbers)
         # What is read side by side is cut off below: by what the records are worth, too.
-        by_meaning = sorted(
-            by_meaning,
-            key=lambda proposed: -(proposed.cosine + bonuses.get(proposed.chunk, 0.0)),
+        proposed_by_meaning = sorted(
+            proposed_by_meaning,
+            key=lambda proposed: (
+                -(proposed.cosine + bonus_by_chunk.get(proposed.chunk_number, 0.0))
+            ),
         )
-    docs = {str(proposed.chunk): proposed.doc for proposed in (*by_words, *by_meaning)}
-    match_strengths = {str(proposed.chunk): proposed.match for proposed in by_words}
-    scored = rank_proposals(
+    document_by_chunk_id = {
+        str(proposed.chunk_number): proposed.document_number
+        for proposed in (*proposed_by_words, *proposed_by_meaning)
+    }
+    match_strength_by_chunk_id = {
+        str(proposed.chunk_number): proposed.match_strength for proposed in proposed_by_words
+    }
+    scored_passages = rank_proposals(
         query,
-        [str(proposed.chunk) for proposed in by_meaning],
-        [str(proposed.chunk) for proposed in by_words],
+        [str(proposed.chunk_number) for proposed in proposed_by_meaning],
+        [str(proposed.chunk_number) for proposed in proposed_by_words],
         partial(
-            _compare,
+            _judge_passages,
             db,
             query,
-            vector,
-            index,
-            match_strengths,
-            bonuses,
-            _WordCounts(db, query, passage_count),
+            query_vector,
+            vector_index,
+            match_strength_by_chunk_id,
+            bonus_by_chunk,
+            _WordStatistics(db, query, passage_count),
         ),
-        order,
+        ranking_mode,
         # By both, two passages may belong to one record.
-        2 * max_records if order == "hybrid" else max_records,
+        2 * max_records if ranking_mode == "hybrid" else max_records,
     )
-    ranked_by_doc: dict[int, RankedRecord] = {}
-    for passage in scored:
-        document_number = docs[passage.passage_id]
-        ranked_by_doc.setdefault(
+    ranked_by_document: dict[int, RankedRecord] = {}
+    for scored_passage in scored_passages:
+        document_number = document_by_chunk_id[scored_passage.passage_id]
+        ranked_by_document.setdefault(
             document_number,
-            RankedRecord(document_number, int(passage.passage_id), passage.score, passage.parts),
+            RankedRecord(
+                document_number,
+                int(scored_passage.passage_id),
+                scored_passage.score,
+                scored_passage.parts,
+            ),
         )
-    named = [
-        replace(record, score=max(record.score, _NAMED_SCORE))
-        for record in ranked_by_doc.values()
-        if record.doc in named_docs
+    named_records = [
+        replace(ranked_record, score=max(ranked_record.score, _NAMED_SCORE))
+        for ranked_record in ranked_by_document.values()
+        if ranked_record.document_number in named_document_numbers
     ]
-    return [*named, *(record for record in ranked_by_doc.values() if record.doc not in named_docs)]
+    return [
+        *named_records,
+        *(
+            ranked_record
+            for ranked_record in ranked_by_document.values()
+            if ranked_record.document_number not in named_document_numbers
+        ),
+    ]
 
 
-def _compare(
+def _judge_passages(
     db: Database,
     query: str,
-    vector: Vector | None,
-    index: FederalVectors,
-    match_strengths: Mapping[str, float],
-    bonuses: Mapping[int, float],
-    word_counts: "_WordCounts",
-    chunks: Sequence[str],
+    query_vector: Vector | None,
+    vector_index: FederalVectors,
+    match_strength_by_chunk_id: Mapping[str, float],
+    bonus_by_chunk: Mapping[int, float],
+    word_statistics: "_WordStatistics",
+    chunk_ids: Sequence[str],
 ) -> list[Relevance]:
     """Return how well each passage answers the query, best first."""
-    vectors = {} if vector is None else index.get_vectors(chunks)
-    passages = []
-    for passage_row in _read_passages(db, chunks):
+    vector_by_chunk_id = {} if query_vector is None else vector_index.get_vectors(chunk_ids)
+    proposed_passages = []
+    for passage_row in _read_passages(db, chunk_ids):
         passage_id = str(passage_row["chunk"])
-        guessed = None
-        if vectors and passage_id not in vectors:
-            guessed = (
+        guessed_cosine = None
+        if vector_by_chunk_id and passage_id not in vector_by_chunk_id:
+            guessed_cosine = (
                 _WEIGHTS.unembedded_cosine
-                + _WEIGHTS.unembedded_word_weight * match_strengths.get(passage_id, 0.0)
+                + _WEIGHTS.unembedded_word_weight * match_strength_by_chunk_id.get(passage_id, 0.0)
             )
-        passages.append(
+        proposed_passages.append(
             ProposedPassage(
-                passage_id, build_passage_text(passage_row), vectors.get(passage_id), guessed
+                passage_id,
+                build_passage_text(passage_row),
+                vector_by_chunk_id.get(passage_id),
+                guessed_cosine,
             )
         )
-    ranked = rank_passages(query, vector, passages, word_counts, _WEIGHTS)
-    weighed = [
+    relevances = rank_passages(query, query_vector, proposed_passages, word_statistics, _WEIGHTS)
+    weighed_relevances = [
         replace(
             relevance,
-            fit=round(relevance.fit + bonuses.get(int(relevance.passage_id), 0.0), 6),
+            fit=round(relevance.fit + bonus_by_chunk.get(int(relevance.passage_id), 0.0), 6),
             # A guess orders passages; as a likeness it is not told.
-            cosine=relevance.cosine if relevance.passage_id in vectors else None,
+            cosine=relevance.cosine if relevance.passage_id in vector_by_chunk_id else None,
         )
-        for relevance in ranked
+        for relevance in relevances
     ]
-    return sorted(weighed, key=lambda relevance: (-relevance.fit, relevance.passage_id))
+    return sorted(weighed_relevances, key=lambda relevance: (-relevance.fit, relevance.passage_id))
 
 
-def _read_passages(db: Database, chunks: Iterable[str]) -> list[Row]:
+def _read_passages(db: Database, chunk_ids: Iterable[str]) -> list[Row]:
     return db.execute(
         f"""SELECT {PASSAGE_COLUMNS} FROM chunks c JOIN passages p USING (chunk)
             WHERE c.chunk IN ({db.dialect.parameter_numbers}) ORDER BY c.chunk""",
-        (json.dumps([int(chunk) for chunk in chunks]),),
+        (json.dumps([int(chunk_id) for chunk_id in chunk_ids]),),
     ).fetchall()
 
 
-class _WordCounts:
+class _WordStatistics:
     """How many passages have each word of a query."""
 
     def __init__(self, db: Database, query: str, passage_count: int) -> None:
         self.document_count = passage_count
-        self.average_length = _AVERAGE_WORDS
-        self._counts = {stem: count_passages(db, word) for stem, word in find_terms(query).items()}
+        self.average_length = _AVERAGE_WORD_COUNT
+        self._passage_count_by_stem = {
+            stem: count_passages_with_word(db, word) for stem, word in find_terms(query).items()
+        }
 
     def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
-        return {stem: self._counts.get(stem, 0) for stem in stems}
+        return {stem: self._passage_count_by_stem.get(stem, 0) for stem in stems}
 
 
 # --- records that are named ---
 
 
-def _find_named_docs(db: Database, query: str, docs: Sequence[int]) -> set[int]:
+def _find_named_documents(db: Database, query: str, document_numbers: Sequence[int]) -> set[int]:
     """Return those of the records that the query calls by a title, a citation or a short title."""
     query_words = fold_all_words(_YEAR.sub("", query.strip()))
     # The words of a title count most in a search by words, so one that is named is among the first.
     return {
         document_number
-        for document_number, title in _read_titles(db, docs[:PROPOSALS_PER_SEARCH])
-        if any(_is_named(title_words, query_words) for title_words in _list_names(title))
+        for document_number, title_lines in _read_titles(db, document_numbers[:PROPOSALS_PER_SEARCH])
+        if any(
+            _is_named(title_words, query_words) for title_words in _list_record_names(title_lines)
+        )
     }
 
 
-def _read_titles(db: Database, docs: Sequence[int]) -> list[tuple[int, str]]:
+def _read_titles(db: Database, document_numbers: Sequence[int]) -> list[tuple[int, str]]:
     """Return the titles of records as they are searched: one a line."""
     title_rows = db.execute(
         f"""SELECT c.doc, p.title FROM chunks c JOIN passages p USING (chunk)
             WHERE c.doc IN ({db.dialect.parameter_numbers})
                 AND c.part = 'head' AND c.ordinal = 0""",
-        (json.dumps(docs),),
+        (json.dumps(document_numbers),),
     )
-    return [(row["doc"], row["title"]) for row in title_rows]
+    return [(title_row["doc"], title_row["title"]) for title_row in title_rows]
 
 
 @lru_cache(maxsize=2000)
-def _list_names(title_lines: str) -> list[tuple[str, ...]]:
+def _list_record_names(title_lines: str) -> list[tuple[str, ...]]:
     """Return what a record is called, as folded words: whole titles, citations, short titles."""
     distinct_names: dict[str, None] = {}
     for title_line in title_lines.splitlines():
@@ -235,9 +268,11 @@ def _is_named(name_words: tuple[str, ...], query_words: tuple[str, ...]) -> bool
     """
     if name_words == query_words:
         return bool(name_words)
-    is_telling = len(name_words) > 1 and (name_words[-1] == "act" or name_words[-1].isdigit())
-    starts = range(len(query_words) - len(name_words) + 1)
-    return is_telling and any(
+    is_citation_or_act = len(name_words) > 1 and (
+        name_words[-1] == "act" or name_words[-1].isdigit()
+    )
+    start_indexes = range(len(query_words) - len(name_words) + 1)
+    return is_citation_or_act and any(
         query_words[start_index : start_index + len(name_words)] == name_words
-        for start_index in starts
+        for start_index in start_indexes
     )

@@ -17,10 +17,10 @@ from readingroom.engine.stems import shared_stemmer
 from readingroom.protocol.search import Citation, Hit
 from readingroom.storage.database import Database
 
-_MAX_ROWS = 400  # names looked at for one word
+_MAX_NAMES = 400  # names looked at for one word
 _MAX_WORDS = 12  # of a question
 _SNIPPET_LENGTH = 250
-_KINDS = {
+_KIND_WORDS_BY_SOURCE = {
     "hearings": "hearing hearings testify testified witness meeting",
     "roll_call_votes": "vote voted votes roll call passed yea nay",
     "lda_filings": "lobby lobbied lobbying lobbyist lobbyists filing client",
@@ -37,51 +37,61 @@ _HIDDEN_FIELDS = frozenset(
 
 def find_registry_records(db: Database, query: str, max_results: int) -> list[Hit]:
     """Return the records whose names share most with the query, rare words counting more."""
-    stems = dict.fromkeys(shared_stemmer().split(query)[:_MAX_WORDS])
-    scores: defaultdict[int, float] = defaultdict(float)
-    sources_by_row: dict[int, str] = {}
-    matched: Counter[int] = Counter()
-    for stem in stems:
-        matching_rows = _find_names(db, stem)
-        for name_row, source_name in matching_rows:
-            scores[name_row] += math.log(1 + _MAX_ROWS / len(matching_rows))
-            sources_by_row[name_row] = source_name
-            matched[name_row] += 1
-    named_sources = _find_kinds(stems)
-    for name_row, source_name in sources_by_row.items():
+    query_stems = dict.fromkeys(shared_stemmer().split(query)[:_MAX_WORDS])
+    score_by_name_row: defaultdict[int, float] = defaultdict(float)
+    source_by_name_row: dict[int, str] = {}
+    match_count_by_name_row: Counter[int] = Counter()
+    for stem in query_stems:
+        names_with_stem = _find_names(db, stem)
+        for name_row, source_name in names_with_stem:
+            score_by_name_row[name_row] += math.log(1 + _MAX_NAMES / len(names_with_stem))
+            source_by_name_row[name_row] = source_name
+            match_count_by_name_row[name_row] += 1
+    named_sources = _find_named_sources(query_stems)
+    for name_row, source_name in source_by_name_row.items():
         if source_name in named_sources:
-            scores[name_row] += _KIND_WEIGHT
-            matched[name_row] += 1
+            score_by_name_row[name_row] += _KIND_WEIGHT
+            match_count_by_name_row[name_row] += 1
     # One word alone may be anything, unless it is all that was asked.
-    least_matched = min(2, len(stems))
-    name_rows = [row for row in scores if matched[row] >= least_matched]
-    name_rows.sort(key=lambda row: (-scores[row], row))
-    return list(_read_hits(db, name_rows, sources_by_row, max_results))
+    min_match_count = min(2, len(query_stems))
+    found_name_rows = [
+        found_name_row
+        for found_name_row in score_by_name_row
+        if match_count_by_name_row[found_name_row] >= min_match_count
+    ]
+    found_name_rows.sort(
+        key=lambda found_name_row: (-score_by_name_row[found_name_row], found_name_row)
+    )
+    return list(_read_hits(db, found_name_rows, source_by_name_row, max_results))
 
 
 def _find_names(db: Database, stem: str) -> list[tuple[int, str]]:
     """Return names with a word that begins with the stem, each with its source."""
     if len(stem) < 3 or not stem.isalnum():
         return []
-    name_rows = find_names_with_word(db, stem, _MAX_ROWS)
-    return [(row["name_row"], row["source"]) for row in name_rows if row["source"] in _KINDS]
+    found_names = find_names_with_word(db, stem, _MAX_NAMES)
+    return [
+        (found_name["name_row"], found_name["source"])
+        for found_name in found_names
+        if found_name["source"] in _KIND_WORDS_BY_SOURCE
+    ]
 
 
-def _find_kinds(stems: Mapping[str, None]) -> set[str]:
+def _find_named_sources(query_stems: Mapping[str, None]) -> set[str]:
     stemmer = shared_stemmer()
     return {
         source_name
-        for source_name, kind_words in _KINDS.items()
-        if stems.keys() & set(stemmer.split(kind_words))
+        for source_name, kind_words in _KIND_WORDS_BY_SOURCE.items()
+        if query_stems.keys() & set(stemmer.split(kind_words))
     }
 
 
 def _read_hits(
-    db: Database, name_rows: Sequence[int], sources_by_row: Mapping[int, str], max_results: int
+    db: Database, name_rows: Sequence[int], source_by_name_row: Mapping[int, str], max_results: int
 ) -> Iterator[Hit]:
     seen_ids: set[str] = set()
     for name_row in name_rows:
-        table_name = BY_NAME[sources_by_row[name_row]].name
+        table_name = BY_NAME[source_by_name_row[name_row]].name
         stored_row = db.execute(
             f"""SELECT r.id, r.record, r.source_url, r.citation_string, r.published_at
                 FROM name_forms f JOIN {table_name} r ON r.id = f.record_id
@@ -97,8 +107,8 @@ def _read_hits(
             id=stored_row["id"],
             title=record_fields["title"],
             url=stored_row["source_url"],
-            source=sources_by_row[name_row],
-            snippet=_describe(record_fields),
+            source=source_by_name_row[name_row],
+            snippet=_describe_record(record_fields),
             score=0.1,  # no search compared it with the question; the desk does
             published_at=stored_row["published_at"],
             citation=Citation(
@@ -109,7 +119,7 @@ def _read_hits(
             return
 
 
-def _describe(record_fields: Mapping[str, Any]) -> str:
+def _describe_record(record_fields: Mapping[str, Any]) -> str:
     """Return what a record says in words, from its fields."""
     distinct_texts: dict[str, None] = {}
 

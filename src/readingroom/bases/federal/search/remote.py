@@ -26,7 +26,7 @@ class FederalPassages:
     def __init__(self, place: store.FederalPlace, vectors: FederalVectors) -> None:
         self._place = place
         self._vectors = vectors
-        self._has_dropped_others = False
+        self._has_dropped_other_models = False
 
     @property
     def embedder(self) -> Embedder:
@@ -36,21 +36,23 @@ class FederalPassages:
     def claim(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
         """Return passages with their numbers, the most wanted first."""
         with self._open() as db:
-            if not self._has_dropped_others:
+            if not self._has_dropped_other_models:
                 drop_other_models(db, self.embedder.identity)
-                self._has_dropped_others = True
-            passage_rows = self._vectors.queue.claim(db, lease_id, max_passages)
-        return [(row["chunk"], build_embedded_text(row)) for row in passage_rows]
+                self._has_dropped_other_models = True
+            passage_rows = self._vectors.queue.claim_passages(db, lease_id, max_passages)
+        return [
+            (passage_row["chunk"], build_embedded_text(passage_row)) for passage_row in passage_rows
+        ]
 
     def extend(self, lease_id: str) -> int:
         """Keep a lease alive; return how many passages it still has."""
         with self._open() as db:
-            return self._vectors.queue.extend(db, lease_id)
+            return self._vectors.queue.extend_lease(db, lease_id)
 
     def release(self, lease_id: str) -> None:
         """Give the passages of a lease back."""
         with self._open() as db:
-            self._vectors.queue.release(db, lease_id)
+            self._vectors.queue.release_lease(db, lease_id)
 
     def read_texts(self, passage_ids: Sequence[int]) -> dict[int, str]:
         """Return what is embedded of passages, of those that are here."""
@@ -60,7 +62,10 @@ class FederalPassages:
                     WHERE c.chunk IN ({db.dialect.parameter_numbers})""",
                 (json.dumps(list(passage_ids)),),
             )
-            return {row["chunk"]: build_embedded_text(row) for row in passage_rows}
+            return {
+                passage_row["chunk"]: build_embedded_text(passage_row)
+                for passage_row in passage_rows
+            }
 
     def store(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
         """Store the vectors of passages; return how many are new."""

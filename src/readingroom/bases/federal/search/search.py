@@ -18,7 +18,7 @@ from readingroom.bases.federal.schema.sources import (
 )
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.search.full_text import find_passages
-from readingroom.bases.federal.search.passages import Passages
+from readingroom.bases.federal.search.passages import PassageOwners
 from readingroom.bases.federal.search.ranking import ProposedRecord, RankedRecord, rank_records
 from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.bases.federal.store import read_progress
@@ -35,23 +35,23 @@ from readingroom.storage.database import Database, Row
 _SNIPPET_LENGTH = 300
 _MAX_OPENINGS = 5
 """How many of a text's first passages may stand in for a short one."""
-_MIN_PASSAGE = 80
+_MIN_PASSAGE_LENGTH = 80
 """A shorter passage says little more than the title."""
 # A search that takes longer is stopped: others wait for its thread.
-_TIME_LIMIT = 5.0
+_TIME_LIMIT_SECONDS = 5.0
 _MIN_DEPTH = 100
-_UNEMBEDDED = "nothing has been embedded yet: run `readingroom federal embed`"
+_UNEMBEDDED_REASON = "nothing has been embedded yet: run `readingroom federal embed`"
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """A search: which sources are searched by words, and which by meaning."""
 
     query: str
     mode: Mode
-    lexical: tuple[Source, ...]
-    semantic: tuple[Source, ...]
-    facets: dict[str, str]
+    lexical_sources: tuple[Source, ...]
+    semantic_sources: tuple[Source, ...]
+    facet_filters: dict[str, str]
     since: str | None
     until: str | None
     offset: int
@@ -59,7 +59,7 @@ class Plan:
     degraded: Degraded | None = None
 
     @property
-    def depth(self) -> int:
+    def ranking_depth(self) -> int:
         """How far both rankings are read: the same for the first pages, so that they agree."""
         return max(_MIN_DEPTH, self.offset + self.limit)
 
@@ -69,47 +69,51 @@ class SearchResult:
     """The hits of a search, how many records match, the sources searched, and how sure it is."""
 
     hits: list[Hit]
-    total: int
-    searched: list[Searched]
+    matching_count: int
+    searched_sources: list[Searched]
     confidence: Confidence
 
 
-def plan_search(question: Search, search_mode: Mode) -> Plan:
+def plan_search(question: Search, search_mode: Mode) -> SearchPlan:
     """Choose the sources to search by words and by meaning.
 
     Raise SourceNotSearchable or NotSearchableSemantically if one of the sources cannot be.
     """
-    requested = find_sources(question.source)
-    wanted_sources = requested or list_sources_of_shape(Shape.BODY, Shape.SHORT)
-    registries = [
+    requested_sources = find_sources(question.source)
+    wanted_sources = requested_sources or list_sources_of_shape(Shape.BODY, Shape.SHORT)
+    registry_sources = [
         record_source for record_source in wanted_sources if record_source.shape is Shape.REGISTRY
     ]
-    if registries:
+    if registry_sources:
         raise SourceNotSearchable(
-            f"{', '.join(list_source_names(registries))} cannot be searched as text: "
+            f"{', '.join(list_source_names(registry_sources))} cannot be searched as text: "
             "look names up with `resolve_entity`, or list them with `list_records`",
             use_tool="resolve_entity",
             valid_sources=list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)),
         )
-    short = [record_source for record_source in requested if record_source.shape is Shape.SHORT]
-    if short and search_mode == "semantic":
+    short_sources = [
+        record_source for record_source in requested_sources if record_source.shape is Shape.SHORT
+    ]
+    if short_sources and search_mode == "semantic":
         raise NotSearchableSemantically(
-            f"{', '.join(list_source_names(short))}: short texts are not searched by meaning "
-            "alone; use search or lexical_search",
+            f"{', '.join(list_source_names(short_sources))}: short texts are not searched by "
+            "meaning alone; use search or lexical_search",
             valid_sources=list_source_names(list_sources_of_shape(Shape.BODY)),
         )
     # Short texts have vectors too: beside others they would lose without them.
-    embedded = (Shape.BODY,) if search_mode == "semantic" else (Shape.BODY, Shape.SHORT)
-    bodies = tuple(
-        record_source for record_source in wanted_sources if record_source.shape in embedded
+    embedded_shapes = (Shape.BODY,) if search_mode == "semantic" else (Shape.BODY, Shape.SHORT)
+    semantic_sources = tuple(
+        record_source for record_source in wanted_sources if record_source.shape in embedded_shapes
     )
     filters = question.filters.model_dump(exclude_none=True) if question.filters else {}
-    return Plan(
+    return SearchPlan(
         query=question.query,
         mode=search_mode,
-        lexical=() if search_mode == "semantic" else tuple(wanted_sources),
-        semantic=() if search_mode == "lexical" else bodies,
-        facets={filter_name: str(filter_value) for filter_name, filter_value in filters.items()},
+        lexical_sources=() if search_mode == "semantic" else tuple(wanted_sources),
+        semantic_sources=() if search_mode == "lexical" else semantic_sources,
+        facet_filters={
+            filter_name: str(filter_value) for filter_name, filter_value in filters.items()
+        },
         since=question.since,
         until=question.until,
         offset=question.offset,
@@ -118,67 +122,90 @@ def plan_search(question: Search, search_mode: Mode) -> Plan:
 
 
 def run_search(
-    db: Database, plan: Plan, index: FederalVectors, passages: Passages
-) -> tuple[Plan, SearchResult]:
+    db: Database, plan: SearchPlan, vector_index: FederalVectors, passage_owners: PassageOwners
+) -> tuple[SearchPlan, SearchResult]:
     """Run a search, and return it with the plan, which changes if sources have no vectors."""
-    plan, vector = _embed_query(db, plan, index)
-    passages.refresh(db)
-    with enforce_deadline(db, _TIME_LIMIT):
-        by_words, matching = rank_by_words(db, plan, passages) if plan.lexical else ([], 0)
-        by_meaning = [] if vector is None else rank_by_meaning(db, plan, vector, index, passages)
-        ranked = rank_records(
+    plan, query_vector = _embed_query(db, plan, vector_index)
+    passage_owners.refresh(db)
+    with enforce_deadline(db, _TIME_LIMIT_SECONDS):
+        proposed_by_words, matching_count = (
+            rank_by_words(db, plan, passage_owners) if plan.lexical_sources else ([], 0)
+        )
+        proposed_by_meaning = (
+            []
+            if query_vector is None
+            else rank_by_meaning(db, plan, query_vector, vector_index, passage_owners)
+        )
+        ranked_records = rank_records(
             db,
             plan.query,
-            vector,
-            index,
-            len(passages),
-            by_words,
-            by_meaning,
+            query_vector,
+            vector_index,
+            len(passage_owners),
+            proposed_by_words,
+            proposed_by_meaning,
             plan.offset + plan.limit,
         )
-        proposed_docs = {proposed.doc for proposed in (*by_words, *by_meaning)}
-        page_records = ranked[plan.offset : plan.offset + plan.limit]
-        index.ask_for_missing(
-            {str(ranked_record.chunk): ranked_record.doc for ranked_record in page_records}
+        proposed_document_numbers = {
+            proposed.document_number for proposed in (*proposed_by_words, *proposed_by_meaning)
+        }
+        page_records = ranked_records[plan.offset : plan.offset + plan.limit]
+        vector_index.ask_for_missing(
+            {
+                str(ranked_record.chunk_number): ranked_record.document_number
+                for ranked_record in page_records
+            }
         )
         hits = list(_read_hits(db, page_records, plan.query))
-        nearest_citation = hits[0].citation.citation_string if hits and not plan.offset else ""
+        first_citation = hits[0].citation.citation_string if hits and not plan.offset else ""
         return plan, SearchResult(
             hits=hits,
             # By meaning everything matches a little, so only what was ranked is counted there.
-            total=max(matching, len(proposed_docs)),
-            searched=_describe_sources(db, plan),
+            matching_count=max(matching_count, len(proposed_document_numbers)),
+            searched_sources=_describe_sources(db, plan),
             confidence=judge_confidence(
-                [ranked_record.score for ranked_record in ranked], nearest_citation
+                [ranked_record.score for ranked_record in ranked_records], first_citation
             ),
         )
 
 
-def _embed_query(db: Database, plan: Plan, index: FederalVectors) -> tuple[Plan, Vector | None]:
+def _embed_query(
+    db: Database, plan: SearchPlan, vector_index: FederalVectors
+) -> tuple[SearchPlan, Vector | None]:
     """Return the query as a vector, and the plan with sources that have none searched by words."""
-    if not plan.semantic:
+    if not plan.semantic_sources:
         return plan, None
     try:
-        index.refresh(db)
-        reduced = _search_by_words(
-            plan, _list_sources_without_vectors(db, plan, index), _UNEMBEDDED
+        vector_index.refresh(db)
+        reduced_plan = _plan_by_words_only(
+            plan, _list_sources_without_vectors(db, plan, vector_index), _UNEMBEDDED_REASON
         )
-        return reduced, index.embedder.embed(plan.query) if reduced.semantic else None
+        if not reduced_plan.semantic_sources:
+            return reduced_plan, None
+        return reduced_plan, vector_index.embedder.embed(plan.query)
     except ModelUnavailable as error:
-        return _search_by_words(plan, plan.semantic, error.message), None
+        return _plan_by_words_only(plan, plan.semantic_sources, error.message), None
 
 
 def _list_sources_without_vectors(
-    db: Database, plan: Plan, index: FederalVectors
+    db: Database, plan: SearchPlan, vector_index: FederalVectors
 ) -> tuple[Source, ...]:
     """Return the sources with records but no vectors, as after a load; all if nothing has any."""
-    missing = [source for source in plan.semantic if source.name not in index.sources]
+    unindexed_sources = [
+        source
+        for source in plan.semantic_sources
+        if source.name not in vector_index.embedded_sources
+    ]
     return tuple(
-        source for source in missing if not len(index) or read_progress(db, source).records
+        source
+        for source in unindexed_sources
+        if not len(vector_index) or read_progress(db, source).records
     )
 
 
-def _search_by_words(plan: Plan, skipped_sources: Sequence[Source], skip_reason: str) -> Plan:
+def _plan_by_words_only(
+    plan: SearchPlan, skipped_sources: Sequence[Source], skip_reason: str
+) -> SearchPlan:
     """Return the plan with these sources searched by words only, and the reason."""
     if not skipped_sources:
         return plan
@@ -193,9 +220,11 @@ def _search_by_words(plan: Plan, skipped_sources: Sequence[Source], skip_reason:
     )
     return replace(
         plan,
-        lexical=tuple(dict.fromkeys((*plan.lexical, *skipped_sources))),
-        semantic=tuple(
-            record_source for record_source in plan.semantic if record_source not in skipped_sources
+        lexical_sources=tuple(dict.fromkeys((*plan.lexical_sources, *skipped_sources))),
+        semantic_sources=tuple(
+            record_source
+            for record_source in plan.semantic_sources
+            if record_source not in skipped_sources
         ),
         degraded=degraded,
     )
@@ -204,36 +233,41 @@ def _search_by_words(plan: Plan, skipped_sources: Sequence[Source], skip_reason:
 # --- by words ---
 
 
-def rank_by_words(db: Database, plan: Plan, passages: Passages) -> tuple[list[ProposedRecord], int]:
+def rank_by_words(
+    db: Database, plan: SearchPlan, passage_owners: PassageOwners
+) -> tuple[list[ProposedRecord], int]:
     """Return records by the BM25 rank of their best passage, and how many match."""
-    matching_rows = _find_matching(db, plan)
+    matching_rows = _find_matching_passages(db, plan)
     matching_rows = matching_rows[
-        passages.is_of_sources(list_source_names(plan.lexical), matching_rows["chunk"])
+        passage_owners.mask_sources(list_source_names(plan.lexical_sources), matching_rows["chunk"])
     ]
-    docs = passages.docs(matching_rows["chunk"])
+    document_numbers = passage_owners.get_document_numbers(matching_rows["chunk"])
     # The ranks of FTS5 are negative, the best the lowest. Equal ones go by the record's number.
-    best_first = np.lexsort((docs, matching_rows["rank"]))
-    _, firsts = np.unique(docs[best_first], return_index=True)
-    best = best_first[np.sort(firsts)[: plan.depth]]
-    ranks = matching_rows["rank"][best]
-    match_strengths = ranks / ranks[0] if len(ranks) else ranks
-    proposed = [
-        ProposedRecord(int(document_number), int(chunk), float(match_strength))
-        for document_number, chunk, match_strength in zip(
-            docs[best], matching_rows["chunk"][best], match_strengths, strict=True
+    row_order = np.lexsort((document_numbers, matching_rows["rank"]))
+    _, first_positions = np.unique(document_numbers[row_order], return_index=True)
+    best_row_indexes = row_order[np.sort(first_positions)[: plan.ranking_depth]]
+    best_ranks = matching_rows["rank"][best_row_indexes]
+    match_strengths = best_ranks / best_ranks[0] if len(best_ranks) else best_ranks
+    proposed_records = [
+        ProposedRecord(int(document_number), int(chunk_number), float(match_strength))
+        for document_number, chunk_number, match_strength in zip(
+            document_numbers[best_row_indexes],
+            matching_rows["chunk"][best_row_indexes],
+            match_strengths,
+            strict=True,
         )
     ]
-    return proposed, len(firsts)
+    return proposed_records, len(first_positions)
 
 
-def _find_matching(db: Database, plan: Plan) -> NDArray[np.void]:
+def _find_matching_passages(db: Database, plan: SearchPlan) -> NDArray[np.void]:
     """Return every passage that has one of the words and passes the filters, and its rank."""
     condition, condition_values = _build_condition(plan)
     matching_rows = find_passages(db, plan.query, condition, condition_values)
     return np.fromiter(matching_rows, np.dtype([("chunk", np.int64), ("rank", np.float64)]))
 
 
-def _build_condition(plan: Plan) -> tuple[str, list[str]]:
+def _build_condition(plan: SearchPlan) -> tuple[str, list[str]]:
     """Return the filters as SQL that is checked before a row is scored; empty without filters."""
     clauses: list[str] = []
     condition_values: list[str] = []
@@ -243,7 +277,7 @@ def _build_condition(plan: Plan) -> tuple[str, list[str]]:
     if plan.until:
         clauses.append("d.published_at <= ?")
         condition_values.append(plan.until)
-    for filter_name, filter_value in plan.facets.items():
+    for filter_name, filter_value in plan.facet_filters.items():
         clauses.append(
             "EXISTS (SELECT 1 FROM facets f WHERE f.field = ? AND f.value = ? AND f.doc = d.doc)"
         )
@@ -264,123 +298,140 @@ def _build_condition(plan: Plan) -> tuple[str, list[str]]:
 
 def rank_by_meaning(
     db: Database,
-    plan: Plan,
-    vector: Vector,
-    index: FederalVectors,
-    passages: Passages,
+    plan: SearchPlan,
+    query_vector: Vector,
+    vector_index: FederalVectors,
+    passage_owners: PassageOwners,
 ) -> list[ProposedRecord]:
     """Return records by their nearest passage."""
-    docs = _find_docs_by_facets(db, plan.facets)
-    source_names = list_source_names(plan.semantic)
-    vector_filter = vectors.build_filter(source_names, plan.facets, plan.since, plan.until, docs)
-    nearest_chunks = index.search(vector, plan.depth, vector_filter)
-    document_numbers = passages.docs([chunk for chunk, _ in nearest_chunks]).tolist()
+    allowed_document_numbers = _find_documents_by_facets(db, plan.facet_filters)
+    source_names = list_source_names(plan.semantic_sources)
+    vector_filter = vectors.build_vector_filter(
+        source_names, plan.facet_filters, plan.since, plan.until, allowed_document_numbers
+    )
+    nearest_chunks = vector_index.find_nearest(query_vector, plan.ranking_depth, vector_filter)
+    document_numbers = passage_owners.get_document_numbers(
+        [chunk_number for chunk_number, _ in nearest_chunks]
+    ).tolist()
     return [
-        ProposedRecord(document_number, chunk, cosine=cosine)
-        for document_number, (chunk, cosine) in zip(document_numbers, nearest_chunks, strict=True)
+        ProposedRecord(document_number, chunk_number, cosine=cosine)
+        for document_number, (chunk_number, cosine) in zip(
+            document_numbers, nearest_chunks, strict=True
+        )
     ]
 
 
-def _find_docs_by_facets(db: Database, facets: dict[str, str]) -> tuple[int, ...] | None:
+def _find_documents_by_facets(
+    db: Database, facet_filters: dict[str, str]
+) -> tuple[int, ...] | None:
     """Return the records that pass filters on fields with several values; None without any."""
-    filters = [
+    multivalued_filters = [
         (facet_name, facet_value)
-        for facet_name, facet_value in facets.items()
-        if facet_name not in vectors.SINGLE
+        for facet_name, facet_value in facet_filters.items()
+        if facet_name not in vectors.SINGLE_VALUE_FIELDS
     ]
-    if not filters:
+    if not multivalued_filters:
         return None
-    select = "SELECT doc FROM facets WHERE field = ? AND value = ?"
-    sql = " INTERSECT ".join([select] * len(filters))
+    select_sql = "SELECT doc FROM facets WHERE field = ? AND value = ?"
+    intersection_sql = " INTERSECT ".join([select_sql] * len(multivalued_filters))
     return tuple(
-        row["doc"] for row in db.execute(sql, [sql_value for pair in filters for sql_value in pair])
+        facet_row["doc"]
+        for facet_row in db.execute(
+            intersection_sql,
+            [sql_value for name_and_value in multivalued_filters for sql_value in name_and_value],
+        )
     )
 
 
 # --- hits ---
 
 
-def _read_hits(db: Database, ranking: Sequence[RankedRecord], query: str) -> Iterable[Hit]:
-    for ranked in ranking:
+def _read_hits(db: Database, ranked_records: Sequence[RankedRecord], query: str) -> Iterable[Hit]:
+    for ranked_record in ranked_records:
         document_row = db.execute(
-            "SELECT id, source FROM documents WHERE doc = ?", (ranked.doc,)
+            "SELECT id, source FROM documents WHERE doc = ?", (ranked_record.document_number,)
         ).fetchone()
-        passage = db.execute(
+        passage_row = db.execute(
             "SELECT part, passages.* FROM chunks JOIN passages USING (chunk) WHERE chunk = ?",
-            (ranked.chunk,),
+            (ranked_record.chunk_number,),
         ).fetchone()
-        if document_row is None or passage is None:
+        if document_row is None or passage_row is None:
             continue  # the index in memory may be a load ahead of this reader's snapshot
-        shown_passage = _choose_passage(db, ranked.doc, passage, query)
+        shown_passage_row = _choose_passage(db, ranked_record.document_number, passage_row, query)
         table_name = BY_NAME[document_row["source"]].name
-        title, url, citation, published = db.execute(
+        record_title, source_url, citation_string, published_at = db.execute(
             f"""SELECT record ->> 'title', source_url, citation_string, published_at
                 FROM {table_name} WHERE id = ?""",
             (document_row["id"],),
         ).fetchone()
         yield Hit(
             id=document_row["id"],
-            title=title,
-            url=url,
+            title=record_title,
+            url=source_url,
             source=document_row["source"],
-            snippet=cut_snippet(shown_passage, query),
-            score=ranked.score,
-            parts=ranked.parts,
-            published_at=published,
-            citation=Citation(citation_string=citation, url=url),
+            snippet=cut_snippet(shown_passage_row, query),
+            score=ranked_record.score,
+            parts=ranked_record.score_parts,
+            published_at=published_at,
+            citation=Citation(citation_string=citation_string, url=source_url),
             # What is shown of titles and summaries has no place in the text.
-            offset=shown_passage["start"] if shown_passage["part"] == "text" else None,
+            offset=shown_passage_row["start"] if shown_passage_row["part"] == "text" else None,
         )
 
 
-def _choose_passage(db: Database, document_number: int, passage: Row, query: str) -> Row:
+def _choose_passage(db: Database, document_number: int, passage_row: Row, query: str) -> Row:
     """Return the passage, or one with more to say if it is little more than the title.
 
     That is the one with most words of the query among the first passages of the text.
     """
-    if len(passage["body"] or passage["abstract"]) >= _MIN_PASSAGE:
-        return passage
-    stems = _list_stems(query)
-    openings = db.execute(
+    if len(passage_row["body"] or passage_row["abstract"]) >= _MIN_PASSAGE_LENGTH:
+        return passage_row
+    stems = _list_query_stems(query)
+    opening_rows = db.execute(
         f"""SELECT part, passages.* FROM chunks JOIN passages USING (chunk)
             WHERE doc = ? AND part = 'text' AND ordinal < {_MAX_OPENINGS} AND length(body) >= ?
             ORDER BY ordinal""",
-        (document_number, _MIN_PASSAGE),
+        (document_number, _MIN_PASSAGE_LENGTH),
     ).fetchall()
     return max(
-        openings,
+        opening_rows,
         key=lambda opening: _count_stems(opening["body"].lower(), stems),
-        default=passage,
+        default=passage_row,
     )
 
 
-def cut_snippet(passage: Row, query: str) -> str:
+def cut_snippet(passage_row: Row, query: str) -> str:
     """Return the part of a passage that has most words of the query."""
-    stems = _list_stems(query)
-    passage_fields = [passage[field_name] for field_name in ("body", "abstract", "title", "action")]
-    best_field = max(
-        filter(None, passage_fields),
+    stems = _list_query_stems(query)
+    field_texts = [
+        passage_row[field_name] for field_name in ("body", "abstract", "title", "action")
+    ]
+    best_field_text = max(
+        filter(None, field_texts),
         key=lambda field: _count_stems(field.lower(), stems),
         default="",
     )
-    plain_text = " ".join(best_field.split())
+    plain_text = " ".join(best_field_text.split())
     if len(plain_text) <= _SNIPPET_LENGTH:
         return plain_text
-    starts = range(0, len(plain_text) - _SNIPPET_LENGTH // 2, _SNIPPET_LENGTH // 3)
-    lowered = plain_text.lower()
-    best = max(
-        starts, key=lambda start: _count_stems(lowered[start : start + _SNIPPET_LENGTH], stems)
+    candidate_starts = range(0, len(plain_text) - _SNIPPET_LENGTH // 2, _SNIPPET_LENGTH // 3)
+    lowered_text = plain_text.lower()
+    best_start = max(
+        candidate_starts,
+        key=lambda start: _count_stems(lowered_text[start : start + _SNIPPET_LENGTH], stems),
     )
-    begin = plain_text.rfind(" ", 0, best) + 1 if best else 0
-    end_offset = plain_text.rfind(" ", begin, begin + _SNIPPET_LENGTH)
+    snippet_start = plain_text.rfind(" ", 0, best_start) + 1 if best_start else 0
+    end_offset = plain_text.rfind(" ", snippet_start, snippet_start + _SNIPPET_LENGTH)
     snippet_text = plain_text[
-        begin : end_offset if end_offset > begin else begin + _SNIPPET_LENGTH
+        snippet_start : end_offset
+        if end_offset > snippet_start
+        else snippet_start + _SNIPPET_LENGTH
     ].strip()
-    has_more = begin + len(snippet_text) < len(plain_text)
-    return f"{'…' if begin else ''}{snippet_text}{'…' if has_more else ''}"
+    has_more = snippet_start + len(snippet_text) < len(plain_text)
+    return f"{'…' if snippet_start else ''}{snippet_text}{'…' if has_more else ''}"
 
 
-def _list_stems(query: str) -> list[str]:
+def _list_query_stems(query: str) -> list[str]:
     # Five letters are stem enough to choose a snippet by: regul-ation, regul-ate.
     return [*parse_query(query).phrases, *(query_word[:5] for query_word in extract_words(query))]
 
@@ -389,8 +440,8 @@ def _count_stems(passage_text: str, stems: Sequence[str]) -> int:
     return sum(stem in passage_text for stem in stems)
 
 
-def _describe_sources(db: Database, plan: Plan) -> list[Searched]:
-    searched_sources = dict.fromkeys((*plan.lexical, *plan.semantic))
+def _describe_sources(db: Database, plan: SearchPlan) -> list[Searched]:
+    searched_sources = dict.fromkeys((*plan.lexical_sources, *plan.semantic_sources))
     return [
         Searched(
             source=progress.source,

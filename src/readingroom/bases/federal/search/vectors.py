@@ -23,8 +23,8 @@ from readingroom.engine.vectors import VectorIndex
 from readingroom.storage.database import Database, Row
 
 # Fields with one value per record. Those with several (agency, topic) are looked up in SQLite.
-SINGLE = ("source", "congress", "chamber", "party", "state", "type")
-_FIELDS = FilterFields((*SINGLE, "doc"), ("day",))
+SINGLE_VALUE_FIELDS = ("source", "congress", "chamber", "party", "state", "type")
+_FILTER_FIELDS = FilterFields((*SINGLE_VALUE_FIELDS, "doc"), ("day",))
 # Bounds the memory that a refresh needs besides the index itself.
 _FETCH_ROWS = 8_192
 # Between two looks at what others are embedding.
@@ -38,99 +38,111 @@ class FederalVectors:
         self.embedder = embedder
         self.queue = EmbeddingQueue()
         """What waits for a vector; searches tell it what is asked for."""
-        self._index = VectorIndex(_FIELDS)
-        self._seen = 0
+        self._vector_index = VectorIndex(_FILTER_FIELDS)
+        self._last_seq = 0
         self._generation = -1
-        self._updating = threading.Lock()
-        self.sources: set[str] = set()
+        self._update_lock = threading.Lock()
+        self.embedded_sources: set[str] = set()
         """The sources that have vectors."""
 
     def __len__(self) -> int:
-        return len(self._index)
+        return len(self._vector_index)
 
-    def search(self, vector: Vector, k: int, where: Filter | None) -> list[tuple[int, float]]:
+    def find_nearest(
+        self, query_vector: Vector, max_records: int, record_filter: Filter | None
+    ) -> list[tuple[int, float]]:
         """Return the nearest chunk of each of the k nearest records, with its score."""
-        hits = self._index.search_groups(vector, k, "doc", where)
+        hits = self._vector_index.search_groups(query_vector, max_records, "doc", record_filter)
         return [(int(hit.id), hit.score) for hit in hits]
 
-    def get_vectors(self, chunks: Sequence[str]) -> dict[str, Vector]:
+    def get_vectors(self, chunk_ids: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of chunks by their number, of those that are embedded."""
-        return self._index.get_vectors(chunks)
+        return self._vector_index.get_vectors(chunk_ids)
 
-    def ask_for_missing(self, docs_by_chunk: Mapping[str, int]) -> None:
+    def ask_for_missing(self, document_by_chunk_id: Mapping[str, int]) -> None:
         """Let the records be embedded first whose passages a search found without a vector."""
-        embedded = self._index.get_vectors(list(docs_by_chunk))
-        self.queue.ask_for(
+        embedded_vectors = self._vector_index.get_vectors(list(document_by_chunk_id))
+        self.queue.prioritize_documents(
             document_number
-            for chunk, document_number in docs_by_chunk.items()
-            if chunk not in embedded
+            for chunk_id, document_number in document_by_chunk_id.items()
+            if chunk_id not in embedded_vectors
         )
 
     def refresh(self, db: Database) -> None:
         """Apply what was embedded or removed since the last time; usually nothing."""
         if read_generation(db) <= self._generation:
             return
-        with self._updating:
+        with self._update_lock:
             current_generation = read_generation(db)
             (vector_count,) = db.execute("SELECT count(*) FROM vectors").fetchone()
-            if not self._seen and vector_count:
+            if not self._last_seq and vector_count:
                 # Reserve room for all at once: an array that grows is copied, and is there twice.
-                self._index = VectorIndex(_FIELDS, self.embedder.dimensions, vector_count)
+                self._vector_index = VectorIndex(
+                    _FILTER_FIELDS, self.embedder.dimensions, vector_count
+                )
             # The identity of the model takes seconds to read, so it is not read without vectors.
-            for new_rows in (
-                _read_new_rows(db, self._seen, self.embedder.identity) if vector_count else ()
+            for new_vector_rows in (
+                _read_new_rows(db, self._last_seq, self.embedder.identity) if vector_count else ()
             ):
-                self._add(db, new_rows)
-                self._seen = new_rows[-1]["seq"]
+                self._add_vectors(db, new_vector_rows)
+                self._last_seq = new_vector_rows[-1]["seq"]
             # All new vectors have been added, so a difference means that some were removed.
-            if len(self._index) != vector_count:
-                current_ids = {
+            if len(self._vector_index) != vector_count:
+                stored_chunk_ids = {
                     str(vector_row["chunk"])
                     for vector_row in db.execute("SELECT chunk FROM vectors")
                 }
-                self._index.delete(
-                    [chunk_id for chunk_id in self._index.find_ids() if chunk_id not in current_ids]
+                self._vector_index.delete(
+                    [
+                        chunk_id
+                        for chunk_id in self._vector_index.find_ids()
+                        if chunk_id not in stored_chunk_ids
+                    ]
                 )
             self._generation = max(self._generation, current_generation)
 
-    def _add(self, db: Database, vector_rows: list[Row]) -> None:
-        joined = b"".join(vector_row["embedding"] for vector_row in vector_rows)
-        vectors = np.frombuffer(joined, np.float32).reshape(len(vector_rows), -1)
-        metadata = _read_metadata(db, {vector_row["doc"] for vector_row in vector_rows})
-        self.sources |= {chunk_metadata["source"] for chunk_metadata in metadata.values()}
+    def _add_vectors(self, db: Database, vector_rows: list[Row]) -> None:
+        vector_bytes = b"".join(vector_row["embedding"] for vector_row in vector_rows)
+        vector_matrix = np.frombuffer(vector_bytes, np.float32).reshape(len(vector_rows), -1)
+        metadata_by_document = _read_metadata(db, {vector_row["doc"] for vector_row in vector_rows})
+        self.embedded_sources |= {
+            document_metadata["source"] for document_metadata in metadata_by_document.values()
+        }
         chunk_ids = [str(vector_row["chunk"]) for vector_row in vector_rows]
-        self._index.upsert(
-            chunk_ids, vectors, [metadata[vector_row["doc"]] for vector_row in vector_rows]
+        self._vector_index.upsert(
+            chunk_ids,
+            vector_matrix,
+            [metadata_by_document[vector_row["doc"]] for vector_row in vector_rows],
         )
 
 
-def build_filter(
+def build_vector_filter(
     source_names: list[str],
-    facets: dict[str, str],
+    facet_filters: dict[str, str],
     since_day: str | None,
-    until: str | None,
-    docs: tuple[int, ...] | None,
+    until_day: str | None,
+    document_numbers: tuple[int, ...] | None,
 ) -> Filter:
     """Return the filters of a search as one of the engine."""
     filter_parts: list[Filter] = [In("source", tuple(source_names))]
     # In lower case, as in the metadata: the index compares exactly, SQLite's facets do not.
     filter_parts += [
         In(facet_name, (facet_value.lower(),))
-        for facet_name, facet_value in facets.items()
-        if facet_name in SINGLE
+        for facet_name, facet_value in facet_filters.items()
+        if facet_name in SINGLE_VALUE_FIELDS
     ]
-    if since_day or until:
-        filter_parts.append(Range("day", _to_ordinal(since_day), _to_ordinal(until)))
-    if docs is not None:
-        filter_parts.append(In("doc", docs))
+    if since_day or until_day:
+        filter_parts.append(Range("day", _to_ordinal(since_day), _to_ordinal(until_day)))
+    if document_numbers is not None:
+        filter_parts.append(In("doc", document_numbers))
     return And(tuple(filter_parts))
 
 
-def embed(
+def embed_passages(
     db: Database,
     embedder: Embedder,
     report_progress: ReportProgressSync,
-    wait: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> int:
     """Embed what has no vector yet, in batches that each stay once done; stopping loses nothing.
 
@@ -148,23 +160,25 @@ def embed(
                 (passage_rows, [build_embedded_text(passage_row) for passage_row in passage_rows])
                 for passage_rows in _claim_batches(db, queue, lease_id, embedder.batch_texts)
             )
-            for passage_rows, matrix in embedder.embed_stream(batches):
+            for passage_rows, vector_matrix in embedder.embed_stream(batches):
                 store_vectors(
                     db,
                     [passage_row["chunk"] for passage_row in passage_rows],
-                    matrix,
+                    vector_matrix,
                     embedder.identity,
                 )
-                queue.extend(db, lease_id)
+                queue.extend_lease(db, lease_id)
                 embedded_count += len(passage_rows)
-                rate = embedded_count / max(time.monotonic() - started_at, 0.001)
-                report_progress(embedded_count, waiting_count, f"{rate:,.1f} a second")
+                passages_per_second = embedded_count / max(time.monotonic() - started_at, 0.001)
+                report_progress(
+                    embedded_count, waiting_count, f"{passages_per_second:,.1f} a second"
+                )
             if not count_unembedded(db):
                 return embedded_count
             report_progress(embedded_count, waiting_count, "the rest is being embedded elsewhere")
-            wait(_WAIT_SECONDS)
+            sleep(_WAIT_SECONDS)
     finally:
-        queue.release(db, lease_id)
+        queue.release_lease(db, lease_id)
 
 
 def build_embedded_text(passage_row: Row) -> str:
@@ -172,84 +186,90 @@ def build_embedded_text(passage_row: Row) -> str:
     return build_passage_text(passage_row)[:1000]
 
 
-def drop_other_models(db: Database, model_name: str) -> None:
+def drop_other_models(db: Database, model_identity: str) -> None:
     """Delete the vectors of other models: they cannot be compared with those of this one."""
-    db.execute("DELETE FROM vectors WHERE model != ?", (model_name,))
+    db.execute("DELETE FROM vectors WHERE model != ?", (model_identity,))
 
 
 def _claim_batches(
     db: Database, queue: EmbeddingQueue, lease_id: str, batch_size: int
 ) -> Iterator[list[Row]]:
     """Yield passages to embed; some batches may be claimed before the last is stored."""
-    while passage_rows := queue.claim(db, lease_id, batch_size):
+    while passage_rows := queue.claim_passages(db, lease_id, batch_size):
         yield passage_rows
 
 
 def store_vectors(
-    db: Database, chunks: Sequence[int], matrix: Matrix, model_name: str, worker: str | None = None
+    db: Database,
+    chunk_numbers: Sequence[int],
+    vector_matrix: Matrix,
+    model_identity: str,
+    worker_name: str | None = None,
 ) -> int:
     """Store the vectors of passages, end their leases, and return how many are new.
 
-    Those of a `worker` replace none that is there. A load may have replaced a passage while it was
-    being embedded; its vector is dropped.
+    Those of a `worker_name` replace none that is there. A load may have replaced a passage while it
+    was being embedded; its vector is dropped.
     """
     stored_count = 0
     with db.transaction():
         db.execute("UPDATE generation SET value = value + 1")
-        for chunk, vector in zip(chunks, matrix, strict=True):
+        for chunk_number, vector in zip(chunk_numbers, vector_matrix, strict=True):
             was_stored = db.execute(
                 """INSERT INTO vectors (chunk, model, embedding)
                    SELECT chunk, ?, ? FROM chunks WHERE chunk = ?
                    ON CONFLICT (chunk) DO NOTHING""",
-                (model_name, vector.astype(np.float32).tobytes(), chunk),
+                (model_identity, vector.astype(np.float32).tobytes(), chunk_number),
             ).rowcount
             stored_count += was_stored
-            if was_stored and worker is not None:
+            if was_stored and worker_name is not None:
                 db.execute(
                     """INSERT INTO embedded_elsewhere (chunk, worker) VALUES (?, ?)
                        ON CONFLICT (chunk) DO UPDATE SET worker = excluded.worker""",
-                    (chunk, worker),
+                    (chunk_number, worker_name),
                 )
         db.executemany(
-            "DELETE FROM embedding_leases WHERE chunk = ?", [(chunk,) for chunk in chunks]
+            "DELETE FROM embedding_leases WHERE chunk = ?",
+            [(chunk_number,) for chunk_number in chunk_numbers],
         )
     return stored_count
 
 
-def _read_new_rows(db: Database, newest_seen: int, model_name: str) -> Iterator[list[Row]]:
+def _read_new_rows(db: Database, newest_seen_seq: int, model_identity: str) -> Iterator[list[Row]]:
     cursor = db.execute(
         """SELECT v.seq, v.chunk, v.embedding, c.doc FROM vectors v JOIN chunks c USING (chunk)
            WHERE v.seq > ? AND v.model = ? ORDER BY v.seq""",
-        (newest_seen, model_name),
+        (newest_seen_seq, model_identity),
     )
     while vector_rows := cursor.fetchmany(_FETCH_ROWS):
         yield vector_rows
 
 
-def _read_metadata(db: Database, docs: set[int]) -> dict[int, dict[str, Any]]:
+def _read_metadata(db: Database, document_numbers: set[int]) -> dict[int, dict[str, Any]]:
     """Return the fields of these records that filters use."""
-    document_numbers_json = json.dumps(sorted(docs))
-    metadata: dict[int, dict[str, Any]] = {}
-    in_ids = db.dialect.parameter_numbers
+    document_numbers_json = json.dumps(sorted(document_numbers))
+    metadata_by_document: dict[int, dict[str, Any]] = {}
+    numbers_sql = db.dialect.parameter_numbers
     for document_row in db.execute(
-        f"SELECT doc, source, published_at FROM documents WHERE doc IN ({in_ids})",
+        f"SELECT doc, source, published_at FROM documents WHERE doc IN ({numbers_sql})",
         (document_numbers_json,),
     ):
         published_ordinal = _to_ordinal(document_row["published_at"])
         document_metadata = {"doc": document_row["doc"], "source": document_row["source"]}
-        metadata[document_row["doc"]] = (
+        metadata_by_document[document_row["doc"]] = (
             document_metadata
             if published_ordinal is None
             else document_metadata | {"day": published_ordinal}
         )
     for document_row in db.execute(
-        f"SELECT doc, field, value FROM facets WHERE doc IN ({in_ids})", (document_numbers_json,)
+        f"SELECT doc, field, value FROM facets WHERE doc IN ({numbers_sql})",
+        (document_numbers_json,),
     ):
-        if document_row["field"] in SINGLE:
-            metadata[document_row["doc"]].setdefault(
+        if document_row["field"] in SINGLE_VALUE_FIELDS:
+            metadata_by_document[document_row["doc"]].setdefault(
                 document_row["field"], document_row["value"].lower()
             )
-    return metadata
+    return metadata_by_document
 
 
 def _to_ordinal(iso_date: str | None) -> int | None:
