@@ -230,7 +230,9 @@ def _find_named_documents(db: Database, query: str, document_numbers: Sequence[i
     # The words of a title count most in a search by words, so one that is named is among the first.
     return {
         document_number
-        for document_number, title_lines in _read_titles(db, document_numbers[:PROPOSALS_PER_SEARCH])
+        for document_number, title_lines in _read_titles(
+            db, document_numbers[:PROPOSALS_PER_SEARCH]
+        )
         if any(
             _is_named(title_words, query_words) for title_words in _list_record_names(title_lines)
         )
