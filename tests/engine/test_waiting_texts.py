@@ -281,7 +281,7 @@ async def test_guidance_is_embedded_by_a_worker(
 ) -> None:
     library = GuidanceLibrary(tmp_path)
     library.create()
-    with library._write() as db:
+    with library._open_transaction() as db:
         db.executemany(
             "INSERT INTO passages (id, path, start, stop, heading, anchor, searched_text) "
             "VALUES (?, '/guidance/a', 0, 1, '', '', ?)",
@@ -294,8 +294,8 @@ async def test_guidance_is_embedded_by_a_worker(
         messages.append(message)
 
     with helped_embedder(file_tables, monkeypatch) as (embedder, made):
-        await GuidanceSync(library, nothing, embedder, report)._embed()
+        await GuidanceSync(library, nothing, embedder, report)._embed_all_passages()
     assert made == set(PARAGRAPHS)
-    assert library.status().embedded == len(PARAGRAPHS)
+    assert library.read_status().embedded == len(PARAGRAPHS)
     assert re.fullmatch(r"7 of 7 passages embedded, \S+ a second, 0 s left", messages[-1] or "")
     library.close()

@@ -64,7 +64,7 @@ def nobody() -> Iterator[str]:
 @contextlib.asynccontextmanager
 async def asking(url: str, **options: Any) -> AsyncIterator[Client]:
     """A client of the guidance base in front of `url`."""
-    base = open_guidance(url, **{"per_second": PLENTY, **options})
+    base = open_guidance(url, **{"requests_per_second": PLENTY, **options})
     async with base.lifespan(), Client(build_mcp_server(make_face(base), [])) as client:
         yield client
 

@@ -29,7 +29,7 @@ def upstream() -> Iterator[Upstream]:
 
 @asynccontextmanager
 async def at_the_desk(upstream: Upstream) -> AsyncIterator[Client]:
-    base = open_guidance(upstream.url, per_second=PLENTY)
+    base = open_guidance(upstream.url, requests_per_second=PLENTY)
     desk = open_desk([base], EMBEDDER, "")
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(base.lifespan())

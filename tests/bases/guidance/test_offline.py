@@ -25,7 +25,7 @@ from readingroom.bases.guidance.offline.library import (
     ReadOnlyPassages,
 )
 from readingroom.bases.guidance.offline.passages import cut_passages
-from readingroom.bases.guidance.offline.sync import LIST_SIZE, GuidanceSync, SyncSummary
+from readingroom.bases.guidance.offline.sync import RESULTS_PER_LIST, GuidanceSync, SyncSummary
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.core.progress import no_progress
 from readingroom.demo.govuk import Fault, Item, sample_items
@@ -88,7 +88,7 @@ def read_shared_items() -> list[Item]:
 
 @pytest.fixture
 def upstream() -> Iterator[Upstream]:
-    with emulating(make_items(LIST_SIZE + 30)) as running:
+    with emulating(make_items(RESULTS_PER_LIST + 30)) as running:
         running.emulator.lists_total = running.emulator.lists_withdrawn = False
         yield running
 
@@ -135,7 +135,7 @@ async def test_a_thousand_real_pages_are_fetched_once_also_when_the_sync_is_kill
         upstream.emulator.lists_total = upstream.emulator.lists_withdrawn = False
         await anyio.to_thread.run_sync(kill_while_fetching, upstream, tmp_path, 400)
         library_folder = tmp_path / "guidance"
-        assert GuidanceLibrary(library_folder).status().pages == 399
+        assert GuidanceLibrary(library_folder).read_status().pages == 399
         await check_first_sync(upstream, library_folder, stored_count=399)
         await check_second_sync(upstream, library_folder)
 
@@ -177,7 +177,7 @@ async def check_first_sync(upstream: Upstream, folder: Path, stored_count: int =
     assert all(
         later - earlier >= 1.0 for earlier, later in zip(sent_at, sent_at[10:], strict=False)
     )
-    status = GuidanceLibrary(folder).status()
+    status = GuidanceLibrary(folder).read_status()
     assert status.pages == len(paths)
     assert status.pending == 0
     assert status.embedded == status.passages > len(paths)
@@ -233,7 +233,7 @@ async def test_a_sync_that_is_killed_goes_on_where_it_stopped(
 ) -> None:
     """No page that it had is fetched again."""
     await anyio.to_thread.run_sync(kill_while_fetching, upstream, tmp_path, 40)
-    stored = GuidanceLibrary(tmp_path / "guidance").status().pages
+    stored = GuidanceLibrary(tmp_path / "guidance").read_status().pages
     assert stored == 39
 
     summary = await synchronize(upstream.url, tmp_path / "guidance")
@@ -320,8 +320,8 @@ async def test_pages_that_cannot_be_fetched_or_read_are_skipped_named_and_tried_
     assert {page.path for page in summary.skipped} == bad_paths
     assert summary.fetched == len(few_pages.emulator.items) - len(bad_paths)
     library = GuidanceLibrary(tmp_path)
-    assert library.status().synced_at is not None
-    assert {page.path for page in library.list_pending(10)} == bad_paths
+    assert library.read_status().synced_at is not None
+    assert {page.path for page in library.list_pending_pages(10)} == bad_paths
 
     few_pages.emulator.fault = None
     monkeypatch.undo()
@@ -329,7 +329,7 @@ async def test_pages_that_cannot_be_fetched_or_read_are_skipped_named_and_tried_
     summary = await synchronize(few_pages.url, tmp_path)
     assert summary.skipped == []
     assert set(content_requests(few_pages)) == bad_paths
-    assert library.status().pending == 0
+    assert library.read_status().pending == 0
 
 
 async def test_a_page_that_was_skipped_keeps_the_age_of_the_copy_that_is_left(
@@ -380,11 +380,11 @@ async def test_a_sync_has_bounds_and_keeps_what_it_had(
     value: float,
     told: str,
 ) -> None:
-    monkeypatch.setattr(sync, "FETCH_SIZE", 4)
+    monkeypatch.setattr(sync, "PAGES_PER_BATCH", 4)
     monkeypatch.setattr(sync, bound, value)
     with pytest.raises(UpstreamUnavailable, match=told):
         await synchronize(few_pages.url, tmp_path)
-    fetched_count = GuidanceLibrary(tmp_path).status().pages
+    fetched_count = GuidanceLibrary(tmp_path).read_status().pages
     assert fetched_count < len(few_pages.emulator.items)
     monkeypatch.undo()
     summary = await synchronize(few_pages.url, tmp_path)
@@ -397,7 +397,7 @@ async def copied(tmp_path: Path) -> OfflineGuidance:
     """The sample's pages as an offline copy."""
     with emulating() as upstream:
         await synchronize(upstream.url, tmp_path)
-    return OfflineGuidance(GuidanceLibrary(tmp_path), EMULATED, max_days=30)
+    return OfflineGuidance(GuidanceLibrary(tmp_path), EMULATED, max_age_days=30)
 
 
 async def call(url: str, offline: OfflineGuidance | None, tool: str, **arguments: Any) -> Any:
@@ -438,10 +438,10 @@ async def test_a_search_says_how_far_the_vectors_are_and_the_newest_pages_get_th
             "UPDATE pages SET listed_timestamp = '2030-01-01T00:00:00Z' WHERE path = ?",
             (newest_path,),
         )
-    status = library.status()
+    status = library.read_status()
     assert 0 < status.embedded < status.passages
 
-    ids = [passage_id for passage_id, _ in library.list_unembedded(1000)]
+    ids = [passage_id for passage_id, _ in library.list_unembedded_passages(1000)]
     assert len(ids) == status.passages - status.embedded
     with library.open_database() as db:
         paths = dict(db.execute("SELECT id, path FROM passages").fetchall())
@@ -465,7 +465,7 @@ async def test_when_govuk_is_down_a_page_is_read_from_the_copy_and_marked(
 async def test_a_copy_that_is_too_old_does_not_answer(tmp_path: Path) -> None:
     with emulating() as upstream:
         await synchronize(upstream.url, tmp_path)
-    offline = OfflineGuidance(GuidanceLibrary(tmp_path), EMULATED, max_days=0)
+    offline = OfflineGuidance(GuidanceLibrary(tmp_path), EMULATED, max_age_days=0)
     with nobody() as url:
         error = (await call(url, offline, "get_content_by_path", path=RETURN))["error"]
     assert error["code"] == "UPSTREAM_UNAVAILABLE"
@@ -474,7 +474,7 @@ async def test_a_copy_that_is_too_old_does_not_answer(tmp_path: Path) -> None:
 async def test_without_a_copy_offline_says_how_to_make_one_and_makes_nothing(
     tmp_path: Path,
 ) -> None:
-    offline = OfflineGuidance(GuidanceLibrary(tmp_path / "guidance"), EMULATED, max_days=30)
+    offline = OfflineGuidance(GuidanceLibrary(tmp_path / "guidance"), EMULATED, max_age_days=30)
     with nobody() as url:
         told = await call(url, offline, "search_guidance", query="reserves", mode="offline")
     assert "readingroom guidance sync" in told["error"]["message"]
@@ -485,7 +485,7 @@ async def test_what_changed_since_a_day_comes_with_its_note(
     upstream: Upstream, tmp_path: Path
 ) -> None:
     await synchronize(upstream.url, tmp_path)
-    offline = OfflineGuidance(GuidanceLibrary(tmp_path), EMULATED, max_days=30)
+    offline = OfflineGuidance(GuidanceLibrary(tmp_path), EMULATED, max_age_days=30)
     live = await call(upstream.url, offline, "recent_changes", since="2010-12-01", page_size=100)
     assert live["offline"] is None
     assert live["changes"][0]["change_note"].startswith("Change number ")
@@ -551,7 +551,7 @@ def test_the_right_page_is_found_first_for_four_questions_in_five(tmp_path: Path
         if page.content["schema_name"] not in ("redirect", "gone"):
             pending = PendingPage(page.path, None, None)
             library.put_page(page, cut_passages(page), raw, None, pending, 0.0)
-    while passages := library.list_unembedded(64):
+    while passages := library.list_unembedded_passages(64):
         vectors = EMBEDDER.embed_batch([text for _, text in passages])
         library.put_vectors([id for id, _ in passages], vectors, EMBEDDER.identity)
     index = OfflineIndex(library, EMBEDDER)

@@ -265,7 +265,7 @@ async def test_without_valkey_pages_are_fetched_live_and_calls_are_still_counted
     tmp_path: Path, upstream: Upstream
 ) -> None:
     with valkey(tmp_path) as (address, process):
-        async with asking(upstream.url, redis_url=address, per_second=5) as client:
+        async with asking(upstream.url, redis_url=address, requests_per_second=5) as client:
             first = await client.call_tool("get_content_by_path", {"path": RETURN})
             process.kill()
             process.wait()

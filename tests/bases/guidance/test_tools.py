@@ -597,7 +597,7 @@ async def test_a_host_that_flaps_is_answered_through(upstream: Upstream) -> None
 async def test_a_client_over_its_rate_waits_a_second_and_is_then_refused(
     upstream: Upstream,
 ) -> None:
-    async with asking(upstream.url, per_second=2) as client:
+    async with asking(upstream.url, requests_per_second=2) as client:
         outcomes: list[dict[str, Any]] = []
 
         async def one() -> None:
@@ -617,7 +617,7 @@ async def test_a_client_over_its_rate_waits_a_second_and_is_then_refused(
 
 @requirement("guidance:limit")
 async def test_what_is_in_the_cache_counts_for_nobodys_limit(upstream: Upstream) -> None:
-    async with asking(upstream.url, per_second=2) as client:
+    async with asking(upstream.url, requests_per_second=2) as client:
         answers: list[dict[str, Any]] = []
 
         async def read() -> None:

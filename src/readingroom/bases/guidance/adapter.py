@@ -55,11 +55,13 @@ class GuidanceAdapter(SearchAdapter):
         self._service = service
 
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
-        days = {"public_timestamp_from": request.since, "public_timestamp_to": request.until}
+        filter_days = {"public_timestamp_from": request.since, "public_timestamp_to": request.until}
         question = SearchGuidance(
             query=request.query[:_MAX_QUERY],
             filters={
-                filter_name: filter_day for filter_name, filter_day in days.items() if filter_day
+                filter_name: filter_day
+                for filter_name, filter_day in filter_days.items()
+                if filter_day
             },
             page=1,
             page_size=request.limit,

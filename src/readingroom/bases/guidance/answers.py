@@ -81,9 +81,9 @@ def make_passage_at(page: GovukPage, text_offset: int) -> PagePassage:
     """Return the passage that an offset in the text of a page lies in."""
     block_start, block_text = max(
         (
-            start_and_block
-            for start_and_block in split_blocks(page.text)
-            if start_and_block[0] <= text_offset
+            offset_and_block
+            for offset_and_block in split_blocks(page.text)
+            if offset_and_block[0] <= text_offset
         ),
     )
     sections = list_sections(page.text, page.anchors)
@@ -92,7 +92,7 @@ def make_passage_at(page: GovukPage, text_offset: int) -> PagePassage:
     )
 
 
-def make_passage_of(page: GovukPage, block_text: str) -> PagePassage:
+def make_passage_of_block(page: GovukPage, block_text: str) -> PagePassage:
     return make_passage_at(page, page.text.index(block_text))
 
 
@@ -141,10 +141,10 @@ def make_stale_warnings(failure: UpstreamError | None, age_seconds: float) -> li
     if failure is None:
         return []
     warning_message = f"{describe_error_kind(StaleCacheServed).description}: {failure.message}"
-    age = round(age_seconds, 3)
-    return [Warned(code=StaleCacheServed.code.upper(), message=warning_message, age_s=age)]
+    rounded_age = round(age_seconds, 3)
+    return [Warned(code=StaleCacheServed.code.upper(), message=warning_message, age_s=rounded_age)]
 
 
 def describe_error_kind(error_class: type[KnowledgeError]) -> ErrorKind:
-    first_line = inspect.cleandoc(error_class.__doc__ or "").partition("\n")[0]
-    return ErrorKind(code=error_class.code.upper(), description=first_line)
+    docstring_line = inspect.cleandoc(error_class.__doc__ or "").partition("\n")[0]
+    return ErrorKind(code=error_class.code.upper(), description=docstring_line)

@@ -31,10 +31,10 @@ from readingroom.protocol.tool import ToolCall
 _MAX_NAMED_PAGES = 20
 
 
-def _list_paths(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
+def _list_page_paths(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
     library = GuidanceLibrary(settings.data / "guidance")
     try:
-        return sorted(library.count_passages()) if library.exists else []
+        return sorted(library.count_passages_by_page()) if library.exists else []
     finally:
         library.close()
 
@@ -49,12 +49,12 @@ def guidance() -> None:
 
 
 @guidance.command()
-@click.argument("path", shell_complete=complete_with(_list_paths))
+@click.argument("path", shell_complete=complete_with(_list_page_paths))
 @add_common_options
 def get(path: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Print the page at PATH, such as /guidance/charity-reporting, as readable text."""
     page = _call_tool("get_content_by_path", settings, path=path)
-    _print(as_json, page, f"{page.citation}\n\n{page.text}")
+    _print_answer(as_json, page, f"{page.citation}\n\n{page.text}")
 
 
 @guidance.command()
@@ -74,7 +74,7 @@ def search(query: str, newest: bool, mode: str, settings: GuidanceSettings, as_j
     hit_lines = [
         f"{make_bold(hit.path or hit.url)}\n    {hit.title}" for hit in search_results.results
     ]
-    _print(
+    _print_answer(
         as_json,
         search_results,
         "\n".join([*hit_lines, f"{len(hit_lines)} of {search_results.total}"]),
@@ -93,30 +93,30 @@ def sync(check_all: bool, settings: GuidanceSettings, as_json: bool) -> None:
     interrupted goes on where it stopped. Running servers use the copy at once.
     """
     with apply_sample_settings(settings, [SPEC]) as chosen_settings:
-        summary = anyio.run(synchronize, chosen_settings, check_all, print_progress)
+        sync_summary = anyio.run(synchronize, chosen_settings, check_all, print_progress)
     summary_lines = [
-        f"{summary.fetched} pages fetched, {summary.unchanged} unchanged, "
-        f"{summary.removed} removed",
-        f"{summary.embedded} passages embedded",
+        f"{sync_summary.fetched} pages fetched, {sync_summary.unchanged} unchanged, "
+        f"{sync_summary.removed} removed",
+        f"{sync_summary.embedded} passages embedded",
     ]
-    if summary.skipped:
+    if sync_summary.skipped:
         summary_lines.append(
-            f"{len(summary.skipped)} pages skipped; the next sync tries them again:"
+            f"{len(sync_summary.skipped)} pages skipped; the next sync tries them again:"
         )
         summary_lines += [
             f"  {skipped_page.path}: {skipped_page.reason}"
-            for skipped_page in summary.skipped[:_MAX_NAMED_PAGES]
+            for skipped_page in sync_summary.skipped[:_MAX_NAMED_PAGES]
         ]
-    if summary.no_vectors:
-        summary_lines.append(f"Searched by words alone: {summary.no_vectors}")
-    print_result(as_json, asdict(summary), "\n".join(summary_lines))
+    if sync_summary.no_vectors:
+        summary_lines.append(f"Searched by words alone: {sync_summary.no_vectors}")
+    print_result(as_json, asdict(sync_summary), "\n".join(summary_lines))
 
 
 @guidance.command()
 @add_common_options
 def status(settings: GuidanceSettings, as_json: bool) -> None:
     """Say what the offline copy holds, and how old it is."""
-    library_status = GuidanceLibrary(settings.data / "guidance").status()
+    library_status = GuidanceLibrary(settings.data / "guidance").read_status()
     if not library_status.pages:
         status_text = "There is no offline copy yet: `readingroom guidance sync` makes it."
     else:
@@ -136,16 +136,18 @@ def _format_moment(unix_seconds: float | None) -> str:
 
 
 @guidance.command()
-@click.argument("path", shell_complete=complete_with(_list_paths))
+@click.argument("path", shell_complete=complete_with(_list_page_paths))
 @add_common_options
 def refresh(path: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Fetch the page at PATH anew, past a shared cache, and say whether it changed."""
-    refreshed = _call_tool("force_refresh", settings, path=path)
-    changed = {True: ", changed", False: ", as before", None: ""}[refreshed.changed]
+    refresh_answer = _call_tool("force_refresh", settings, path=path)
+    change_text = {True: ", changed", False: ", as before", None: ""}[refresh_answer.changed]
     outcome_text = (
-        f"fetched {refreshed.timestamp}{changed}" if refreshed.refreshed else "GOV.UK failed; kept"
+        f"fetched {refresh_answer.timestamp}{change_text}"
+        if refresh_answer.refreshed
+        else "GOV.UK failed; kept"
     )
-    _print(as_json, refreshed, f"{refreshed.url}: {outcome_text}")
+    _print_answer(as_json, refresh_answer, f"{refresh_answer.url}: {outcome_text}")
 
 
 def _call_tool(tool_name: str, settings: GuidanceSettings, **arguments: Any) -> Any:
@@ -153,7 +155,7 @@ def _call_tool(tool_name: str, settings: GuidanceSettings, **arguments: Any) -> 
     request_id = make_request_id()
     tool_call = ToolCall(request_id, "operator", no_progress, "operator", request_id)
 
-    async def run(settings: GuidanceSettings) -> Any:
+    async def run_tool(settings: GuidanceSettings) -> Any:
         guidance_base = SPEC.open_base(settings)
         (tool,) = (tool for tool in guidance_base.tools if tool.name == tool_name)
         async with guidance_base.lifespan():
@@ -161,7 +163,7 @@ def _call_tool(tool_name: str, settings: GuidanceSettings, **arguments: Any) -> 
         return _mark_sample(tool_answer) if settings.sample else tool_answer
 
     with apply_sample_settings(settings, [SPEC]) as chosen_settings:
-        return anyio.run(run, chosen_settings)
+        return anyio.run(run_tool, chosen_settings)
 
 
 def _mark_sample(tool_answer: Any) -> Any:
@@ -169,9 +171,11 @@ def _mark_sample(tool_answer: Any) -> Any:
     return type(tool_answer).model_validate(mark_citations(tool_answer.model_dump()))
 
 
-def _print(as_json: bool, tool_answer: GuidanceAnswer, readable_text: str) -> None:
+def _print_answer(as_json: bool, tool_answer: GuidanceAnswer, readable_text: str) -> None:
     """Print the answer, never without its attribution and its disclaimer."""
-    warnings = [f"Warning: {warning.message}" for warning in tool_answer.warnings]
-    legal = [tool_answer.attribution, tool_answer.disclaimer]
+    warning_lines = [f"Warning: {warning.message}" for warning in tool_answer.warnings]
+    legal_sentences = [tool_answer.attribution, tool_answer.disclaimer]
     answer_fields = tool_answer.model_dump(mode="json")
-    print_result(as_json, answer_fields, "\n".join([readable_text, "", *warnings, *legal]))
+    print_result(
+        as_json, answer_fields, "\n".join([readable_text, "", *warning_lines, *legal_sentences])
+    )

@@ -52,30 +52,37 @@ def make_pages(service: GuidanceService, jobs: JobStore) -> BasePages:
 async def _show_copies(service: GuidanceService, request: PageRequest) -> RenderedPage:
     """Return the pages that are kept here, each with its age against how long it is fresh."""
     now = clock.unix_seconds()
-    copies = [
+    shown_copies = [
         _ShownCopy.make(kept_copy, now) for kept_copy in service.list_copies()[:_MAX_SHOWN_COPIES]
     ]
-    library = await anyio.to_thread.run_sync(_read_library, service, now)
-    page_html = _render("copies.html", copies=copies, library=library)
+    shown_library = await anyio.to_thread.run_sync(_describe_library, service, now)
+    page_html = _render("copies.html", copies=shown_copies, library=shown_library)
     return RenderedPage(
-        "Guidance that is kept here", page_html, data={"cached": copies, "offline": library}
+        "Guidance that is kept here",
+        page_html,
+        data={"cached": shown_copies, "offline": shown_library},
     )
 
 
 async def _list_freshness(service: GuidanceService) -> list[SourceFreshness]:
     now = clock.unix_seconds()
-    copies = [_ShownCopy.make(shown_copy, now) for shown_copy in service.list_copies()]
-    stale_count = sum(not shown_copy.is_fresh for shown_copy in copies)
-    detail = "none was read since the start"
-    if copies:
-        oldest = max(copies, key=lambda shown_copy: shown_copy.age_seconds)
-        detail = f"{len(copies)} pages, {stale_count} to be asked for again; oldest {oldest.age}"
-    freshness_rows = [SourceFreshness("Guidance, read live", "/guidance/copies", detail)]
-    library = await anyio.to_thread.run_sync(_read_library, service, now)
-    if library:
-        source_title, detail = "Guidance, offline copy", f"{library.page_count:,} pages"
+    shown_copies = [_ShownCopy.make(kept_copy, now) for kept_copy in service.list_copies()]
+    stale_count = sum(not shown_copy.is_fresh for shown_copy in shown_copies)
+    freshness_detail = "none was read since the start"
+    if shown_copies:
+        oldest_copy = max(shown_copies, key=lambda shown_copy: shown_copy.age_seconds)
+        freshness_detail = f"{len(shown_copies)} pages, {stale_count} to be asked for again; oldest {oldest_copy.age_text}"
+    freshness_rows = [SourceFreshness("Guidance, read live", "/guidance/copies", freshness_detail)]
+    shown_library = await anyio.to_thread.run_sync(_describe_library, service, now)
+    if shown_library:
+        source_title, freshness_detail = (
+            "Guidance, offline copy",
+            f"{shown_library.page_count:,} pages",
+        )
         freshness_rows.append(
-            SourceFreshness(source_title, "/guidance/copies", detail, library.synced_at or None)
+            SourceFreshness(
+                source_title, "/guidance/copies", freshness_detail, shown_library.synced_at or None
+            )
         )
     return freshness_rows
 
@@ -93,15 +100,15 @@ class _ShownCopy:
     ttl_seconds: float
 
     @classmethod
-    def make(cls, copy: KeptCopy, now: float) -> "_ShownCopy":
+    def make(cls, kept_copy: KeptCopy, now: float) -> "_ShownCopy":
         return cls(
-            copy.path,
-            copy.title,
-            make_read_path(f"guidance:{copy.path}"),
-            copy.public_updated_at or "",
-            copy.is_withdrawn,
-            max(0.0, now - copy.fetched_at),
-            copy.ttl,
+            kept_copy.path,
+            kept_copy.title,
+            make_read_path(f"guidance:{kept_copy.path}"),
+            kept_copy.public_updated_at or "",
+            kept_copy.is_withdrawn,
+            max(0.0, now - kept_copy.fetched_at),
+            kept_copy.ttl,
         )
 
     @property
@@ -110,11 +117,11 @@ class _ShownCopy:
         return self.age_seconds <= self.ttl_seconds
 
     @property
-    def age(self) -> str:
+    def age_text(self) -> str:
         return format_seconds(self.age_seconds)
 
     @property
-    def lifetime(self) -> str:
+    def lifetime_text(self) -> str:
         """How long it counts as fresh."""
         return format_seconds(self.ttl_seconds)
 
@@ -132,18 +139,18 @@ class _ShownLibrary:
     """The path, its page here, whether it is withdrawn, and how long ago it was checked."""
 
 
-def _read_library(service: GuidanceService, now: float) -> _ShownLibrary | None:
+def _describe_library(service: GuidanceService, now: float) -> _ShownLibrary | None:
     """Return the offline copy, of which the first pages are listed; None where there is none."""
     if service.offline is None or not service.offline.library.exists:
         return None
-    status = service.offline.library.status()
+    library_status = service.offline.library.read_status()
     stored_pages = islice(service.offline.library.iterate_pages(), _MAX_SHOWN_COPIES)
     return _ShownLibrary(
-        status.pages,
-        status.withdrawn,
-        status.pending,
-        dt.datetime.fromtimestamp(status.synced_at, dt.UTC).date().isoformat()
-        if status.synced_at
+        library_status.pages,
+        library_status.withdrawn,
+        library_status.pending,
+        dt.datetime.fromtimestamp(library_status.synced_at, dt.UTC).date().isoformat()
+        if library_status.synced_at
         else "",
         [
             (
@@ -163,27 +170,27 @@ async def _show_guidance(service: GuidanceService, request: PageRequest) -> Rend
     since_text = request.get("since")
     since_day = parse_day(since_text) if since_text else clock.now().date() - _LOOK_BACK
     call_context = make_call_context(request.call)
-    found_answer: SearchResults | Changes
+    list_answer: SearchResults | Changes
     if query:
         arguments: dict[str, Any] = {"query": query, "page_size": _RESULTS_PER_PAGE}
-        found_answer = await service.search(validate_model(SearchGuidance, arguments), call_context)
-        example = ToolExample("search_guidance", {"query": query})
+        list_answer = await service.search(validate_model(SearchGuidance, arguments), call_context)
+        tool_example = ToolExample("search_guidance", {"query": query})
     else:
         arguments = {"since": since_day, "page_size": _RESULTS_PER_PAGE}
-        found_answer = await service.list_changes(
+        list_answer = await service.list_changes(
             validate_model(RecentChanges, arguments), call_context
         )
-        example = ToolExample("recent_changes", {"since": since_day.isoformat()})
+        tool_example = ToolExample("recent_changes", {"since": since_day.isoformat()})
     shown_hits = (
-        found_answer.results if isinstance(found_answer, SearchResults) else found_answer.changes
+        list_answer.results if isinstance(list_answer, SearchResults) else list_answer.changes
     )
     page_html = _render(
         "guidance.html",
         query=query,
         day=since_day,
-        answer=found_answer,
+        answer=list_answer,
         results=shown_hits,
-        cache=found_answer.cache,
+        cache=list_answer.cache,
     )
     page_title = f"Guidance: {query}" if query else f"Guidance changed since {since_day}"
-    return RenderedPage(page_title, page_html, data=found_answer, tool_example=example)
+    return RenderedPage(page_title, page_html, data=list_answer, tool_example=tool_example)

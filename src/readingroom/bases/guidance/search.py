@@ -89,12 +89,12 @@ def _as_list(slug_or_slugs: str | list[str] | None) -> list[str]:
 
 
 def _format_period(first_day: date | None, last_day: date | None) -> QueryParams:
-    bounds = [
+    period_bounds = [
         f"{bound_name}:{bound_day}"
         for bound_name, bound_day in (("from", first_day), ("to", last_day))
         if bound_day
     ]
-    return [("filter_public_timestamp", ",".join(bounds))] if bounds else []
+    return [("filter_public_timestamp", ",".join(period_bounds))] if period_bounds else []
 
 
 def group_params(params: QueryParams) -> dict[str, list[str]]:
@@ -105,18 +105,18 @@ def group_params(params: QueryParams) -> dict[str, list[str]]:
     return values_by_name
 
 
-def group_by_name(params: QueryParams) -> dict[str, list[str]]:
+def group_by_filter_name(params: QueryParams) -> dict[str, list[str]]:
     """Return the values of each filter, by the name that callers know."""
-    param_groups = group_params(params).items()
+    values_by_name = group_params(params).items()
     return {
         param_name.removeprefix("filter_"): param_values
-        for param_name, param_values in param_groups
+        for param_name, param_values in values_by_name
     }
 
 
-def parse_hits(response: Mapping[str, Any]) -> list[Hit]:
+def parse_hits(search_response: Mapping[str, Any]) -> list[Hit]:
     """Return the results that can be cited."""
-    raw_results = response.get("results")
+    raw_results = search_response.get("results")
     hits = (
         _parse_hit(search_result)
         for search_result in raw_results or []

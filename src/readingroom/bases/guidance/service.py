@@ -11,7 +11,7 @@ from readingroom.bases.guidance.answers import (
     make_page_answer,
     make_passage,
     make_passage_at,
-    make_passage_of,
+    make_passage_of_block,
     make_source_fields,
     make_stale_warnings,
     make_warnings,
@@ -44,18 +44,18 @@ from readingroom.bases.guidance.models import (
 from readingroom.bases.guidance.offline.answers import OfflineGuidance, make_offline_cache_state
 from readingroom.bases.guidance.pages.addresses import (
     PageAddress,
-    names_publication,
-    parse_address,
+    is_publication_page,
+    parse_page_address,
 )
 from readingroom.bases.guidance.pages.page import ORGANISATION, GovukPage
 from readingroom.bases.guidance.pages.sections import (
-    find_nearest,
+    find_nearest_block,
     find_quotation,
     list_sections,
     search_blocks,
 )
 from readingroom.bases.guidance.search import (
-    group_by_name,
+    group_by_filter_name,
     group_params,
     make_scope_params,
     parse_hits,
@@ -80,8 +80,8 @@ class GuidanceService:
     def __init__(
         self, store: GovukStore, limiter: Limiter, offline: OfflineGuidance | None = None
     ) -> None:
-        self._store = store
-        self._limiter = limiter
+        self._govuk_store = store
+        self._caller_limiter = limiter
         self.offline = offline
 
     async def read_page(
@@ -98,10 +98,10 @@ class GuidanceService:
         """Return the page with this content id; raise `NotFoundOrRedirected` if there is none."""
         # The Content API knows paths only, so the search has to find the path of the id.
         params = [("filter_content_id", question.content_id), *make_scope_params(10, 0)]
-        response, _ = await self._store.search(params, context)
+        search_response, _ = await self._govuk_store.search(params, context)
         # Translations share an id; theirs is the original's path and a suffix.
         page_path = min(
-            (hit.path for hit in parse_hits(response) if hit.path), key=len, default=None
+            (hit.path for hit in parse_hits(search_response) if hit.path), key=len, default=None
         )
         if page_path:
             page, cached_reply = await self._get_page(page_path, context)
@@ -130,8 +130,8 @@ class GuidanceService:
         """Fetch a page past the cache; where GOV.UK fails, keep the old copy and state its age."""
         # Read before the refresh, which replaces it.
         page_address = await self._resolve_address(question.path, context)
-        previous_entry = await self._store.peek_page(page_address.path)
-        page, cached_reply = await self._store.refresh_page(page_address.path, context)
+        previous_entry = await self._govuk_store.peek_page(page_address.path)
+        page, cached_reply = await self._govuk_store.refresh_page(page_address.path, context)
         _check_scope(page)
         return Refreshed(
             refreshed=cached_reply.failure is None,
@@ -147,12 +147,12 @@ class GuidanceService:
     async def search(self, question: SearchGuidance, context: CallContext) -> SearchResults:
         query = _clean_query(question.query)
         filters = translate_filters(question.filters)
-        if question.mode == "offline" or (question.mode == "auto" and await self._has_copy()):
+        if question.mode == "offline" or (question.mode == "auto" and await self._has_young_copy()):
             return await self._search_offline(question, query, filters)
         try:
             return await self._search_live(question, query, filters, context)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            if not await self._has_copy():
+            if not await self._has_young_copy():
                 raise
             return await self._search_offline(question, query, filters, failure)
 
@@ -162,16 +162,16 @@ class GuidanceService:
         params = [
             ("q", query),
             *filters,
-            *make_scope_params(question.page_size, _find_start(question)),
+            *make_scope_params(question.page_size, _compute_first_index(question)),
         ]
         if question.order == "newest":
             params.append(("order", "-public_timestamp"))
-        response, cached_reply = await self._store.search(params, context)
+        search_response, cached_reply = await self._govuk_store.search(params, context)
         return SearchResults(
-            **_make_live_fields(response, cached_reply, question),
+            **_make_live_fields(search_response, cached_reply, question),
             query=query,
-            searched={"organisation": ORGANISATION, **group_by_name(filters)},
-            results=parse_hits(response),
+            searched={"organisation": ORGANISATION, **group_by_filter_name(filters)},
+            results=parse_hits(search_response),
         )
 
     async def _search_offline(
@@ -189,18 +189,18 @@ class GuidanceService:
             self.offline.search,
             query,
             group_params(filters),
-            _find_start(question),
+            _compute_first_index(question),
             question.page_size,
             question.order == "newest",
         )
         return SearchResults(
             **_make_offline_fields(offline_copy, total_count, question, failure),
             query=query,
-            searched={"organisation": ORGANISATION, **group_by_name(filters)},
+            searched={"organisation": ORGANISATION, **group_by_filter_name(filters)},
             results=hits,
         )
 
-    async def _has_copy(self) -> bool:
+    async def _has_young_copy(self) -> bool:
         """Whether there is an offline copy, young enough to answer in place of GOV.UK."""
         return self.offline is not None and await anyio.to_thread.run_sync(
             self.offline.can_replace_govuk
@@ -213,14 +213,14 @@ class GuidanceService:
 
         def find_passages() -> PassagesInPage:
             sections = list_sections(page.text, page.anchors)
-            blocks = search_blocks(page.text, sections, query)
+            found_blocks = search_blocks(page.text, sections, query)
             return PassagesInPage(
                 **make_source_fields(page, cached_reply),
                 query=query,
-                total=len(blocks),
+                total=len(found_blocks),
                 passages=[
-                    make_passage(page, block.text, block.start, block.section)
-                    for block in blocks[: question.limit]
+                    make_passage(page, found_block.text, found_block.start, found_block.section)
+                    for found_block in found_blocks[: question.limit]
                 ],
             )
 
@@ -232,12 +232,14 @@ class GuidanceService:
         """Return whether the words stand in the page, and where; else what is most like them."""
         _, page, cached_reply = await self._get_page_at(question.path, context)
 
-        def check() -> GuidanceQuoteCheck:
+        def check_quote() -> GuidanceQuoteCheck:
             source_fields = {**make_source_fields(page, cached_reply), "quote": question.quote}
             quote_offset = find_quotation(page.text, question.quote)
             if quote_offset is None:
-                nearest_block, similarity = find_nearest(page.text, question.quote)
-                nearest_passage = make_passage_of(page, nearest_block) if nearest_block else None
+                nearest_block, similarity = find_nearest_block(page.text, question.quote)
+                nearest_passage = (
+                    make_passage_of_block(page, nearest_block) if nearest_block else None
+                )
                 return GuidanceQuoteCheck(
                     **source_fields,
                     verdict="not_found",
@@ -253,37 +255,39 @@ class GuidanceService:
                 similarity=None,
             )
 
-        return await anyio.to_thread.run_sync(check)
+        return await anyio.to_thread.run_sync(check_quote)
 
     async def list_changes(self, question: RecentChanges, context: CallContext) -> Changes:
         params = [
             ("filter_public_timestamp", f"from:{question.since}"),
             ("order", "-public_timestamp"),
-            *make_scope_params(question.page_size, _find_start(question)),
+            *make_scope_params(question.page_size, _compute_first_index(question)),
         ]
         try:
-            response, cached_reply = await self._store.search(params, context)
+            search_response, cached_reply = await self._govuk_store.search(params, context)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            if self.offline is None or not await self._has_copy():
+            if self.offline is None or not await self._has_young_copy():
                 raise
-            return await anyio.to_thread.run_sync(_list_offline, self.offline, question, failure)
-        hits = parse_hits(response)
+            return await anyio.to_thread.run_sync(
+                _list_offline_changes, self.offline, question, failure
+            )
+        hits = parse_hits(search_response)
         if self.offline:
             hits = await anyio.to_thread.run_sync(
                 self.offline.add_change_notes, hits, question.since
             )
         return Changes(
-            **_make_live_fields(response, cached_reply, question),
+            **_make_live_fields(search_response, cached_reply, question),
             since=question.since,
             changes=hits,
         )
 
     def list_copies(self) -> list[KeptCopy]:
         """Return the pages that were read by this process, the most recently read first."""
-        return self._store.list_copies()
+        return self._govuk_store.list_copies()
 
     async def list_error_kinds(self, context: CallContext) -> ErrorTaxonomy:
-        await check_rate(self._limiter, context)
+        await check_rate(self._caller_limiter, context)
         return ErrorTaxonomy(errors=[describe_error_kind(error_class) for error_class in TAXONOMY])
 
     async def _get_page_at(
@@ -295,15 +299,15 @@ class GuidanceService:
 
     async def _resolve_address(self, typed_address: str, context: CallContext) -> PageAddress:
         """Return the address with its path; raise `InvalidPath` or `NotFoundOrRedirected`."""
-        page_address = parse_address(typed_address)
+        page_address = parse_page_address(typed_address)
         if page_address.cc_number is None:
             return page_address
         params = [("q", page_address.cc_number), *make_scope_params(50, 0)]
-        response, _ = await self._store.search(params, context)
+        search_response, _ = await self._govuk_store.search(params, context)
         publication_paths = [
             hit.path
-            for hit in parse_hits(response)
-            if hit.path and names_publication(page_address.cc_number, hit.title, hit.path)
+            for hit in parse_hits(search_response)
+            if hit.path and is_publication_page(page_address.cc_number, hit.title, hit.path)
         ]
         if not publication_paths:
             raise NotFoundOrRedirected(
@@ -318,10 +322,10 @@ class GuidanceService:
         self, page_path: str, context: CallContext
     ) -> tuple[GovukPage, CachedReply]:
         try:
-            page, cached_reply = await self._store.read_page(page_path, context)
+            page, cached_reply = await self._govuk_store.read_page(page_path, context)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             stale_copy = (
-                await anyio.to_thread.run_sync(self.offline.read_stale, page_path, failure)
+                await anyio.to_thread.run_sync(self.offline.read_stale_page, page_path, failure)
                 if self.offline
                 else None
             )
@@ -351,12 +355,14 @@ def _clean_query(query: str) -> str:
 
 
 def _make_live_fields(
-    response: Mapping[str, Any], cached_reply: CachedReply, question: SearchGuidance | RecentChanges
+    search_response: Mapping[str, Any],
+    cached_reply: CachedReply,
+    question: SearchGuidance | RecentChanges,
 ) -> dict[str, Any]:
     """Return the fields of a list that GOV.UK gives."""
-    total_count = response.get("total")
+    total_count = search_response.get("total")
     # GOV.UK's answers are read with suspicion: a missing field must not fail the call.
-    total_count = total_count if isinstance(total_count, int) else len(parse_hits(response))
+    total_count = total_count if isinstance(total_count, int) else len(parse_hits(search_response))
     return {
         **_make_page_numbers(question, total_count),
         "cache": make_cache_state(cached_reply),
@@ -364,11 +370,11 @@ def _make_live_fields(
     }
 
 
-def _list_offline(
+def _list_offline_changes(
     offline: OfflineGuidance, question: RecentChanges, failure: UpstreamError
 ) -> Changes:
     hits, offline_copy = offline.list_changes(question)
-    first_index = _find_start(question)
+    first_index = _compute_first_index(question)
     return Changes(
         **_make_offline_fields(offline_copy, len(hits), question, failure),
         since=question.since,
@@ -395,7 +401,7 @@ def _make_page_numbers(
     question: SearchGuidance | RecentChanges, total_count: int
 ) -> dict[str, Any]:
     """Return how many results there are, which page of them this is, and the next one."""
-    has_more = _find_start(question) + question.page_size < total_count
+    has_more = _compute_first_index(question) + question.page_size < total_count
     return {
         "total": total_count,
         "page": question.page,
@@ -404,7 +410,7 @@ def _make_page_numbers(
     }
 
 
-def _find_start(question: SearchGuidance | RecentChanges) -> int:
+def _compute_first_index(question: SearchGuidance | RecentChanges) -> int:
     return (question.page - 1) * question.page_size
 
 

@@ -73,7 +73,7 @@ class GovukStore:
         self._cache = cache
         self._metrics = metrics
         self._lifetimes = lifetimes
-        self._pages: LRUCache[tuple[str, bytes], GovukPage] = LRUCache(
+        self._parsed_pages: LRUCache[tuple[str, bytes], GovukPage] = LRUCache(
             _PARSED_PAGES_BYTES, _weigh_page
         )
         self._kept_copies: LRUCache[str, KeptCopy] = LRUCache(_MAX_KEPT_COPIES)
@@ -83,9 +83,9 @@ class GovukStore:
     ) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path; raise `NotFoundOrRedirected` or `InvalidPath`."""
         request = Request("content", _make_content_path(page_path))
-        cached_reply = await self._read(request, self._lifetimes.content, context)
+        cached_reply = await self._read_reply(request, self._lifetimes.content, context)
         page = await self._parse_page(page_path, cached_reply)
-        self._note_copy(page_path, page, cached_reply)
+        self._remember_copy(page_path, page, cached_reply)
         return page, cached_reply
 
     async def refresh_page(
@@ -100,18 +100,18 @@ class GovukStore:
 
         started_at = time.perf_counter()
         cached_reply = await self._cache.refresh(
-            self._cache_key(request), self._lifetimes.content, fetch
+            self._make_cache_key(request), self._lifetimes.content, fetch
         )
-        self._record(request, cached_reply, context, started_at)
+        self._record_read(request, cached_reply, context, started_at)
         page = await self._parse_page(page_path, cached_reply)
-        self._note_copy(page_path, page, cached_reply)
+        self._remember_copy(page_path, page, cached_reply)
         return page, cached_reply
 
     def list_copies(self) -> list[KeptCopy]:
         """Return the pages that were read by this process, the most recently read first."""
         return self._kept_copies.list_values()
 
-    def _note_copy(self, page_path: str, page: GovukPage, cached_reply: CachedReply) -> None:
+    def _remember_copy(self, page_path: str, page: GovukPage, cached_reply: CachedReply) -> None:
         cache_entry = cached_reply.entry
         self._kept_copies.put(
             page_path,
@@ -128,7 +128,7 @@ class GovukStore:
     async def peek_page(self, page_path: str) -> CacheEntry | None:
         """Return the cache's entry of a page, fresh or not; nothing is fetched."""
         return await self._cache.peek(
-            self._cache_key(Request("content", _make_content_path(page_path)))
+            self._make_cache_key(Request("content", _make_content_path(page_path)))
         )
 
     async def search(
@@ -137,13 +137,13 @@ class GovukStore:
         """Return GOV.UK's answer to a search, as it came."""
         # Sorted, so that the same search in another order is found in the cache.
         request = Request("search", _SEARCH_PATH, tuple(sorted(params)))
-        cached_reply = await self._read(request, self._lifetimes.search, context)
+        cached_reply = await self._read_reply(request, self._lifetimes.search, context)
         if cached_reply.reply.status != 200:
             raise UpstreamUnavailable("GOV.UK's search does not answer at its usual address")
         search_response = await anyio.to_thread.run_sync(from_json, cached_reply.reply.body)
         return search_response, cached_reply
 
-    async def _read(self, request: Request, ttl: float, context: CallContext) -> CachedReply:
+    async def _read_reply(self, request: Request, ttl: float, context: CallContext) -> CachedReply:
         async def fetch(stored_version: StoredVersion) -> Reply | None:
             await self._check_rate(context)
             # With a stale copy at hand, it is better to fail at once than to retry.
@@ -153,18 +153,18 @@ class GovukStore:
             return await self._client.get(conditional_request, context)
 
         started_at = time.perf_counter()
-        cached_reply = await self._cache.read(self._cache_key(request), ttl, fetch)
-        self._record(request, cached_reply, context, started_at)
+        cached_reply = await self._cache.read(self._make_cache_key(request), ttl, fetch)
+        self._record_read(request, cached_reply, context, started_at)
         return cached_reply
 
     async def _check_rate(self, context: CallContext) -> None:
         if self._caller_limiter:
             await check_rate(self._caller_limiter, context)
 
-    def _cache_key(self, request: Request) -> str:
+    def _make_cache_key(self, request: Request) -> str:
         return f"{self._base_url}{request.path}?{urlencode(request.params)}"
 
-    def _record(
+    def _record_read(
         self, request: Request, cached_reply: CachedReply, context: CallContext, started_at: float
     ) -> None:
         self._metrics.observe_read(
@@ -177,10 +177,10 @@ class GovukStore:
         # The bytes are in the key: a revalidated page has the same ones, and a changed one others.
         # So is the path, by which a page is cited whose own is none.
         cache_key = (page_path, cached_reply.reply.body)
-        page = self._pages.get(cache_key) if cached_reply.reply.status == 200 else None
+        page = self._parsed_pages.get(cache_key) if cached_reply.reply.status == 200 else None
         if page is None:
             page = await anyio.to_thread.run_sync(_parse_reply, page_path, cached_reply.reply)
-            self._pages.put(cache_key, page)
+            self._parsed_pages.put(cache_key, page)
         return page
 
 
@@ -229,48 +229,48 @@ def _parse_reply(page_path: str, reply: Reply) -> GovukPage:
 def _make_moved_error(page_path: str, new_location: str | None) -> NotFoundOrRedirected:
     if new_location is None:
         return NotFoundOrRedirected(f"{page_path} was moved, and GOV.UK does not say where")
-    hint = {"redirected_to": new_location}
+    hint_fields = {"redirected_to": new_location}
     if is_plain_path(new_location):
-        hint["use_tool"] = "get_content_by_path"
-    return NotFoundOrRedirected(f"{page_path} was moved to {new_location}", **hint)
+        hint_fields["use_tool"] = "get_content_by_path"
+    return NotFoundOrRedirected(f"{page_path} was moved to {new_location}", **hint_fields)
 
 
 def _make_gone_error(page_path: str, gone_item: Mapping[str, Any]) -> NotFoundOrRedirected:
     details = gone_item.get("details")
     details = details if isinstance(details, Mapping) else {}
-    hint = {}
+    hint_fields = {}
     if details.get("explanation"):
-        hint["explanation"] = to_markdown(str(details["explanation"]), WEBSITE)
+        hint_fields["explanation"] = to_markdown(str(details["explanation"]), WEBSITE)
     if details.get("alternative_path"):
-        hint["alternative_path"] = str(details["alternative_path"])
-    return NotFoundOrRedirected(f"The page at {page_path} was taken down", **hint)
+        hint_fields["alternative_path"] = str(details["alternative_path"])
+    return NotFoundOrRedirected(f"The page at {page_path} was taken down", **hint_fields)
 
 
-def _parse_location(location: str) -> str | None:
+def _parse_location(location_header: str) -> str | None:
     """Return the target of a Location header: a path on GOV.UK, or the full URL of another site."""
     try:
-        url_parts = urlsplit(location)
+        url_parts = urlsplit(location_header)
     except ValueError:
         return None
     # The Content API redirects within itself, under its own prefix.
     is_elsewhere = url_parts.netloc not in ("", urlsplit(WEBSITE).netloc)
     if is_elsewhere and not url_parts.path.startswith(_CONTENT_PATH):
-        return location
+        return location_header
     target_path = url_parts.path.removeprefix(_CONTENT_PATH)
     return target_path if is_plain_path(target_path) else None
 
 
 def _find_redirect_target(page_path: str, redirects: Any) -> str | None:
     """Return where a redirect item sends this path, by the longest rule that matches."""
-    rules = [
-        longest_rule
-        for longest_rule in _select_valid_rules(redirects)
-        if _is_rule_for(longest_rule, page_path)
+    matching_rules = [
+        redirect_rule
+        for redirect_rule in _select_valid_rules(redirects)
+        if _is_rule_for(redirect_rule, page_path)
     ]
-    if not rules:
+    if not matching_rules:
         return None
     # GOV.UK's router prefers the longest rule, so a prefix gives way to an exact path.
-    longest_rule = max(rules, key=lambda longest_rule: len(str(longest_rule["path"])))
+    longest_rule = max(matching_rules, key=lambda redirect_rule: len(str(redirect_rule["path"])))
     redirect_target = str(longest_rule["destination"])
     if (
         longest_rule.get("type") == "prefix"
@@ -282,16 +282,18 @@ def _find_redirect_target(page_path: str, redirects: Any) -> str | None:
 
 def _select_valid_rules(redirects: Any) -> Sequence[Mapping[str, Any]]:
     return [
-        rule
-        for rule in (redirects if isinstance(redirects, list) else [])
-        if isinstance(rule, Mapping) and rule.get("path") and rule.get("destination")
+        redirect_rule
+        for redirect_rule in (redirects if isinstance(redirects, list) else [])
+        if isinstance(redirect_rule, Mapping)
+        and redirect_rule.get("path")
+        and redirect_rule.get("destination")
     ]
 
 
-def _is_rule_for(rule: Mapping[str, Any], page_path: str) -> bool:
-    rule_path = str(rule["path"])
+def _is_rule_for(redirect_rule: Mapping[str, Any], page_path: str) -> bool:
+    rule_path = str(redirect_rule["path"])
     return page_path == rule_path or (
-        rule.get("type") == "prefix" and page_path.startswith(f"{rule_path}/")
+        redirect_rule.get("type") == "prefix" and page_path.startswith(f"{rule_path}/")
     )
 
 

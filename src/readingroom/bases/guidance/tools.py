@@ -54,18 +54,18 @@ _upstream_tool = partial(
 
 def open_base(settings: GuidanceSettings) -> KnowledgeBase:
     """Open the guidance base as the settings say."""
-    base = open_guidance(
+    guidance_base = open_guidance(
         settings.govuk_base_url,
         timeout=settings.govuk_timeout_seconds,
         lifetimes=CacheLifetimes(
             settings.cache_ttl_content_seconds, settings.cache_ttl_search_seconds
         ),
         stale_seconds=settings.cache_stale_seconds,
-        per_second=settings.rate_limit_per_second,
+        requests_per_second=settings.rate_limit_per_second,
         redis_url=reveal_secret(settings.redis_url),
         offline=open_offline(settings),
     )
-    return replace(base, unembedded=embedder_for(settings).waiting_texts)
+    return replace(guidance_base, unembedded=embedder_for(settings).waiting_texts)
 
 
 def open_offline(settings: GuidanceSettings) -> OfflineGuidance:
@@ -83,41 +83,44 @@ def open_guidance(
     timeout: float = 10.0,
     lifetimes: CacheLifetimes | None = None,
     stale_seconds: float = 86_400.0,
-    per_second: int = 10,
+    requests_per_second: int = 10,
     redis_url: str | None = None,
     offline: OfflineGuidance | None = None,
 ) -> KnowledgeBase:
     """Open the guidance base on a host; no request is sent before the first call."""
-    redis = None
-    limiter: Limiter = SlidingWindow(per_second)
-    backend: CacheBackend = MemoryCacheBackend()
+    redis_connection = None
+    limiter: Limiter = SlidingWindow(requests_per_second)
+    cache_backend: CacheBackend = MemoryCacheBackend()
     if redis_url:
         # Imported here: most installations have no Redis, and its client is slow to load.
         from readingroom.net.shared import RedisCacheBackend, RedisConnection, RedisLimiter
 
         # With Redis, several processes share one cache and keep one limit together.
-        redis = RedisConnection(redis_url)
-        limiter, backend = RedisLimiter(redis, per_second), RedisCacheBackend(redis)
+        redis_connection = RedisConnection(redis_url)
+        limiter, cache_backend = (
+            RedisLimiter(redis_connection, requests_per_second),
+            RedisCacheBackend(redis_connection),
+        )
     metrics = UpstreamMetrics()
-    client = UpstreamClient(base_url, limiter, metrics, timeout=timeout)
-    store = GovukStore(
+    upstream_client = UpstreamClient(base_url, limiter, metrics, timeout=timeout)
+    govuk_store = GovukStore(
         base_url,
-        client,
-        Cache(backend, stale_seconds),
+        upstream_client,
+        Cache(cache_backend, stale_seconds),
         metrics,
         lifetimes or CacheLifetimes(),
         limiter,
     )
-    service = GuidanceService(store, limiter, offline)
+    service = GuidanceService(govuk_store, limiter, offline)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         try:
             yield
         finally:
-            await client.close()
-            if redis:
-                await redis.close()
+            await upstream_client.close()
+            if redis_connection:
+                await redis_connection.close()
             if offline:
                 await anyio.to_thread.run_sync(offline.close)
 
@@ -132,14 +135,18 @@ def open_guidance(
             "attribution and disclaimer: this is guidance, not legal advice."
         ),
         dialect=GuidanceDialect(ATTRIBUTION, DISCLAIMER),
-        tools=(*_reading_tools(service), *_searching_tools(service), *_checking_tools(service)),
+        tools=(
+            *_make_reading_tools(service),
+            *_make_searching_tools(service),
+            *_make_checking_tools(service),
+        ),
         service=service,
         lifespan=lifespan,
         metric_collectors=metrics.collectors,
     )
 
 
-def _reading_tools(service: GuidanceService) -> Iterable[Tool]:
+def _make_reading_tools(service: GuidanceService) -> Iterable[Tool]:
     async def get_content_by_path(
         question: GetContentByPath, call: ToolCall
     ) -> PageContent | PageText:
@@ -163,7 +170,7 @@ def _reading_tools(service: GuidanceService) -> Iterable[Tool]:
     yield _upstream_tool(get_content_by_id, title="Read guidance by id")
 
 
-def _searching_tools(service: GuidanceService) -> Iterable[Tool]:
+def _make_searching_tools(service: GuidanceService) -> Iterable[Tool]:
     async def search_guidance(question: SearchGuidance, call: ToolCall) -> SearchResults:
         """Find what the Charity Commission says on a question about a charity or its trustees: the
         rules and advice for charities in England and Wales. What must or may a charity do about
@@ -194,7 +201,7 @@ def _searching_tools(service: GuidanceService) -> Iterable[Tool]:
     yield _upstream_tool(recent_changes, title="List recent changes")
 
 
-def _checking_tools(service: GuidanceService) -> Iterable[Tool]:
+def _make_checking_tools(service: GuidanceService) -> Iterable[Tool]:
     async def get_source_metadata(question: GetSourceMetadata, call: ToolCall) -> SourceMetadata:
         """Tell where a page of Charity Commission guidance (`/guidance/…`) is from, its provenance.
         Under which licence may we reuse it and whom to credit, who publishes it, how old is it,

@@ -91,20 +91,29 @@ def find_passages(query: str, whole_text: str) -> list[tuple[str, float]]:
     """
     query_words = set(extract_words(query))
     passages = [span.of(whole_text) for span in split(whole_text)]
-    words_by_passage = [query_words & set(extract_words(passage)) for passage in passages]
-    passage_counts = Counter(word for passage_words in words_by_passage for word in passage_words)
-    rarities = {word: math.log(1 + len(passages) / passage_counts[word]) for word in passage_counts}
+    matched_words = [query_words & set(extract_words(passage)) for passage in passages]
+    passage_count_by_word = Counter(
+        word for passage_words in matched_words for word in passage_words
+    )
+    rarity_by_word = {
+        word: math.log(1 + len(passages) / passage_count_by_word[word])
+        for word in passage_count_by_word
+    }
     if len(passages) > _SHORT_TEXT:
-        ranked = [
-            ranked_row for ranked_row, passage_words in enumerate(words_by_passage) if passage_words
+        ranked_indexes = [
+            passage_index
+            for passage_index, passage_words in enumerate(matched_words)
+            if passage_words
         ]
     else:
-        ranked = list(range(len(passages)))
-    ranked.sort(
-        key=lambda ranked_row: -sum(rarities[word] for word in words_by_passage[ranked_row])
+        ranked_indexes = list(range(len(passages)))
+    ranked_indexes.sort(
+        key=lambda passage_index: (
+            -sum(rarity_by_word[word] for word in matched_words[passage_index])
+        )
     )
     max_passages = _SHORT_TEXT if len(passages) <= _SHORT_TEXT else _MAX_PASSAGES
     return [
-        (passages[ranked_row], len(words_by_passage[ranked_row]) / max(len(query_words), 1))
-        for ranked_row in ranked[:max_passages]
+        (passages[passage_index], len(matched_words[passage_index]) / max(len(query_words), 1))
+        for passage_index in ranked_indexes[:max_passages]
     ]

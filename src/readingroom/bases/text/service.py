@@ -13,7 +13,7 @@ class TextService:
     """One text file: its description, and its content."""
 
     def __init__(self, text_file: TextFile, description: str, is_stand_in: bool = False) -> None:
-        self._file = text_file
+        self._text_file = text_file
         self.description = description
         self.is_stand_in = is_stand_in
         """Whether it is the packaged sample, in a room that is not the sample's."""
@@ -21,18 +21,18 @@ class TextService:
     def start(self) -> None:
         """Read the file now, and log whether it can be served."""
         try:
-            loaded_text = self._file.load()
+            loaded_text = self._text_file.load()
         except TextUnreadable as error:
             # The server starts all the same: other bases may be served with this one.
-            logger.error("Knowledge base unavailable: %s (%s)", error.message, self._file.path)
+            logger.error("Knowledge base unavailable: %s (%s)", error.message, self._text_file.path)
         else:
-            size_text = f"{len(loaded_text.content):,} characters, {loaded_text.size_bytes:,} bytes"
-            logger.info("Knowledge base ready: %s (%s)", self._file.path, size_text)
+            size_note = f"{len(loaded_text.content):,} characters, {loaded_text.size_bytes:,} bytes"
+            logger.info("Knowledge base ready: %s (%s)", self._text_file.path, size_note)
 
     async def describe(self) -> KbAvailable | KbUnavailable:
         """Describe the file, or say why it cannot be read."""
         try:
-            loaded_text = await self._file.read()
+            loaded_text = await self._text_file.read()
         except TextUnreadable as error:
             return KbUnavailable(description=self.description, reason=error.message)
         return KbAvailable(
@@ -44,7 +44,7 @@ class TextService:
 
     async def read_content(self) -> KbContent:
         """Return the text; raise `TextUnreadable`."""
-        text_content = (await self._file.read()).content
+        text_content = (await self._text_file.read()).content
         return KbContent(
             status="ok" if text_content else "empty",
             content_length=len(text_content),

@@ -38,7 +38,7 @@ class TextFile:
     def __init__(self, text_path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.path = text_path
         self._clock = clock
-        self._text: LoadedText | None = None
+        self._loaded_text: LoadedText | None = None
         self._last_failure: tuple[str, float] | None = None
         self._lock = anyio.Lock()
 
@@ -47,20 +47,20 @@ class TextFile:
 
         A failure is remembered for a moment, so that many calls at once read a bad file only once.
         """
-        if self._text is not None:
-            return self._text
+        if self._loaded_text is not None:
+            return self._loaded_text
         if self._last_failure and self._clock() - self._last_failure[1] < _RETRY_SECONDS:
             raise TextUnreadable(self._last_failure[0])
         try:
-            self._text = _read_text(self.path)
+            self._loaded_text = _read_text(self.path)
         except TextUnreadable as failure:
             self._last_failure = (failure.message, self._clock())
             raise
-        return self._text
+        return self._loaded_text
 
     async def read(self) -> LoadedText:
-        if self._text is not None:
-            return self._text
+        if self._loaded_text is not None:
+            return self._loaded_text
         # One read for all callers that arrive before the first has ended.
         async with self._lock:
             return await anyio.to_thread.run_sync(self.load)

@@ -32,9 +32,11 @@ def open_text(
     file: Path | None, description: str | None, is_sample_room: bool = False
 ) -> KnowledgeBase:
     """Open the text base on a file (the packaged sample when none is named) and read it."""
-    default = _OWN_DESCRIPTION if file else _SAMPLE_DESCRIPTION
+    default_description = _OWN_DESCRIPTION if file else _SAMPLE_DESCRIPTION
     is_stand_in = file is None and not is_sample_room
-    service = TextService(TextFile(file or SAMPLE_FILE), description or default, is_stand_in)
+    service = TextService(
+        TextFile(file or SAMPLE_FILE), description or default_description, is_stand_in
+    )
     service.start()
     return KnowledgeBase(
         name="text",
@@ -45,13 +47,13 @@ def open_text(
             "get_kb_content for all of it. There is no search: quote from the content."
         ),
         dialect=TextDialect(),
-        tools=_tools(service),
+        tools=_make_tools(service),
         service=service,
         sse=True,
     )
 
 
-def _tools(service: TextService) -> tuple[Tool, ...]:
+def _make_tools(service: TextService) -> tuple[Tool, ...]:
     async def get_kb_info(question: GetKbInfo, call: ToolCall) -> KbAvailable | KbUnavailable:
         """Tell what the plain text knowledge base (kb) is about, without the text. Which subject
         does its description name, how long or big is the file, does it exist, can it be read, when

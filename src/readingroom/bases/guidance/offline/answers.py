@@ -27,18 +27,18 @@ _SECONDS_A_DAY = 86_400
 class OfflineGuidance:
     """The offline copy of the guidance, searched and read; it may not exist yet."""
 
-    def __init__(self, library: GuidanceLibrary, embedder: Embedder, max_days: float) -> None:
+    def __init__(self, library: GuidanceLibrary, embedder: Embedder, max_age_days: float) -> None:
         self.library = library
-        self._index = OfflineIndex(library, embedder)
-        self._max_days = max_days
+        self._offline_index = OfflineIndex(library, embedder)
+        self._max_age_days = max_age_days
 
     @property
     def is_synced(self) -> bool:
         """Whether a sync was ever completed, so that the copy is whole."""
-        return self.library.exists and self.library.status().synced_at is not None
+        return self.library.exists and self.library.read_status().synced_at is not None
 
     def close(self) -> None:
-        self._index.close()
+        self._offline_index.close()
         self.library.close()
 
     def search(
@@ -46,26 +46,30 @@ class OfflineGuidance:
         query: str,
         filters: dict[str, Any],
         first_index: int,
-        hit_count: int,
+        max_hits: int,
         newest_first: bool,
     ) -> tuple[list[Hit], int, OfflineCopy]:
         """Return the best pages with their best passage, how many were ranked, and the copy."""
-        passages, degraded = self._index.search(query, _MAX_RANKED_PAGES)
+        best_passages, degraded_reason = self._offline_index.search(query, _MAX_RANKED_PAGES)
         hits = []
-        for passage in passages:
-            stored_page = self.library.read_page(passage.path)
-            page = stored_page.parse() if stored_page else None
+        for best_passage in best_passages:
+            stored_page = self.library.read_page(best_passage.path)
+            page = stored_page.parse_page() if stored_page else None
             if page and _passes_filters(page, filters):
-                hits.append(_make_hit(page, passage))
+                hits.append(_make_hit(page, best_passage))
         if newest_first:
             hits.sort(key=lambda hit: hit.public_updated_at or "", reverse=True)
-        return hits[first_index : first_index + hit_count], len(hits), self._describe_copy(degraded)
+        return (
+            hits[first_index : first_index + max_hits],
+            len(hits),
+            self._describe_copy(degraded_reason),
+        )
 
     def list_changes(self, question: RecentChanges) -> tuple[list[Hit], OfflineCopy]:
         """Return the pages that changed since a day, the latest first, with what was changed."""
         hits = []
         for stored_page in self.library.iterate_pages():
-            page = stored_page.parse()
+            page = stored_page.parse_page()
             changed_on = (page.public_updated_at or "")[:10]
             if changed_on >= question.since.isoformat():
                 hits.append(_make_hit(page, None))
@@ -76,60 +80,64 @@ class OfflineGuidance:
         """Return GOV.UK's own hits with the notes that the copy has on changes since a day."""
         if not self.is_synced:
             return hits
-        noted = []
+        noted_hits = []
         for hit in hits:
             stored_page = self.library.read_page(hit.path) if hit.path else None
-            change_note = _find_note(stored_page.parse(), since_day) if stored_page else None
-            noted.append(
+            change_note = (
+                _find_change_note(stored_page.parse_page(), since_day) if stored_page else None
+            )
+            noted_hits.append(
                 hit.model_copy(update={"change_note": change_note}) if change_note else hit
             )
-        return noted
+        return noted_hits
 
-    def read_stale(
+    def read_stale_page(
         self, page_path: str, failure: UpstreamError
     ) -> tuple[GovukPage, CachedReply] | None:
         """Return a page to answer with while GOV.UK fails; None where it is missing or too old."""
         stored_page = self.library.read_page(page_path) if self.library.exists else None
         if stored_page is None:
             return None
-        age = max(0.0, clock.unix_seconds() - stored_page.checked_at)
-        if age > self._max_days * _SECONDS_A_DAY:
+        age_seconds = max(0.0, clock.unix_seconds() - stored_page.checked_at)
+        if age_seconds > self._max_age_days * _SECONDS_A_DAY:
             return None
-        return stored_page.parse(), _make_cached_reply(stored_page, age, failure)
+        return stored_page.parse_page(), _make_cached_reply(stored_page, age_seconds, failure)
 
     def can_replace_govuk(self) -> bool:
         """Whether the copy is young enough to answer a search while GOV.UK fails."""
         if not self.is_synced:
             return False
-        return self._describe_copy(None).age_s <= self._max_days * _SECONDS_A_DAY
+        return self._describe_copy(None).age_s <= self._max_age_days * _SECONDS_A_DAY
 
-    def _describe_copy(self, degraded: str | None) -> OfflineCopy:
-        status = self.library.status()
-        if status.synced_at is None:
+    def _describe_copy(self, degraded_reason: str | None) -> OfflineCopy:
+        library_status = self.library.read_status()
+        if library_status.synced_at is None:
             raise UpstreamUnavailable(
                 "There is no offline copy of the guidance yet: `readingroom guidance sync` makes it"
             )
         return OfflineCopy(
-            synced_at=clock.from_timestamp(status.synced_at).isoformat(timespec="seconds"),
-            age_s=round(max(0.0, clock.unix_seconds() - status.synced_at), 3),
-            pages=status.pages,
-            degraded=degraded,
+            synced_at=clock.from_timestamp(library_status.synced_at).isoformat(timespec="seconds"),
+            age_s=round(max(0.0, clock.unix_seconds() - library_status.synced_at), 3),
+            pages=library_status.pages,
+            degraded=degraded_reason,
         )
 
 
-def make_offline_cache_state(offline: OfflineCopy, failure: UpstreamError | None) -> CacheState:
+def make_offline_cache_state(
+    offline_copy: OfflineCopy, failure: UpstreamError | None
+) -> CacheState:
     """Return where an answer of the copy came from, in the words of one from the cache."""
-    return CacheState(hit=True, age_s=offline.age_s, ttl_s=0.0, stale=failure is not None)
+    return CacheState(hit=True, age_s=offline_copy.age_s, ttl_s=0.0, stale=failure is not None)
 
 
 def _make_hit(page: GovukPage, passage: FoundPassage | None) -> Hit:
     page_section = None
     if passage and passage.heading:
         page_section = PageSection(heading=passage.heading, anchor=passage.anchor or None)
-    anchor = f"#{passage.anchor}" if passage and passage.anchor else ""
+    url_fragment = f"#{passage.anchor}" if passage and passage.anchor else ""
     hit = Hit(
         title=page.title or page.path,
-        url=page.url + anchor,
+        url=page.url + url_fragment,
         summary=read_text(page.content.get("description")) or "",
         public_updated_at=page.public_updated_at,
         path=page.path,
@@ -145,9 +153,13 @@ def _make_hit(page: GovukPage, passage: FoundPassage | None) -> Hit:
     return hit
 
 
-def _find_note(page: GovukPage, since_day: date) -> str | None:
-    notes = (note for note in page.change_notes if note.changed_at[:10] >= since_day.isoformat())
-    return next((note.note for note in notes), None)
+def _find_change_note(page: GovukPage, since_day: date) -> str | None:
+    later_notes = (
+        change_note
+        for change_note in page.change_notes
+        if change_note.changed_at[:10] >= since_day.isoformat()
+    )
+    return next((change_note.note for change_note in later_notes), None)
 
 
 def _passes_filters(page: GovukPage, filters: dict[str, Any]) -> bool:
@@ -159,16 +171,20 @@ def _passes_filters(page: GovukPage, filters: dict[str, Any]) -> bool:
     }
     for filter_name, allowed_values in filters.items():
         if filter_name == "filter_public_timestamp":
-            ends = dict(period_end.split(":", 1) for period_end in allowed_values[0].split(","))
-            if not ends.get("from", "") <= updated_on <= ends.get("to", "9999"):
+            period_ends = dict(
+                name_and_day.split(":", 1) for name_and_day in allowed_values[0].split(",")
+            )
+            if not period_ends.get("from", "") <= updated_on <= period_ends.get("to", "9999"):
                 return False
         elif page_values.get(filter_name) not in allowed_values:
             return False
     return True
 
 
-def _make_cached_reply(stored_page: StoredPage, age: float, failure: UpstreamError) -> CachedReply:
+def _make_cached_reply(
+    stored_page: StoredPage, age_seconds: float, failure: UpstreamError
+) -> CachedReply:
     cache_entry = CacheEntry(
         Reply(200, stored_page.body, stored_page.etag), stored_page.checked_at, 0.0
     )
-    return CachedReply(cache_entry, hit=True, age=age, failure=failure)
+    return CachedReply(cache_entry, hit=True, age=age_seconds, failure=failure)

@@ -17,12 +17,12 @@ from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.shared_index import open_index
 from readingroom.storage.chunks import Chunks
 
-_PASSAGES_READ = 300  # for ten pages: a long page may have many of the best
+_MIN_PASSAGES_READ = 300  # for ten pages: a long page may have many of the best
 # Beside the cosine, which counts 1. Chosen on the tuning questions, and on public ones about other
 # pages of GOV.UK: 0.2 to 0.35, and 0.03 to 0.07, do as well.
-_WORDS_WEIGHT = 0.25
+_WORD_SCORE_WEIGHT = 0.25
 _LENGTH_PENALTY = 0.05
-_TEXT = "text"
+_TEXT_FIELD = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,31 +47,33 @@ class OfflineIndex:
     def __init__(self, library: GuidanceLibrary, embedder: Embedder) -> None:
         self._library = library
         self._embedder = embedder
-        self._folder: Path | None = None
-        self._index: ChunkIndex | None = None
-        self._page_words: LexicalIndex | None = None
-        self._generation = -1
-        self._passage_counts: dict[str, int] = {}
-        self._opening = threading.Lock()
+        self._index_folder: Path | None = None
+        self._chunk_index: ChunkIndex | None = None
+        self._page_word_index: LexicalIndex | None = None
+        self._indexed_generation = -1
+        self._passage_count_by_page: dict[str, int] = {}
+        self._opening_lock = threading.Lock()
 
-    def search(self, query: str, page_count: int) -> tuple[list[FoundPassage], str | None]:
+    def search(self, query: str, max_pages: int) -> tuple[list[FoundPassage], str | None]:
         """Return the best passage of each of the best pages, and why meaning was left out if so."""
-        index = self._get_index()
-        depth = max(_PASSAGES_READ, 6 * page_count)
-        library_status = self._library.status()
+        chunk_index = self._get_index()
+        max_passages = max(_MIN_PASSAGES_READ, 6 * max_pages)
+        library_status = self._library.read_status()
         search_mode: Mode = "hybrid" if library_status.embedded else "lexical"
-        ranking = index.search(query, depth, None, search_mode)
-        chunks = index.fetch([chunk_hit.chunk_id for chunk_hit in ranking.hits])
-        metadatas = dict(zip(chunks.ids, chunks.metadatas, strict=True))
-        best: dict[str, FoundPassage] = {}
-        closeness: dict[str, float] = {}
+        ranking = chunk_index.search(query, max_passages, None, search_mode)
+        found_chunks = chunk_index.fetch([chunk_hit.chunk_id for chunk_hit in ranking.hits])
+        metadata_by_id = dict(zip(found_chunks.ids, found_chunks.metadatas, strict=True))
+        best_passage_by_page: dict[str, FoundPassage] = {}
+        closeness_by_page: dict[str, float] = {}
         for chunk_hit in ranking.hits:
-            metadata = metadatas.get(chunk_hit.chunk_id)
+            metadata = metadata_by_id.get(chunk_hit.chunk_id)
             if metadata is None:
                 continue
             page_path = str(metadata["path"])
-            closeness[page_path] = max(closeness.get(page_path, 0.0), chunk_hit.relevance_score)
-            best.setdefault(
+            closeness_by_page[page_path] = max(
+                closeness_by_page.get(page_path, 0.0), chunk_hit.relevance_score
+            )
+            best_passage_by_page.setdefault(
                 page_path,
                 FoundPassage(
                     page_path,
@@ -83,73 +85,79 @@ class OfflineIndex:
                     chunk_hit.parts.semantic,
                 ),
             )
-        degraded = ranking.degraded
+        degraded_reason = ranking.degraded
         if search_mode == "lexical":
-            degraded = "No passage has a vector yet; readingroom guidance sync makes them"
+            degraded_reason = "No passage has a vector yet; readingroom guidance sync makes them"
         elif library_status.embedded < library_status.passages:
-            embedded_share = 100 * library_status.embedded // library_status.passages
-            degraded = degraded or (
-                f"{embedded_share} % of the passages have a vector, the others are found by words; "
+            embedded_percent = 100 * library_status.embedded // library_status.passages
+            degraded_reason = degraded_reason or (
+                f"{embedded_percent} % of the passages have a vector, the others are found by words; "
                 "readingroom guidance sync makes the rest"
             )
-        word_shares = self._share_words(query)
+        word_score_by_page = self._score_pages_by_words(query)
 
         def rate_page(passage: FoundPassage) -> float:
             """Return how likely a page answers, by its closest passage and all of its words."""
             # A long page has more chances by accident.
-            passage_count = self._passage_counts.get(passage.path, 1)
+            passage_count = self._passage_count_by_page.get(passage.path, 1)
             return (
-                closeness[passage.path]
-                + _WORDS_WEIGHT * word_shares.get(passage.path, 0.0)
+                closeness_by_page[passage.path]
+                + _WORD_SCORE_WEIGHT * word_score_by_page.get(passage.path, 0.0)
                 - _LENGTH_PENALTY * math.log(passage_count)
             )
 
-        return sorted(best.values(), key=rate_page, reverse=True)[:page_count], degraded
+        return sorted(best_passage_by_page.values(), key=rate_page, reverse=True)[
+            :max_pages
+        ], degraded_reason
 
-    def _share_words(self, query: str) -> dict[str, float]:
+    def _score_pages_by_words(self, query: str) -> dict[str, float]:
         """Return how well the words of each page match, as a share of the best page's."""
-        assert self._page_words is not None
-        page_hits = self._page_words.search(query, len(self._passage_counts))
+        assert self._page_word_index is not None
+        page_hits = self._page_word_index.search(query, len(self._passage_count_by_page))
         return {page_hit.id: page_hit.score / page_hits[0].score for page_hit in page_hits}
 
     def close(self) -> None:
         """Remove this process's files; nothing may be searching."""
-        if self._index:
-            self._index.close()
-        if self._page_words is not None:
-            self._page_words.close()
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._chunk_index:
+            self._chunk_index.close()
+        if self._page_word_index is not None:
+            self._page_word_index.close()
+        if self._index_folder:
+            shutil.rmtree(self._index_folder, ignore_errors=True)
 
     def _get_index(self) -> ChunkIndex:
         """Return the index as the library now is."""
-        collection = ReadOnlyPassages(self._library)
-        with self._opening:
-            generation = collection.generation
-            if self._index is None:
-                self._folder = Path(tempfile.mkdtemp(prefix="readingroom-guidance-"))
+        library_passages = ReadOnlyPassages(self._library)
+        with self._opening_lock:
+            library_generation = library_passages.generation
+            if self._chunk_index is None:
+                self._index_folder = Path(tempfile.mkdtemp(prefix="readingroom-guidance-"))
                 filter_fields = FilterFields(exact_match=("path",))
-                words_path = self._folder / "words.db"
-                self._index = open_index(collection, filter_fields, self._embedder, words_path)
-                self._page_words = LexicalIndex(
-                    self._folder / "pages.db", {_TEXT: 1.0}, FilterFields()
+                words_path = self._index_folder / "words.db"
+                self._chunk_index = open_index(
+                    library_passages, filter_fields, self._embedder, words_path
                 )
-            elif self._generation != generation:
+                self._page_word_index = LexicalIndex(
+                    self._index_folder / "pages.db", {_TEXT_FIELD: 1.0}, FilterFields()
+                )
+            elif self._indexed_generation != library_generation:
                 # Another process wrote: what is derived is built anew.
-                self._index.rebuild()
-            if self._generation != generation:
-                self._passage_counts = self._library.count_passages()
-                assert self._page_words is not None
-                self._page_words.fill(_join_passages(collection.get()), generation)
-                self._generation = generation
-            return self._index
+                self._chunk_index.rebuild()
+            if self._indexed_generation != library_generation:
+                self._passage_count_by_page = self._library.count_passages_by_page()
+                assert self._page_word_index is not None
+                self._page_word_index.fill(
+                    _join_passages(library_passages.get()), library_generation
+                )
+                self._indexed_generation = library_generation
+            return self._chunk_index
 
 
 def _join_passages(passages: Chunks) -> Iterator[LexicalDocument]:
     """Yield each page with the words of its passages, without the headings above them."""
     texts_by_page: dict[str, list[str]] = {}
     for searched_text, metadata in zip(passages.texts, passages.metadatas, strict=True):
-        own_words = searched_text.partition("\n")[2]
-        texts_by_page.setdefault(str(metadata["path"]), []).append(own_words)
+        own_text = searched_text.partition("\n")[2]
+        texts_by_page.setdefault(str(metadata["path"]), []).append(own_text)
     for page_path, page_texts in texts_by_page.items():
-        yield LexicalDocument(page_path, {_TEXT: "\n".join(page_texts)}, {})
+        yield LexicalDocument(page_path, {_TEXT_FIELD: "\n".join(page_texts)}, {})

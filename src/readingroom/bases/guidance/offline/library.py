@@ -19,7 +19,7 @@ from readingroom.storage.errors import EmbeddingMismatch, StorageFailed
 
 LIBRARY_FILE = "pages.db"
 _SCHEMA_VERSION = "1"
-_WRITTEN_BY_SYNC = (
+_READ_ONLY_MESSAGE = (
     "The passages of the guidance are read only: a sync writes them, by GuidanceLibrary.put_page"
 )
 _SCHEMA = """
@@ -66,7 +66,7 @@ class StoredPage:
     fetched_at: float
     checked_at: float
 
-    def parse(self) -> GovukPage:
+    def parse_page(self) -> GovukPage:
         """Return the page itself."""
         return GovukPage(from_json(self.body), self.path)
 
@@ -147,36 +147,36 @@ class GuidanceLibrary:
         passages: Sequence[Passage],
         raw_body: bytes,
         etag: str | None,
-        pending: PendingPage,
+        pending_page: PendingPage,
         now: float,
     ) -> None:
         """Store a page with its passages in place of what was there, as one change.
 
         Its HTML documents are pending from now on, unless they are listed by themselves.
         """
-        sync = self.sync_number
-        with self._write() as db:
-            db.execute("DELETE FROM passages WHERE path = ?", (pending.path,))
+        sync_number = self.sync_number
+        with self._open_transaction() as db:
+            db.execute("DELETE FROM passages WHERE path = ?", (pending_page.path,))
             db.execute(
                 "INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    pending.path,
+                    pending_page.path,
                     zlib.compress(raw_body),
                     etag,
-                    pending.listed_timestamp,
-                    pending.parent,
+                    pending_page.listed_timestamp,
+                    pending_page.parent,
                     page.withdrawn_notice is not None,
                     now,
                     now,
-                    sync,
+                    sync_number,
                 ),
             )
             db.executemany(
                 "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
                 [
                     (
-                        f"{pending.path}#{passage_number}",
-                        pending.path,
+                        f"{pending_page.path}#{passage_number}",
+                        pending_page.path,
                         passage.start,
                         passage.end,
                         passage.heading,
@@ -186,28 +186,28 @@ class GuidanceLibrary:
                     for passage_number, passage in enumerate(passages)
                 ],
             )
-            db.execute("DELETE FROM pending WHERE path = ?", (pending.path,))
-            for document in page.documents:
-                if document.path and document.path.startswith(f"{pending.path}/"):
+            db.execute("DELETE FROM pending WHERE path = ?", (pending_page.path,))
+            for page_document in page.documents:
+                if page_document.path and page_document.path.startswith(f"{pending_page.path}/"):
                     db.execute(
                         "INSERT OR IGNORE INTO pending SELECT ?, NULL, ? WHERE NOT EXISTS "
                         "(SELECT 1 FROM pages WHERE path = ? AND seen_in_sync = ?)",
-                        (document.path, pending.path, document.path, sync),
+                        (page_document.path, pending_page.path, page_document.path, sync_number),
                     )
 
-    def confirm_page(self, pending: PendingPage, now: float) -> None:
+    def confirm_page(self, pending_page: PendingPage, now: float) -> None:
         """Record that a page has not changed."""
-        with self._write() as db:
+        with self._open_transaction() as db:
             db.execute(
                 "UPDATE pages SET checked_at = ?, seen_in_sync = ?, "
                 "listed_timestamp = COALESCE(?, listed_timestamp) WHERE path = ?",
-                (now, self.sync_number, pending.listed_timestamp, pending.path),
+                (now, self.sync_number, pending_page.listed_timestamp, pending_page.path),
             )
-            db.execute("DELETE FROM pending WHERE path = ?", (pending.path,))
+            db.execute("DELETE FROM pending WHERE path = ?", (pending_page.path,))
 
     def remove_page(self, page_path: str) -> None:
         """Remove a page that GOV.UK no longer has, or that is not the Commission's."""
-        with self._write() as db:
+        with self._open_transaction() as db:
             db.execute("DELETE FROM passages WHERE path = ?", (page_path,))
             db.execute("DELETE FROM pages WHERE path = ?", (page_path,))
             db.execute("DELETE FROM pending WHERE path = ?", (page_path,))
@@ -217,62 +217,65 @@ class GuidanceLibrary:
     @property
     def sync_number(self) -> int:
         """The number of the sync that is under way, or of the last one."""
-        return int(self.read_state("sync") or 0)
+        return int(self.read_state_value("sync") or 0)
 
     @property
     def listed_count(self) -> int | None:
         """How many results a sync under way has listed; None when the list is complete."""
-        stored_count = self.read_state("listed")
+        stored_count = self.read_state_value("listed")
         return int(stored_count) if stored_count else None
 
     def begin_sync(self) -> bool:
         """Begin a sync, or go on with one that was interrupted. Return whether one was."""
-        with self._write() as db:
-            if _read_state(db, "under_way"):
+        with self._open_transaction() as db:
+            if _read_state_value(db, "under_way"):
                 return True
-            _write_state(db, "sync", int(_read_state(db, "sync") or 0) + 1)
-            _write_state(db, "listed", "0")
-            _write_state(db, "under_way", "1")
+            _write_state_value(db, "sync", int(_read_state_value(db, "sync") or 0) + 1)
+            _write_state_value(db, "listed", "0")
+            _write_state_value(db, "under_way", "1")
         return False
 
-    def add_listed(self, listed: Sequence[tuple[str, str | None]], listed_count: int) -> None:
+    def add_listed_pages(
+        self, listed_pages: Sequence[tuple[str, str | None]], listed_count: int
+    ) -> None:
         """Record a page of the list: which pages there are, and which of them have changed."""
-        with self._write() as db:
-            sync = int(_read_state(db, "sync") or 0)
-            for page_path, timestamp in listed:
+        with self._open_transaction() as db:
+            sync_number = int(_read_state_value(db, "sync") or 0)
+            for page_path, listed_timestamp in listed_pages:
                 cursor = db.execute(
                     "UPDATE pages SET seen_in_sync = ?, checked_at = checked_at "
                     "WHERE path = ? AND listed_timestamp IS ?",
-                    (sync, page_path, timestamp),
+                    (sync_number, page_path, listed_timestamp),
                 )
                 if not cursor.rowcount:
                     db.execute(
-                        "INSERT OR REPLACE INTO pending VALUES (?, ?, NULL)", (page_path, timestamp)
+                        "INSERT OR REPLACE INTO pending VALUES (?, ?, NULL)",
+                        (page_path, listed_timestamp),
                     )
-            _write_state(db, "listed", str(listed_count))
+            _write_state_value(db, "listed", str(listed_count))
 
     def complete_list(self) -> None:
         """Record that the list is complete: pages that are no longer on it are to be checked."""
-        with self._write() as db:
-            sync = int(_read_state(db, "sync") or 0)
+        with self._open_transaction() as db:
+            sync_number = int(_read_state_value(db, "sync") or 0)
             # A document of a listed publication is on no list; it is checked when that changes.
             # One that was withdrawn left the list then.
             db.execute(
                 "INSERT OR IGNORE INTO pending SELECT path, listed_timestamp, parent FROM pages "
                 "WHERE seen_in_sync < ? AND NOT withdrawn AND (parent IS NULL OR parent NOT IN "
                 "(SELECT path FROM pages WHERE seen_in_sync = ?)) ",
-                (sync, sync),
+                (sync_number, sync_number),
             )
             db.execute("DELETE FROM state WHERE key = 'listed'")
 
-    def check_everything(self) -> None:
+    def mark_all_pending(self) -> None:
         """Make every stored page pending: each is asked for, if it has changed."""
-        with self._write() as db:
+        with self._open_transaction() as db:
             db.execute(
                 "INSERT OR IGNORE INTO pending SELECT path, listed_timestamp, parent FROM pages"
             )
 
-    def list_pending(self, max_pages: int, after_path: str = "") -> list[PendingPage]:
+    def list_pending_pages(self, max_pages: int, after_path: str = "") -> list[PendingPage]:
         """Return pages that have still to be fetched, by path, those after a path alone."""
         with self.open_database() as db:
             pending_rows = db.execute(
@@ -284,7 +287,7 @@ class GuidanceLibrary:
 
     def finish_sync(self, now: float) -> None:
         """Record that a sync is complete."""
-        with self._write() as db:
+        with self._open_transaction() as db:
             # The others were confirmed: on the list with the timestamp they had, or asked for.
             db.execute(
                 "UPDATE pages SET checked_at = ? WHERE seen_in_sync > 0 AND path NOT IN "
@@ -292,38 +295,38 @@ class GuidanceLibrary:
                 (now,),
             )
             db.execute("DELETE FROM state WHERE key = 'under_way'")
-            _write_state(db, "synced_at", repr(now))
+            _write_state_value(db, "synced_at", repr(now))
 
-    def status(self) -> LibraryStatus:
+    def read_status(self) -> LibraryStatus:
         """Return what the copy holds; all zero where there is none."""
         if not self.exists:
             return LibraryStatus(0, 0, 0, 0, 0, None)
         with self.open_database() as db:
-            page_count, withdrawn = db.execute(
+            page_count, withdrawn_count = db.execute(
                 "SELECT COUNT(*), COALESCE(SUM(withdrawn), 0) FROM pages"
             ).fetchone()
-            passages, embedded = db.execute(
+            passage_count, embedded_count = db.execute(
                 "SELECT COUNT(*), COUNT(vector) FROM passages"
             ).fetchone()
-            (pending,) = db.execute("SELECT COUNT(*) FROM pending").fetchone()
-            synced_at = _read_state(db, "synced_at")
+            (pending_count,) = db.execute("SELECT COUNT(*) FROM pending").fetchone()
+            synced_at = _read_state_value(db, "synced_at")
         return LibraryStatus(
             page_count,
-            withdrawn,
-            passages,
-            embedded,
-            pending,
+            withdrawn_count,
+            passage_count,
+            embedded_count,
+            pending_count,
             float(synced_at) if synced_at else None,
         )
 
-    def count_passages(self) -> dict[str, int]:
+    def count_passages_by_page(self) -> dict[str, int]:
         """Return how many passages each page has."""
         with self.open_database() as db:
             return dict(db.execute("SELECT path, COUNT(*) FROM passages GROUP BY path").fetchall())
 
     # --- vectors ---
 
-    def list_unembedded(self, max_passages: int) -> list[tuple[str, str]]:
+    def list_unembedded_passages(self, max_passages: int) -> list[tuple[str, str]]:
         """Return ids and texts of passages that have no vector yet, the newest pages first."""
         with self.open_database() as db:
             passage_rows = db.execute(
@@ -333,12 +336,14 @@ class GuidanceLibrary:
             )
             return [(passage_id, searched_text) for passage_id, searched_text in passage_rows]
 
-    def put_vectors(self, passage_ids: Sequence[str], vectors: np.ndarray, embedding: str) -> None:
+    def put_vectors(
+        self, passage_ids: Sequence[str], vectors: np.ndarray, embedding_identity: str
+    ) -> None:
         """Store vectors; those of another model go, since the two must not be mixed."""
-        with self._write() as db:
-            if _read_state(db, "embedding") != embedding:
+        with self._open_transaction() as db:
+            if _read_state_value(db, "embedding") != embedding_identity:
                 db.execute("UPDATE passages SET vector = NULL")
-                _write_state(db, "embedding", embedding)
+                _write_state_value(db, "embedding", embedding_identity)
             db.executemany(
                 "UPDATE passages SET vector = ? WHERE id = ?",
                 [
@@ -347,9 +352,9 @@ class GuidanceLibrary:
                 ],
             )
 
-    def read_state(self, state_key: str) -> str | None:
+    def read_state_value(self, state_key: str) -> str | None:
         with self.open_database() as db:
-            return _read_state(db, state_key)
+            return _read_state_value(db, state_key)
 
     @contextmanager
     def open_database(self) -> Iterator[Database]:
@@ -362,10 +367,10 @@ class GuidanceLibrary:
             ) from error
 
     @contextmanager
-    def _write(self) -> Iterator[Database]:
+    def _open_transaction(self) -> Iterator[Database]:
         """Enclose one change, which every reader sees by the number of the generation."""
         with self.open_database() as db, db.transaction():
-            _write_state(db, "generation", int(_read_state(db, "generation") or 0) + 1)
+            _write_state_value(db, "generation", int(_read_state_value(db, "generation") or 0) + 1)
             yield db
 
     def _connect(self) -> Database:
@@ -387,56 +392,71 @@ class ReadOnlyPassages(StoredCollection):
         offset: int = 0,
     ) -> Chunks:
         """Return passages by id, by path or all; with vectors, only those that have one."""
-        conditions: list[str] = ["vector IS NOT NULL"] if vectors else []
-        values: list[str | int] = []
+        sql_conditions: list[str] = ["vector IS NOT NULL"] if vectors else []
+        sql_values: list[str | int] = []
         if ids is not None:
-            conditions.append(f"id IN ({','.join('?' * len(ids))})")
-            values += ids
-        for condition in flatten(where):
-            assert isinstance(condition, In)
-            conditions.append(f"{condition.field} IN ({','.join('?' * len(condition.values))})")
-            values += map(str, condition.values)
-        where_clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+            sql_conditions.append(f"id IN ({','.join('?' * len(ids))})")
+            sql_values += ids
+        for filter_condition in flatten(where):
+            assert isinstance(filter_condition, In)
+            sql_conditions.append(
+                f"{filter_condition.field} IN ({','.join('?' * len(filter_condition.values))})"
+            )
+            sql_values += map(str, filter_condition.values)
+        where_clause = f"WHERE {' AND '.join(sql_conditions)}" if sql_conditions else ""
         with self._library.open_database() as db:
-            rows = db.execute(
+            passage_rows = db.execute(
                 "SELECT id, searched_text, path, start, stop, heading, anchor, vector "
                 f"FROM passages {where_clause} ORDER BY id LIMIT ? OFFSET ?",
-                (*values, -1 if limit is None else limit, offset),
+                (*sql_values, -1 if limit is None else limit, offset),
             ).fetchall()
         metadatas: list[Metadata] = [
-            {"path": row[2], "start": row[3], "stop": row[4], "heading": row[5], "anchor": row[6]}
-            for row in rows
+            {
+                "path": passage_row[2],
+                "start": passage_row[3],
+                "stop": passage_row[4],
+                "heading": passage_row[5],
+                "anchor": passage_row[6],
+            }
+            for passage_row in passage_rows
         ]
-        matrix = np.empty((0, 0), "f4")
-        if vectors and rows:
-            matrix = np.stack([np.frombuffer(row[7], "<f4") for row in rows])
-        return Chunks([row[0] for row in rows], [row[1] for row in rows], metadatas, matrix)
+        vector_matrix = np.empty((0, 0), "f4")
+        if vectors and passage_rows:
+            vector_matrix = np.stack(
+                [np.frombuffer(passage_row[7], "<f4") for passage_row in passage_rows]
+            )
+        return Chunks(
+            [passage_row[0] for passage_row in passage_rows],
+            [passage_row[1] for passage_row in passage_rows],
+            metadatas,
+            vector_matrix,
+        )
 
     def upsert(self, chunks: Chunks) -> None:
         """Raise `NotImplementedError`."""
-        raise NotImplementedError(_WRITTEN_BY_SYNC)
+        raise NotImplementedError(_READ_ONLY_MESSAGE)
 
     def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Raise `NotImplementedError`."""
-        raise NotImplementedError(_WRITTEN_BY_SYNC)
+        raise NotImplementedError(_READ_ONLY_MESSAGE)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Raise `NotImplementedError`."""
-        raise NotImplementedError(_WRITTEN_BY_SYNC)
+        raise NotImplementedError(_READ_ONLY_MESSAGE)
 
     def count(self) -> int:
         """Return how many passages there are."""
-        return self._library.status().passages
+        return self._library.read_status().passages
 
     @property
     def generation(self) -> int:
         """A number that every change of the library raises."""
-        return int(self._library.read_state("generation") or 0)
+        return int(self._library.read_state_value("generation") or 0)
 
     @property
     def embedding(self) -> str | None:
         """Identity of the model that made the vectors; None before the first vector."""
-        return self._library.read_state("embedding")
+        return self._library.read_state_value("embedding")
 
     def claim_embedding(self, embedding: str) -> None:
         """Raise `EmbeddingMismatch` when another model made the vectors."""
@@ -462,10 +482,10 @@ def _make_stored_page(page_row: tuple[object, ...]) -> StoredPage:
     )
 
 
-def _read_state(db: Database, state_key: str) -> str | None:
+def _read_state_value(db: Database, state_key: str) -> str | None:
     state_row = db.execute("SELECT value FROM state WHERE key = ?", (state_key,)).fetchone()
     return state_row[0] if state_row else None
 
 
-def _write_state(db: Database, state_key: str, state_value: object) -> None:
+def _write_state_value(db: Database, state_key: str, state_value: object) -> None:
     db.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (state_key, str(state_value)))

@@ -27,9 +27,9 @@ from readingroom.net.upstream import CallContext, Request, UpstreamClient
 
 logger = logging.getLogger(__name__)
 
-LIST_SIZE = 100
-FETCH_SIZE = 50  # pages between two looks at the bounds
-_EMBED_SIZE = 64
+RESULTS_PER_LIST = 100
+PAGES_PER_BATCH = 50  # pages between two looks at the bounds
+_PASSAGES_PER_BATCH = 64
 _MAX_FAILURES = 5
 """Failures in a row after which GOV.UK is left alone; the next sync goes on from there."""
 _MAX_PAGE_FAILURES = 2  # after which a page is left out of this sync
@@ -82,13 +82,13 @@ class GuidanceSync:
         self._library = library
         self._client = client
         self._embedder = embedder
-        self._report = report_progress
+        self._report_progress = report_progress
         self._sleep = sleep
         self._now = now
         self._must_end_at = now() + MAX_SYNC_SECONDS
         self._fetched_bytes = 0
         self._skipped_in_a_row = 0
-        self._context = CallContext("sync", "guidance-sync")
+        self._call_context = CallContext("sync", "guidance-sync")
         self._summary = SyncSummary()
 
     async def run(self, check_all: bool = False) -> SyncSummary:
@@ -101,76 +101,76 @@ class GuidanceSync:
         self._summary.resumed = await anyio.to_thread.run_sync(library.begin_sync)
         await self._list_pages()
         if check_all:
-            await anyio.to_thread.run_sync(library.check_everything)
-        await self._fetch_pending()
+            await anyio.to_thread.run_sync(library.mark_all_pending)
+        await self._fetch_pending_pages()
         await anyio.to_thread.run_sync(library.finish_sync, clock.unix_seconds())
-        await self._embed()
+        await self._embed_all_passages()
         return self._summary
 
     async def _list_pages(self) -> None:
         """Record every page of the list, from where an interrupted sync stopped."""
         while (
-            listed_before := await anyio.to_thread.run_sync(_get_listed_count, self._library)
+            listed_count := await anyio.to_thread.run_sync(_get_listed_count, self._library)
         ) is not None:
             params = [
                 ("filter_organisations", ORGANISATION),
                 # The oldest first: what is published meanwhile comes last, and shifts nothing.
                 ("order", "public_timestamp"),
-                ("count", str(LIST_SIZE)),
-                ("start", str(listed_before)),
+                ("count", str(RESULTS_PER_LIST)),
+                ("start", str(listed_count)),
                 *(("fields", field_name) for field_name in ("link", "public_timestamp")),
             ]
-            reply = await self._get(Request("search", "/api/search.json", params))
+            reply = await self._get_reply(Request("search", "/api/search.json", params))
             if reply is None or reply.status != 200:
                 raise UpstreamUnavailable("GOV.UK's search does not list the pages")
-            response = from_json(reply.body)
-            listed_results = read_objects(response.get("results"))
-            listed = [
-                (page_path, read_text(listed_result.get("public_timestamp")))
-                for listed_result in listed_results
-                if (page_path := read_text(listed_result.get("link"))) and is_plain_path(page_path)
+            search_response = from_json(reply.body)
+            search_results = read_objects(search_response.get("results"))
+            listed_pages = [
+                (page_path, read_text(search_result.get("public_timestamp")))
+                for search_result in search_results
+                if (page_path := read_text(search_result.get("link"))) and is_plain_path(page_path)
             ]
-            self._summary.listed += len(listed)
+            self._summary.listed += len(listed_pages)
             await anyio.to_thread.run_sync(
-                self._library.add_listed, listed, listed_before + len(listed_results)
+                self._library.add_listed_pages, listed_pages, listed_count + len(search_results)
             )
             # Not by `total`, which GOV.UK does not always give.
-            if len(listed_results) < LIST_SIZE:
+            if len(search_results) < RESULTS_PER_LIST:
                 await anyio.to_thread.run_sync(self._library.complete_list)
-            await self._report(
-                listed_before + len(listed_results),
+            await self._report_progress(
+                listed_count + len(search_results),
                 None,
-                f"{listed_before + len(listed_results)} pages listed",
+                f"{listed_count + len(search_results)} pages listed",
             )
-            await self._check_bounds(listed_before)
+            await self._check_bounds(listed_count)
 
-    async def _fetch_pending(self) -> None:
+    async def _fetch_pending_pages(self) -> None:
         last_path = ""
         # By path: a document of a publication is below it, so that it comes later.
         while pending_pages := await anyio.to_thread.run_sync(
-            self._library.list_pending, FETCH_SIZE, last_path
+            self._library.list_pending_pages, PAGES_PER_BATCH, last_path
         ):
             for pending_page in pending_pages:
-                await self._fetch_or_skip(pending_page)
+                await self._fetch_or_skip_page(pending_page)
             last_path = pending_pages[-1].path
             checked_count = self._summary.fetched + self._summary.unchanged
-            await self._report(
+            await self._report_progress(
                 checked_count,
                 None,
                 f"{checked_count} pages checked, {self._summary.fetched} fetched",
             )
             await self._check_bounds()
 
-    async def _fetch_or_skip(self, pending: PendingPage) -> None:
+    async def _fetch_or_skip_page(self, pending_page: PendingPage) -> None:
         """Fetch a page; one that fails by itself stays pending, and stops none of the others."""
         try:
-            await self._fetch_page(pending)
+            await self._fetch_page(pending_page)
         except UpstreamRateLimited:
             raise
         except (UpstreamError, _UnreadablePageError) as error:
             skip_reason = error.message if isinstance(error, UpstreamError) else str(error)
-            self._summary.skipped.append(SkippedPage(pending.path, skip_reason))
-            await self._report(0, None, f"{pending.path} was skipped: {skip_reason}")
+            self._summary.skipped.append(SkippedPage(pending_page.path, skip_reason))
+            await self._report_progress(0, None, f"{pending_page.path} was skipped: {skip_reason}")
             # A page that arrived shows that GOV.UK is at work.
             self._skipped_in_a_row += isinstance(error, UpstreamError)
             if self._skipped_in_a_row >= _MAX_FAILURES:
@@ -188,7 +188,7 @@ class GuidanceSync:
             f"/api/content{pending_page.path}",
             etag=stored_page.etag if stored_page else None,
         )
-        reply = await self._get(request, _MAX_PAGE_FAILURES)
+        reply = await self._get_reply(request, _MAX_PAGE_FAILURES)
         if reply is None:
             await anyio.to_thread.run_sync(
                 self._library.confirm_page, pending_page, clock.unix_seconds()
@@ -200,80 +200,82 @@ class GuidanceSync:
             self._store_reply, pending_page, reply, stored_page is not None
         )
 
-    def _store_reply(self, pending: PendingPage, reply: Reply, is_stored: bool) -> None:
-        page, passages = _read_reply(pending.path, reply) if reply.status == 200 else (None, [])
+    def _store_reply(self, pending_page: PendingPage, reply: Reply, was_stored: bool) -> None:
+        page, passages = (
+            _parse_reply(pending_page.path, reply) if reply.status == 200 else (None, [])
+        )
         is_page = page is not None and page.content.get("schema_name") not in ("redirect", "gone")
         if page is None or not is_page or not page.is_in_scope:
-            self._library.remove_page(pending.path)
-            self._summary.removed += is_stored
-            self._summary.out_of_scope += bool(is_page) and not is_stored
+            self._library.remove_page(pending_page.path)
+            self._summary.removed += was_stored
+            self._summary.out_of_scope += bool(is_page) and not was_stored
             return
         self._library.put_page(
-            page, passages, reply.body, reply.etag, pending, clock.unix_seconds()
+            page, passages, reply.body, reply.etag, pending_page, clock.unix_seconds()
         )
         self._summary.fetched += 1
 
     async def _check_bounds(self, listed_count: int = 0) -> None:
         """Raise `UpstreamUnavailable` when there is more than the Commission can have."""
-        status = await anyio.to_thread.run_sync(self._library.status)
-        if max(listed_count, status.pages + status.pending) > MAX_PAGES:
-            bound = f"{MAX_PAGES:,} pages"
+        library_status = await anyio.to_thread.run_sync(self._library.read_status)
+        if max(listed_count, library_status.pages + library_status.pending) > MAX_PAGES:
+            exceeded_bound = f"{MAX_PAGES:,} pages"
         elif self._fetched_bytes > MAX_SYNC_BYTES:
-            bound = f"{MAX_SYNC_BYTES // 1024**2:,} MB"
+            exceeded_bound = f"{MAX_SYNC_BYTES // 1024**2:,} MB"
         elif self._now() > self._must_end_at:
-            bound = f"{MAX_SYNC_SECONDS / 3600:.0f} hours"
+            exceeded_bound = f"{MAX_SYNC_SECONDS / 3600:.0f} hours"
         else:
             return
         raise UpstreamUnavailable(
-            f"The sync was ended at {bound}, more than the Commission's guidance takes. What was "
+            f"The sync was ended at {exceeded_bound}, more than the Commission's guidance takes. What was "
             "fetched is kept; the next sync goes on from there. Check GOVUK_BASE_URL"
         )
 
-    async def _get(self, request: Request, max_failures: int = _MAX_FAILURES) -> Reply | None:
+    async def _get_reply(self, request: Request, max_failures: int = _MAX_FAILURES) -> Reply | None:
         """Return GOV.UK's answer; wait when it asks for that, and try again."""
-        failures = 0
+        failure_count = 0
         while True:
             try:
-                return await self._client.get(request, self._context)
+                return await self._client.get(request, self._call_context)
             except (UpstreamRateLimited, UpstreamUnavailable) as error:
-                failures += 1
-                is_refused = isinstance(error, UpstreamRateLimited)
-                if failures >= (_MAX_FAILURES if is_refused else max_failures):
+                failure_count += 1
+                is_rate_limited = isinstance(error, UpstreamRateLimited)
+                if failure_count >= (_MAX_FAILURES if is_rate_limited else max_failures):
                     raise
                 wait_seconds = float(error.hint.get("retry_after") or 1.0)
             await self._sleep(wait_seconds)
 
-    async def _embed(self) -> None:
+    async def _embed_all_passages(self) -> None:
         """Give every passage that has none its vector."""
-        library_status = await anyio.to_thread.run_sync(self._library.status)
-        waiting_count = library_status.passages - library_status.embedded
+        library_status = await anyio.to_thread.run_sync(self._library.read_status)
+        unembedded_count = library_status.passages - library_status.embedded
         started_at = time.monotonic()
-        while passages := await anyio.to_thread.run_sync(
-            self._library.list_unembedded, _EMBED_SIZE
+        while unembedded_passages := await anyio.to_thread.run_sync(
+            self._library.list_unembedded_passages, _PASSAGES_PER_BATCH
         ):
             try:
-                await anyio.to_thread.run_sync(self._embed_passages, passages)
+                await anyio.to_thread.run_sync(self._embed_batch, unembedded_passages)
             except ModelUnavailable as error:
                 self._summary.no_vectors = error.message
                 return
-            self._summary.embedded += len(passages)
-            rate = self._summary.embedded / max(time.monotonic() - started_at, 0.001)
-            seconds_left = max(0, waiting_count - self._summary.embedded) / rate
-            await self._report(
+            self._summary.embedded += len(unembedded_passages)
+            passages_per_second = self._summary.embedded / max(time.monotonic() - started_at, 0.001)
+            seconds_left = max(0, unembedded_count - self._summary.embedded) / passages_per_second
+            await self._report_progress(
                 self._summary.embedded,
                 None,
-                f"{self._summary.embedded} of {waiting_count} passages embedded, "
-                f"{rate:,.1f} a second, {seconds_left:,.0f} s left",
+                f"{self._summary.embedded} of {unembedded_count} passages embedded, "
+                f"{passages_per_second:,.1f} a second, {seconds_left:,.0f} s left",
             )
 
-    def _embed_passages(self, passages: list[tuple[str, str]]) -> None:
-        vectors = self._embedder.embed_batch([searched_text for _, searched_text in passages])
+    def _embed_batch(self, ids_and_texts: list[tuple[str, str]]) -> None:
+        vectors = self._embedder.embed_batch([searched_text for _, searched_text in ids_and_texts])
         self._library.put_vectors(
-            [passage_id for passage_id, _ in passages], vectors, self._embedder.identity
+            [passage_id for passage_id, _ in ids_and_texts], vectors, self._embedder.identity
         )
 
 
-def _read_reply(page_path: str, reply: Reply) -> tuple[GovukPage, list[Passage]]:
+def _parse_reply(page_path: str, reply: Reply) -> tuple[GovukPage, list[Passage]]:
     """Return the page of a reply and its passages; raise `_UnreadablePageError`."""
     try:
         page = GovukPage(from_json(reply.body), page_path)

@@ -22,20 +22,20 @@ class PageAddress:
     cc_number: str | None = None
 
 
-def parse_address(typed_address: str) -> PageAddress:
+def parse_page_address(typed_address: str) -> PageAddress:
     """Return the page that an address, a path or a CC number names; raise `InvalidPath`."""
     trimmed_address = typed_address.strip().removeprefix("guidance:")
     cc_match = _CC_NUMBER.fullmatch(trimmed_address)
     if cc_match:
         return PageAddress(cc_number=f"cc{cc_match[1].lower()}")
-    host = _WEBSITE_HOST.match(trimmed_address)
-    if host:
-        trimmed_address = trimmed_address[host.end() :] or "/"
+    host_match = _WEBSITE_HOST.match(trimmed_address)
+    if host_match:
+        trimmed_address = trimmed_address[host_match.end() :] or "/"
     elif _WITHOUT_SLASH.match(trimmed_address):
         trimmed_address = f"/{trimmed_address}"
-    location, _, anchor = trimmed_address.partition("#")
+    path_and_query, _, anchor = trimmed_address.partition("#")
     # Copied from a browser an address may have a query; a path with one is a mistake.
-    page_path, _, query = location.partition("?") if host else (location, "", "")
+    page_path, _, query = path_and_query.partition("?") if host_match else (path_and_query, "", "")
     if page_path.startswith(f"{_CONTENT_API}/"):
         page_path = page_path.removeprefix(_CONTENT_API)
     # Not of `//`, which is no path at all.
@@ -58,10 +58,10 @@ def is_address(typed_address: str) -> bool:
     return bool(_WEBSITE_HOST.match(trimmed_address) or _CC_NUMBER.fullmatch(trimmed_address))
 
 
-def names_publication(cc_number: str, page_title: str, page_path: str) -> bool:
+def is_publication_page(cc_number: str, page_title: str, page_path: str) -> bool:
     """Whether a page with this title and path is the publication with this number."""
-    in_title = re.search(rf"\b{re.escape(cc_number)}\b", page_title, re.IGNORECASE)
-    return bool(in_title) or page_path.lower().endswith(f"-{cc_number}")
+    title_match = re.search(rf"\b{re.escape(cc_number)}\b", page_title, re.IGNORECASE)
+    return bool(title_match) or page_path.lower().endswith(f"-{cc_number}")
 
 
 def _suggest_path(typed_address: str) -> dict[str, str]:

@@ -40,7 +40,7 @@ class DetailsRenderer:
     ) -> None:
         self._converter = converter
         self._linked_items = linked_items
-        self._converted: set[str] = set()
+        self._converted_html: set[str] = set()
 
     def render(self, details: JsonObject) -> Iterator[str]:
         """Yield the fields that readers see as blocks of Markdown; some blocks are empty."""
@@ -48,58 +48,60 @@ class DetailsRenderer:
         for field_name in (*FIRST_FIELDS, *later_fields):
             if field_name in HIDDEN_FIELDS or field_name not in details:
                 continue
-            renderer = self._FIELD_RENDERERS.get(field_name)
-            if renderer:
-                yield from renderer(self, details[field_name], details)
+            render_field = self._FIELD_RENDERERS.get(field_name)
+            if render_field:
+                yield from render_field(self, details[field_name], details)
             else:
-                yield from self._render_field(field_name, details[field_name], level=2)
+                yield from self._render_field(field_name, details[field_name], heading_level=2)
         # A field that is not shown may hold prose in a schema that is new: no word of it is lost.
         for html in _list_html(details):
-            if html not in self._converted:
-                yield self._convert(html)
+            if html not in self._converted_html:
+                yield self._convert_html(html)
 
-    def _convert(self, html: str) -> str:
-        self._converted.add(html)
+    def _convert_html(self, html: str) -> str:
+        self._converted_html.add(html)
         return self._converter.convert(html)
 
     # --- any field ---
 
-    def _render_field(self, field_name: str, field_value: Any, level: int) -> Iterator[str]:
+    def _render_field(self, field_name: str, field_value: Any, heading_level: int) -> Iterator[str]:
         """Yield a field: its heading where it needs one, and what it holds."""
         is_prose = field_name in PROSE_FIELDS
         if isinstance(field_value, str) and not is_prose and field_name not in HEADINGS:
-            yield from self._render_short_text(field_name, field_value, level)
+            yield from self._render_short_text(field_name, field_value, heading_level)
             return
-        blocks = [block for block in self._render_value(field_value, level + 1) if block]
+        blocks = [block for block in self._render_value(field_value, heading_level + 1) if block]
         if blocks and not is_prose:
-            yield make_heading(HEADINGS.get(field_name) or _humanize(field_name), level)
+            yield make_heading(HEADINGS.get(field_name) or _humanize(field_name), heading_level)
         yield from blocks
 
-    def _render_short_text(self, field_name: str, field_value: str, level: int) -> Iterator[str]:
+    def _render_short_text(
+        self, field_name: str, field_value: str, heading_level: int
+    ) -> Iterator[str]:
         """Yield a text in a field that is not known to be prose: by what it looks like."""
         if _MARKUP.search(field_value):
-            yield make_heading(_humanize(field_name), level)
-            yield self._convert(field_value)
+            yield make_heading(_humanize(field_name), heading_level)
+            yield self._convert_html(field_value)
         elif label_line := _render_label(field_name, field_value):
             yield label_line
 
-    def _render_value(self, field_value: Any, level: int) -> Iterator[str]:
-        if level > _MAX_DEPTH:
+    def _render_value(self, field_value: Any, heading_level: int) -> Iterator[str]:
+        if heading_level > _MAX_DEPTH:
             return
         if isinstance(field_value, str) or is_renderings(field_value):
             yield self._render_text(read_html(field_value))
         elif isinstance(field_value, Mapping):
-            yield from self._render_object(field_value, level)
+            yield from self._render_object(field_value, heading_level)
         else:
-            yield from self._render_list(read_list(field_value), level)
+            yield from self._render_list(read_list(field_value), heading_level)
 
     def _render_text(self, prose: str) -> str:
         """Return a text as Markdown: prose may be HTML or plain."""
         if prose.strip().lower().startswith(("http://", "https://")) and " " not in prose.strip():
             return _render_link_line("", prose.strip())
-        return self._convert(prose)
+        return self._convert_html(prose)
 
-    def _render_list(self, list_entries: list[Any], level: int) -> Iterator[str]:
+    def _render_list(self, list_entries: list[Any], heading_level: int) -> Iterator[str]:
         entry_lines: list[str] = []
         for list_entry in list_entries:
             if isinstance(list_entry, str) and _UUID.fullmatch(list_entry):
@@ -110,18 +112,19 @@ class DetailsRenderer:
             else:
                 yield "\n".join(filter(None, entry_lines))
                 entry_lines = []
-                yield from self._render_value(list_entry, level)
+                yield from self._render_value(list_entry, heading_level)
         yield "\n".join(filter(None, entry_lines))
 
-    def _render_object(self, json_object: JsonObject, level: int) -> Iterator[str]:
+    def _render_object(self, json_object: JsonObject, heading_level: int) -> Iterator[str]:
         """Yield an object with its title as the heading, and its other fields in their order."""
-        title_key, object_title = _find_text(json_object, _TITLE_KEYS)
-        link_key, link_target = _find_text(json_object, _LINK_KEYS)
+        title_key, object_title = _find_first_text(json_object, _TITLE_KEYS)
+        link_key, link_target = _find_first_text(json_object, _LINK_KEYS)
         link_address = make_website_url(link_target) if link_target else None
         if object_title:
             heading_text = escape_text(" ".join(object_title.split()))
             yield make_heading(
-                format_link(heading_text, link_address) if link_address else heading_text, level
+                format_link(heading_text, link_address) if link_address else heading_text,
+                heading_level,
             )
         for field_name, field_value in json_object.items():
             if (
@@ -129,23 +132,25 @@ class DetailsRenderer:
                 or field_name in HIDDEN_FIELDS
             ):
                 continue
-            renderer = self._FIELD_RENDERERS.get(field_name)
-            if renderer:
-                yield from renderer(self, field_value, json_object)
+            render_field = self._FIELD_RENDERERS.get(field_name)
+            if render_field:
+                yield from render_field(self, field_value, json_object)
             else:
-                yield from self._render_field(field_name, field_value, level + 1)
+                yield from self._render_field(field_name, field_value, heading_level + 1)
 
     # --- fields of their own kind ---
 
     def _render_parts(self, parts: Any, details: JsonObject) -> Iterator[str]:
-        for part in read_objects(parts):
-            yield make_heading(read_text(part.get("title")) or read_text(part.get("slug")))
-            yield self._convert(read_html(part.get("body")))
+        for guide_part in read_objects(parts):
+            yield make_heading(
+                read_text(guide_part.get("title")) or read_text(guide_part.get("slug"))
+            )
+            yield self._convert_html(read_html(guide_part.get("body")))
 
     def _render_collection(self, document_groups: Any, details: JsonObject) -> Iterator[str]:
         for document_group in read_objects(document_groups):
             yield make_heading(read_text(document_group.get("title")))
-            yield self._convert(read_html(document_group.get("body")))
+            yield self._convert_html(read_html(document_group.get("body")))
             # Groups name documents by id only; their titles and paths are in the item's links.
             yield self._render_linked_items(document_group.get("documents"))
 
@@ -154,7 +159,7 @@ class DetailsRenderer:
             yield make_heading(
                 read_text(item_group.get("name")) or read_text(item_group.get("title"))
             )
-            yield self._convert(read_html(item_group.get("description")))
+            yield self._convert_html(read_html(item_group.get("description")))
             yield self._render_linked_items(item_group.get("content_ids"))
             yield from self._render_list(read_list(item_group.get("contents")), 3)
 
@@ -184,8 +189,8 @@ class DetailsRenderer:
     def _render_start_link(self, start_link: Any, details: JsonObject) -> Iterator[str]:
         start_address = make_website_url(read_text(start_link) or "")
         if start_address:
-            button = escape_text(read_text(details.get("start_button_text")) or "Start now")
-            yield f"**{format_link(button, start_address)}**"
+            button_text = escape_text(read_text(details.get("start_button_text")) or "Start now")
+            yield f"**{format_link(button_text, start_address)}**"
 
     def _render_start_button(self, button_text: Any, details: JsonObject) -> Iterator[str]:
         # With a link it is the text of that link.
@@ -196,12 +201,14 @@ class DetailsRenderer:
         nation_lines = []
         for nation in nations.values() if isinstance(nations, Mapping) else ():
             if isinstance(nation, Mapping) and read_text(nation.get("label")):
-                applies = "does not apply" if nation.get("applicable") is False else "applies"
+                applies_text = "does not apply" if nation.get("applicable") is False else "applies"
                 alternative_address = make_website_url(
                     read_text(nation.get("alternative_url")) or ""
                 )
-                see_instead = f" (see {alternative_address})" if alternative_address else ""
-                nation_lines.append(f"- {escape_text(nation['label'])}: {applies}{see_instead}")
+                alternative_note = f" (see {alternative_address})" if alternative_address else ""
+                nation_lines.append(
+                    f"- {escape_text(nation['label'])}: {applies_text}{alternative_note}"
+                )
         if nation_lines:
             yield make_heading("Where it applies")
             yield "\n".join(nation_lines)
@@ -233,27 +240,33 @@ class DetailsRenderer:
     def _render_steps(self, navigation: Any, details: JsonObject) -> Iterator[str]:
         if not isinstance(navigation, Mapping):
             return
-        yield self._convert(read_html(navigation.get("introduction")))
+        yield self._convert_html(read_html(navigation.get("introduction")))
         for step in read_objects(navigation.get("steps")):
             # Either "and" or "or": how a step goes together with the one before.
-            logic = _humanize(read_text(step.get("logic")) or "")
-            yield make_heading(": ".join(filter(None, [logic, read_text(step.get("title"))])))
+            joining_word = _humanize(read_text(step.get("logic")) or "")
+            yield make_heading(
+                ": ".join(filter(None, [joining_word, read_text(step.get("title"))]))
+            )
             for step_content in read_objects(step.get("contents")):
                 yield escape_text(read_text(step_content.get("text")) or "")
                 yield "\n".join(map(_render_task, read_objects(step_content.get("contents"))))
 
     def _render_nodes(self, nodes: Any, details: JsonObject) -> Iterator[str]:
         """Yield the questions and outcomes of a smart answer; each option says where it leads."""
-        titles = {node.get("slug"): read_text(node.get("title")) for node in read_objects(nodes)}
+        titles_by_slug = {
+            node.get("slug"): read_text(node.get("title")) for node in read_objects(nodes)
+        }
         for node in read_objects(nodes):
             node_kind = _humanize(read_text(node.get("kind")) or "")
             yield make_heading(": ".join(filter(None, [node_kind, read_text(node.get("title"))])))
-            yield self._convert(read_html(node.get("body")))
+            yield self._convert_html(read_html(node.get("body")))
             option_lines = []
-            for option in read_objects(node.get("options")):
-                next_title = titles.get(option.get("next_node"))
-                arrow = f" → {escape_text(next_title)}" if next_title else ""
-                option_lines.append(f"- {escape_text(read_text(option.get('label')) or '')}{arrow}")
+            for answer_option in read_objects(node.get("options")):
+                next_title = titles_by_slug.get(answer_option.get("next_node"))
+                arrow_text = f" → {escape_text(next_title)}" if next_title else ""
+                option_lines.append(
+                    f"- {escape_text(read_text(answer_option.get('label')) or '')}{arrow_text}"
+                )
             yield "\n".join(option_lines)
 
     def _render_images(self, images: Any, details: JsonObject) -> Iterator[str]:
@@ -274,8 +287,8 @@ class DetailsRenderer:
     def _render_logo(self, logo: Any, details: JsonObject) -> Iterator[str]:
         if isinstance(logo, Mapping):
             formatted_title = read_text(logo.get("formatted_title")) or ""
-            self._converted.add(formatted_title)
-            yield self._convert(formatted_title.replace("\n", "<br/>")).replace("\n", " ")
+            self._converted_html.add(formatted_title)
+            yield self._convert_html(formatted_title.replace("\n", "<br/>")).replace("\n", " ")
 
     def _render_counts(self, counts: Any, details: JsonObject) -> Iterator[str]:
         if isinstance(counts, Mapping):
@@ -311,10 +324,10 @@ class DetailsRenderer:
     }
 
 
-def make_heading(heading_text: str | None, level: int = 2) -> str:
+def make_heading(heading_text: str | None, heading_level: int = 2) -> str:
     """Return a heading, or nothing where there is no title."""
     return (
-        f"{'#' * min(level, 6)} {' '.join(heading_text.split())}"
+        f"{'#' * min(heading_level, 6)} {' '.join(heading_text.split())}"
         if heading_text and heading_text.strip()
         else ""
     )
@@ -325,7 +338,7 @@ def render_links(linked_items: list[JsonObject]) -> str:
     link_lines = []
     for linked_item in linked_items:
         link_title = read_text(linked_item.get("title")) or read_text(linked_item.get("name")) or ""
-        _, link_target = _find_text(linked_item, _LINK_KEYS)
+        _, link_target = _find_first_text(linked_item, _LINK_KEYS)
         description = read_text(linked_item.get("description"))
         if link_target:
             description_note = f": {_render_plain(description)}" if description else ""
@@ -347,8 +360,8 @@ def _render_item_line(list_entry: Any) -> str | None:
         )
     if not isinstance(list_entry, Mapping) or "details" in list_entry:  # a linked item
         return render_links([list_entry]) if isinstance(list_entry, Mapping) else None
-    title_key, entry_title = _find_text(list_entry, _TITLE_KEYS)
-    _, link_target = _find_text(list_entry, _LINK_KEYS)
+    title_key, entry_title = _find_first_text(list_entry, _TITLE_KEYS)
+    _, link_target = _find_first_text(list_entry, _LINK_KEYS)
     other_fields = {
         field_name: field_value
         for field_name, field_value in list_entry.items()
@@ -368,14 +381,16 @@ def _render_item_line(list_entry: Any) -> str | None:
     return f"- {_render_link_line(entry_title, link_target or '')}{description_note}"
 
 
-def _render_availability(nation: str, availability: Any) -> str:
+def _render_availability(nation_name: str, availability: Any) -> str:
     """Return whether a nation's councils offer a service, and where it is offered instead."""
-    kind = read_text(availability.get("type")) if isinstance(availability, Mapping) else None
-    if not kind:
+    availability_kind = (
+        read_text(availability.get("type")) if isinstance(availability, Mapping) else None
+    )
+    if not availability_kind:
         return ""
-    address = make_website_url(read_text(availability.get("alternative_url")) or "")
-    see_instead = f" (see {address})" if address else ""
-    return f"{nation}: {_humanize(kind).lower()}{see_instead}"
+    alternative_address = make_website_url(read_text(availability.get("alternative_url")) or "")
+    alternative_note = f" (see {alternative_address})" if alternative_address else ""
+    return f"{nation_name}: {_humanize(availability_kind).lower()}{alternative_note}"
 
 
 def _render_child_section(child_section: JsonObject) -> str:
@@ -400,10 +415,10 @@ def _render_label(field_name: str, field_value: str) -> str:
     """Return a short text with its label; nothing for ids, slugs and technical dates."""
     trimmed_text = " ".join(field_value.split())
     field_label = LABELS.get(field_name) or _humanize(field_name)
-    moment = format_moment(trimmed_text)
-    if moment:
+    moment_text = format_moment(trimmed_text)
+    if moment_text:
         is_shown = field_name in LABELS or field_name.endswith(("_date", "_on"))
-        return f"{field_label}: {moment}" if is_shown else ""
+        return f"{field_label}: {moment_text}" if is_shown else ""
     link_address = make_website_url(trimmed_text)
     if link_address and " " not in trimmed_text:
         return f"{field_label}: {format_link(escape_text(trimmed_text), link_address)}"
@@ -430,7 +445,7 @@ def _render_plain(plain_text: str) -> str:
     return escape_text(" ".join(plain_text.split()))
 
 
-def _find_text(
+def _find_first_text(
     json_object: JsonObject, field_names: tuple[str, ...]
 ) -> tuple[str | None, str | None]:
     """Return the first of these keys that holds a text, and the text."""

@@ -81,8 +81,8 @@ class MarkdownConverter:
 
     def __init__(self, base_address: str) -> None:
         self._writer = _MarkdownWriter(base_address)
-        self._html_left = MAX_HTML_CHARS
-        self._markdown_left = MAX_MARKDOWN_CHARS
+        self._html_chars_left = MAX_HTML_CHARS
+        self._markdown_chars_left = MAX_MARKDOWN_CHARS
 
     @property
     def anchors(self) -> list[Anchor]:
@@ -96,13 +96,16 @@ class MarkdownConverter:
 
     def convert(self, html: str) -> str:
         """Return a piece of HTML as Markdown, cut where the page has reached its limits."""
-        if self._html_left < 0 or self._markdown_left < 0:
+        if self._html_chars_left < 0 or self._markdown_chars_left < 0:
             return ""
-        markdown = "\n\n".join(self._writer.write_blocks(parse_html(html[: self._html_left])))
-        markdown, cut_markdown = markdown[: self._markdown_left], markdown[self._markdown_left :]
-        is_cut = bool(cut_markdown) or len(html) > self._html_left
-        self._html_left -= len(html)
-        self._markdown_left -= len(markdown) + len(cut_markdown)
+        markdown = "\n\n".join(self._writer.write_blocks(parse_html(html[: self._html_chars_left])))
+        markdown, cut_markdown = (
+            markdown[: self._markdown_chars_left],
+            markdown[self._markdown_chars_left :],
+        )
+        is_cut = bool(cut_markdown) or len(html) > self._html_chars_left
+        self._html_chars_left -= len(html)
+        self._markdown_chars_left -= len(markdown) + len(cut_markdown)
         return f"{markdown}\n\n{CUT_NOTE}" if is_cut else markdown
 
 
@@ -112,19 +115,19 @@ class _MarkdownWriter:
     anchors: list[Anchor] = field(default_factory=list)
     abbreviations: dict[tuple[str, str], None] = field(default_factory=dict)
     _footnote_labels: dict[str, str] = field(default_factory=dict)  # by the id of the note
-    _tables: TableWriter = field(default_factory=TableWriter)
+    _table_writer: TableWriter = field(default_factory=TableWriter)
 
     def write_blocks(self, parent: Element) -> Iterator[str]:
         """Yield the element's paragraphs, lists, tables and headings, in order."""
-        sentence: list[str] = []
+        inline_texts: list[str] = []
         for child in parent.children:
             if isinstance(child, str) or child.tag not in _BLOCK_TAGS:
-                sentence.append(self._write_inline(child))
+                inline_texts.append(self._write_inline(child))
             else:
-                yield from _make_paragraph(sentence)
-                sentence = []
+                yield from _make_paragraph(inline_texts)
+                inline_texts = []
                 yield from self._write_block(child)
-        yield from _make_paragraph(sentence)
+        yield from _make_paragraph(inline_texts)
 
     def _write_block(self, element: Element) -> Iterator[str]:
         if _is_callout(element):
@@ -134,7 +137,7 @@ class _MarkdownWriter:
         return self._BLOCK_WRITERS.get(element.tag, _MarkdownWriter.write_blocks)(self, element)
 
     def _write_heading(self, heading_element: Element) -> Iterator[str]:
-        heading_text = _tidy(self._write_children(heading_element)).replace("\n", " ")
+        heading_text = _tidy_spaces(self._write_children(heading_element)).replace("\n", " ")
         if heading_text:
             heading_line = f"{'#' * int(heading_element.tag[1])} {heading_text}"
             if heading_element.attributes.get("id"):
@@ -150,8 +153,10 @@ class _MarkdownWriter:
                 else "\n".join(self.write_blocks(list_child))
             )
             if item_text:
-                marker = "- " if item_number is None else f"{item_number}. "
-                item_texts.append(marker + item_text.replace("\n", "\n" + " " * len(marker)))
+                list_marker = "- " if item_number is None else f"{item_number}. "
+                item_texts.append(
+                    list_marker + item_text.replace("\n", "\n" + " " * len(list_marker))
+                )
         if item_texts:
             yield "\n".join(item_texts)
 
@@ -174,15 +179,15 @@ class _MarkdownWriter:
         callout_label = element.attributes.get("aria-label", "").strip().lower()
         if _has_class(element, "help-notice") or _has_class(element, "govuk-warning-text"):
             callout_label = "warning"
-        blocks = "\n\n".join(self.write_blocks(element))
-        if blocks:
-            yield quote_lines(_CALLOUT_SIGNS.get(callout_label, "") + blocks)
+        callout_text = "\n\n".join(self.write_blocks(element))
+        if callout_text:
+            yield quote_lines(_CALLOUT_SIGNS.get(callout_label, "") + callout_text)
 
-    def _write_quotation(self, quotation: Element) -> Iterator[str]:
-        yield quote_lines("\n\n".join(self.write_blocks(quotation)))
+    def _write_quotation(self, quotation_element: Element) -> Iterator[str]:
+        yield quote_lines("\n\n".join(self.write_blocks(quotation_element)))
 
     def _write_preformatted(self, element: Element) -> Iterator[str]:
-        yield fence_code(_code_text(element).strip())
+        yield fence_code(_get_code_text(element).strip())
 
     def _write_rule(self, element: Element) -> Iterator[str]:
         yield "---"
@@ -194,10 +199,10 @@ class _MarkdownWriter:
             if isinstance(row_or_text, list):
                 table_rows.append(row_or_text)
             else:
-                yield from filter(None, [self._tables.write(table_rows)])
+                yield from filter(None, [self._table_writer.write_table(table_rows)])
                 table_rows = []
                 yield row_or_text
-        yield from filter(None, [self._tables.write(table_rows)])
+        yield from filter(None, [self._table_writer.write_table(table_rows)])
 
     def _split_table(self, table_element: Element) -> Iterator[list[TableCell] | str]:
         """Yield a list of cells for each row, and a text for anything else."""
@@ -214,11 +219,11 @@ class _MarkdownWriter:
                 yield from self.write_blocks(Element("div", children=[child]))
 
     def _write_cell(self, cell: Element | str) -> TableCell:
-        cell_text = _tidy(self._write_inline(cell)).replace("\n", " ").replace("|", "\\|")
+        cell_text = _tidy_spaces(self._write_inline(cell)).replace("\n", " ").replace("|", "\\|")
         if isinstance(cell, str):
             return TableCell(cell_text)
         column_span, row_span = (
-            _read_number(cell, attribute_name, 1, _MAX_SPAN)
+            _read_number_attribute(cell, attribute_name, 1, _MAX_SPAN)
             for attribute_name in ("colspan", "rowspan")
         )
         return TableCell(cell_text, column_span or 1, row_span or 1)
@@ -226,8 +231,8 @@ class _MarkdownWriter:
     def _write_inline(self, node: Element | str) -> str:
         if isinstance(node, str):
             return escape_text(re.sub(r"\s+", " ", node))
-        if writer := self._INLINE_WRITERS.get(node.tag):
-            return writer(self, node)
+        if write_element := self._INLINE_WRITERS.get(node.tag):
+            return write_element(self, node)
         inner_text = self._write_children(node)
         # A block inside a sentence or a cell is set apart from the words around it.
         return f" {inner_text} " if node.tag in _BLOCK_TAGS else inner_text
@@ -242,14 +247,14 @@ class _MarkdownWriter:
         return ""
 
     def _write_emphasis(self, element: Element) -> str:
-        return _enclose(self._write_children(element), _MARKS[element.tag])
+        return _enclose_in_marks(self._write_children(element), _MARKS[element.tag])
 
     def _write_code(self, element: Element) -> str:
-        code_text = re.sub(r"\s+", " ", _code_text(element))
+        code_text = re.sub(r"\s+", " ", _get_code_text(element))
         escaped_text = escape_text(code_text)
         # A backtick beside it would open the code too early, and its signs would be Markdown.
         return (
-            _enclose(code_text, "`")
+            _enclose_in_marks(code_text, "`")
             if code_text == escaped_text and "`" not in code_text
             else escaped_text
         )
@@ -262,14 +267,14 @@ class _MarkdownWriter:
             and only_child.attributes.get("href", "").startswith("#")
         ):
             return self._write_footnote_mark(only_child)
-        return _enclose(self._write_children(element), "^")
+        return _enclose_in_marks(self._write_children(element), "^")
 
     def _write_footnote_mark(self, mark_link: Element) -> str:
         """Return the mark of a footnote, so that its number joins no other number."""
-        if not _is_plain(mark_link):
+        if not _holds_one_text(mark_link):
             # Marked up inside: flattened, its own numbers would join each other.
             return f"[{self._write_children(mark_link).strip()}]"
-        mark_label = _raw_text(mark_link).strip().strip("[]")
+        mark_label = _get_raw_text(mark_link).strip().strip("[]")
         if not _FOOTNOTE_LABEL.fullmatch(mark_label):
             return f"[{escape_text(mark_label)}]" if mark_label else ""
         self._footnote_labels[mark_link.attributes["href"].removeprefix("#")] = mark_label
@@ -277,7 +282,7 @@ class _MarkdownWriter:
 
     def _write_abbreviation(self, element: Element) -> str:
         meaning = " ".join(element.attributes.get("title", "").split())
-        abbreviation = " ".join(_raw_text(element).split())
+        abbreviation = " ".join(_get_raw_text(element).split())
         if meaning and abbreviation and meaning.lower() != abbreviation.lower():
             self.abbreviations[abbreviation, meaning] = None
         return self._write_children(element)
@@ -290,38 +295,42 @@ class _MarkdownWriter:
     def _write_quoted(self, element: Element) -> str:
         return f"“{self._write_children(element)}”"
 
-    def _write_image(self, image: Element) -> str:
-        alt_text = escape_text(image.attributes.get("alt", ""))
-        image_address = resolve_link(image.attributes.get("src", ""), self.root)
+    def _write_image(self, image_element: Element) -> str:
+        alt_text = escape_text(image_element.attributes.get("alt", ""))
+        image_address = resolve_link(image_element.attributes.get("src", ""), self.root)
         return f"![{alt_text}]({encode_parentheses(image_address)})" if image_address else alt_text
 
-    def _write_link(self, anchor: Element) -> str:
-        link_target = anchor.attributes.get("href", "")
+    def _write_link(self, link_element: Element) -> str:
+        link_target = link_element.attributes.get("href", "")
         if link_target.startswith("#"):
             # A link within the page leads nowhere once it is Markdown.
-            return self._write_link_within_page(anchor)
-        link_text = self._write_children(anchor)
+            return self._write_link_within_page(link_element)
+        link_text = self._write_children(link_element)
         link_address = (
             resolve_link(link_target, self.root) if link_target and link_text.strip() else None
         )
         if link_address is None:
             return link_text
-        return format_link(_tidy(link_text), link_address) + (
+        return format_link(_tidy_spaces(link_text), link_address) + (
             " " if link_text.endswith(" ") else ""
         )
 
-    def _write_link_within_page(self, anchor: Element) -> str:
-        attributes = anchor.attributes
-        if _has_class(anchor, "reversefootnote") or attributes.get("role") == "doc-backlink":
+    def _write_link_within_page(self, link_element: Element) -> str:
+        attributes = link_element.attributes
+        if _has_class(link_element, "reversefootnote") or attributes.get("role") == "doc-backlink":
             return ""
-        only_child = _find_only_child(anchor)
+        only_child = _find_only_child(link_element)
         is_footnote = (
-            _has_class(anchor, "footnote")
+            _has_class(link_element, "footnote")
             or "footnote" in (attributes.get("rel"), attributes.get("rev"))
             or attributes.get("role") == "doc-noteref"
             or (only_child is not None and only_child.tag == "sup")
         )
-        return self._write_footnote_mark(anchor) if is_footnote else self._write_children(anchor)
+        return (
+            self._write_footnote_mark(link_element)
+            if is_footnote
+            else self._write_children(link_element)
+        )
 
     # How each tag is written; any other block is what is inside it, and so is any other element.
     _BLOCK_WRITERS: ClassVar[dict[str, Callable[["_MarkdownWriter", Element], Iterator[str]]]] = {
@@ -355,7 +364,7 @@ def _number_items(list_element: Element) -> Iterator[tuple[int | None, Element |
     """Yield the items of a list, each with its number, or None where it has none."""
     # Items of such a list begin with numbers of their own, and browsers show no others.
     is_numbered = list_element.tag == "ol" and not _has_class(list_element, "legislative-list")
-    item_number = _read_number(list_element, "start", 0, _MAX_LIST_NUMBER)
+    item_number = _read_number_attribute(list_element, "start", 0, _MAX_LIST_NUMBER)
     number_step = 1
     if "reversed" in list_element.attributes:
         number_step = -1
@@ -371,13 +380,15 @@ def _number_items(list_element: Element) -> Iterator[tuple[int | None, Element |
             yield None, list_child
             continue
         if isinstance(list_child, Element):
-            own_number = _read_number(list_child, "value", 0, _MAX_LIST_NUMBER)
+            own_number = _read_number_attribute(list_child, "value", 0, _MAX_LIST_NUMBER)
             item_number = item_number if own_number is None else own_number
         yield item_number, list_child
         item_number = min(max(0, item_number + number_step), _MAX_LIST_NUMBER)
 
 
-def _read_number(element: Element, attribute_name: str, lowest: int, highest: int) -> int | None:
+def _read_number_attribute(
+    element: Element, attribute_name: str, lowest: int, highest: int
+) -> int | None:
     """Return the number in an attribute, or None where it is none or out of its range."""
     attribute_text = element.attributes.get(attribute_name, "").strip()
     attribute_number = (
@@ -389,9 +400,9 @@ def _read_number(element: Element, attribute_name: str, lowest: int, highest: in
 
 
 def _is_callout(element: Element) -> bool:
-    classes = element.attributes.get("class", "").split()
+    class_names = element.attributes.get("class", "").split()
     return element.tag in _CALLOUT_TAGS and (
-        element.attributes.get("role") == "note" or not _CALLOUT_CLASSES.isdisjoint(classes)
+        element.attributes.get("role") == "note" or not _CALLOUT_CLASSES.isdisjoint(class_names)
     )
 
 
@@ -405,27 +416,27 @@ def _find_only_child(element: Element) -> Element | None:
     return children[0] if len(children) == 1 and isinstance(children[0], Element) else None
 
 
-def _is_plain(element: Element) -> bool:
+def _holds_one_text(element: Element) -> bool:
     """Whether an element holds one text, inside however many others."""
     only_child = _find_only_child(element)
     if only_child is not None:
-        return _is_plain(only_child)
+        return _holds_one_text(only_child)
     return all(isinstance(child, str) for child in element.children)
 
 
-def _make_paragraph(sentence: list[str]) -> Iterator[str]:
-    paragraph_text = _tidy("".join(sentence))
+def _make_paragraph(inline_texts: list[str]) -> Iterator[str]:
+    paragraph_text = _tidy_spaces("".join(inline_texts))
     if paragraph_text:
         yield escape_line_starts(paragraph_text)
 
 
-def _tidy(loose_text: str) -> str:
+def _tidy_spaces(loose_text: str) -> str:
     """Return the text with single spaces, and none at the ends of lines."""
     tidy_lines = [re.sub(r"[^\S\n]+", " ", line).strip() for line in loose_text.split("\n")]
     return "\n".join(line for line in tidy_lines if line)
 
 
-def _enclose(enclosed_text: str, mark: str) -> str:
+def _enclose_in_marks(enclosed_text: str, mark: str) -> str:
     """Return the text between two marks, with its surrounding spaces outside of them."""
     stripped_text = enclosed_text.strip()
     if not stripped_text:
@@ -434,13 +445,13 @@ def _enclose(enclosed_text: str, mark: str) -> str:
     return f"{leading_blanks}{mark}{stripped_text}{mark}{trailing_blanks}"
 
 
-def _raw_text(element: Element) -> str:
+def _get_raw_text(element: Element) -> str:
     return "".join(
-        child if isinstance(child, str) else _raw_text(child) for child in element.children
+        child if isinstance(child, str) else _get_raw_text(child) for child in element.children
     )
 
 
-def _code_text(element: Element) -> str:
+def _get_code_text(element: Element) -> str:
     """Return what code says, where no Markdown is read: marks keep numbers apart all the same."""
     code_pieces = []
     for child in element.children:
@@ -448,7 +459,9 @@ def _code_text(element: Element) -> str:
             code_pieces.append(child)
         elif child.tag not in _INVISIBLE_TAGS:
             mark = _CODE_MARKS.get(child.tag, "\n" if child.tag in _BLOCK_TAGS else "")
-            code_pieces.append("\n" if child.tag == "br" else f"{mark}{_code_text(child)}{mark}")
+            code_pieces.append(
+                "\n" if child.tag == "br" else f"{mark}{_get_code_text(child)}{mark}"
+            )
     return "".join(code_pieces)
 
 

@@ -87,11 +87,13 @@ class GovukPage:
 
     @property
     def organisations(self) -> list[str]:
-        titles = (
+        organisation_titles = (
             read_text(organisation_item.get("title"))
             for organisation_item in self.list_linked_items("organisations")
         )
-        return [organisation_title for organisation_title in titles if organisation_title]
+        return [
+            organisation_title for organisation_title in organisation_titles if organisation_title
+        ]
 
     @cached_property
     def translations(self) -> list[Translation]:
@@ -121,15 +123,15 @@ class GovukPage:
 
     @cached_property
     def citation(self) -> str:
-        updated = f", updated {self.public_updated_at[:10]}" if self.public_updated_at else ""
-        withdrawn = " (withdrawn)" if self.withdrawn_notice else ""
+        updated_note = f", updated {self.public_updated_at[:10]}" if self.public_updated_at else ""
+        withdrawn_note = " (withdrawn)" if self.withdrawn_notice else ""
         publisher = "Charity Commission for England and Wales, GOV.UK"
-        return f"{self.title or self.path}{withdrawn}. {publisher}{updated}. {self.url}"
+        return f"{self.title or self.path}{withdrawn_note}. {publisher}{updated_note}. {self.url}"
 
     @cached_property
     def documents(self) -> list[PageDocument]:
         """The documents that a publication consists of: its HTML children and its files."""
-        documents: dict[str, PageDocument] = {}
+        documents_by_url: dict[str, PageDocument] = {}
         for document_item in (
             *self.list_linked_items("children"),
             *read_objects(self._details.get("attachments")),
@@ -142,7 +144,7 @@ class GovukPage:
                 continue
             document_path = url.removeprefix(WEBSITE)
             is_page = is_plain_path(document_path)
-            documents.setdefault(
+            documents_by_url.setdefault(
                 url,
                 PageDocument(
                     title=read_text(document_item.get("title")) or document_path,
@@ -153,12 +155,12 @@ class GovukPage:
                     else read_text(document_item.get("content_type")),
                 ),
             )
-        return list(documents.values())
+        return list(documents_by_url.values())
 
     @cached_property
     def change_notes(self) -> list[ChangeNote]:
         """What the publisher says of each change, the latest first."""
-        histories = (
+        dated_entries = (
             (
                 history_entry.get("public_timestamp") or history_entry.get("published_at"),
                 history_entry,
@@ -168,14 +170,14 @@ class GovukPage:
         )
         notes = [
             ChangeNote(changed_at=moment, note=note_text)
-            for moment, history_entry in histories
+            for moment, history_entry in dated_entries
             if isinstance(moment, str)
             if (
                 note_text := read_text(history_entry.get("note"))
                 or read_text(history_entry.get("change_note"))
             )
         ]
-        return sorted(notes, key=lambda note_text: note_text.changed_at, reverse=True)
+        return sorted(notes, key=lambda change_note: change_note.changed_at, reverse=True)
 
     @property
     def text(self) -> str:
@@ -190,9 +192,9 @@ class GovukPage:
     @cached_property
     def _rendering(self) -> tuple[str, list[Anchor]]:
         converter = MarkdownConverter(WEBSITE)
-        blocks = [text_block for text_block in self._render_blocks(converter) if text_block]
-        blocks += filter(None, self._render_end("\n\n".join(blocks), converter))
-        return "\n\n".join(blocks), converter.anchors
+        text_blocks = [text_block for text_block in self._render_blocks(converter) if text_block]
+        text_blocks += filter(None, self._render_end("\n\n".join(text_blocks), converter))
+        return "\n\n".join(text_blocks), converter.anchors
 
     @property
     def _details(self) -> JsonObject:

@@ -42,28 +42,28 @@ class FoundBlock:
     text: str
     start: int
     section: SectionSpan | None
-    matched_words: int
+    match_score: int
 
 
 def list_sections(page_text: str, anchors: Sequence[Anchor]) -> list[SectionSpan]:
     """Return the sections of a text, in order; of headings alike, each has its own anchor."""
     # Blanked out, so that offsets stay: a line of code may look like a heading.
-    prose = _CODE_BLOCK.sub(lambda heading_match: " " * len(heading_match[0]), page_text)
+    text_without_code = _CODE_BLOCK.sub(lambda code_match: " " * len(code_match[0]), page_text)
     ids_by_line: dict[str, list[str]] = {}
     for anchor in reversed(anchors):
         ids_by_line.setdefault(anchor.heading_line, []).append(anchor.id)
-    heading_matches = list(_HEADING.finditer(prose))
+    heading_matches = list(_HEADING.finditer(text_without_code))
     anchor_ids = [
         ids_by_line[heading_match[0]].pop() if ids_by_line.get(heading_match[0]) else None
         for heading_match in heading_matches
     ]
     sections: list[SectionSpan] = []
-    next_starts = [len(page_text)] * 7  # by level: where the next heading of it is
+    next_start_by_level = [len(page_text)] * 7  # by level: where the next heading of it is
     for heading_match, anchor_id in zip(
         reversed(heading_matches), reversed(anchor_ids), strict=True
     ):
         level = len(heading_match[1])
-        section_end = min(next_starts[1 : level + 1])
+        section_end = min(next_start_by_level[1 : level + 1])
         sections.append(
             SectionSpan(
                 to_plain_text(heading_match[2]),
@@ -73,7 +73,7 @@ def list_sections(page_text: str, anchors: Sequence[Anchor]) -> list[SectionSpan
                 section_end,
             )
         )
-        next_starts[level] = heading_match.start()
+        next_start_by_level[level] = heading_match.start()
     sections.reverse()
     return sections
 
@@ -84,18 +84,20 @@ def find_section(sections: Sequence[SectionSpan], section_name: str) -> SectionS
     for section in sections:
         if section.anchor == wanted_name:
             return section
-    folded = fold_words(wanted_name)
+    folded_name = fold_words(wanted_name)
     for section in sections:
-        if fold_words(section.heading) == folded:
+        if fold_words(section.heading) == folded_name:
             return section
-    containing = [section for section in sections if folded in fold_words(section.heading)]
-    return containing[0] if folded and len(containing) == 1 else None
+    containing_sections = [
+        section for section in sections if folded_name in fold_words(section.heading)
+    ]
+    return containing_sections[0] if folded_name and len(containing_sections) == 1 else None
 
 
 def find_enclosing_section(sections: Sequence[SectionSpan], text_offset: int) -> SectionSpan | None:
     """Return the innermost section that an offset lies in."""
-    index = bisect_right([section_index.start for section_index in sections], text_offset) - 1
-    return sections[index] if index >= 0 else None
+    section_index = bisect_right([section.start for section in sections], text_offset) - 1
+    return sections[section_index] if section_index >= 0 else None
 
 
 def search_blocks(page_text: str, sections: Sequence[SectionSpan], query: str) -> list[FoundBlock]:
@@ -103,15 +105,15 @@ def search_blocks(page_text: str, sections: Sequence[SectionSpan], query: str) -
     stemmer = shared_stemmer()
     query_stems = set(stemmer.split(query))
     folded_query = fold_words(query)
-    blocks = []
+    found_blocks = []
     for block_start, block_text in split_blocks(page_text):
-        matched_words = len(query_stems.intersection(stemmer.split(to_plain_text(block_text))))
+        match_score = len(query_stems.intersection(stemmer.split(to_plain_text(block_text))))
         if folded_query and folded_query in fold_words(to_plain_text(block_text)):
-            matched_words += len(query_stems) + 1
-        if matched_words and not block_text.startswith("#"):
+            match_score += len(query_stems) + 1
+        if match_score and not block_text.startswith("#"):
             section = find_enclosing_section(sections, block_start)
-            blocks.append(FoundBlock(block_text, block_start, section, matched_words))
-    return sorted(blocks, key=lambda found: -found.matched_words)
+            found_blocks.append(FoundBlock(block_text, block_start, section, match_score))
+    return sorted(found_blocks, key=lambda found_block: -found_block.match_score)
 
 
 def split_blocks(page_text: str) -> Iterator[tuple[int, str]]:
@@ -128,36 +130,42 @@ def find_quotation(page_text: str, quotation: str) -> int | None:
 
     Marks of Markdown do not count. Returns None where the words do not stand in a row.
     """
-    page_words, offsets = _split_words(page_text)
+    page_words, word_offsets = _split_words(page_text)
     folded_quotation = fold_words(to_plain_text(quotation))
     if not folded_quotation:
         return None
-    joined = " ".join(page_words)
+    joined_words = " ".join(page_words)
     # Whole words alone: "000 homes" is no quotation of "300,000 homes".
     quotation_match = re.search(
-        rf"(?<![^ ]){re.escape(folded_quotation)}(?=[ .,;:!?)\"']|$)", joined
+        rf"(?<![^ ]){re.escape(folded_quotation)}(?=[ .,;:!?)\"']|$)", joined_words
     )
-    return offsets[joined.count(" ", 0, quotation_match.start())] if quotation_match else None
+    return (
+        word_offsets[joined_words.count(" ", 0, quotation_match.start())]
+        if quotation_match
+        else None
+    )
 
 
-def find_nearest(page_text: str, quotation: str) -> tuple[str, float]:
+def find_nearest_block(page_text: str, quotation: str) -> tuple[str, float]:
     """Return the block most like a quotation, and their similarity from 0 to 1."""
     quotation_words = fold_words(to_plain_text(quotation)).split()
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(quotation_words)
-    best_block, best_ratio = "", 0.0
+    best_block, best_similarity = "", 0.0
     for _, block_text in split_blocks(page_text):
         block_words = fold_words(to_plain_text(block_text)).split()
         # A quotation is compared with as many words as it has, from where they begin to agree.
-        first_shared = next(
+        first_shared_index = next(
             (i for i, block_word in enumerate(block_words) if block_word in quotation_words), 0
         )
-        matcher.set_seq1(block_words[first_shared : first_shared + len(quotation_words)])
-        if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
+        matcher.set_seq1(
+            block_words[first_shared_index : first_shared_index + len(quotation_words)]
+        )
+        if matcher.real_quick_ratio() > best_similarity and matcher.quick_ratio() > best_similarity:
             similarity = matcher.ratio()
-            if similarity > best_ratio:
-                best_block, best_ratio = block_text, similarity
-    return best_block, round(best_ratio, 3)
+            if similarity > best_similarity:
+                best_block, best_similarity = block_text, similarity
+    return best_block, round(best_similarity, 3)
 
 
 def to_plain_text(markdown: str) -> str:
@@ -173,11 +181,11 @@ def fold_words(raw_text: str) -> str:
 def _split_words(page_text: str) -> tuple[list[str], list[int]]:
     """Return the words of a text as they are compared, each with its offset."""
     # Marks become blanks of the same length, so that offsets stay those of the text.
-    plain = _MARKS.sub(lambda word_match: "\x00" * len(word_match[0]), page_text)
-    words, offsets = [], []
-    for word_match in _WORD.finditer(plain):
+    unmarked_text = _MARKS.sub(lambda mark_match: "\x00" * len(mark_match[0]), page_text)
+    words, word_offsets = [], []
+    for word_match in _WORD.finditer(unmarked_text):
         word = fold_words(word_match[0].replace("\x00", ""))
         if word:
             words.append(word)
-            offsets.append(word_match.start())
-    return words, offsets
+            word_offsets.append(word_match.start())
+    return words, word_offsets

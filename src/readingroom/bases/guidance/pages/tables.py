@@ -12,8 +12,8 @@ class TableCell:
     """The text of a cell, and how many columns and rows it takes."""
 
     text: str
-    columns: int = 1
-    rows: int = 1
+    column_span: int = 1
+    row_span: int = 1
 
 
 class TableWriter:
@@ -22,7 +22,7 @@ class TableWriter:
     def __init__(self) -> None:
         self._empty_cells_left = MAX_EMPTY_CELLS
 
-    def write(self, cell_rows: list[list[TableCell]]) -> str:
+    def write_table(self, cell_rows: list[list[TableCell]]) -> str:
         """Return the rows as one table, with the first as its head; past the limit, as lines."""
         text_rows = self._fill_spans(cell_rows)
         column_count = max(map(len, text_rows), default=0)
@@ -63,10 +63,10 @@ class TableWriter:
 
     def _limit_span(self, cell: TableCell) -> tuple[int, int]:
         """Return the columns and rows that a cell takes: one of each past the limit."""
-        if cell.columns == cell.rows == 1:
+        if cell.column_span == cell.row_span == 1:
             return 1, 1
-        is_granted = self._take_empty_cells(cell.columns * cell.rows - 1)
-        return (cell.columns, cell.rows) if is_granted else (1, 1)
+        is_granted = self._take_empty_cells(cell.column_span * cell.row_span - 1)
+        return (cell.column_span, cell.row_span) if is_granted else (1, 1)
 
     def _take_empty_cells(self, cell_count: int) -> bool:
         if cell_count > self._empty_cells_left:

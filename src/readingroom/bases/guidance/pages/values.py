@@ -53,8 +53,10 @@ def read_html(json_value: Any) -> str:
     """Return a text itself, or the HTML among several renderings of it."""
     if isinstance(json_value, str):
         return json_value
-    renderings = [entry for entry in read_objects(json_value) if "content_type" in entry]
-    html = [entry for entry in renderings if entry["content_type"] == "text/html"]
+    renderings = [
+        rendering for rendering in read_objects(json_value) if "content_type" in rendering
+    ]
+    html = [rendering for rendering in renderings if rendering["content_type"] == "text/html"]
     return read_text(html[0].get("content")) or "" if html else ""
 
 
