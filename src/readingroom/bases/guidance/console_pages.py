@@ -71,7 +71,10 @@ async def _list_freshness(service: GuidanceService) -> list[SourceFreshness]:
     freshness_detail = "none was read since the start"
     if shown_copies:
         oldest_copy = max(shown_copies, key=lambda shown_copy: shown_copy.age_seconds)
-        freshness_detail = f"{len(shown_copies)} pages, {stale_count} to be asked for again; oldest {oldest_copy.age_text}"
+        freshness_detail = (
+            f"{len(shown_copies)} pages, {stale_count} to be asked for again; "
+            f"oldest {oldest_copy.age_text}"
+        )
     freshness_rows = [SourceFreshness("Guidance, read live", "/guidance/copies", freshness_detail)]
     shown_library = await anyio.to_thread.run_sync(_describe_library, service, now)
     if shown_library:

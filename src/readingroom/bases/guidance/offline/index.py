@@ -91,8 +91,8 @@ class OfflineIndex:
         elif library_status.embedded < library_status.passages:
             embedded_percent = 100 * library_status.embedded // library_status.passages
             degraded_reason = degraded_reason or (
-                f"{embedded_percent} % of the passages have a vector, the others are found by words; "
-                "readingroom guidance sync makes the rest"
+                f"{embedded_percent} % of the passages have a vector, the others are found by "
+                "words; readingroom guidance sync makes the rest"
             )
         word_score_by_page = self._score_pages_by_words(query)
 

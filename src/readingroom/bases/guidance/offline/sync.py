@@ -227,8 +227,8 @@ class GuidanceSync:
         else:
             return
         raise UpstreamUnavailable(
-            f"The sync was ended at {exceeded_bound}, more than the Commission's guidance takes. What was "
-            "fetched is kept; the next sync goes on from there. Check GOVUK_BASE_URL"
+            f"The sync was ended at {exceeded_bound}, more than the Commission's guidance takes. "
+            "What was fetched is kept; the next sync goes on from there. Check GOVUK_BASE_URL"
         )
 
     async def _get_reply(self, request: Request, max_failures: int = _MAX_FAILURES) -> Reply | None:
