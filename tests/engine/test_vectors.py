@@ -117,7 +117,7 @@ class WritesAndSearches(RuleBasedStateMachine):
 def test_any_order_of_writes_leaves_an_index_that_answers_as_brute_force(
     sweep: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "_MIN_DELETED", sweep)
+    monkeypatch.setattr(vectors, "_MIN_DELETED_ROWS", sweep)
     WritesAndSearches.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
     WritesAndSearches.TestCase().runTest()
 
@@ -127,7 +127,7 @@ def test_any_order_of_writes_leaves_an_index_that_answers_as_brute_force(
 def test_the_nearest_of_each_group_is_what_brute_force_finds(
     small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "_EXACT_INDEX", small)
+    monkeypatch.setattr(vectors, "_EXACT_INDEX_ROWS", small)
     monkeypatch.setattr(vectors, "_EXACT_ROWS", small)
     numbers = np.random.default_rng(1)
     rows = numbers.standard_normal((600, SIZE), np.float32)
@@ -167,7 +167,7 @@ def test_vectors_that_are_not_of_unit_length_have_their_true_distance() -> None:
 def test_a_large_scan_by_signs_finds_what_brute_force_finds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(vectors, "_EXACT_INDEX", 100)
+    monkeypatch.setattr(vectors, "_EXACT_INDEX_ROWS", 100)
     monkeypatch.setattr(vectors, "_EXACT_ROWS", 100)
     made = np.random.default_rng(7)
     # Neighbours as texts have them: around topics, not spread evenly in all directions.
@@ -221,7 +221,7 @@ def test_the_more_rows_pass_the_more_candidates_signs_choose(
         return found / (10 * len(queries))
 
     assert measure_recall() > 0.99
-    monkeypatch.setattr(vectors, "_CANDIDATE_SHARE", len(rows))  # 1,000 candidates, as in 0.1.0
+    monkeypatch.setattr(vectors, "_ROWS_PER_CANDIDATE", len(rows))  # 1,000 candidates, as in 0.1.0
     assert measure_recall() < 0.97
 
 

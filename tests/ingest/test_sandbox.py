@@ -177,7 +177,7 @@ def waiting_for(file: Path) -> str:
 async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
     before = descendants()
     everybody_may_end = tmp_path / "end"
-    command = behaving(waiting_for(everybody_may_end))._command
+    command = behaving(waiting_for(everybody_may_end))._worker_command
     sandbox = Sandbox(GENEROUS, processes_per_caller=2, command=command)
     started: list[int] = []
     two_run = anyio.Event()
@@ -206,7 +206,7 @@ async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
 @requirement("ingest:sandbox:callers")
 async def test_a_caller_whose_files_never_end_keeps_nobody_else_waiting(tmp_path: Path) -> None:
     everybody_may_end = tmp_path / "end"
-    command = behaving(waiting_for(everybody_may_end))._command
+    command = behaving(waiting_for(everybody_may_end))._worker_command
     sandbox = Sandbox(GENEROUS, processes_per_caller=2, command=command)
     started: list[str] = []
     greedy_runs, modest_runs = anyio.Event(), anyio.Event()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from readingroom.federation.models import AssessedSide, ExcludedPolicy
 from readingroom.protocol.search import DeskHit, KnownApplication, SearchScope
 
-_MAX_NAMED = 50
+_MAX_NAMES = 50
 _REASON_WORDS = {
     "date_before_first_revision": "came into force later",
     "date_in_gap": "had no revision in force on the day",
@@ -49,24 +49,26 @@ def _explain_no_policy(search_scope: SearchScope, policy_day: str) -> str:
         return f"None of the {searched_count} revisions searched says anything on the topic"
     if not search_scope.excluded:
         return "There are no policies here"
-    policies_by_reason = Counter(reason for _, reason in search_scope.excluded)
-    causes = [
+    counts_by_reason = Counter(reason for _, reason in search_scope.excluded)
+    counted_reasons = [
         f"{policy_count} {_REASON_WORDS.get(reason, reason)}"
-        for reason, policy_count in policies_by_reason.items()
+        for reason, policy_count in counts_by_reason.items()
     ]
     excluded_count = len(search_scope.excluded)
-    return f"No policy here applies on {policy_day}: of {excluded_count}, {', '.join(causes)}"
+    return (
+        f"No policy here applies on {policy_day}: of {excluded_count}, {', '.join(counted_reasons)}"
+    )
 
 
 def _make_side(
     searched_names: Sequence[str], excluded: Sequence[tuple[str, str]], empty_reason: str | None
 ) -> AssessedSide:
     return AssessedSide(
-        searched=list(searched_names[:_MAX_NAMED]),
+        searched=list(searched_names[:_MAX_NAMES]),
         searched_count=len(searched_names),
         excluded=[
             ExcludedPolicy(source=policy_source, reason=excluded_reason)
-            for policy_source, excluded_reason in excluded[:_MAX_NAMED]
+            for policy_source, excluded_reason in excluded[:_MAX_NAMES]
         ],
         empty_reason=empty_reason,
     )

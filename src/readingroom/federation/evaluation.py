@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NONE = "none"
 """What stands for the right answer of a question that nothing here answers."""
-_DEPTH = 10
+_MAX_RESULTS = 10
 
 
 class EvaluationQuestion(Question):
@@ -67,42 +67,44 @@ async def evaluate(
     call: ToolCall,
 ) -> Evaluation:
     """Ask every question and measure the answers."""
-    answers: list[DeskAnswer] = []
-    seconds: list[float] = []
+    desk_answers: list[DeskAnswer] = []
+    search_seconds: list[float] = []
     for asked_count, question in enumerate(questions, 1):
-        search = DeskSearch(query=question.question, source=source_names, limit=_DEPTH)
+        search = DeskSearch(query=question.question, source=source_names, limit=_MAX_RESULTS)
         started_at = time.perf_counter()
-        answers.append(await service.search(search, call))
-        seconds.append(time.perf_counter() - started_at)
+        desk_answers.append(await service.search(search, call))
+        search_seconds.append(time.perf_counter() - started_at)
         await call.report(asked_count, len(questions), None)
-    answered_questions = [*zip(questions, answers, strict=True)]
-    answerable = [
+    answered_questions = [*zip(questions, desk_answers, strict=True)]
+    answerable_questions = [
         (question, desk_answer)
         for question, desk_answer in answered_questions
         if question.right_ids
     ]
-    ranks = [_find_rank(question, desk_answer) for question, desk_answer in answerable]
+    ranks = [_find_rank(question, desk_answer) for question, desk_answer in answerable_questions]
     return Evaluation(
         questions=len(questions),
-        unanswerable=len(questions) - len(answerable),
-        hit_at_1=_mean([rank == 1 for rank in ranks]),
-        hit_at_3=_mean([rank is not None and rank <= 3 for rank in ranks]),
-        hit_at_10=_mean([rank is not None for rank in ranks]),
-        ndcg_at_10=_mean([1 / math.log2(rank + 1) if rank else 0.0 for rank in ranks]),
-        mrr=_mean([1 / rank if rank else 0.0 for rank in ranks]),
+        unanswerable=len(questions) - len(answerable_questions),
+        hit_at_1=_compute_mean([rank == 1 for rank in ranks]),
+        hit_at_3=_compute_mean([rank is not None and rank <= 3 for rank in ranks]),
+        hit_at_10=_compute_mean([rank is not None for rank in ranks]),
+        ndcg_at_10=_compute_mean([1 / math.log2(rank + 1) if rank else 0.0 for rank in ranks]),
+        mrr=_compute_mean([1 / rank if rank else 0.0 for rank in ranks]),
         confidence_auroc=measure_auroc(
             [
                 max((hit.score for hit in desk_answer.results), default=0.0)
-                for desk_answer in answers
+                for desk_answer in desk_answers
             ],
             [bool(question.right_ids) for question in questions],
         ),
-        called_none=_mean([desk_answer.confidence == "none" for _, desk_answer in answerable]),
-        latency_p50_ms=_percentile(seconds, 50),
-        latency_p95_ms=_percentile(seconds, 95),
+        called_none=_compute_mean(
+            [desk_answer.confidence == "none" for _, desk_answer in answerable_questions]
+        ),
+        latency_p50_ms=_compute_percentile(search_seconds, 50),
+        latency_p95_ms=_compute_percentile(search_seconds, 95),
         misses=[
             _make_miss(question, rank, desk_answer)
-            for (question, desk_answer), rank in zip(answerable, ranks, strict=True)
+            for (question, desk_answer), rank in zip(answerable_questions, ranks, strict=True)
             if rank != 1
         ],
     )
@@ -111,8 +113,10 @@ async def evaluate(
 def _find_rank(question: EvaluationQuestion, desk_answer: DeskAnswer) -> int | None:
     """Return the place of the first right result, from 1."""
     right_ids = tuple(question.right_ids)
-    places = enumerate(desk_answer.results, 1)
-    return next((rank for rank, hit in places if right_ids and hit.id.startswith(right_ids)), None)
+    ranked_hits = enumerate(desk_answer.results, 1)
+    return next(
+        (rank for rank, hit in ranked_hits if right_ids and hit.id.startswith(right_ids)), None
+    )
 
 
 def _make_miss(question: EvaluationQuestion, rank: int | None, desk_answer: DeskAnswer) -> Miss:
@@ -125,23 +129,31 @@ def _make_miss(question: EvaluationQuestion, rank: int | None, desk_answer: Desk
     )
 
 
-def measure_auroc(scores: Sequence[float], positives: Sequence[bool]) -> float | None:
+def measure_auroc(scores: Sequence[float], are_positive: Sequence[bool]) -> float | None:
     """Return how often a positive has the higher score, equal ones counting half.
 
     None when all are positive, or none is.
     """
-    above = [score for score, positive in zip(scores, positives, strict=True) if positive]
-    below = [score for score, positive in zip(scores, positives, strict=True) if not positive]
-    if not above or not below:
+    positive_scores = [
+        score for score, is_positive in zip(scores, are_positive, strict=True) if is_positive
+    ]
+    negative_scores = [
+        score for score, is_positive in zip(scores, are_positive, strict=True) if not is_positive
+    ]
+    if not positive_scores or not negative_scores:
         return None
-    wins = sum((high > low) + 0.5 * (high == low) for high in above for low in below)
-    return round(wins / (len(above) * len(below)), 4)
+    wins = sum(
+        (positive_score > negative_score) + 0.5 * (positive_score == negative_score)
+        for positive_score in positive_scores
+        for negative_score in negative_scores
+    )
+    return round(wins / (len(positive_scores) * len(negative_scores)), 4)
 
 
-def _mean(measurements: Sequence[float]) -> float | None:
+def _compute_mean(measurements: Sequence[float]) -> float | None:
     return round(mean(measurements), 4) if measurements else None
 
 
-def _percentile(seconds: Sequence[float], percent: int) -> float:
-    milliseconds = sorted(1000 * duration for duration in seconds)
-    return round(milliseconds[min(len(milliseconds) - 1, len(milliseconds) * percent // 100)], 1)
+def _compute_percentile(search_seconds: Sequence[float], percentile: int) -> float:
+    milliseconds = sorted(1000 * search_duration for search_duration in search_seconds)
+    return round(milliseconds[min(len(milliseconds) - 1, len(milliseconds) * percentile // 100)], 1)

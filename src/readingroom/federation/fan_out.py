@@ -18,27 +18,27 @@ logger = logging.getLogger(__name__)
 
 # Clients and people give up soon after, and four bases in time are better than five too late.
 DEADLINE_SECONDS = 5.0
-_MAX_LATE = 8  # calls that a base may leave unanswered before it is not called any more
+_MAX_LATE_CALLS = 8  # calls that a base may leave unanswered before it is not called any more
 
-T = TypeVar("T")
-FunctionsByBase = Mapping[str, Callable[[], Awaitable[T]]]
+AnswerT = TypeVar("AnswerT")
+FunctionsByBase = Mapping[str, Callable[[], Awaitable[AnswerT]]]
 
 
 @dataclass
-class GatheredAnswers(Generic[T]):
+class GatheredAnswers(Generic[AnswerT]):
     """The answers by base, and a note for each base that gave none."""
 
-    answers: dict[str, T] = field(default_factory=dict)
+    answers: dict[str, AnswerT] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 
 
 @dataclass
-class _BaseCall(Generic[T]):
+class _BaseCall(Generic[AnswerT]):
     """One call of one base: its outcome, and whether somebody still waits for it."""
 
     base: str
     finished_event: anyio.Event = field(default_factory=anyio.Event)
-    answer: T | None = None
+    answer: AnswerT | None = None
     error: KnowledgeError | None = None
     is_late: bool = False
 
@@ -58,25 +58,29 @@ class FanOut:
             yield
             self._task_group.cancel_scope.cancel()
 
-    async def call_all(self, functions: FunctionsByBase[T]) -> GatheredAnswers[T]:
+    async def call_all(
+        self, functions_by_base: FunctionsByBase[AnswerT]
+    ) -> GatheredAnswers[AnswerT]:
         """Call every function at once and return what came in time."""
-        base_calls = [_BaseCall[T](base_name) for base_name in functions]
+        base_calls = [_BaseCall[AnswerT](base_name) for base_name in functions_by_base]
         for base_call in base_calls:
-            if self._late_counts[base_call.base] < _MAX_LATE:
-                self._task_group.start_soon(self._run_call, base_call, functions[base_call.base])
+            if self._late_counts[base_call.base] < _MAX_LATE_CALLS:
+                self._task_group.start_soon(
+                    self._run_call, base_call, functions_by_base[base_call.base]
+                )
             else:
                 base_call.error = BaseSilent(f"{base_call.base} has not answered its last calls")
                 base_call.finished_event.set()
         with anyio.move_on_after(self._deadline_seconds):
             for base_call in base_calls:
                 await base_call.finished_event.wait()
-        return self._gather(base_calls)
+        return self._gather_answers(base_calls)
 
     async def _run_call(
-        self, base_call: _BaseCall[T], function: Callable[[], Awaitable[T]]
+        self, base_call: _BaseCall[AnswerT], call_base: Callable[[], Awaitable[AnswerT]]
     ) -> None:
         try:
-            base_call.answer = await function()
+            base_call.answer = await call_base()
         except KnowledgeError as error:
             base_call.error = error
         # One base with a bug must not take the answers of the others with it.
@@ -90,19 +94,21 @@ class FanOut:
             # A late call that ends frees its place, so a base that recovers is called again.
             self._late_counts[base_call.base] -= base_call.is_late
 
-    def _gather(self, base_calls: list[_BaseCall[T]]) -> GatheredAnswers[T]:
-        gathered = GatheredAnswers[T]()
+    def _gather_answers(self, base_calls: list[_BaseCall[AnswerT]]) -> GatheredAnswers[AnswerT]:
+        gathered_answers = GatheredAnswers[AnswerT]()
         for base_call in base_calls:
             if not base_call.finished_event.is_set():
                 base_call.is_late = True
                 self._late_counts[base_call.base] += 1
-                seconds = f"{self._deadline_seconds:g} seconds"
-                base_call.error = BaseSilent(f"{base_call.base} did not answer within {seconds}")
+                deadline_text = f"{self._deadline_seconds:g} seconds"
+                base_call.error = BaseSilent(
+                    f"{base_call.base} did not answer within {deadline_text}"
+                )
             if base_call.error is not None:
                 failure_note = Note(
                     base=base_call.base, code=base_call.error.code, message=base_call.error.message
                 )
-                gathered.notes.append(failure_note)
+                gathered_answers.notes.append(failure_note)
             elif base_call.answer is not None:
-                gathered.answers[base_call.base] = base_call.answer
-        return gathered
+                gathered_answers.answers[base_call.base] = base_call.answer
+        return gathered_answers

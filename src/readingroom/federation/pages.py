@@ -105,10 +105,12 @@ class DeskPages:
             application_ref=question.application_ref,
         )
         return [
-            unasked
+            unasked_bases
             for base_name in desk_answer.searched
             if base_name in self._base_pages
-            for unasked in await self._base_pages[base_name].list_unasked(search, request.call)
+            for unasked_bases in await self._base_pages[base_name].list_unasked(
+                search, request.call
+            )
         ]
 
     async def read(self, request: PageRequest) -> RenderedPage:

@@ -27,13 +27,13 @@ from readingroom.protocol.search import DeskHit
 
 logger = logging.getLogger(__name__)
 
-_MAX_EMBEDDED = 20  # hits of a base without vectors that are compared by meaning
+_MAX_EMBEDDED_HITS = 20  # hits of a base without vectors that are compared by meaning
 _EMBEDDED_CHARS = 1_000  # characters of each that are embedded
 _FIRST_RESULTS = 5
 """Among so many results, the best hit of every base has a place."""
 _KEPT_RESULTS = 2  # the first ones, which no other base's hit displaces
-_MAX_OF_DOCUMENT = 3  # results of one document among the first ones
-_SAME_TEXT = 0.9  # the share of their words that two passages have in common if they are one
+_MAX_HITS_PER_DOCUMENT = 3  # results of one document among the first ones
+_SAME_TEXT_SHARE = 0.9  # the share of their words that two passages have in common if they are one
 _NUMBER_WORDS = frozenset(
     [
         "one",
@@ -78,8 +78,8 @@ def rank_hits(
     is close to the question, or the first two are one base's and all four others are close.
     """
     hits = [hit for ranking in rankings_by_base for hit in ranking]
-    relevances = _compare(query, rankings_by_base, embedder)
-    ranked = [
+    relevances = _compare_hits(query, rankings_by_base, embedder)
+    ranked_hits = [
         _set_score(hits[int(relevance.passage_id)], relevance, score)
         for relevance, score in zip(
             relevances, score_relevances(relevances, _CALIBRATION), strict=True
@@ -88,11 +88,11 @@ def rank_hits(
         if hits[int(relevance.passage_id)].score > 0 or score >= NOTHING_CLOSE_SCORE
     ]
     is_named = partial(_is_named, count_stems(query).keys())
-    named = [hit for hit in ranked if is_named(hit)]
-    unnamed = [hit for hit in ranked if not is_named(hit)]
+    named_hits = [hit for hit in ranked_hits if is_named(hit)]
+    unnamed_hits = [hit for hit in ranked_hits if not is_named(hit)]
     if reranker is not None:
-        unnamed = _read_again(query, unnamed, reranker)
-    ordered = _fold_same_texts([*map(_raise_score, named), *unnamed])
+        unnamed_hits = _rerank_hits(query, unnamed_hits, reranker)
+    ordered_hits = _fold_same_texts([*map(_raise_to_named_score, named_hits), *unnamed_hits])
     # As a base would score them: close is what another base's better hit does not make far.
     base_scores = zip(relevances, score_relevances(relevances), strict=True)
     close_bases = {
@@ -100,17 +100,17 @@ def rank_hits(
         for relevance, base_score in base_scores
         if base_score >= NOTHING_CLOSE_SCORE
     }
-    return _raise_first_hits(_spread_documents(ordered), close_bases)
+    return _raise_first_hits(_spread_documents(ordered_hits), close_bases)
 
 
-def _compare(
+def _compare_hits(
     query: str, rankings_by_base: Sequence[Sequence[DeskHit]], embedder: Embedder
 ) -> list[Relevance]:
     """Return how well each hit answers the query, best first; its number is the passage's id."""
     hits = [hit for ranking in rankings_by_base for hit in ranking]
     cosines = _measure_cosines(query, rankings_by_base, embedder)
     passages = [
-        ProposedPassage(str(hit_number), _get_text(hit), None, cosine)
+        ProposedPassage(str(hit_number), _get_hit_text(hit), None, cosine)
         for hit_number, (hit, cosine) in enumerate(zip(hits, cosines, strict=True))
     ]
     statistics = _PoolStatistics([passage.text for passage in passages])
@@ -125,30 +125,31 @@ def _measure_cosines(
     The first hits of a base that have no vector are embedded. Those after them are taken to be as
     far away as the farthest of these, since their base found them less fitting.
     """
-    unembedded = [
-        [hit for hit in ranking if _get_cosine(hit) is None][:_MAX_EMBEDDED]
+    unembedded_hits = [
+        [hit for hit in ranking if _get_known_cosine(hit) is None][:_MAX_EMBEDDED_HITS]
         for ranking in rankings_by_base
     ]
     unembedded_texts = [
-        _get_text(hit)[:_EMBEDDED_CHARS] for ranking in unembedded for hit in ranking
+        _get_hit_text(hit)[:_EMBEDDED_CHARS] for ranking in unembedded_hits for hit in ranking
     ]
-    embedded = iter(_embed_and_compare(query, unembedded_texts, embedder))
+    new_cosines = iter(_embed_and_compare(query, unembedded_texts, embedder))
     cosines: list[float | None] = []
-    for ranking, compared in zip(rankings_by_base, unembedded, strict=True):
-        measured = list(islice(embedded, len(compared)))
-        farthest = min(measured, default=None)
-        in_order = chain(measured, repeat(farthest))
+    for ranking, embedded_hits in zip(rankings_by_base, unembedded_hits, strict=True):
+        measured_cosines = list(islice(new_cosines, len(embedded_hits)))
+        lowest_cosine = min(measured_cosines, default=None)
+        next_cosines = chain(measured_cosines, repeat(lowest_cosine))
         cosines += [
-            next(in_order) if (cosine := _get_cosine(hit)) is None else cosine for hit in ranking
+            next(next_cosines) if (cosine := _get_known_cosine(hit)) is None else cosine
+            for hit in ranking
         ]
     return cosines
 
 
-def _get_text(hit: DeskHit) -> str:
+def _get_hit_text(hit: DeskHit) -> str:
     return f"{hit.title}. {hit.snippet}"
 
 
-def _get_cosine(hit: DeskHit) -> float | None:
+def _get_known_cosine(hit: DeskHit) -> float | None:
     return hit.parts.semantic if hit.parts else None
 
 
@@ -157,10 +158,10 @@ def _embed_and_compare(query: str, texts: Sequence[str], embedder: Embedder) -> 
     if not texts:
         return []
     try:
-        vector, *vectors = embedder.embed_each([query, *texts])
+        query_vector, *text_vectors = embedder.embed_each([query, *texts])
     except ModelUnavailable:
         return []
-    return [float(text_vector @ vector) for text_vector in vectors]
+    return [float(text_vector @ query_vector) for text_vector in text_vectors]
 
 
 def _set_score(hit: DeskHit, relevance: Relevance, relevance_score: float) -> DeskHit:
@@ -177,49 +178,49 @@ def _set_score(hit: DeskHit, relevance: Relevance, relevance_score: float) -> De
     )
 
 
-def _read_again(query: str, ranked: Sequence[DeskHit], reranker: Reranker) -> list[DeskHit]:
+def _rerank_hits(query: str, ranked_hits: Sequence[DeskHit], reranker: Reranker) -> list[DeskHit]:
     """Return the hits with the first ones in the order of the reranker, and with its scores.
 
     Without its model they stay as they are.
     """
-    first_hits, later_hits = ranked[:MAX_TEXTS], ranked[MAX_TEXTS:]
+    first_hits, later_hits = ranked_hits[:MAX_TEXTS], ranked_hits[MAX_TEXTS:]
     try:
-        scores = reranker.score_texts(query, [_get_text(hit) for hit in first_hits])
+        reranked_scores = reranker.score_texts(query, [_get_hit_text(hit) for hit in first_hits])
     except ModelUnavailable as error:
         logger.warning("the first results are not read again: %s", error.message)
-        return list(ranked)
-    again = [
+        return list(ranked_hits)
+    reranked_hits = [
         hit.model_copy(update={"score": round(reranked_score, 6)})
-        for hit, reranked_score in zip(first_hits, scores, strict=True)
+        for hit, reranked_score in zip(first_hits, reranked_scores, strict=True)
     ]
-    again.sort(key=lambda hit: (-hit.score, hit.id))
-    lowest = again[-1].score if again else 1.0
+    reranked_hits.sort(key=lambda hit: (-hit.score, hit.id))
+    lowest_score = reranked_hits[-1].score if reranked_hits else 1.0
     return [
-        *again,
-        *(hit.model_copy(update={"score": min(hit.score, lowest)}) for hit in later_hits),
+        *reranked_hits,
+        *(hit.model_copy(update={"score": min(hit.score, lowest_score)}) for hit in later_hits),
     ]
 
 
-def _raise_score(hit: DeskHit) -> DeskHit:
+def _raise_to_named_score(hit: DeskHit) -> DeskHit:
     return hit.model_copy(update={"score": max(hit.score, _NAMED_SCORE)})
 
 
-def _is_named(query_words: Set[str], hit: DeskHit) -> bool:
+def _is_named(query_stems: Set[str], hit: DeskHit) -> bool:
     """Return whether the query names the hit: by a reference, or by its title or citation."""
     if hit.exact_reference or hit.score >= _NAMED_SCORE:
         return True
-    if len(query_words) < 2:
+    if len(query_stems) < 2:
         return False
-    title_and_citation = (hit.title, hit.citation.citation_string)
-    return any(query_words <= count_stems(phrase).keys() for phrase in title_and_citation)
+    hit_names = (hit.title, hit.citation.citation_string)
+    return any(query_stems <= count_stems(hit_name).keys() for hit_name in hit_names)
 
 
-def _fold_same_texts(ordered: Sequence[DeskHit]) -> list[DeskHit]:
+def _fold_same_texts(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
     """Return the hits without those whose id or text a better one has."""
     kept_hits: list[DeskHit] = []
     kept_ids: set[str] = set()
     kept_stems: list[Set[str]] = []
-    for hit in ordered:
+    for hit in ordered_hits:
         hit_stems = count_stems(hit.snippet).keys()
         if hit.id in kept_ids or any(
             _is_same_text(hit_stems, other_stems) for other_stems in kept_stems
@@ -236,59 +237,65 @@ def _is_same_text(text_stems: Set[str], other_stems: Set[str]) -> bool:
     # Most pairs differ in length already, which is seen without comparing words.
     if (
         not text_stems
-        or not _SAME_TEXT <= len(text_stems) / max(len(other_stems), 1) <= 1 / _SAME_TEXT
+        or not _SAME_TEXT_SHARE
+        <= len(text_stems) / max(len(other_stems), 1)
+        <= 1 / _SAME_TEXT_SHARE
     ):
         return False
-    differing = text_stems ^ other_stems
-    return len(differing) <= (1 - _SAME_TEXT) * len(text_stems | other_stems) and not any(
-        stem[0].isdigit() or stem in _NUMBER_WORDS for stem in differing
-    )
+    differing_stems = text_stems ^ other_stems
+    return len(differing_stems) <= (1 - _SAME_TEXT_SHARE) * len(
+        text_stems | other_stems
+    ) and not any(stem[0].isdigit() or stem in _NUMBER_WORDS for stem in differing_stems)
 
 
-def _spread_documents(ordered: Sequence[DeskHit]) -> list[DeskHit]:
+def _spread_documents(ordered_hits: Sequence[DeskHit]) -> list[DeskHit]:
     """Return the hits with at most a few of one document before those of others."""
     hits_per_document: Counter[tuple[str, str]] = Counter()
     first_hits: list[DeskHit] = []
     later_hits: list[DeskHit] = []
-    for hit in ordered:
-        hits_per_document[_get_document(hit)] += 1
+    for hit in ordered_hits:
+        hits_per_document[_get_document_key(hit)] += 1
         (
-            first_hits if hits_per_document[_get_document(hit)] <= _MAX_OF_DOCUMENT else later_hits
+            first_hits
+            if hits_per_document[_get_document_key(hit)] <= _MAX_HITS_PER_DOCUMENT
+            else later_hits
         ).append(hit)
     return [*first_hits, *later_hits]
 
 
-def _get_document(hit: DeskHit) -> tuple[str, str]:
+def _get_document_key(hit: DeskHit) -> tuple[str, str]:
     """Return what tells the document of a passage from others."""
     # Passages of policies: `policy:NPPF__rev_…__Para_116__001`; pages: `doc:25_1_a1b2#page=4`.
     return hit.base, hit.source if hit.base == "policy" else hit.id.partition("#")[0]
 
 
-def _raise_first_hits(ordered: Sequence[DeskHit], close_bases: Set[str]) -> list[DeskHit]:
+def _raise_first_hits(ordered_hits: Sequence[DeskHit], close_bases: Set[str]) -> list[DeskHit]:
     """Return the hits with the best one of each close base among the first few.
 
     The first two keep their places: where many bases are close, each would have a single hit.
     """
-    bests: dict[str, str] = {}
-    for hit in ordered:
+    best_ids_by_base: dict[str, str] = {}
+    for hit in ordered_hits:
         if hit.base in close_bases:
-            bests.setdefault(hit.base, hit.id)
-    in_order = [hit.id for hit in ordered]
-    candidates = dict.fromkeys([*in_order[:_KEPT_RESULTS], *bests.values(), *in_order])
-    raised_ids = set(islice(candidates, _FIRST_RESULTS))
-    return sorted(ordered, key=lambda hit: hit.id not in raised_ids)
+            best_ids_by_base.setdefault(hit.base, hit.id)
+    ordered_ids = [hit.id for hit in ordered_hits]
+    candidate_ids = dict.fromkeys(
+        [*ordered_ids[:_KEPT_RESULTS], *best_ids_by_base.values(), *ordered_ids]
+    )
+    raised_ids = set(islice(candidate_ids, _FIRST_RESULTS))
+    return sorted(ordered_hits, key=lambda hit: hit.id not in raised_ids)
 
 
 class _PoolStatistics:
     """How common words are among a handful of passages, where no collection is at hand."""
 
     def __init__(self, passage_texts: Sequence[str]) -> None:
-        stems_by_text = [count_stems(passage_text).keys() for passage_text in passage_texts]
-        self._frequencies = Counter(stem for text_stems in stems_by_text for stem in text_stems)
-        self.document_count = len(stems_by_text)
+        stems_of_texts = [count_stems(passage_text).keys() for passage_text in passage_texts]
+        self._frequencies = Counter(stem for text_stems in stems_of_texts for stem in text_stems)
+        self.document_count = len(stems_of_texts)
         self.average_length = sum(
             len(passage_text.split()) for passage_text in passage_texts
-        ) / max(len(stems_by_text), 1)
+        ) / max(len(stems_of_texts), 1)
 
     def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
         return {stem: self._frequencies[stem] for stem in stems}

@@ -10,9 +10,9 @@ from readingroom.protocol.quoting import QUOTED_MATTER
 from readingroom.protocol.resources import RESOURCE_SCHEME, ListedResource, ResourceTemplate
 from readingroom.protocol.tool import ToolCall
 
-_PAGE_SIZE = 100
+_RESOURCES_PER_PAGE = 100
 _MAX_CURSOR_DIGITS = 12
-_MAX_CHARS = 200_000  # of one resource; tools read longer texts page by page
+_MAX_RESOURCE_CHARS = 200_000  # of one resource; tools read longer texts page by page
 
 
 class RoomResources:
@@ -34,7 +34,7 @@ class RoomResources:
             for adapter in self._desk.adapters
             for resource in await adapter.list_resources()
         ]
-        page_end = page_start + _PAGE_SIZE
+        page_end = page_start + _RESOURCES_PER_PAGE
         return resources[page_start:page_end], str(page_end) if page_end < len(resources) else None
 
     async def read(self, uri: str, call: ToolCall) -> str:
@@ -70,7 +70,7 @@ class RoomResources:
     async def _read_record(self, record_id: str, call: ToolCall) -> str:
         record = await self._desk.fetch(DeskFetch(id=record_id), call)
         text_pages, next_offset = [record.text], record.next_offset
-        while next_offset is not None and next_offset < _MAX_CHARS:
+        while next_offset is not None and next_offset < _MAX_RESOURCE_CHARS:
             next_page = await self._desk.fetch(DeskFetch(id=record_id, offset=next_offset), call)
             text_pages, next_offset = [*text_pages, next_page.text], next_page.next_offset
         cut_notice = (
@@ -80,15 +80,17 @@ class RoomResources:
         )
         citation = record.citation
         # What its base demands to be repeated with the text, where it does.
-        legal = [record.record.get(legal_field) for legal_field in ("attribution", "disclaimer")]
+        legal_notices = [
+            record.record.get(legal_field) for legal_field in ("attribution", "disclaimer")
+        ]
         citation_lines = "\n".join(
-            filter(None, [citation.citation_string, citation.url, *legal, QUOTED_MATTER])
+            filter(None, [citation.citation_string, citation.url, *legal_notices, QUOTED_MATTER])
         )
         return f"{citation_lines}\n\n{''.join(text_pages)}{cut_notice}"
 
 
 def _parse_cursor(cursor: str) -> int:
     is_number = cursor.isascii() and cursor.isdecimal() and not cursor.startswith("0")
-    if len(cursor) > _MAX_CURSOR_DIGITS or not is_number or int(cursor) % _PAGE_SIZE:
+    if len(cursor) > _MAX_CURSOR_DIGITS or not is_number or int(cursor) % _RESOURCES_PER_PAGE:
         raise InvalidCursor("This cursor is not one that this list gave out; start without one")
     return int(cursor)

@@ -33,31 +33,35 @@ def make_desk(
     bases: tuple[KnowledgeBase, ...],
     settings: RoomSettings,
     server_address: str = "",
-    absent: Mapping[str, str] = {},
+    absence_reasons: Mapping[str, str] = {},
 ) -> KnowledgeBase:
     """Return the desk over bases; `server_address` is where this process answers, if it does."""
     return open_desk(
-        bases, embedder_for(settings), server_address, absent, reranker=reranker_for(settings)
+        bases,
+        embedder_for(settings),
+        server_address,
+        absence_reasons,
+        reranker=reranker_for(settings),
     )
 
 
 def open_room(settings: RoomSettings) -> KnowledgeBase:
     """Return the desk over every base that no other process owns, opened and closed with it."""
     empty_names = list_empty_bases(settings)
-    locks, absence_reasons = _lock_folders(settings, empty_names)
+    locks_by_base, absence_reasons = _lock_folders(settings, empty_names)
     # No folder is made for a question's sake: a base without one is opened on another, for a while.
-    scratch = tempfile.TemporaryDirectory(prefix="readingroom-")
+    scratch_folder = tempfile.TemporaryDirectory(prefix="readingroom-")
     scratch_settings = settings.model_copy(
-        update={"data": Path(scratch.name), "models_dir": settings.models}
+        update={"data": Path(scratch_folder.name), "models_dir": settings.models}
     )
-    bases = (*open_bases(locks, settings), *open_bases(empty_names, scratch_settings))
-    desk = make_desk(bases, settings, absent=absence_reasons)
+    bases = (*open_bases(locks_by_base, settings), *open_bases(empty_names, scratch_settings))
+    desk = make_desk(bases, settings, absence_reasons=absence_reasons)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         async with AsyncExitStack() as exit_stack:
-            exit_stack.callback(scratch.cleanup)
-            for lock in locks.values():
+            exit_stack.callback(scratch_folder.cleanup)
+            for lock in locks_by_base.values():
                 if lock:
                     exit_stack.callback(lock.release)
             # The desk last, so that it is closed first: its late calls are still in the bases.
@@ -75,8 +79,8 @@ def list_empty_bases(settings: RoomSettings) -> list[str]:
     # What is kept in a folder is in a backup too.
     return [
         base_name
-        for base_name, spec in BASES.items()
-        if spec.backup and not (settings.data / base_name).is_dir()
+        for base_name, base_spec in BASES.items()
+        if base_spec.backup and not (settings.data / base_name).is_dir()
     ]
 
 
@@ -84,17 +88,19 @@ def _lock_folders(
     settings: RoomSettings, empty_names: Container[str]
 ) -> tuple[dict[str, FolderLock | None], dict[str, str]]:
     """Return the bases that this process can open, each with its lock, and why not the others."""
-    locks: dict[str, FolderLock | None] = {}
+    locks_by_base: dict[str, FolderLock | None] = {}
     absence_reasons: dict[str, str] = {}
-    for base_name, spec in BASES.items():
+    for base_name, base_spec in BASES.items():
         if base_name in empty_names:
             continue
-        lock = FolderLock(settings.data / base_name) if spec.needs_folder_lock(settings) else None
+        folder_lock = (
+            FolderLock(settings.data / base_name) if base_spec.needs_folder_lock(settings) else None
+        )
         try:
-            if lock:
-                lock.acquire()
-            spec.check_database(settings)
-            locks[base_name] = lock
+            if folder_lock:
+                folder_lock.acquire()
+            base_spec.check_database(settings)
+            locks_by_base[base_name] = folder_lock
         except (FolderInUse, InvalidSetting) as error:
             absence_reasons[base_name] = error.message
-    return locks, absence_reasons
+    return locks_by_base, absence_reasons

@@ -51,12 +51,12 @@ class DeskService:
         id_prefixes: Mapping[str, str],
         embedder: Embedder,
         fan_out: FanOut,
-        absent: Mapping[str, str] = {},
+        absence_reasons: Mapping[str, str] = {},
         reranker: Reranker | None = None,
     ) -> None:
         """`id_prefixes` maps the first word of an id to its base; `""` stands for all others.
 
-        `absent` maps the bases that could not be opened to the reason.
+        `absence_reasons` maps the bases that could not be opened to the reason.
         """
         self._adapters = adapters
         self._id_prefixes = id_prefixes
@@ -65,15 +65,15 @@ class DeskService:
         self._fan_out = fan_out
         self._absence_notes = [
             Note(base=base_name, code=FolderInUse.code, message=absence_reason)
-            for base_name, absence_reason in absent.items()
+            for base_name, absence_reason in absence_reasons.items()
         ]
         self.running = fan_out.running
 
     async def search(self, question: DeskSearch, call: ToolCall) -> DeskAnswer:
         """Return the best passages of every base that is searched, in one order."""
         started_at = time.perf_counter()
-        bases, sources_by_base = await self._select_bases(question.source)
-        request = SearchRequest(
+        base_names, sources_by_base = await self._select_bases(question.source)
+        search_request = SearchRequest(
             query=question.query,
             limit=_RESULTS_PER_BASE,
             day=question.date,
@@ -82,12 +82,14 @@ class DeskService:
             until=question.until,
         )
         await self._embed_query(question.query)
-        gathered = await self._search_bases(bases, request, call, sources_by_base)
+        gathered_answers = await self._search_bases(
+            base_names, search_request, call, sources_by_base
+        )
         # In a thread: embedding passages takes tens of milliseconds.
         hits = await anyio.to_thread.run_sync(
             rank_hits,
             question.query,
-            list(gathered.answers.values()),
+            list(gathered_answers.answers.values()),
             self._embedder,
             self._reranker,
         )
@@ -98,13 +100,13 @@ class DeskService:
             results=hits[question.offset : page_end],
             total=len(hits),
             took_ms=round((time.perf_counter() - started_at) * 1000, 1),
-            searched=list(gathered.answers),
+            searched=list(gathered_answers.answers),
             excluded=[
                 ExcludedBase(base=base_name, reason="`source` names others")
                 for base_name in self._adapters
-                if base_name not in bases
+                if base_name not in base_names
             ],
-            notes=[*gathered.notes, *self._absence_notes],
+            notes=[*gathered_answers.notes, *self._absence_notes],
             confidence=confidence.level,
             confidence_reason=confidence.reason,
             next_offset=page_end if page_end < len(hits) else None,
@@ -144,11 +146,14 @@ class DeskService:
 
         Raise `ValidationDateUnknown` when no day is given and none is recorded.
         """
-        documents, policies = self._find_adapter("application"), self._find_adapter("policy")
-        application = await documents.find_application(question.application_ref)
+        document_adapter, policy_adapter = (
+            self._find_adapter("application"),
+            self._find_adapter("policy"),
+        )
+        application = await document_adapter.find_application(question.application_ref)
         policy_day, day_origin = _choose_day(question, application)
         authority, authority_origin = _choose_authority(question, application)
-        request = SearchRequest(
+        search_request = SearchRequest(
             query=question.topic,
             limit=question.limit,
             day=policy_day,
@@ -157,16 +162,16 @@ class DeskService:
             address=application.address if application else None,
         )
         sources_by_base = {
-            policies.base: [policy_source.upper() for policy_source in question.sources or ()]
+            policy_adapter.base: [policy_source.upper() for policy_source in question.sources or ()]
         }
-        gathered = await self._search_bases(
-            (documents.base, policies.base), request, call, sources_by_base
+        gathered_answers = await self._search_bases(
+            (document_adapter.base, policy_adapter.base), search_request, call, sources_by_base
         )
-        policy_scope = await policies.describe_scope(
-            replace(request, sources=tuple(sources_by_base[policies.base]))
+        policy_scope = await policy_adapter.describe_scope(
+            replace(search_request, sources=tuple(sources_by_base[policy_adapter.base]))
         )
-        application_hits = gathered.answers.get(documents.base, [])
-        policy_hits = gathered.answers.get(policies.base, [])
+        application_hits = gathered_answers.answers.get(document_adapter.base, [])
+        policy_hits = gathered_answers.answers.get(policy_adapter.base, [])
         return Assessment(
             application_ref=question.application_ref,
             topic=question.topic,
@@ -174,7 +179,7 @@ class DeskService:
             date_from=day_origin,
             application=application_hits,
             policy=policy_hits,
-            notes=gathered.notes,
+            notes=gathered_answers.notes,
             application_known=application is not None,
             local_authority=authority,
             authority_from=authority_origin,
@@ -184,8 +189,10 @@ class DeskService:
 
     def _list_id_forms(self) -> list[str]:
         # A base with many forms last, so that a short list still shows the others.
-        by_count = sorted(self._adapters.values(), key=lambda adapter: len(adapter.id_forms))
-        return [id_form for adapter in by_count for id_form in adapter.id_forms]
+        adapters_by_form_count = sorted(
+            self._adapters.values(), key=lambda adapter: len(adapter.id_forms)
+        )
+        return [id_form for adapter in adapters_by_form_count for id_form in adapter.id_forms]
 
     @property
     def adapters(self) -> Iterable[SearchAdapter]:
@@ -199,20 +206,20 @@ class DeskService:
 
     async def _search_bases(
         self,
-        bases: Iterable[str],
-        request: SearchRequest,
+        base_names: Iterable[str],
+        search_request: SearchRequest,
         call: ToolCall,
         sources_by_base: Mapping[str, Sequence[str]],
     ) -> GatheredAnswers[list[DeskHit]]:
         """Ask each base, limited to the sources inside it that are named."""
-        requests = {
-            base_name: replace(request, sources=tuple(sources_by_base.get(base_name, ())))
-            for base_name in bases
+        requests_by_base = {
+            base_name: replace(search_request, sources=tuple(sources_by_base.get(base_name, ())))
+            for base_name in base_names
         }
         return await self._fan_out.call_all(
             {
                 base_name: partial(self._adapters[base_name].search, base_request, call)
-                for base_name, base_request in requests.items()
+                for base_name, base_request in requests_by_base.items()
             }
         )
 
@@ -239,24 +246,24 @@ class DeskService:
                 if adapter.is_searched_unasked
             ]
             return unasked_bases, {}
-        bases = [folded_name for folded_name in folded_names if folded_name in self._adapters]
+        base_names = [folded_name for folded_name in folded_names if folded_name in self._adapters]
         sources_by_base: dict[str, list[str]] = {}
         for folded_name in folded_names:
             if folded_name not in self._adapters:
                 base_name, source_name = await self._find_source(folded_name)
                 # A base that is named itself is searched whole.
-                if base_name not in bases:
+                if base_name not in base_names:
                     sources_by_base.setdefault(base_name, []).append(source_name)
-        return [*bases, *sources_by_base], sources_by_base
+        return [*base_names, *sources_by_base], sources_by_base
 
     async def _find_source(self, folded_name: str) -> tuple[str, str]:
         for adapter in self._adapters.values():
             if (found_source := await adapter.find_source(folded_name)) is not None:
                 return adapter.base, found_source
-        source_names = [await adapter.list_sources() for adapter in self._adapters.values()]
+        source_lists = [await adapter.list_sources() for adapter in self._adapters.values()]
         raise UnknownSource(
             f"There is no base or source {folded_name[:100]!r}",
-            valid_sources=[*self._adapters, *chain.from_iterable(source_names)],
+            valid_sources=[*self._adapters, *chain.from_iterable(source_lists)],
         )
 
 
@@ -268,13 +275,13 @@ def _choose_day(
         return question.date, "asked"
     if application is not None and application.validation_date is not None:
         return application.validation_date, "validation_date"
-    missing_day = (
+    missing_day_reason = (
         f"The day {question.application_ref} was validated is not known"
         if application
         else f"Nothing is known of an application {question.application_ref}"
     )
     raise ValidationDateUnknown(
-        f"{missing_day}: give `date`, or set it",
+        f"{missing_day_reason}: give `date`, or set it",
         use_tool="set_application",
         application_known=application is not None,
     )

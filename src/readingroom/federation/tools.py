@@ -33,21 +33,21 @@ def open_desk(
     bases: Sequence[KnowledgeBase],
     embedder: Embedder,
     server_address: str,
-    absent: Mapping[str, str] = {},
+    absence_reasons: Mapping[str, str] = {},
     specs: Mapping[str, BaseSpec] = BASES,
     reranker: Reranker | None = None,
 ) -> KnowledgeBase:
     """Return the desk over open bases.
 
     `server_address` is where a person can read what they hold; empty when this process serves no
-    pages. `absent` maps bases that could not be opened to the reason.
+    pages. `absence_reasons` maps bases that could not be opened to the reason.
     """
     service = DeskService(
         _make_adapters(bases, PageLinks(server_address), specs),
         {spec.id_prefix or "": spec.name for spec in specs.values() if spec.adapter},
         embedder,
         FanOut(),
-        absent,
+        absence_reasons,
         reranker,
     )
     return KnowledgeBase(

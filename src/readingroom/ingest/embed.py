@@ -45,10 +45,10 @@ async def embed_document(
         put_in_context(chunk_context, document.get_chunk_text(chunk))
         for chunk_context, chunk in zip(contexts, document.chunks, strict=True)
     ]
-    vectors = dict(known_vectors)
+    vectors_by_text = dict(known_vectors)
     # Batches of texts of similar length waste no work on padding.
     new_texts = sorted(
-        {embedded_text for embedded_text in embedded_texts if embedded_text not in vectors},
+        {embedded_text for embedded_text in embedded_texts if embedded_text not in vectors_by_text},
         key=lambda embedded_text: (len(embedded_text), embedded_text),
     )
     reused_count = len(embedded_texts) - len(new_texts)
@@ -62,14 +62,16 @@ async def embed_document(
         batch_vectors = await anyio.to_thread.run_sync(
             embedder.embed_batch, batch_texts, abandon_on_cancel=True
         )
-        vectors.update(zip(batch_texts, batch_vectors, strict=True))
+        vectors_by_text.update(zip(batch_texts, batch_vectors, strict=True))
         done_count = reused_count + batch_start + len(batch_texts)
         await report_progress(
             done_count,
             len(embedded_texts),
             f"embedded {done_count} of {len(embedded_texts)} chunks",
         )
-    vector_rows = np.array([vectors[embedded_text] for embedded_text in embedded_texts], np.float32)
+    vector_rows = np.array(
+        [vectors_by_text[embedded_text] for embedded_text in embedded_texts], np.float32
+    )
     return EmbeddedChunks(contexts, vector_rows.reshape(len(embedded_texts), DIMENSIONS))
 
 

@@ -40,7 +40,7 @@ _MIN_PART_WORDS = 6
 _MAX_MARGIN_WORDS = 80
 _LETTERS = re.compile(r"[^\W_]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_PAGE_WORDS = TypeAdapter(tuple[PageWord, ...])
+_PAGE_WORDS_ADAPTER = TypeAdapter(tuple[PageWord, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class PagePictures:
 
     def __init__(self, pipeline: Pipeline, pictures_folder: Path) -> None:
         self._pipeline = pipeline
-        self._folder = pictures_folder
+        self._pictures_folder = pictures_folder
 
     async def draw_page(self, stored_file: StoredFile, page_number: int, dpi: int) -> bytes:
         """Return a page as a lossless WebP; raise `ExtractionFailed` or `UnsupportedFileType`."""
@@ -79,7 +79,7 @@ class PagePictures:
             picture = await self._pipeline.render_page(
                 stored_file.file, stored_file.file_name, page_number, dpi, "webp"
             )
-            await anyio.to_thread.run_sync(self._keep, picture_path, picture)
+            await anyio.to_thread.run_sync(self._keep_picture, picture_path, picture)
         return picture
 
     async def mark_passage(
@@ -89,7 +89,7 @@ class PagePictures:
 
         A passage that begins on another page is marked as far as it stands on this one.
         """
-        page_words = await self._find_words(stored_file, page_number)
+        page_words = await self._find_page_words(stored_file, page_number)
         return await anyio.to_thread.run_sync(find_marks, page_words, passage)
 
     async def keep_words(self, sha256: str, document: Document) -> None:
@@ -104,12 +104,14 @@ class PagePictures:
         """Delete whatever is kept of a file."""
         await anyio.to_thread.run_sync(self._forget, sha256)
 
-    async def _find_words(self, stored_file: StoredFile, page_number: int) -> tuple[PageWord, ...]:
+    async def _find_page_words(
+        self, stored_file: StoredFile, page_number: int
+    ) -> tuple[PageWord, ...]:
         words_path = self._build_path(stored_file.sha256, f"{page_number}.json")
         words_json = await anyio.to_thread.run_sync(_read_if_there, words_path)
         if words_json is not None:
             try:
-                return _PAGE_WORDS.validate_json(words_json)
+                return _PAGE_WORDS_ADAPTER.validate_json(words_json)
             except ValidationError:
                 pass  # written by another version: found again below
         page_words = await self._pipeline.find_page_words(
@@ -123,27 +125,29 @@ class PagePictures:
     def _build_path(self, sha256: str, file_name: str) -> Path:
         if not _SHA256.fullmatch(sha256):
             raise ValueError("not a SHA-256 digest")
-        return self._folder / sha256 / file_name
+        return self._pictures_folder / sha256 / file_name
 
     def _keep_words(self, sha256: str, page_number: int, page_words: Sequence[PageWord]) -> None:
         words_json = json.dumps([asdict(page_word) for page_word in page_words]).encode()
-        _write_whole(self._build_path(sha256, f"{page_number}.json"), words_json)
+        _write_file_whole(self._build_path(sha256, f"{page_number}.json"), words_json)
 
-    def _keep(self, file_path: Path, picture: bytes) -> None:
-        _write_whole(file_path, picture)
-        pictures = []
-        for found_path in self._folder.glob("*/*.webp"):
+    def _keep_picture(self, picture_path: Path, picture: bytes) -> None:
+        _write_file_whole(picture_path, picture)
+        stats_with_paths = []
+        for found_path in self._pictures_folder.glob("*/*.webp"):
             with suppress(FileNotFoundError):  # another thread has just deleted it
-                pictures.append((found_path.stat(), found_path))
-        excess = sum(status.st_size for status, _ in pictures) - _MAX_CACHED_BYTES
-        if excess <= 0:
+                stats_with_paths.append((found_path.stat(), found_path))
+        excess_bytes = (
+            sum(file_stat.st_size for file_stat, _ in stats_with_paths) - _MAX_CACHED_BYTES
+        )
+        if excess_bytes <= 0:
             return
-        excess += round(_MAX_CACHED_BYTES * (1 - _KEPT_SHARE))
-        for status, old_path in sorted(pictures, key=lambda entry: entry[0].st_mtime):
-            if excess <= 0 or old_path == file_path:
+        excess_bytes += round(_MAX_CACHED_BYTES * (1 - _KEPT_SHARE))
+        for file_stat, old_path in sorted(stats_with_paths, key=lambda entry: entry[0].st_mtime):
+            if excess_bytes <= 0 or old_path == picture_path:
                 break
             old_path.unlink(missing_ok=True)
-            excess -= status.st_size
+            excess_bytes -= file_stat.st_size
 
     def _forget(self, sha256: str) -> None:
         # A thread that keeps one more page meanwhile must not make this fail.
@@ -152,79 +156,88 @@ class PagePictures:
 
 def find_marks(page_words: Sequence[PageWord], passage: str) -> tuple[Mark, ...]:
     """Return the rectangles around the words of a passage, one for each line of the page."""
-    marked_indexes = _find_whole_passage(page_words, passage) or _find_runs(page_words, passage)
-    return tuple(_join_lines([page_words[index] for index in sorted(marked_indexes)]))
+    marked_indexes = _find_whole_passage(page_words, passage) or _find_equal_runs(
+        page_words, passage
+    )
+    return tuple(_join_into_marks([page_words[index] for index in sorted(marked_indexes)]))
 
 
 def _find_whole_passage(page_words: Sequence[PageWord], passage: str) -> set[int]:
     """Return the indexes of the words that hold the passage, whatever its spaces and hyphens."""
-    wanted_letters = _fold("".join(passage.split()[:_MAX_PASSAGE_WORDS]))
-    owners: list[int] = []
+    wanted_letters = _fold_letters("".join(passage.split()[:_MAX_PASSAGE_WORDS]))
+    word_indexes: list[int] = []
     """For each letter of the page, the word that it belongs to."""
-    folded_words = [_fold(page_word.text) for page_word in page_words]
-    for index, folded_word in enumerate(folded_words):
-        owners += [index] * len(folded_word)
+    folded_words = [_fold_letters(page_word.text) for page_word in page_words]
+    for word_index, folded_word in enumerate(folded_words):
+        word_indexes += [word_index] * len(folded_word)
     passage_start = "".join(folded_words).find(wanted_letters) if wanted_letters else -1
     return (
         set()
         if passage_start < 0
-        else set(owners[passage_start : passage_start + len(wanted_letters)])
+        else set(word_indexes[passage_start : passage_start + len(wanted_letters)])
     )
 
 
-def _find_runs(positioned_words: Sequence[PageWord], passage: str) -> set[int]:
+def _find_equal_runs(positioned_words: Sequence[PageWord], passage: str) -> set[int]:
     """Return the indexes of words that stand in the passage in the same order, several in a row."""
-    page_words = [_fold(positioned_word.text) for positioned_word in positioned_words]
+    page_words = [_fold_letters(positioned_word.text) for positioned_word in positioned_words]
     passage_words = [
-        _fold(positioned_word) for positioned_word in passage.split()[:_MAX_PASSAGE_WORDS]
+        _fold_letters(positioned_word) for positioned_word in passage.split()[:_MAX_PASSAGE_WORDS]
     ]
     word_counts = Counter(page_words)
     if sum(word_counts[positioned_word] for positioned_word in passage_words) > _MAX_WORD_PAIRS:
         return set()  # made of a few words again and again: no passage, and it would take minutes
     matcher = SequenceMatcher(None, page_words, passage_words, autojunk=False)
-    shortest = min(_MIN_RUN_WORDS, len(passage_words))
-    runs = [
+    min_run_words = min(_MIN_RUN_WORDS, len(passage_words))
+    equal_runs = [
         equal_run
         for equal_run in matcher.get_matching_blocks()
-        if equal_run.size >= max(1, shortest)
+        if equal_run.size >= max(1, min_run_words)
     ]
-    indexes: set[int] = set()
-    for equal_run in _choose_runs(runs, len(page_words), len(passage_words)):
-        indexes.update(range(equal_run.a, equal_run.a + equal_run.size))
-    return indexes
+    word_indexes: set[int] = set()
+    for equal_run in _choose_runs(equal_runs, len(page_words), len(passage_words)):
+        word_indexes.update(range(equal_run.a, equal_run.a + equal_run.size))
+    return word_indexes
 
 
-def _choose_runs(runs: Sequence[Match], page_count: int, passage_count: int) -> Sequence[Match]:
+def _choose_runs(
+    equal_runs: Sequence[Match], page_word_count: int, passage_word_count: int
+) -> Sequence[Match]:
     """Return the runs that make up a passage; none where a few words only happen to agree.
 
     At least half of it is on the page, or the page ends with its beginning or begins with its end.
     """
-    if 2 * sum(equal_run.size for equal_run in runs) >= passage_count:
-        return runs
-    opening = _list_dense_runs([(equal_run.b + equal_run.size, equal_run) for equal_run in runs])
-    if opening and opening[-1].a + opening[-1].size >= page_count - _MAX_MARGIN_WORDS:
-        return opening
-    ending = _list_dense_runs(
-        [(passage_count - equal_run.b, equal_run) for equal_run in reversed(runs)]
+    if 2 * sum(equal_run.size for equal_run in equal_runs) >= passage_word_count:
+        return equal_runs
+    opening_runs = _list_dense_runs(
+        [(equal_run.b + equal_run.size, equal_run) for equal_run in equal_runs]
     )
-    if ending and ending[-1].a <= _MAX_MARGIN_WORDS:
-        return ending
+    if (
+        opening_runs
+        and opening_runs[-1].a + opening_runs[-1].size >= page_word_count - _MAX_MARGIN_WORDS
+    ):
+        return opening_runs
+    ending_runs = _list_dense_runs(
+        [(passage_word_count - equal_run.b, equal_run) for equal_run in reversed(equal_runs)]
+    )
+    if ending_runs and ending_runs[-1].a <= _MAX_MARGIN_WORDS:
+        return ending_runs
     return ()
 
 
 def _list_dense_runs(runs_by_distance: Sequence[tuple[int, Match]]) -> list[Match]:
     """Return the first runs, as long as they are at least half of the words up to them."""
     dense_runs: list[Match] = []
-    found_count = 0
+    found_word_count = 0
     for distance, equal_run in runs_by_distance:
-        found_count += equal_run.size
-        if 2 * found_count < distance:
+        found_word_count += equal_run.size
+        if 2 * found_word_count < distance:
             break
         dense_runs.append(equal_run)
     return dense_runs if sum(equal_run.size for equal_run in dense_runs) >= _MIN_PART_WORDS else []
 
 
-def _join_lines(page_words: Sequence[PageWord]) -> list[Mark]:
+def _join_into_marks(page_words: Sequence[PageWord]) -> list[Mark]:
     marks: list[Mark] = []
     for page_word in page_words:
         last_mark = marks[-1] if marks else None
@@ -246,7 +259,7 @@ def _join_lines(page_words: Sequence[PageWord]) -> list[Mark]:
     return marks
 
 
-def _fold(raw_text: str) -> str:
+def _fold_letters(raw_text: str) -> str:
     return "".join(_LETTERS.findall(raw_text.casefold()))
 
 
@@ -257,7 +270,7 @@ def _read_if_there(file_path: Path) -> bytes | None:
         return None
 
 
-def _write_whole(file_path: Path, file_bytes: bytes) -> None:
+def _write_file_whole(file_path: Path, file_bytes: bytes) -> None:
     """Write a file that is whole or not there; where that fails, only time is lost."""
     try:
         file_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -94,7 +94,7 @@ class Roots:
         paths_by_name: dict[str, str] = {}
         for walked_folder, subfolders, file_names in os.walk(real_path):
             subfolders[:] = sorted(
-                file_name for file_name in subfolders if not file_name.startswith(".")
+                folder_name for folder_name in subfolders if not folder_name.startswith(".")
             )
             file_paths = [
                 Path(walked_folder, file_name)
@@ -196,9 +196,9 @@ def _copy_file(
             size_bytes += len(byte_block)
             _check_size(size_bytes, file_name, max_bytes)  # it may grow while it is copied
             content_hash.update(byte_block)
-            unwritten = memoryview(byte_block)
-            while unwritten:
-                unwritten = unwritten[copied_file.write(unwritten) :]
+            unwritten_bytes = memoryview(byte_block)
+            while unwritten_bytes:
+                unwritten_bytes = unwritten_bytes[copied_file.write(unwritten_bytes) :]
         # A name that is not valid Unicode can be opened, but neither stored nor sent in JSON.
         valid_name = file_name.encode("utf-8", "replace").decode("utf-8")
         yield PrivateCopy(valid_name, size_bytes, content_hash.hexdigest(), copied_file)

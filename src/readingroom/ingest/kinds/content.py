@@ -207,9 +207,9 @@ def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:
     usual_size = sorted(line.size for line in page_lines)[len(page_lines) // 2]
     large_lines = [line for line in top_lines if line.size > _LARGE_SCALE * usual_size]
     # Together, because a title may go on over several lines.
-    large_words = fold_words(" ".join(line.text for line in large_lines)[: 4 * _MAX_TITLE_CHARS])
+    large_text = fold_words(" ".join(line.text for line in large_lines)[: 4 * _MAX_TITLE_CHARS])
     for document_kind, title_pattern in TITLE_PATTERNS:
-        if re.search(title_pattern, large_words):
+        if re.search(title_pattern, large_text):
             return document_kind
     for line in top_lines:
         line_words = fold_words(line.text)
@@ -226,13 +226,13 @@ def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:
 
 
 def _find_told_kind(folded_text: str) -> str | None:
-    opening = " ".join(folded_text[:_TELLING_CHARS].lower().split())
+    opening_text = " ".join(folded_text[:_TELLING_CHARS].lower().split())
     # Compiled here: each file has a process of its own, and most name their kind in a title.
     return next(
         (
             document_kind
             for document_kind, phrase_pattern in _TELLING_PHRASES
-            if re.search(phrase_pattern, opening, flags=re.DOTALL)
+            if re.search(phrase_pattern, opening_text, flags=re.DOTALL)
         ),
         None,
     )
@@ -240,16 +240,18 @@ def _find_told_kind(folded_text: str) -> str | None:
 
 def _find_kind_by_phrases(folded_text: str) -> str | None:
     opening_text = " ".join(folded_text[:_OPENING_CHARS].lower().split())
-    scores = {
+    scores_by_kind = {
         document_kind: sum(1 for phrase in phrases if _has_phrase(opening_text, phrase))
         for document_kind, phrases in _TYPICAL_PHRASES.items()
     }
-    best_kind = max(scores, key=lambda document_kind: scores[document_kind])
+    best_kind = max(scores_by_kind, key=lambda document_kind: scores_by_kind[document_kind])
     # A tie says nothing: a planning statement mentions everybody else's subject once.
     second_score = max(
-        phrase_score for document_kind, phrase_score in scores.items() if document_kind != best_kind
+        phrase_score
+        for document_kind, phrase_score in scores_by_kind.items()
+        if document_kind != best_kind
     )
-    is_clear = scores[best_kind] >= max(_MIN_PHRASES, second_score + 1)
+    is_clear = scores_by_kind[best_kind] >= max(_MIN_PHRASES, second_score + 1)
     return best_kind if is_clear and best_kind in TYPE_BY_KIND else None
 
 

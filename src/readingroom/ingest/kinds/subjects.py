@@ -186,13 +186,13 @@ def find_kind_by_subject(folded_opening: str) -> str | None:
         if re.search(writers_words, opening):
             return document_kind
     padded_opening = f" {opening} "
-    counts = {
+    counts_by_kind = {
         document_kind: sum(
-            any(f" {subject_word} " in padded_opening for subject_word in words.split("|"))
-            for words in subject_words
+            any(f" {subject_word} " in padded_opening for subject_word in word_forms.split("|"))
+            for word_forms in subject_words
         )
         for document_kind, subject_words in _SUBJECT_WORDS.items()
     }
-    best_kind, second_kind = sorted(counts, key=lambda kind: -counts[kind])[:2]
-    is_clear = counts[best_kind] >= max(_MIN_WORDS, counts[second_kind] + _MIN_LEAD)
+    best_kind, second_kind = sorted(counts_by_kind, key=lambda kind: -counts_by_kind[kind])[:2]
+    is_clear = counts_by_kind[best_kind] >= max(_MIN_WORDS, counts_by_kind[second_kind] + _MIN_LEAD)
     return best_kind if is_clear else None

@@ -60,11 +60,13 @@ def recognize_text(picture: Image.Image, max_pixels: int) -> OcrResult:
     upright_result = _run_tesseract(picture)
     if upright_result.confidence is not None and upright_result.confidence >= _SURE_CONFIDENCE:
         return upright_result
-    degrees = _detect_rotation(picture)
-    if not degrees:
+    rotation_degrees = _detect_rotation(picture)
+    if not rotation_degrees:
         return upright_result
-    rotated_result = _run_tesseract(picture.rotate(-degrees, expand=True))
-    upright_words = tuple(_turn_back(turned_word, degrees) for turned_word in rotated_result.words)
+    rotated_result = _run_tesseract(picture.rotate(-rotation_degrees, expand=True))
+    upright_words = tuple(
+        _turn_back(turned_word, rotation_degrees) for turned_word in rotated_result.words
+    )
     rotated_result = replace(rotated_result, words=upright_words)
     # Detection may be wrong, so both readings are kept and the one with more sure words wins.
     return max(
@@ -156,12 +158,12 @@ def _prepare_picture(picture: Image.Image, max_pixels: int) -> Image.Image:
         picture = picture.convert("RGBA")
         white_page = Image.new("RGBA", picture.size, "white")
         picture = Image.alpha_composite(white_page, picture)
-    grey = picture.convert("L")
-    pixel_count = grey.width * grey.height
+    grey_picture = picture.convert("L")
+    pixel_count = grey_picture.width * grey_picture.height
     if pixel_count > max_pixels:
         # By a whole number, which averages blocks of pixels: fast, and letters stay legible.
-        grey = grey.reduce(int((pixel_count / max_pixels) ** 0.5) + 1)
-    return grey
+        grey_picture = grey_picture.reduce(int((pixel_count / max_pixels) ** 0.5) + 1)
+    return grey_picture
 
 
 def _is_blank(grey_picture: Image.Image) -> bool:

@@ -88,9 +88,9 @@ def render_page(
     picture_format: PictureFormat = "png",
 ) -> bytes:
     """Return one page of a file as a lossless picture; raise a `Refusal` if it cannot be shown."""
-    render = _render_pdf_page if _is_pdf_with_pages(file_bytes, file_name) else _render_frame
+    render_image = _render_pdf_page if _is_pdf_with_pages(file_bytes, file_name) else _render_frame
     try:
-        image = render(file_bytes, page_number - 1, dpi, read_options)
+        page_image = render_image(file_bytes, page_number - 1, dpi, read_options)
     except PageUnreadable as failure:
         raise Refusal(
             "extraction_failed", f"Page {page_number} cannot be shown: {failure}"
@@ -98,9 +98,9 @@ def render_page(
     picture_file = io.BytesIO()
     if picture_format == "webp":
         # Method 1: a tenth of the slowest one's time, for a tenth more bytes.
-        image.save(picture_file, "WEBP", lossless=True, method=1, quality=50)
+        page_image.save(picture_file, "WEBP", lossless=True, method=1, quality=50)
     else:
-        image.save(picture_file, "PNG")
+        page_image.save(picture_file, "PNG")
     return picture_file.getvalue()
 
 
@@ -153,22 +153,22 @@ def assemble_document(
     raw_pages: Sequence[RawPage], file_name: str, read_options: ReadOptions
 ) -> Document:
     """Return the document that the pages make up; raise a `Refusal` if it has no text."""
-    flow = layout.make_text_flow(raw_pages)
-    if not flow.text.strip():
+    text_flow = layout.make_text_flow(raw_pages)
+    if not text_flow.text.strip():
         raise Refusal("no_content", _explain_no_text(raw_pages))
     document_sections: tuple[DocumentSection, ...] = (
-        import_reference(f"{_SECTIONS_MODULE}:find_sections")(flow)
+        import_reference(f"{_SECTIONS_MODULE}:find_sections")(text_flow)
         if read_options.find_sections
         else ()
     )
-    chunks = tuple(_make_chunks(flow, document_sections))
+    chunks = tuple(_make_chunks(text_flow, document_sections))
     if not chunks:
         raise Refusal("no_chunks", "There is text, but it could not be split into chunks")
-    classification = classify(file_name, flow.text, raw_pages)
+    classification = classify(file_name, text_flow.text, raw_pages)
     return Document(
-        text=flow.text,
+        text=text_flow.text,
         pages=tuple(
-            _make_page(raw_page, page_label, index, flow)
+            _make_page(raw_page, page_label, index, text_flow)
             for index, (raw_page, page_label) in enumerate(
                 zip(raw_pages, find_printed_labels(raw_pages), strict=True)
             )
@@ -219,13 +219,15 @@ def _read_pdf(
     with pdf.open_pdf(file_bytes, read_options.max_pages) as pdf_document:
         page_count = len(pdf_document)
         raw_pages = []
-        for index in range(page_count):
-            raw_pages.append(pdf.read_raw_page(pdf_document, index))
-            if (index + 1) % _PAGES_PER_REPORT == 0 or index + 1 == page_count:
-                report_progress(index + 1, page_count, f"page {index + 1} of {page_count}")
+        for page_index in range(page_count):
+            raw_pages.append(pdf.read_raw_page(pdf_document, page_index))
+            if (page_index + 1) % _PAGES_PER_REPORT == 0 or page_index + 1 == page_count:
+                report_progress(
+                    page_index + 1, page_count, f"page {page_index + 1} of {page_count}"
+                )
 
-        def render(raw_page: RawPage) -> Image:
-            return pdf.render_page(pdf_document, raw_page.number - 1, read_options.max_pixels)
+        def render(scanned_page: RawPage) -> Image:
+            return pdf.render_page(pdf_document, scanned_page.number - 1, read_options.max_pixels)
 
         textless_pages = [raw_page for raw_page in raw_pages if raw_page.lacks_text]
         scanned_pages = _ScannedPages(
@@ -237,13 +239,13 @@ def _read_pdf(
             steps_before=page_count,
         )
         skip_ratio = _compute_skip_ratio(raw_pages, read_options)
-        if skip_ratio > read_options.image_ratio_threshold and scanned_pages.show_no_text(
+        if skip_ratio > read_options.image_ratio_threshold and scanned_pages.contain_no_text(
             read_options.image_skip
         ):
             return SkippedFile(skip_ratio, page_count)
         scanned_pages.read_all_pages()
         if pdf.is_cut_off(file_bytes):
-            raw_pages[-1].note = f"{pdf.CUT_OFF}. Pages after this one may be missing"
+            raw_pages[-1].note = f"{pdf.CUT_OFF_MESSAGE}. Pages after this one may be missing"
         return raw_pages
 
 
@@ -255,14 +257,14 @@ def _read_image(
 ) -> list[RawPage] | SkippedFile:
     from readingroom.ingest.read import ocr
 
-    with ocr.open_image(file_bytes, read_options.max_pages) as image:
+    with ocr.open_image(file_bytes, read_options.max_pages) as image_file:
         raw_pages = [
             RawPage(frame_number, str(frame_number), height=0.0, image_ratio=1.0)
-            for frame_number in range(1, image.frame_count + 1)
+            for frame_number in range(1, image_file.frame_count + 1)
         ]
         scanned_pages = _ScannedPages(
             raw_pages,
-            lambda raw_page: image.get_frame(raw_page.number - 1),
+            lambda raw_page: image_file.get_frame(raw_page.number - 1),
             file_name,
             read_options,
             report_progress,
@@ -270,27 +272,31 @@ def _read_image(
         # By the same rule as pictures in a PDF, except that the contract has all frames read.
         if scanned_pages.is_rendering or (
             read_options.image_skip == "probe"
-            and scanned_pages.show_no_text("probe", probed_pages=image.frame_count)
+            and scanned_pages.contain_no_text("probe", probed_pages=image_file.frame_count)
         ):
-            return SkippedFile(1.0, image.frame_count)
+            return SkippedFile(1.0, image_file.frame_count)
         scanned_pages.read_all_pages()
         return raw_pages
 
 
-def _render_pdf_page(file_bytes: bytes, index: int, dpi: int, read_options: ReadOptions) -> Image:
+def _render_pdf_page(
+    file_bytes: bytes, page_index: int, dpi: int, read_options: ReadOptions
+) -> Image:
     with pdf.open_pdf(file_bytes, read_options.max_pages) as pdf_document:
-        if index >= len(pdf_document):
+        if page_index >= len(pdf_document):
             raise PageUnreadable(f"the file has {len(pdf_document)} pages")
-        return pdf.render_page(pdf_document, index, read_options.max_pixels, dpi, grey=False)
+        return pdf.render_page(pdf_document, page_index, read_options.max_pixels, dpi, grey=False)
 
 
-def _render_frame(file_bytes: bytes, index: int, dpi: int, read_options: ReadOptions) -> Image:
+def _render_frame(
+    file_bytes: bytes, frame_index: int, dpi: int, read_options: ReadOptions
+) -> Image:
     from readingroom.ingest.read import ocr
 
-    with ocr.open_image(file_bytes, read_options.max_pages) as image:
-        if index >= image.frame_count:
-            raise PageUnreadable(f"the file has {image.frame_count} pages")
-        frame_image = image.get_frame(index).convert("RGB")
+    with ocr.open_image(file_bytes, read_options.max_pages) as image_file:
+        if frame_index >= image_file.frame_count:
+            raise PageUnreadable(f"the file has {image_file.frame_count} pages")
+        frame_image = image_file.get_frame(frame_index).convert("RGB")
     pixel_count = frame_image.width * frame_image.height
     scale = min(1.0, (read_options.max_pixels / pixel_count) ** 0.5)
     frame_image.thumbnail(
@@ -323,14 +329,14 @@ class _ScannedPages:
     ) -> None:
         self.is_rendering = is_rendering(file_name)
         self._raw_pages = raw_pages
-        self._render = render
-        self._options = read_options
-        self._report = report_progress
+        self._render_page = render
+        self._read_options = read_options
+        self._report_progress = report_progress
         self._steps_before = steps_before
         """Steps that were reported before the first page here."""
         self._legible_counts: dict[int, int | None] = {}
 
-    def show_no_text(self, skip_rule: ImageSkip, probed_pages: int = PROBE_PAGES) -> bool:
+    def contain_no_text(self, skip_rule: ImageSkip, probed_pages: int = PROBE_PAGES) -> bool:
         """Whether pages that consist of images show something other than text."""
         if skip_rule == "ratio" or self.is_rendering:
             return True
@@ -349,20 +355,22 @@ class _ScannedPages:
             done_count, page_count = len(self._legible_counts), len(self._raw_pages)
             progress_message = f"OCR of page {raw_page.number}, {done_count} of {page_count}"
             steps_done = self._steps_before + done_count
-            self._report(steps_done, self._steps_before + page_count, progress_message)
+            self._report_progress(steps_done, self._steps_before + page_count, progress_message)
         return self._legible_counts[raw_page.number]
 
     def _recognize_page(self, raw_page: RawPage) -> int | None:
         """Add the words of a raw_page; return how many are legible, or None without OCR."""
         if raw_page.note:  # the page itself is damaged
             return None
-        if self.is_rendering or not self._options.enable_ocr:
+        if self.is_rendering or not self._read_options.enable_ocr:
             raw_page.note = _RENDERING_NOTE if self.is_rendering else _OCR_OFF_NOTE
             return None
         from readingroom.ingest.read import ocr
 
         try:
-            ocr_result = ocr.recognize_text(self._render(raw_page), self._options.max_pixels)
+            ocr_result = ocr.recognize_text(
+                self._render_page(raw_page), self._read_options.max_pixels
+            )
         except PageUnreadable as failure:
             raw_page.note = f"The page has no text layer, and {failure}"
             return None
@@ -384,13 +392,15 @@ def _find_extraction_method(raw_pages: Sequence[RawPage]) -> ExtractionMethod:
     return methods.pop() if len(methods) == 1 else "mixed"
 
 
-def _make_page(raw_page: RawPage, page_label: str, index: int, flow: layout.TextFlow) -> Page:
+def _make_page(
+    raw_page: RawPage, page_label: str, page_index: int, text_flow: layout.TextFlow
+) -> Page:
     return Page(
         number=raw_page.number,
         label=page_label,
-        start=flow.page_starts[index],
-        end=flow.page_ends[index],
-        text=flow.page_texts[index],
+        start=text_flow.page_starts[page_index],
+        end=text_flow.page_ends[page_index],
+        text=text_flow.page_texts[page_index],
         method=raw_page.method,
         image_ratio=round(raw_page.image_ratio, 3),
         confidence=raw_page.confidence,
@@ -399,15 +409,17 @@ def _make_page(raw_page: RawPage, page_label: str, index: int, flow: layout.Text
     )
 
 
-def _make_chunks(flow: layout.TextFlow, sections: Sequence[DocumentSection]) -> Iterator[Chunk]:
+def _make_chunks(
+    text_flow: layout.TextFlow, sections: Sequence[DocumentSection]
+) -> Iterator[Chunk]:
     """Yield the chunks of each section in turn, so that none crosses a section's start."""
-    index = 0
+    chunk_index = 0
     if sections:
         find_passage_kind = import_reference(f"{_SECTIONS_MODULE}:find_passage_kind")
     for section_start, section_end, document_section in _iterate_section_spans(
-        len(flow.text), sections
+        len(text_flow.text), sections
     ):
-        for chunk_span in split(flow.text[section_start:section_end]):
+        for chunk_span in split(text_flow.text[section_start:section_end]):
             chunk_span = Span(section_start + chunk_span.start, section_start + chunk_span.end)
             own_start = (
                 max(chunk_span.start, document_section.start)
@@ -418,30 +430,32 @@ def _make_chunks(flow: layout.TextFlow, sections: Sequence[DocumentSection]) -> 
             is_own = document_section is not None and own_start < chunk_span.end
             own_start = own_start if is_own else chunk_span.start
             yield Chunk(
-                index=index,
+                index=chunk_index,
                 start=chunk_span.start,
                 end=chunk_span.end,
-                pages=tuple(find_page_numbers(Span(own_start, chunk_span.end), flow.page_starts)),
+                pages=tuple(
+                    find_page_numbers(Span(own_start, chunk_span.end), text_flow.page_starts)
+                ),
                 section_ref=document_section.ref if document_section and is_own else None,
                 section_path=document_section.path if document_section and is_own else (),
                 section_title=document_section.title if document_section and is_own else "",
-                kind=find_passage_kind(flow, chunk_span, document_section)
+                kind=find_passage_kind(text_flow, chunk_span, document_section)
                 if document_section
                 else "supporting",
                 own_start=own_start,
             )
-            index += 1
+            chunk_index += 1
 
 
 def _iterate_section_spans(
     text_length: int, sections: Sequence[DocumentSection]
 ) -> Iterator[tuple[int, int, DocumentSection | None]]:
     """Yield the sections, each from its headings on, and the stretches between them."""
-    last_end = 0
+    previous_end = 0
     for section in sections:
-        if section.lead_start > last_end:
-            yield last_end, section.lead_start, None
+        if section.lead_start > previous_end:
+            yield previous_end, section.lead_start, None
         yield section.lead_start, section.end, section
-        last_end = section.end
-    if last_end < text_length:
-        yield last_end, text_length, None
+        previous_end = section.end
+    if previous_end < text_length:
+        yield previous_end, text_length, None

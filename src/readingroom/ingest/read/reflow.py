@@ -23,8 +23,8 @@ class PageBuilder:
     """Collects the text of a file, page by page."""
 
     def __init__(self) -> None:
-        self._pages: list[RawPage] = []
-        self._lines: list[Line] = []
+        self._raw_pages: list[RawPage] = []
+        self._page_lines: list[Line] = []
 
     def add_paragraph(self, paragraph_text: str, heading_level: int = 0) -> None:
         """Add a paragraph with its own line breaks; level 1 is the highest heading, 0 is none."""
@@ -38,7 +38,7 @@ class PageBuilder:
         for text_line in paragraph_text.splitlines():
             clean_text = " ".join(normalize_text(text_line).split())
             if clean_text:
-                self._lines.append(
+                self._page_lines.append(
                     Line(clean_text, _LEFT_MARGIN, 0.0, letter_size, is_heading, 0.0, has_gap_above)
                 )
                 has_gap_above = False
@@ -48,24 +48,24 @@ class PageBuilder:
         clean_cells = [" ".join(normalize_text(cell).split()) for cell in cell_texts]
         row_text = CELL_SEPARATOR.join(cell for cell in clean_cells if cell)
         if row_text:
-            self._lines.append(
+            self._page_lines.append(
                 Line(row_text, _LEFT_MARGIN, 0.0, _BODY_SIZE, False, 0.0, is_first_row)
             )
 
     def end_page(self, page_label: str = "", *, keep_empty: bool = False) -> None:
         """Begin a new page; a page without any text is dropped unless it is to be kept."""
-        if not self._lines and not keep_empty:
+        if not self._page_lines and not keep_empty:
             return
-        page_number = len(self._pages) + 1
-        height = _place_lines(self._lines)
+        page_number = len(self._raw_pages) + 1
+        height = _place_lines(self._page_lines)
         clean_label = normalize_text(page_label).strip() or str(page_number)
-        self._pages.append(RawPage(page_number, clean_label, height, self._lines))
-        self._lines = []
+        self._raw_pages.append(RawPage(page_number, clean_label, height, self._page_lines))
+        self._page_lines = []
 
     def finish(self) -> list[RawPage]:
         """Return all pages; a file without text has one empty page."""
-        self.end_page(keep_empty=not self._pages)
-        return self._pages
+        self.end_page(keep_empty=not self._raw_pages)
+        return self._raw_pages
 
 
 def _place_lines(page_lines: Sequence[Line]) -> float:

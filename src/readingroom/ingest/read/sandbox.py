@@ -61,7 +61,7 @@ _ERROR_CLASSES: dict[RefusalCode, type[KnowledgeError]] = {
 # Exit status of Python after an exception; C libraries exit in other ways.
 _EXCEPTION_STATUS = 1
 # How often it is looked at what a process and its children take.
-_LOOK_SECONDS = 1.0
+_LIMIT_CHECK_SECONDS = 1.0
 # Of the standard error of a process that failed unexpectedly.
 _MAX_LOGGED_BYTES = 8_000
 
@@ -110,9 +110,9 @@ class Sandbox:
         hide_memory()
         self._limits = limits or Limits()
         self._seats = Seats(per_caller=processes_per_caller or count_cores())
-        self._command = command
+        self._worker_command = command
         self.scratch_parent = scratch_parent or Path(tempfile.gettempdir())
-        self._scratch = ScratchFolders(self.scratch_parent)
+        self._scratch_folders = ScratchFolders(self.scratch_parent)
 
     async def read(
         self,
@@ -165,11 +165,14 @@ class Sandbox:
         They are gone when the context ends.
         """
         job = Job(file_name, read_options, "unpack")
-        async with self._scratch.make_folder() as scratch:
-            worker_message = await self._run_job_in(scratch, input_file, job, no_progress)
+        async with self._scratch_folders.make_folder() as scratch_folder:
+            worker_message = await self._run_job_in(scratch_folder, input_file, job, no_progress)
             yield tuple(
                 # Its last part alone: the process may have been taken over.
-                (unpacked_file.file_name, Path(scratch, Path(unpacked_file.scratch_name).name))
+                (
+                    unpacked_file.file_name,
+                    Path(scratch_folder, Path(unpacked_file.scratch_name).name),
+                )
                 for unpacked_file in worker_message.unpacked or ()
             )
 
@@ -177,48 +180,50 @@ class Sandbox:
         self, input_file: FileIO, job: Job, report_progress: ReportProgress
     ) -> WorkerMessage:
         """Return the last message of a process; raise the error that it reports or ends with."""
-        async with self._scratch.make_folder() as scratch:
-            return await self._run_job_in(scratch, input_file, job, report_progress)
+        async with self._scratch_folders.make_folder() as scratch_folder:
+            return await self._run_job_in(scratch_folder, input_file, job, report_progress)
 
     async def _run_job_in(
-        self, scratch: str, input_file: FileIO, job: Job, report_progress: ReportProgress
+        self, scratch_folder: str, input_file: FileIO, job: Job, report_progress: ReportProgress
     ) -> WorkerMessage:
         async with (
             self._seats.take(current_caller.get()),
-            self._start_process(input_file, job, scratch) as process,
+            self._start_process(input_file, job, scratch_folder) as process,
         ):
             try:
                 with anyio.fail_after(self._limits.wall_seconds):
-                    worker_message = await self._receive_result(process, scratch, report_progress)
+                    worker_message = await self._receive_result(
+                        process, scratch_folder, report_progress
+                    )
             except TimeoutError as error:
                 raise self._make_timeout_error() from error
             if worker_message is None:
-                await self._raise_exit_error(process, scratch)
+                await self._raise_exit_error(process, scratch_folder)
         if worker_message.refusal is not None:
             raise error_from_refusal(*worker_message.refusal)
         return worker_message
 
     @asynccontextmanager
     async def _start_process(
-        self, input_file: FileIO, job: Job, scratch: str
+        self, input_file: FileIO, job: Job, scratch_folder: str
     ) -> AsyncIterator[Process]:
         # One thread for tesseract: it is ten times slower with more threads than cores.
-        environment = make_sandbox_environment(TMPDIR=scratch, OMP_THREAD_LIMIT="1")
+        environment = make_sandbox_environment(TMPDIR=scratch_folder, OMP_THREAD_LIMIT="1")
         confinement = Confinement(
             readable_paths=find_program_paths(environment),
-            writable_paths=(scratch, os.devnull),
+            writable_paths=(scratch_folder, os.devnull),
             memory_bytes=self._limits.memory_bytes,
             cpu_seconds=self._limits.cpu_seconds,
         )
         job = replace(job, parent_id=os.getpid(), confinement=confinement)
-        with _open_for_reading(input_file) as stdin, _open_stderr(scratch, "wb") as stderr:
+        with _open_for_reading(input_file) as stdin, _open_stderr(scratch_folder, "wb") as stderr:
             process = await anyio.open_process(
-                [*self._command, job.to_json()],
+                [*self._worker_command, job.to_json()],
                 stdin=stdin,
                 # A file and not a pipe: nobody reads it while the process runs, and a full pipe
                 # would stop it.
                 stderr=stderr,
-                cwd=scratch,
+                cwd=scratch_folder,
                 env=environment,
                 # A group of its own, so that tesseract is killed together with the process that
                 # started it.
@@ -232,7 +237,7 @@ class Sandbox:
                 await process.aclose()
 
     async def _receive_result(
-        self, process: Process, scratch: str, report_progress: ReportProgress
+        self, process: Process, scratch_folder: str, report_progress: ReportProgress
     ) -> WorkerMessage | None:
         """Return the result, reporting progress until then; None when the process ends first."""
         assert process.stdout is not None
@@ -240,7 +245,7 @@ class Sandbox:
         while True:
             try:
                 with anyio.fail_after(self._limits.silent_seconds):
-                    output_line = await self._receive_line(output_stream, process, scratch)
+                    output_line = await self._receive_line(output_stream, process, scratch_folder)
             except anyio.IncompleteRead:
                 return None
             except anyio.DelimiterNotFound as error:
@@ -252,20 +257,20 @@ class Sandbox:
             await report_progress(*worker_message.progress)
 
     async def _receive_line(
-        self, output_stream: BufferedByteReceiveStream, process: Process, scratch: str
+        self, output_stream: BufferedByteReceiveStream, process: Process, scratch_folder: str
     ) -> bytes:
         """Return the next line of output, and kill the process if it takes too much meanwhile."""
         while True:
-            with anyio.move_on_after(_LOOK_SECONDS):
+            with anyio.move_on_after(_LIMIT_CHECK_SECONDS):
                 return await output_stream.receive_until(b"\n", self._limits.answer_bytes)
-            if await anyio.to_thread.run_sync(self._takes_too_much, process.pid, scratch):
+            if await anyio.to_thread.run_sync(self._exceeds_limits, process.pid, scratch_folder):
                 _log.warning("a process that reads a file took too much memory or disk: killed")
                 _kill_group(process)
 
-    def _takes_too_much(self, group_id: int, scratch: str) -> bool:
+    def _exceeds_limits(self, group_id: int, scratch_folder: str) -> bool:
         return (
             measure_group_memory(group_id) > self._limits.group_memory_bytes
-            or measure_folder(scratch) > self._limits.scratch_bytes
+            or measure_folder(scratch_folder) > self._limits.scratch_bytes
         )
 
     def _make_timeout_error(self) -> ExtractionFailed:
@@ -275,7 +280,7 @@ class Sandbox:
             "files, or raise READINGROOM_INGEST_SECONDS"
         )
 
-    async def _raise_exit_error(self, process: Process, scratch: str) -> NoReturn:
+    async def _raise_exit_error(self, process: Process, scratch_folder: str) -> NoReturn:
         """Raise the error that explains why the process ended without a result."""
         exit_status = await process.wait()
         if exit_status < 0 and -exit_status in (signal.SIGKILL, signal.SIGXCPU):
@@ -293,7 +298,7 @@ class Sandbox:
                 f"The file stopped the program that reads it ({exit_cause}): "
                 "it is damaged, or needs too much memory"
             )
-        with _open_stderr(scratch, "rb") as stderr:
+        with _open_stderr(scratch_folder, "rb") as stderr:
             stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _MAX_LOGGED_BYTES))
             traceback = stderr.read().decode("utf-8", "replace")
         _log.error("a file could not be read because of an unexpected error:\n%s", traceback)
@@ -316,9 +321,9 @@ def _open_for_reading(input_file: FileIO) -> Iterator[FileIO]:
         yield reopened_file
 
 
-def _open_stderr(scratch: str, open_mode: Literal["rb", "wb"]) -> IO[bytes]:
+def _open_stderr(scratch_folder: str, open_mode: Literal["rb", "wb"]) -> IO[bytes]:
     """Open the file for the process's standard error: empty, or a traceback for the log."""
-    return Path(scratch, "errors").open(open_mode)
+    return Path(scratch_folder, "errors").open(open_mode)
 
 
 def error_from_refusal(refusal_code: RefusalCode, refusal_message: str) -> KnowledgeError:

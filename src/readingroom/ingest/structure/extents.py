@@ -41,99 +41,107 @@ def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_bo
     )
     is_bold_text = text_start < next_boundary and _is_bold_prose(typography, text_start)
     is_indented = text_start < next_boundary and all(
-        _MIN_INDENT <= typography.measure_indent(index) <= _MAX_INDENT
-        for index in (policy_heading.heading_index, text_start)
+        _MIN_INDENT <= typography.measure_indent(line_index) <= _MAX_INDENT
+        for line_index in (policy_heading.heading_index, text_start)
     )
-    for index in range(policy_heading.text_index + 1, next_boundary):
+    for line_index in range(policy_heading.text_index + 1, next_boundary):
         if (
-            _explains(typography, index)
-            or _is_larger_heading(typography, index, heading_size)
-            or (is_bold_text and _is_plain_prose(typography, index))
-            or (is_indented and _returns_to_margin(typography, policy_heading, index))
+            _explains(typography, line_index)
+            or _is_larger_heading(typography, line_index, heading_size)
+            or (is_bold_text and _is_plain_prose(typography, line_index))
+            or (is_indented and _returns_to_margin(typography, policy_heading, line_index))
         ):
-            return index
+            return line_index
     return next_boundary
 
 
-def _returns_to_margin(typography: Typography, policy_heading: PolicyHeading, index: int) -> bool:
+def _returns_to_margin(
+    typography: Typography, policy_heading: PolicyHeading, line_index: int
+) -> bool:
     """Whether a paragraph begins at the margin, after a policy that is set in from it.
 
     A number at the margin may belong to the policy.
     """
     return (
-        typography.begins_block(index)
-        and typography.measure_indent(index) < MARGIN_TOLERANCE
-        and typography.has_same_margin(policy_heading.heading_index, index)
-        and not _NUMBERED_LINE.match(typography.lines[index].line.text)
+        typography.begins_block(line_index)
+        and typography.measure_indent(line_index) < MARGIN_TOLERANCE
+        and typography.has_same_margin(policy_heading.heading_index, line_index)
+        and not _NUMBERED_LINE.match(typography.lines[line_index].line.text)
     )
 
 
-def _is_bold_prose(typography: Typography, index: int) -> bool:
-    text_line = typography.lines[index].line
+def _is_bold_prose(typography: Typography, line_index: int) -> bool:
+    text_line = typography.lines[line_index].line
     return text_line.is_bold and len(text_line.text) >= 0.7 * typography.usual_line_length
 
 
-def _is_plain_prose(typography: Typography, index: int) -> bool:
+def _is_plain_prose(typography: Typography, line_index: int) -> bool:
     """Whether a paragraph in ordinary letters begins here, after a policy in bold ones."""
-    following = min(index + 1, len(typography.lines) - 1)
-    return typography.is_prose(index) and not typography.stands_out(following)
+    next_index = min(line_index + 1, len(typography.lines) - 1)
+    return typography.is_prose(line_index) and not typography.stands_out(next_index)
 
 
 def _find_box_start(typography: Typography, first_line: int, line_limit: int) -> int | None:
     """Return the first line of a policy that stands in a box, or None if it has no box."""
     flow_lines = typography.lines
-    for index in range(first_line, min(first_line + _MAX_BOX_DISTANCE, line_limit)):
-        if flow_lines[index].box is not None:
-            return index
-        if index > first_line and not typography.has_same_look(first_line, index):
+    for line_index in range(first_line, min(first_line + _MAX_BOX_DISTANCE, line_limit)):
+        if flow_lines[line_index].box is not None:
+            return line_index
+        if line_index > first_line and not typography.has_same_look(first_line, line_index):
             return None
     return None
 
 
-def _follow_box(typography: Typography, index: int, line_limit: int) -> int:
+def _follow_box(typography: Typography, line_index: int, line_limit: int) -> int:
     """Return the line after a box, which may go on in the next column or on the next page."""
     flow_lines = typography.lines
-    box_end = index + 1
-    policy_heading = flow_lines[index].line.text
-    bold_count = int(flow_lines[index].line.is_bold)
-    for following in range(index + 1, line_limit):
-        following_line, last_line = flow_lines[following], flow_lines[box_end - 1]
+    box_end = line_index + 1
+    policy_heading = flow_lines[line_index].line.text
+    bold_count = int(flow_lines[line_index].line.is_bold)
+    for next_index in range(line_index + 1, line_limit):
+        following_line, last_line = flow_lines[next_index], flow_lines[box_end - 1]
         is_same_box = following_line.box == last_line.box and following_line.page == last_line.page
         if following_line.box is None:
-            if _is_footnote(typography, following):
+            if _is_footnote(typography, next_index):
                 continue
             break
         if not is_same_box:
-            is_often_bold = 3 * bold_count > following - index
-            is_bar = box_end - index < _MAX_BOX_DISTANCE
+            is_often_bold = 3 * bold_count > next_index - line_index
+            is_bar = box_end - line_index < _MAX_BOX_DISTANCE
             if not (
-                (is_bar and _hangs_below(typography, box_end - 1, following))
-                or _continues(typography, box_end - 1, following, is_often_bold)
+                (is_bar and _hangs_below(typography, box_end - 1, next_index))
+                or _continues(typography, box_end - 1, next_index, is_often_bold)
                 or says_continued(following_line.line.text, policy_heading)
             ):
                 break
-        box_end = following + 1
+        box_end = next_index + 1
         bold_count += following_line.line.is_bold
     return box_end
 
 
-def _hangs_below(typography: Typography, last_index: int, index: int) -> bool:
+def _hangs_below(typography: Typography, last_line_index: int, line_index: int) -> bool:
     """Whether the box of a line hangs right below another, as that of a text below its heading."""
-    last_line, flow_line = typography.lines[last_index], typography.lines[index]
+    last_line, flow_line = typography.lines[last_line_index], typography.lines[line_index]
     assert last_line.box is not None and flow_line.box is not None
-    if flow_line.page != last_line.page or not typography.stands_out(last_index):
+    if flow_line.page != last_line.page or not typography.stands_out(last_line_index):
         return False
     gap = last_line.box.bottom - flow_line.box.top
     is_as_wide = (
         abs(flow_line.box.left - last_line.box.left) < MARGIN_TOLERANCE
         and abs(flow_line.box.right - last_line.box.right) < MARGIN_TOLERANCE
     )
-    return is_as_wide and abs(gap) < 2 * typography.size and not typography.stands_out(index)
+    return (
+        is_as_wide
+        and abs(gap) < 2 * typography.usual_size
+        and not typography.stands_out(line_index)
+    )
 
 
-def _continues(typography: Typography, last_index: int, index: int, is_often_bold: bool) -> bool:
+def _continues(
+    typography: Typography, last_line_index: int, line_index: int, is_often_bold: bool
+) -> bool:
     """Whether a box goes on in the box of another line, at the top of a column or a page."""
-    last_line, flow_line = typography.lines[last_index], typography.lines[index]
+    last_line, flow_line = typography.lines[last_line_index], typography.lines[line_index]
     assert last_line.box is not None and flow_line.box is not None
     is_next_column = (
         flow_line.page > last_line.page or flow_line.line.bottom > last_line.line.bottom
@@ -144,29 +152,32 @@ def _continues(typography: Typography, last_index: int, index: int, is_often_bol
         (flow_line.box.right - flow_line.box.left) - (last_line.box.right - last_line.box.left)
     )
     has_other_heading = flow_line.line.is_bold and not is_often_bold
-    reaches_bottom = last_line.box.bottom <= typography.lowest_bottom + 2 * typography.size
+    reaches_bottom = last_line.box.bottom <= typography.lowest_bottom + 2 * typography.usual_size
     return width_change < _MAX_WIDTH_CHANGE and (reaches_bottom or not has_other_heading)
 
 
-def _is_footnote(typography: Typography, index: int) -> bool:
-    return typography.is_small(index) or typography.lines[index].line.text[0] in _FOOTNOTE_MARKS
-
-
-def _is_larger_heading(typography: Typography, index: int, heading_size: float) -> bool:
-    """Whether a line is a heading above policies: in larger letters than theirs."""
+def _is_footnote(typography: Typography, line_index: int) -> bool:
     return (
-        typography.lines[index].line.size > heading_size + 1
-        and typography.begins_block(index)
-        and typography.is_title_like(index)
+        typography.is_small(line_index)
+        or typography.lines[line_index].line.text[0] in _FOOTNOTE_MARKS
     )
 
 
-def _explains(typography: Typography, index: int) -> bool:
+def _is_larger_heading(typography: Typography, line_index: int, heading_size: float) -> bool:
+    """Whether a line is a heading above policies: in larger letters than theirs."""
+    return (
+        typography.lines[line_index].line.size > heading_size + 1
+        and typography.begins_block(line_index)
+        and typography.is_title_like(line_index)
+    )
+
+
+def _explains(typography: Typography, line_index: int) -> bool:
     """Whether a line is a heading such as `Reasoned Justification`."""
-    line_text = typography.lines[index].line.text.rstrip(":")
-    if len(line_text) > 80 or not typography.begins_block(index):
+    line_text = typography.lines[line_index].line.text.rstrip(":")
+    if len(line_text) > 80 or not typography.begins_block(line_index):
         return False
     return bool(
         _EXPLAINING_HEADING.fullmatch(line_text)
-        or (typography.stands_out(index) and _EXPLAINING_HEADING_IN_BOLD.fullmatch(line_text))
+        or (typography.stands_out(line_index) and _EXPLAINING_HEADING_IN_BOLD.fullmatch(line_text))
     )

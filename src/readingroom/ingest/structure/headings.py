@@ -123,10 +123,10 @@ def _find_numbered_chapters(typography: Typography) -> Iterator[SectionStart]:
         for numbered_line in numbered_lines
         if typography.begins_section(numbered_line[0])
     ]
-    for index in find_rising_numbers(
+    for candidate_index in find_rising_numbers(
         [int(heading_match["number"]) for _, heading_match in numbered_lines], max_gap=2
     ):
-        line_index, heading_match = numbered_lines[index]
+        line_index, heading_match = numbered_lines[candidate_index]
         yield make_start(
             line_index, "chapter", f"Chapter {heading_match['number']}", heading_match["title"]
         )
@@ -148,15 +148,24 @@ def _remove_stray_words(
 
 
 def _remove_repeats(headings: Sequence[SectionStart], line_count: int) -> list[SectionStart]:
-    by_line = {heading_start.line_index: heading_start for heading_start in reversed(headings)}
-    ordered = sorted(by_line.values(), key=lambda heading_start: heading_start.line_index)
-    ends = [*(heading_start.line_index for heading_start in ordered), line_count][1:]
-    best: dict[str, tuple[int, SectionStart]] = {}
-    for heading_start, text_end in zip(ordered, ends, strict=True):
-        section_lines = text_end - heading_start.line_index
-        if heading_start.ref not in best or section_lines > best[heading_start.ref][0]:
-            best[heading_start.ref] = section_lines, heading_start
+    headings_by_line = {
+        heading_start.line_index: heading_start for heading_start in reversed(headings)
+    }
+    ordered_headings = sorted(
+        headings_by_line.values(), key=lambda heading_start: heading_start.line_index
+    )
+    section_ends = [*(heading_start.line_index for heading_start in ordered_headings), line_count][
+        1:
+    ]
+    longest_by_ref: dict[str, tuple[int, SectionStart]] = {}
+    for heading_start, section_end in zip(ordered_headings, section_ends, strict=True):
+        section_lines = section_end - heading_start.line_index
+        if (
+            heading_start.ref not in longest_by_ref
+            or section_lines > longest_by_ref[heading_start.ref][0]
+        ):
+            longest_by_ref[heading_start.ref] = section_lines, heading_start
     return sorted(
-        (heading_start for _, heading_start in best.values()),
+        (heading_start for _, heading_start in longest_by_ref.values()),
         key=lambda heading_start: heading_start.line_index,
     )

@@ -65,27 +65,33 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
             line for line in raw_page.lines if not _is_running_line(line, raw_page, repeated_keys)
         ]
         page_starts.append(text_offset)
-        for line, gap in zip(body_lines, _list_gaps(body_lines, leading), strict=True):
+        for line, has_gap_above in zip(body_lines, _list_gaps(body_lines, leading), strict=True):
             if flow_lines:
                 is_new_page = flow_lines[-1].page != raw_page.number
                 # Across pages there is no distance to measure: a paragraph ends where its sentence
                 # does.
-                gap = flow_lines[-1].line.text.endswith(_SENTENCE_ENDS) if is_new_page else gap
-                separator = "\n\n" if gap else "\n"
+                has_gap_above = (
+                    flow_lines[-1].line.text.endswith(_SENTENCE_ENDS)
+                    if is_new_page
+                    else has_gap_above
+                )
+                separator = "\n\n" if has_gap_above else "\n"
                 text_pieces.append(separator)
                 text_offset += len(separator)
                 if is_new_page:
                     page_starts[-1] = text_offset
             line_box = _find_box(line, raw_page.boxes)
-            flow_lines.append(FlowLine(line, text_offset, raw_page.number, gap, line_box))
+            flow_lines.append(FlowLine(line, text_offset, raw_page.number, has_gap_above, line_box))
             text_pieces.append(line.text)
             text_offset += len(line.text)
         page_ends.append(text_offset)
-    for index in reversed(range(len(raw_pages))):
-        if page_starts[index] == page_ends[index]:
+    for page_index in reversed(range(len(raw_pages))):
+        if page_starts[page_index] == page_ends[page_index]:
             # A page without text lies where the next one begins.
-            next_start = page_starts[index + 1] if index + 1 < len(raw_pages) else text_offset
-            page_starts[index] = page_ends[index] = next_start
+            next_start = (
+                page_starts[page_index + 1] if page_index + 1 < len(raw_pages) else text_offset
+            )
+            page_starts[page_index] = page_ends[page_index] = next_start
     page_texts = [_join_page_lines(raw_page.lines, leading) for raw_page in raw_pages]
     return TextFlow("".join(text_pieces), flow_lines, page_starts, page_ends, page_texts)
 
@@ -104,14 +110,14 @@ def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
     if not broken_lines:
         return
     line_texts = (line.text for raw_page in raw_pages for line in raw_page.lines)
-    frequencies = Counter(
+    word_frequencies = Counter(
         word.lower() for line_text in line_texts for word in _WORD.findall(line_text)
     )
     for line in broken_lines:
-        line.text = _mend_line(line.text, frequencies).strip()
+        line.text = _mend_line(line.text, word_frequencies).strip()
 
 
-def _mend_line(line_text: str, frequencies: Counter[str]) -> str:
+def _mend_line(line_text: str, word_frequencies: Counter[str]) -> str:
     """Return a line with the words around each mark rejoined; a mark between others is a hyphen."""
     # Not one pattern for both words: it would try every letter before a mark as the first.
     mended_pieces: list[str] = []
@@ -122,7 +128,7 @@ def _mend_line(line_text: str, frequencies: Counter[str]) -> str:
         if word_head and word_tail:
             mended_pieces += [
                 text_before[: len(text_before) - len(word_head[0])],
-                _rejoin(word_head[0], word_tail[0], frequencies),
+                _rejoin_word(word_head[0], word_tail[0], word_frequencies),
             ]
             text_before = text_after[word_tail.end() :]
         else:
@@ -131,9 +137,11 @@ def _mend_line(line_text: str, frequencies: Counter[str]) -> str:
     return "".join([*mended_pieces, text_before])
 
 
-def _rejoin(word_head: str, word_tail: str, frequencies: Counter[str]) -> str:
+def _rejoin_word(word_head: str, word_tail: str, word_frequencies: Counter[str]) -> str:
     joined_word, hyphenated_word = word_head + word_tail, f"{word_head}-{word_tail}"
-    is_hyphen_usual = frequencies[hyphenated_word.lower()] > frequencies[joined_word.lower()]
+    is_hyphen_usual = (
+        word_frequencies[hyphenated_word.lower()] > word_frequencies[joined_word.lower()]
+    )
     return (
         hyphenated_word
         if is_hyphen_usual or not word_tail.islower() or "-" in word_tail
@@ -143,31 +151,31 @@ def _rejoin(word_head: str, word_tail: str, frequencies: Counter[str]) -> str:
 
 def _join_halves(page_lines: Sequence[Line]) -> Iterator[Line]:
     """Append the second half of a broken word to the first, where the reader has not done so."""
-    above: Line | None = None
+    line_above: Line | None = None
     for line in page_lines:
-        if above and _is_broken(above.text) and line.text[0].islower():
+        if line_above and _ends_in_broken_word(line_above.text) and line.text[0].islower():
             second_half, _, rest_of_line = line.text.partition(" ")
-            above.text = above.text[:-1] + BROKEN_WORD_MARK + second_half
-            above.last_bottom = line.last_bottom
+            line_above.text = line_above.text[:-1] + BROKEN_WORD_MARK + second_half
+            line_above.last_bottom = line.last_bottom
             if not rest_of_line:
                 continue
             line.text = rest_of_line.lstrip()
         yield line
-        above = line
+        line_above = line
 
 
 def _find_box(line: Line, boxes: Sequence[Box]) -> Box | None:
     """Return the box that holds a line's first letter; of several, the smallest."""
-    middle = line.bottom + line.size / 2
+    line_middle = line.bottom + line.size / 2
     holding_boxes = [
         box
         for box in boxes
-        if box.left - 2 <= line.left <= box.right and box.bottom <= middle <= box.top
+        if box.left - 2 <= line.left <= box.right and box.bottom <= line_middle <= box.top
     ]
     return min(holding_boxes, key=lambda box: box.top - box.bottom, default=None)
 
 
-def _is_broken(line_text: str) -> bool:
+def _ends_in_broken_word(line_text: str) -> bool:
     """Whether a line ends in the middle of a word."""
     return (
         line_text[-1:] == "-" and line_text[-2:-1].isalpha() and len(line_text) < _MAX_JOINED_CHARS
@@ -177,10 +185,10 @@ def _is_broken(line_text: str) -> bool:
 def _measure_leading(raw_pages: Sequence[RawPage]) -> float:
     """Return the usual distance between two lines of a paragraph, in letter heights."""
     distances = [
-        (above.last_bottom - below.bottom) / below.size
+        (line_above.last_bottom - line_below.bottom) / line_below.size
         for raw_page in raw_pages
-        for above, below in pairwise(raw_page.lines)
-        if below.size > 0 and abs(above.size - below.size) < 0.5
+        for line_above, line_below in pairwise(raw_page.lines)
+        if line_below.size > 0 and abs(line_above.size - line_below.size) < 0.5
     ]
     usual_distances = sorted(distance for distance in distances if 0.8 < distance < 3)
     # The lower quartile: where paragraphs are short, half of all distances are between them.
@@ -190,16 +198,22 @@ def _measure_leading(raw_pages: Sequence[RawPage]) -> float:
 def _list_gaps(page_lines: Sequence[Line], leading: float) -> list[bool]:
     if not page_lines:
         return []
-    return [True, *(_is_gap(above, below, leading) for above, below in pairwise(page_lines))]
+    return [
+        True,
+        *(
+            _has_gap_between(line_above, line_below, leading)
+            for line_above, line_below in pairwise(page_lines)
+        ),
+    ]
 
 
-def _is_gap(above: Line, below: Line, leading: float) -> bool:
-    if below.has_gap_above is not None:
-        return below.has_gap_above
-    distance = above.last_bottom - below.bottom
+def _has_gap_between(line_above: Line, line_below: Line, leading: float) -> bool:
+    if line_below.has_gap_above is not None:
+        return line_below.has_gap_above
+    distance = line_above.last_bottom - line_below.bottom
     if distance < 0:  # back at the top, in another column
-        return above.text.endswith(_SENTENCE_ENDS)
-    return distance > _GAP_SCALE * leading * max(min(above.size, below.size), 1.0)
+        return line_above.text.endswith(_SENTENCE_ENDS)
+    return distance > _GAP_SCALE * leading * max(min(line_above.size, line_below.size), 1.0)
 
 
 def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
@@ -260,7 +274,7 @@ def _make_beginning_key(line: Line) -> tuple[str, int]:
 def _join_page_lines(page_lines: Iterable[Line], leading: float) -> str:
     page_lines = list(page_lines)
     line_texts = [
-        ("\n\n" if gap else "\n") + line.text
-        for line, gap in zip(page_lines, _list_gaps(page_lines, leading), strict=True)
+        ("\n\n" if has_gap_above else "\n") + line.text
+        for line, has_gap_above in zip(page_lines, _list_gaps(page_lines, leading), strict=True)
     ]
     return "".join(line_texts).lstrip("\n")

@@ -24,14 +24,18 @@ _UNIT_OF_MEASURE = re.compile(
 )
 
 
-def find_decimals(typography: Typography, headings: Sequence[SectionStart]) -> list[SectionStart]:
+def find_decimal_starts(
+    typography: Typography, headings: Sequence[SectionStart]
+) -> list[SectionStart]:
     """Return the paragraphs and sections numbered like `4.12`, where there are enough of them."""
     taken_lines = {heading_start.line_index for heading_start in headings}
-    decimals = [*_find_decimals(typography, taken_lines)]
-    return decimals if len(decimals) >= _MIN_DECIMALS else []
+    decimal_starts = [*_iterate_decimals(typography, taken_lines)]
+    return decimal_starts if len(decimal_starts) >= _MIN_DECIMALS else []
 
 
-def _find_decimals(typography: Typography, taken_lines: Collection[int]) -> Iterator[SectionStart]:
+def _iterate_decimals(
+    typography: Typography, taken_lines: Collection[int]
+) -> Iterator[SectionStart]:
     """Yield paragraphs and sections numbered like `4.12`, in their sequence."""
     last_components: tuple[str | int, ...] = ()
     for line_index, flow_line in enumerate(typography.lines):
@@ -55,7 +59,7 @@ def _find_decimals(typography: Typography, taken_lines: Collection[int]) -> Iter
             int(line_text) if line_text.isdigit() else line_text
             for line_text in paragraph_number.split(".")
         )
-        if not _follows(components, last_components):
+        if not _may_follow(components, last_components):
             continue
         last_components = components
         if (
@@ -79,7 +83,7 @@ def _is_section_title(typography: Typography, line_index: int) -> bool:
     return title_end == len(typography.lines) or typography.begins_block(title_end)
 
 
-def _follows(number_parts: tuple[str | int, ...], last_parts: tuple[str | int, ...]) -> bool:
+def _may_follow(number_parts: tuple[str | int, ...], last_parts: tuple[str | int, ...]) -> bool:
     """Whether a decimal number may follow: the next one, a first one below, or one further up."""
     if not last_parts:
         return number_parts[-1] in (0, 1, 2)
@@ -97,18 +101,20 @@ def _follows(number_parts: tuple[str | int, ...], last_parts: tuple[str | int, .
         return len(number_parts) > len(last_parts) and all(
             component in (0, 1, 2) for component in number_parts[len(last_parts) :]
         )
-    rise = _rank(number_parts[first_difference]) - _rank(last_parts[first_difference])
-    return 0 < rise <= 3 and all(
+    number_rise = _get_ordinal(number_parts[first_difference]) - _get_ordinal(
+        last_parts[first_difference]
+    )
+    return 0 < number_rise <= 3 and all(
         component in (0, 1, 2) for component in number_parts[first_difference + 1 :]
     )
 
 
-def _rank(component: str | int) -> int:
+def _get_ordinal(component: str | int) -> int:
     """Return where a letter or a number of a decimal number stands among its like."""
     return ord(component) if isinstance(component, str) else component
 
 
-def find_plain_numbers(
+def find_plain_starts(
     typography: Typography, headings: Sequence[SectionStart], excluded_lines: Collection[int]
 ) -> Iterator[SectionStart]:
     """Yield paragraphs like `116. Text` whose numbers rise through the document."""
@@ -127,28 +133,28 @@ def find_plain_numbers(
         round(typography.lines[line_index].line.left / MARGIN_TOLERANCE)
         for line_index, _ in numbered_lines
     ]
-    frequencies = Counter(left_edges)
-    usual_column = frequencies.most_common(1)[0][0] if frequencies else 0
-    weights = [
+    edge_frequencies = Counter(left_edges)
+    usual_column = edge_frequencies.most_common(1)[0][0] if edge_frequencies else 0
+    number_weights = [
         _weigh_number(typography, line_index, is_in_column=abs(left_edge - usual_column) <= 2)
         for left_edge, (line_index, _) in zip(left_edges, numbered_lines, strict=True)
     ]
     line_numbers = [paragraph_number for _, paragraph_number in numbered_lines]
-    chain = find_rising_numbers(line_numbers, max_gap=3, weights=weights)
-    first_annex = min(
+    chain_indexes = find_rising_numbers(line_numbers, max_gap=3, number_weights=number_weights)
+    first_annex_line = min(
         (heading_start.line_index for heading_start in headings if heading_start.kind == "annex"),
         default=None,
     )
     is_quoted = (
-        bool(chain)
-        and line_numbers[chain[0]] > _MAX_FIRST_NUMBER
-        and first_annex is not None
-        and numbered_lines[chain[0]][0] > first_annex
+        bool(chain_indexes)
+        and line_numbers[chain_indexes[0]] > _MAX_FIRST_NUMBER
+        and first_annex_line is not None
+        and numbered_lines[chain_indexes[0]][0] > first_annex_line
     )
     if is_quoted:
         return
-    for index in chain:
-        line_index, paragraph_number = numbered_lines[index]
+    for chain_index in chain_indexes:
+        line_index, paragraph_number = numbered_lines[chain_index]
         yield make_start(line_index, "para", f"Para {paragraph_number}", None)
 
 
@@ -156,15 +162,15 @@ def _weigh_number(typography: Typography, line_index: int, is_in_column: bool) -
     """Return how much a number at the beginning of a line looks like that of a paragraph."""
     line_text = typography.lines[line_index].line.text
     # A number in another column is a list item more often than a paragraph, but not always.
-    weight = 1.0 if is_in_column else 0.2
+    number_weight = 1.0 if is_in_column else 0.2
     if len(line_text) < 0.7 * typography.usual_line_length and not line_text.endswith(
         (".", ":", ";")
     ):
-        weight *= 0.6  # the title of a chapter
+        number_weight *= 0.6  # the title of a chapter
     if not (typography.begins_block(line_index) or typography.is_outdented(line_index)):
         # Plainly typeset, with no distance between paragraphs; else a number within a sentence.
-        weight *= 0.8 if typography.follows_sentence(line_index) else 0.2
-    return weight
+        number_weight *= 0.8 if typography.follows_sentence(line_index) else 0.2
+    return number_weight
 
 
 def _remove_clauses(
@@ -176,44 +182,50 @@ def _remove_clauses(
         for heading_start in headings
         if heading_start.kind in ("policy", "annex", "chapter")
     )
-    with_clauses = {
+    policy_lines = {
         heading_start.line_index for heading_start in headings if heading_start.kind == "policy"
     }
-    parent_line, last_clause = -1, 0
+    parent_line, last_clause_number = -1, 0
     for line_index, line_number in numbered_lines:
-        index = bisect_left(parent_lines, line_index) - 1
-        if index >= 0 and parent_lines[index] != parent_line:
-            parent_line, last_clause = parent_lines[index], 0
-        if parent_line in with_clauses and line_number == last_clause + 1:
-            last_clause = line_number
+        parent_index = bisect_left(parent_lines, line_index) - 1
+        if parent_index >= 0 and parent_lines[parent_index] != parent_line:
+            parent_line, last_clause_number = parent_lines[parent_index], 0
+        if parent_line in policy_lines and line_number == last_clause_number + 1:
+            last_clause_number = line_number
         else:
             yield line_index, line_number
 
 
 def find_rising_numbers(
-    candidate_numbers: Sequence[int], max_gap: int, weights: Sequence[float] | None = None
+    candidate_numbers: Sequence[int], max_gap: int, number_weights: Sequence[float] | None = None
 ) -> list[int]:
     """Return the indexes of the numbers that form the best sequence rising in small steps."""
-    weights = weights or [1.0] * len(candidate_numbers)
-    best: dict[int, tuple[float, int]] = {}
+    number_weights = number_weights or [1.0] * len(candidate_numbers)
+    best_chains: dict[int, tuple[float, int]] = {}
     predecessors: list[int | None] = []
-    for index, (candidate_number, weight) in enumerate(
-        zip(candidate_numbers, weights, strict=True)
+    for index, (candidate_number, number_weight) in enumerate(
+        zip(candidate_numbers, number_weights, strict=True)
     ):
-        chains = [
+        previous_chains = [
             # A missing number costs something, so that a chain with every number wins over one with
             # gaps.
-            (best[candidate_number - gap][0] - 0.5 * (gap - 1), best[candidate_number - gap][1])
+            (
+                best_chains[candidate_number - gap][0] - 0.5 * (gap - 1),
+                best_chains[candidate_number - gap][1],
+            )
             for gap in range(1, max_gap + 1)
-            if candidate_number - gap in best
+            if candidate_number - gap in best_chains
         ]
-        best_score, previous_index = max(chains, default=(0.0, None))
+        best_score, previous_index = max(previous_chains, default=(0.0, None))
         predecessors.append(previous_index)
-        if candidate_number not in best or best_score + weight > best[candidate_number][0]:
-            best[candidate_number] = best_score + weight, index
-    chain: list[int] = []
-    chain_index: int | None = max(best.values())[1] if best else None
+        if (
+            candidate_number not in best_chains
+            or best_score + number_weight > best_chains[candidate_number][0]
+        ):
+            best_chains[candidate_number] = best_score + number_weight, index
+    chain_indexes: list[int] = []
+    chain_index: int | None = max(best_chains.values())[1] if best_chains else None
     while chain_index is not None:
-        chain.append(chain_index)
+        chain_indexes.append(chain_index)
         chain_index = predecessors[chain_index]
-    return chain[::-1]
+    return chain_indexes[::-1]

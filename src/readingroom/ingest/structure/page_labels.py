@@ -22,31 +22,31 @@ def find_printed_labels(raw_pages: Sequence[RawPage]) -> list[str]:
     numbers_by_page = [_list_edge_numbers(raw_page) for raw_page in raw_pages]
     labels: list[str] = []
     for index, raw_page in enumerate(raw_pages):
-        neighbours = (
+        neighbour_numbers = (
             numbers_by_page[index - 1] if index else set(),
             numbers_by_page[index + 1] if index + 1 < len(raw_pages) else set(),
         )
-        labels.append(_choose_label(numbers_by_page[index], *neighbours) or raw_page.label)
+        labels.append(_choose_label(numbers_by_page[index], *neighbour_numbers) or raw_page.label)
     return labels
 
 
 def _choose_label(
     edge_numbers: set[int], numbers_before: set[int], numbers_after: set[int]
 ) -> str | None:
-    spreads = [
+    spread_numbers = [
         edge_number
         for edge_number in edge_numbers
         if edge_number + 1 in edge_numbers
         and (edge_number - 1 in numbers_before or edge_number + 2 in numbers_after)
     ]
-    if spreads:
-        return f"{min(spreads)}–{min(spreads) + 1}"
-    singles = [
+    if spread_numbers:
+        return f"{min(spread_numbers)}–{min(spread_numbers) + 1}"
+    single_numbers = [
         edge_number
         for edge_number in edge_numbers
         if edge_number - 1 in numbers_before or edge_number + 1 in numbers_after
     ]
-    return str(min(singles)) if len(singles) == 1 else None
+    return str(min(single_numbers)) if len(single_numbers) == 1 else None
 
 
 def _list_edge_numbers(raw_page: RawPage) -> set[int]:

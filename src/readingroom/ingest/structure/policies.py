@@ -38,7 +38,7 @@ _CODE_HEADING = re.compile(
     rf"(?P<number>{_CODE})(?:\s*[:–—-]\s*|\s+)(?P<title>[A-Z“‘](?s:.*))"
 )
 _CODE_ALONE = re.compile(_CODE)
-_LABEL = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
+_TEXT_LABEL = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
 _MENTION = re.compile(r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})[ /-]?\d")
 _BACK_MATTER = re.compile(
     r"monitor|implementation|saved polic|supersed|replaced|glossary|index|schedule of|list of polic"
@@ -50,13 +50,13 @@ _EXPLAINING_TITLE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CONTINUED = re.compile(r"\bcont(?:inued|[’']d|d)?\.?\W*$", re.IGNORECASE)
-_NO_POLICIES = re.compile(
+_NO_POLICIES_TITLE = re.compile(
     r"report on the examination|inspector[’']?s report|report to .* council$"
     r"|supplementary planning (?:document|guidance)\b",
     re.IGNORECASE,
 )
 _TITLE_PAGES = 2
-_BODY, _BACK, _ANNEX = 2, 1, 0
+_BODY_GRADE, _BACK_GRADE, _ANNEX_GRADE = 2, 1, 0
 # An annex that begins before this share of the lines is a line of the contents.
 _MIN_ANNEX_SHARE = 0.3
 # Of the text below a heading; with less, it is a line of a list.
@@ -83,7 +83,7 @@ class PolicyHeading:
         """The line at which the policy itself begins: that of the label, or the heading."""
         return self.heading_index if self.label_index is None else self.label_index
 
-    def to_start(self) -> SectionStart:
+    def to_section_start(self) -> SectionStart:
         return make_start(self.line_index, "policy", self.ref, self.title)
 
 
@@ -103,7 +103,9 @@ def find_policies(
         | {candidate_heading.line_index for candidate_heading in candidate_headings}
         | {len(typography.lines)}
     )
-    chosen_headings = _Choice(typography, candidate_headings, headings, boundaries).choose()
+    chosen_headings = _PolicyChooser(
+        typography, candidate_headings, headings, boundaries
+    ).choose_headings()
     chosen_lines = {candidate_heading.line_index for candidate_heading in chosen_headings}
     other_headings = [
         candidate_heading
@@ -115,12 +117,14 @@ def find_policies(
 
 def has_own_policies(typography: Typography) -> bool:
     """Whether a document can have policies of its own; a report on a plan only quotes them."""
-    for index, flow_line in enumerate(typography.lines):
+    for line_index, flow_line in enumerate(typography.lines):
         if flow_line.page > _TITLE_PAGES:
             break
-        if index in typography.contents_lines:
+        if line_index in typography.contents_lines:
             continue
-        if typography.stands_out(index) and _NO_POLICIES.search(flow_line.line.text[:200]):
+        if typography.stands_out(line_index) and _NO_POLICIES_TITLE.search(
+            flow_line.line.text[:200]
+        ):
             return False
     return True
 
@@ -141,35 +145,36 @@ def says_continued(line_text: str, heading_text: str) -> bool:
 
 def _find_candidates(typography: Typography, document_text: str) -> list[PolicyHeading]:
     flow_lines = typography.lines
-    prefixes = {mention_match[1] for mention_match in _MENTION.finditer(document_text)}
-    labels = [
-        index
-        for index, line in enumerate(flow_lines)
-        if _LABEL.fullmatch(line.line.text) and not (line.box and line.box.is_grid)
+    code_prefixes = {mention_match[1] for mention_match in _MENTION.finditer(document_text)}
+    label_indexes = [
+        line_index
+        for line_index, label_line in enumerate(flow_lines)
+        if _TEXT_LABEL.fullmatch(label_line.line.text)
+        and not (label_line.box and label_line.box.is_grid)
     ]
-    label_lines = set(labels)
+    label_lines = set(label_indexes)
     candidate_headings: list[PolicyHeading] = []
-    for index, flow_line in enumerate(flow_lines):
+    for line_index, flow_line in enumerate(flow_lines):
         line_text = flow_line.line.text
-        if not line_text[0].isupper() or index in typography.contents_lines:
+        if not line_text[0].isupper() or line_index in typography.contents_lines:
             continue
         candidate_heading = (
-            _match_worded(typography, index)
-            or _match_code(typography, index, prefixes, label_lines)
-            or _match_code_alone(typography, index, prefixes)
+            _match_worded_heading(typography, line_index)
+            or _match_code_heading(typography, line_index, code_prefixes, label_lines)
+            or _match_code_alone(typography, line_index, code_prefixes)
         )
         if candidate_heading:
             candidate_headings.append(candidate_heading)
-    return [*_attach_labels(candidate_headings, labels)]
+    return [*_attach_labels(candidate_headings, label_indexes)]
 
 
-def _match_worded(typography: Typography, index: int) -> PolicyHeading | None:
+def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHeading | None:
     """Return the heading `Policy LP5 – Housing`, or None."""
-    line_text = typography.lines[index].line.text
+    line_text = typography.lines[line_index].line.text
     heading_match = _POLICY_HEADING.fullmatch(line_text)
-    if heading_match is None or not typography.is_heading(index):
+    if heading_match is None or not typography.is_heading(line_index):
         return None
-    if not (typography.begins_block(index) or typography.follows_sentence(index)):
+    if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
         return None
     if _CONTINUED.search((heading_match["title"] or "")[-40:]):
         return None
@@ -180,71 +185,83 @@ def _match_worded(typography: Typography, index: int) -> PolicyHeading | None:
     policy_word = (
         heading_match["word"].title() if heading_match["word"].isupper() else heading_match["word"]
     )
-    policy_title = _complete_title(typography, index, heading_match["title"] or "")
+    policy_title = _complete_title(typography, line_index, heading_match["title"] or "")
     return PolicyHeading(
-        index, index, f"{' '.join(policy_word.split())} {heading_match['number']}", policy_title
+        line_index,
+        line_index,
+        f"{' '.join(policy_word.split())} {heading_match['number']}",
+        policy_title,
     )
 
 
-def _match_code(
-    typography: Typography, index: int, prefixes: set[str], label_lines: set[int]
+def _match_code_heading(
+    typography: Typography, line_index: int, code_prefixes: set[str], label_lines: set[int]
 ) -> PolicyHeading | None:
     """Return the heading `HOU2 Housing Density`, or a code beside its text below a label."""
-    code_match = _CODE_HEADING.fullmatch(typography.lines[index].line.text)
-    if code_match is None or not typography.stands_out(index):
+    code_match = _CODE_HEADING.fullmatch(typography.lines[line_index].line.text)
+    if code_match is None or not typography.stands_out(line_index):
         return None
     policy_ref = f"Policy {code_match['number']}"
-    if index - 1 in label_lines:
+    if line_index - 1 in label_lines:
         # The code stands in the margin of the text, whose first line is no title.
-        return PolicyHeading(index - 1, index, policy_ref, "")
+        return PolicyHeading(line_index - 1, line_index, policy_ref, "")
     code_letters = re.match(r"[A-Z]+", code_match["number"])
-    is_known = code_letters is not None and code_letters[0] in prefixes
-    if not is_known or not typography.is_heading(index):
+    is_known = code_letters is not None and code_letters[0] in code_prefixes
+    if not is_known or not typography.is_heading(line_index):
         return None
-    if not (typography.begins_block(index) or typography.follows_sentence(index)):
+    if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
         return None
-    return PolicyHeading(index, index, policy_ref, code_match["title"])
+    return PolicyHeading(line_index, line_index, policy_ref, code_match["title"])
 
 
 def _match_code_alone(
-    typography: Typography, index: int, prefixes: set[str]
+    typography: Typography, line_index: int, code_prefixes: set[str]
 ) -> PolicyHeading | None:
     """Return the heading `HOU2` whose title stands on the next line, or None."""
-    policy_code = typography.lines[index].line.text
-    if _CODE_ALONE.fullmatch(policy_code) is None or not typography.begins_block(index):
+    policy_code = typography.lines[line_index].line.text
+    if _CODE_ALONE.fullmatch(policy_code) is None or not typography.begins_block(line_index):
         return None
     code_letters = re.match(r"[A-Z]+", policy_code)
-    if code_letters is None or code_letters[0] not in prefixes:
+    if code_letters is None or code_letters[0] not in code_prefixes:
         return None
-    policy_title = _complete_title(typography, index, "")
+    policy_title = _complete_title(typography, line_index, "")
     return (
-        PolicyHeading(index, index, f"Policy {policy_code}", policy_title) if policy_title else None
+        PolicyHeading(line_index, line_index, f"Policy {policy_code}", policy_title)
+        if policy_title
+        else None
     )
 
 
-def _complete_title(typography: Typography, index: int, policy_title: str) -> str:
+def _complete_title(typography: Typography, line_index: int, policy_title: str) -> str:
     """Return the title; where the heading has only a code, it is the next line of the same look."""
-    following = index + 1
-    if policy_title or following == len(typography.lines) or not typography.stands_out(index):
+    next_index = line_index + 1
+    if policy_title or next_index == len(typography.lines) or not typography.stands_out(line_index):
         return policy_title
-    is_title = typography.has_same_look(index, following) and typography.is_title_like(following)
-    return typography.lines[following].line.text if is_title else ""
+    is_title = typography.has_same_look(line_index, next_index) and typography.is_title_like(
+        next_index
+    )
+    return typography.lines[next_index].line.text if is_title else ""
 
 
 def _attach_labels(
-    candidate_headings: Sequence[PolicyHeading], labels: Sequence[int]
+    candidate_headings: Sequence[PolicyHeading], label_indexes: Sequence[int]
 ) -> Iterator[PolicyHeading]:
     """Yield the headings, each with the label of its text where there is one before the next."""
-    next_label = 0
+    next_label_place = 0
     for heading_index, candidate_heading in enumerate(candidate_headings):
         next_heading_line = (
             candidate_headings[heading_index + 1].line_index
             if heading_index + 1 < len(candidate_headings)
             else None
         )
-        while next_label < len(labels) and labels[next_label] <= candidate_heading.heading_index:
-            next_label += 1
-        label_line = labels[next_label] if next_label < len(labels) else None
+        while (
+            next_label_place < len(label_indexes)
+            and label_indexes[next_label_place] <= candidate_heading.heading_index
+        ):
+            next_label_place += 1
+        label_line = (
+            label_indexes[next_label_place] if next_label_place < len(label_indexes) else None
+        )
         is_own = (
             label_line is not None
             and (next_heading_line is None or label_line < next_heading_line)
@@ -259,7 +276,7 @@ def _attach_labels(
         )
 
 
-class _Choice:
+class _PolicyChooser:
     """Chooses, of the headings that name one policy, the one that is the policy."""
 
     def __init__(
@@ -270,9 +287,9 @@ class _Choice:
         boundaries: Sequence[int],
     ) -> None:
         self._typography = typography
-        self._candidates = candidate_headings
-        self._stretches = _grade_lines(headings, len(typography.lines))
-        self._next_boundary = dict(pairwise(boundaries))
+        self._candidate_headings = candidate_headings
+        self._graded_stretches = _grade_lines(headings, len(typography.lines))
+        self._next_boundaries = dict(pairwise(boundaries))
         self._text_lengths = {
             candidate_heading.line_index: self._measure_text(candidate_heading)
             for candidate_heading in candidate_headings
@@ -285,22 +302,26 @@ class _Choice:
                     fold_code(candidate_heading.ref)
                 )
         self._look_counts = Counter(
-            {look: len(look_refs) for look, look_refs in refs_by_look.items()}
+            {heading_look: len(look_refs) for heading_look, look_refs in refs_by_look.items()}
         )
 
-    def choose(self) -> list[PolicyHeading]:
-        best: dict[str, PolicyHeading] = {}
-        for candidate_heading in self._candidates:
+    def choose_headings(self) -> list[PolicyHeading]:
+        best_by_ref: dict[str, PolicyHeading] = {}
+        for candidate_heading in self._candidate_headings:
             if not self._is_plausible(candidate_heading):
                 continue
             policy_ref = fold_code(candidate_heading.ref)
-            if policy_ref not in best or self._rank(candidate_heading) > self._rank(
-                best[policy_ref]
-            ):
-                best[policy_ref] = candidate_heading
-        return sorted(best.values(), key=lambda candidate_heading: candidate_heading.line_index)
+            if policy_ref not in best_by_ref or self._make_rank(
+                candidate_heading
+            ) > self._make_rank(best_by_ref[policy_ref]):
+                best_by_ref[policy_ref] = candidate_heading
+        return sorted(
+            best_by_ref.values(), key=lambda candidate_heading: candidate_heading.line_index
+        )
 
-    def _rank(self, candidate_heading: PolicyHeading) -> tuple[int, bool, bool, int, bool, int]:
+    def _make_rank(
+        self, candidate_heading: PolicyHeading
+    ) -> tuple[int, bool, bool, int, bool, int]:
         return (
             self._get_grade(candidate_heading),
             not self._is_in_grid(candidate_heading),
@@ -313,11 +334,13 @@ class _Choice:
     def _is_plausible(self, candidate_heading: PolicyHeading) -> bool:
         """Whether there is text below a heading, in the body of the document."""
         has_text = self._text_lengths[candidate_heading.line_index] >= _MIN_TEXT_CHARS
-        return has_text and self._get_grade(candidate_heading) != _ANNEX
+        return has_text and self._get_grade(candidate_heading) != _ANNEX_GRADE
 
     def _get_grade(self, candidate_heading: PolicyHeading) -> int:
-        index = bisect_right(self._stretches, (candidate_heading.line_index, _BODY)) - 1
-        return self._stretches[index][1]
+        stretch_index = (
+            bisect_right(self._graded_stretches, (candidate_heading.line_index, _BODY_GRADE)) - 1
+        )
+        return self._graded_stretches[stretch_index][1]
 
     def _is_in_grid(self, candidate_heading: PolicyHeading) -> bool:
         line_box = self._typography.lines[candidate_heading.heading_index].box
@@ -337,17 +360,17 @@ class _Choice:
             candidate_heading.line_index == candidate_heading.heading_index
         )
         end_line = min(
-            self._next_boundary[candidate_heading.line_index], first_line + _MAX_MEASURED_LINES
+            self._next_boundaries[candidate_heading.line_index], first_line + _MAX_MEASURED_LINES
         )
         all_lines = self._typography.lines
         heading_box = all_lines[candidate_heading.heading_index].box
         if heading_box is not None:
             # Numbers in the box of a policy are its own, and end nothing.
             last_line = first_line + _MAX_MEASURED_LINES
-            in_box = takewhile(
+            box_lines = takewhile(
                 lambda flow_line: flow_line.box == heading_box, all_lines[first_line:last_line]
             )
-            box_length = sum(len(flow_line.line.text) for flow_line in in_box)
+            box_length = sum(len(flow_line.line.text) for flow_line in box_lines)
             # The heading may be all of it that a page has room for.
             if heading_box.is_grid or box_length >= _MIN_TEXT_CHARS:
                 return box_length
@@ -359,7 +382,7 @@ def _grade_lines(headings: Sequence[SectionStart], line_count: int) -> list[tupl
 
     The body weighs 2, chapters on monitoring, old policies and the like 1, and annexes 0.
     """
-    stretches = [(0, _BODY)]
+    graded_stretches = [(0, _BODY_GRADE)]
     open_level: int | None = None
     for section_start in headings:
         if section_start.kind not in ("part", "chapter", "annex", "section"):
@@ -369,10 +392,10 @@ def _grade_lines(headings: Sequence[SectionStart], line_count: int) -> list[tupl
             continue
         open_level = section_start.level
         if is_annex and section_start.line_index > _MIN_ANNEX_SHARE * line_count:
-            stretches.append((section_start.line_index, _ANNEX))
+            graded_stretches.append((section_start.line_index, _ANNEX_GRADE))
         elif is_annex or _BACK_MATTER.search(section_start.title[:200]):
-            stretches.append((section_start.line_index, _BACK))
+            graded_stretches.append((section_start.line_index, _BACK_GRADE))
         else:
-            stretches.append((section_start.line_index, _BODY))
+            graded_stretches.append((section_start.line_index, _BODY_GRADE))
             open_level = None
-    return stretches
+    return graded_stretches

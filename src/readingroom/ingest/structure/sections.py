@@ -13,7 +13,7 @@ from readingroom.ingest.document import DocumentSection, PassageKind
 from readingroom.ingest.structure.extents import find_box_end, find_text_end
 from readingroom.ingest.structure.headings import find_bare_headings, find_headings
 from readingroom.ingest.structure.layout import TextFlow
-from readingroom.ingest.structure.numbering import find_decimals, find_plain_numbers
+from readingroom.ingest.structure.numbering import find_decimal_starts, find_plain_starts
 from readingroom.ingest.structure.policies import PolicyHeading, find_policies
 from readingroom.ingest.structure.starts import SUPPORTING_PREFIX, SectionStart, make_start
 from readingroom.ingest.structure.typography import Typography
@@ -32,45 +32,53 @@ class _Division:
     """Where a stretch of the document begins, and the section it belongs to, if to any."""
 
     line_index: int
-    start: SectionStart | None
+    section_start: SectionStart | None
     is_resumed: bool = False
 
 
-def find_sections(flow: TextFlow) -> tuple[DocumentSection, ...]:
+def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
     """Return the sections in order; a stretch between two of them belongs to none."""
-    typography = Typography(flow)
+    typography = Typography(text_flow)
     headings = find_headings(typography)
-    decimals = find_decimals(typography, headings)
-    outline = sorted([*headings, *decimals], key=lambda section_start: section_start.line_index)
-    policies, other_policies = find_policies(typography, flow.text, outline)
-    extents = _PolicyExtents(typography, policies)
-    starts = _complete_starts(typography, extents.remove_inner_starts(outline), extents)
-    divisions = [_Division(section_start.line_index, section_start) for section_start in starts]
+    decimal_starts = find_decimal_starts(typography, headings)
+    outline = sorted(
+        [*headings, *decimal_starts], key=lambda section_start: section_start.line_index
+    )
+    policies, other_policies = find_policies(typography, text_flow.text, outline)
+    policy_extents = _PolicyExtents(typography, policies)
+    section_starts = _complete_starts(
+        typography, policy_extents.remove_inner_starts(outline), policy_extents
+    )
+    divisions = [
+        _Division(section_start.line_index, section_start) for section_start in section_starts
+    ]
     divisions += [
         _Division(other_policy.line_index, None)
         for other_policy in other_policies
-        if not extents.holds(other_policy.line_index)
+        if not policy_extents.holds_line(other_policy.line_index)
     ]
-    divisions += extents.divide_policies(divisions)
-    divisions.sort(key=_get_order)
+    divisions += policy_extents.divide_policies(divisions)
+    divisions.sort(key=_make_sort_key)
     divisions = [*_resume_after_exhibits(typography, [*_resume_enclosing(divisions)])]
-    return tuple(_make_sections(flow, typography, divisions))
+    return tuple(_make_sections(text_flow, typography, divisions))
 
 
 def _complete_starts(
-    typography: Typography, outline: Sequence[SectionStart], extents: "_PolicyExtents"
+    typography: Typography, outline: Sequence[SectionStart], policy_extents: "_PolicyExtents"
 ) -> list[SectionStart]:
     """Return the starts with plain numbers or bare headings, where there is nothing better."""
     if any(section_start.kind == "para" for section_start in outline):
         return [*outline]
-    policy_starts = [policy_heading.to_start() for policy_heading in extents.policies]
-    paragraphs = [
-        *find_plain_numbers(typography, [*outline, *policy_starts], extents.list_box_lines())
+    policy_starts = [
+        policy_heading.to_section_start() for policy_heading in policy_extents.policies
     ]
-    starts = [*outline, *paragraphs]
+    paragraphs = [
+        *find_plain_starts(typography, [*outline, *policy_starts], policy_extents.list_box_lines())
+    ]
+    section_starts = [*outline, *paragraphs]
     if not policy_starts and len(paragraphs) < _MIN_REFERENCES:
-        starts += find_bare_headings(typography, starts)
-    return sorted(starts, key=lambda section_start: section_start.line_index)
+        section_starts += find_bare_headings(typography, section_starts)
+    return sorted(section_starts, key=lambda section_start: section_start.line_index)
 
 
 class _PolicyExtents:
@@ -86,7 +94,7 @@ class _PolicyExtents:
             for policy_heading, next_line in zip(policies, next_lines, strict=True)
         ]
 
-    def holds(self, line_index: int) -> bool:
+    def holds_line(self, line_index: int) -> bool:
         """Whether a line stands in the box of a policy, below its heading."""
         policy_index = bisect_right(self._first_lines, line_index) - 1
         return policy_index >= 0 and (
@@ -108,7 +116,7 @@ class _PolicyExtents:
             if section_start.kind == "exhibit":
                 kept_starts.append(section_start)
             elif not (
-                self.holds(section_start.line_index)
+                self.holds_line(section_start.line_index)
                 or self._is_inner_part(section_start, last_line)
             ):
                 kept_starts.append(section_start)
@@ -135,12 +143,12 @@ class _PolicyExtents:
             | {
                 division.line_index
                 for division in divisions
-                if division.start is None or division.start.kind != "exhibit"
+                if division.section_start is None or division.section_start.kind != "exhibit"
             }
         )
-        all_lines = sorted({*boundaries, *(division.line_index for division in divisions)})
+        all_boundaries = sorted({*boundaries, *(division.line_index for division in divisions)})
         for policy_heading, box_end in zip(self.policies, self._box_ends, strict=True):
-            policy_start = policy_heading.to_start()
+            policy_start = policy_heading.to_section_start()
             supporting_start = make_start(
                 policy_heading.line_index,
                 "supporting",
@@ -156,16 +164,16 @@ class _PolicyExtents:
                 yield _Division(policy_heading.text_index, policy_start, is_resumed=True)
             next_line = boundaries[bisect_right(boundaries, policy_heading.text_index)]
             policy_end = box_end or find_text_end(self._typography, policy_heading, next_line)
-            next_division = all_lines[bisect_left(all_lines, policy_end)]
+            next_division = all_boundaries[bisect_left(all_boundaries, policy_end)]
             has_exhibit_next = next_division < boundaries[bisect_left(boundaries, policy_end)]
-            lead_index = _find_lead(self._typography, policy_end, next_division)
+            lead_index = _find_lead_line(self._typography, policy_end, next_division)
             if has_exhibit_next or policy_end < lead_index:
                 yield _Division(policy_end, supporting_start, is_resumed=True)
 
 
-def _get_order(division: _Division) -> tuple[int, bool]:
+def _make_sort_key(division: _Division) -> tuple[int, bool]:
     """Return a sort key: an exhibit follows what begins on the same line."""
-    is_exhibit = division.start is not None and division.start.kind == "exhibit"
+    is_exhibit = division.section_start is not None and division.section_start.kind == "exhibit"
     return division.line_index, is_exhibit
 
 
@@ -173,15 +181,15 @@ def _resume_enclosing(divisions: Sequence[_Division]) -> Iterator[_Division]:
     """Yield the divisions; one that begins no section belongs to the chapter around it."""
     enclosing_start = current_start = None
     for division in divisions:
-        if division.start is None and enclosing_start is not None:
+        if division.section_start is None and enclosing_start is not None:
             if current_start is not enclosing_start:
-                yield replace(division, start=enclosing_start, is_resumed=True)
+                yield replace(division, section_start=enclosing_start, is_resumed=True)
             current_start = enclosing_start
             continue
         yield division
-        current_start = division.start
-        if division.start is not None and division.start.kind in _ENCLOSING_KINDS:
-            enclosing_start = division.start
+        current_start = division.section_start
+        if division.section_start is not None and division.section_start.kind in _ENCLOSING_KINDS:
+            enclosing_start = division.section_start
 
 
 def _resume_after_exhibits(
@@ -189,11 +197,11 @@ def _resume_after_exhibits(
 ) -> Iterator[_Division]:
     """Yield the divisions; where prose goes on after a table, its section starts a second time."""
     enclosing_start: SectionStart | None = None
-    ends = [*(division.line_index for division in divisions), len(typography.lines)][1:]
-    for division, division_end in zip(divisions, ends, strict=True):
+    division_ends = [*(division.line_index for division in divisions), len(typography.lines)][1:]
+    for division, division_end in zip(divisions, division_ends, strict=True):
         yield division
-        if division.start is None or division.start.kind != "exhibit":
-            enclosing_start = division.start
+        if division.section_start is None or division.section_start.kind != "exhibit":
+            enclosing_start = division.section_start
         elif enclosing_start is not None:
             resumed_line = next(
                 (
@@ -207,7 +215,7 @@ def _resume_after_exhibits(
                 yield _Division(resumed_line, enclosing_start, is_resumed=True)
 
 
-def _find_lead(typography: Typography, first_line: int, next_line: int) -> int:
+def _find_lead_line(typography: Typography, first_line: int, next_line: int) -> int:
     """Return the first of the headings that end a stretch of lines, or the line after them all."""
     lead_index = next_line
     if next_line >= len(typography.lines):
@@ -228,13 +236,13 @@ def _find_lead(typography: Typography, first_line: int, next_line: int) -> int:
 
 
 def _make_sections(
-    flow: TextFlow, typography: Typography, divisions: Sequence[_Division]
+    text_flow: TextFlow, typography: Typography, divisions: Sequence[_Division]
 ) -> Iterator[DocumentSection]:
     ancestry: list[SectionStart] = []
-    lead_lines = [*_find_leads(typography, divisions), len(flow.lines)]
-    offsets = [*(flow_line.start for flow_line in flow.lines), len(flow.text)]
+    lead_lines = [*_find_lead_lines(typography, divisions), len(text_flow.lines)]
+    line_offsets = [*(flow_line.start for flow_line in text_flow.lines), len(text_flow.text)]
     for division, lead_line, end_line in zip(divisions, lead_lines, lead_lines[1:], strict=False):
-        section_start = division.start
+        section_start = division.section_start
         if section_start is None:
             ancestry = []
             continue
@@ -247,35 +255,41 @@ def _make_sections(
             ref=section_start.ref,
             path=tuple(ancestor.ref for ancestor in ancestry),
             title=typography.join_title_lines(section_start.line_index, section_start.title),
-            start=offsets[division.line_index],
-            end=offsets[end_line],
-            page=flow.lines[division.line_index].page,
-            lead_start=offsets[lead_line],
-            kind=_judge_ancestry(ancestry),
+            start=line_offsets[division.line_index],
+            end=line_offsets[end_line],
+            page=text_flow.lines[division.line_index].page,
+            lead_start=line_offsets[lead_line],
+            kind=_find_kind_by_ancestry(ancestry),
         )
 
 
-def _find_leads(typography: Typography, divisions: Sequence[_Division]) -> Iterator[int]:
+def _find_lead_lines(typography: Typography, divisions: Sequence[_Division]) -> Iterator[int]:
     """Yield for each division the first line of the headings above it, or its own."""
     last_line = 0
     for division in divisions:
-        section_start = division.start
+        section_start = division.section_start
         if section_start is None or section_start.kind == "exhibit" or division.is_resumed:
             yield division.line_index
         else:
-            yield _find_lead(typography, last_line, division.line_index)
+            yield _find_lead_line(typography, last_line, division.line_index)
         last_line = division.line_index + 1
         if section_start is not None and not division.is_resumed:
             last_line = typography.find_title_end(division.line_index, section_start.title)
 
 
-def find_passage_kind(flow: TextFlow, passage_span: Span, section: DocumentSection) -> PassageKind:
+def find_passage_kind(
+    text_flow: TextFlow, passage_span: Span, section: DocumentSection
+) -> PassageKind:
     """Return what a stretch of a section is: where most of it stands in a grid, it is a table."""
     if section.kind != "supporting":
         return section.kind
-    first_index = bisect_left(flow.lines, passage_span.start, key=lambda flow_line: flow_line.start)
-    last_index = bisect_left(flow.lines, passage_span.end, key=lambda flow_line: flow_line.start)
-    passage_lines = flow.lines[first_index:last_index]
+    first_index = bisect_left(
+        text_flow.lines, passage_span.start, key=lambda flow_line: flow_line.start
+    )
+    last_index = bisect_left(
+        text_flow.lines, passage_span.end, key=lambda flow_line: flow_line.start
+    )
+    passage_lines = text_flow.lines[first_index:last_index]
     grid_chars = sum(
         len(flow_line.line.text)
         for flow_line in passage_lines
@@ -284,7 +298,7 @@ def find_passage_kind(flow: TextFlow, passage_span: Span, section: DocumentSecti
     return "table" if 2 * grid_chars > passage_span.length else "supporting"
 
 
-def _judge_ancestry(ancestry: Sequence[SectionStart]) -> PassageKind:
+def _find_kind_by_ancestry(ancestry: Sequence[SectionStart]) -> PassageKind:
     """Return what weight a section has, which the sections around it decide."""
     ancestor_kinds = {section_start.kind for section_start in ancestry}
     if "annex" in ancestor_kinds:

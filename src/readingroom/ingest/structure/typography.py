@@ -37,122 +37,126 @@ _SENTENCE_ENDS = (".", ";", ":", ",", "!", "?")
 class Typography:
     """The lines of a document, and the sizes and margins that are usual among them."""
 
-    def __init__(self, flow: TextFlow) -> None:
-        self.lines = flow.lines
-        weights: Counter[float] = Counter()
-        margins: Counter[int] = Counter()
-        for flow_line in flow.lines:
-            weights[round(flow_line.line.size * 2) / 2] += len(flow_line.line.text)
-            margins[round(flow_line.line.left)] += len(flow_line.line.text)
-        self.size = weights.most_common(1)[0][0] if weights else 0.0
-        self.margin = margins.most_common(1)[0][0] if margins else 0
-        min_weight = _MIN_MARGIN_SHARE * margins.total()
-        self._margins = [margin for margin, weight in margins.items() if weight >= min_weight]
+    def __init__(self, text_flow: TextFlow) -> None:
+        self.lines = text_flow.lines
+        chars_by_size: Counter[float] = Counter()
+        chars_by_margin: Counter[int] = Counter()
+        for flow_line in text_flow.lines:
+            chars_by_size[round(flow_line.line.size * 2) / 2] += len(flow_line.line.text)
+            chars_by_margin[round(flow_line.line.left)] += len(flow_line.line.text)
+        self.usual_size = chars_by_size.most_common(1)[0][0] if chars_by_size else 0.0
+        self.usual_margin = chars_by_margin.most_common(1)[0][0] if chars_by_margin else 0
+        min_char_count = _MIN_MARGIN_SHARE * chars_by_margin.total()
+        self._usual_margins = [
+            margin for margin, char_count in chars_by_margin.items() if char_count >= min_char_count
+        ]
         body_line_lengths = sorted(
-            len(line.line.text) for line in flow.lines if self._is_body(line)
+            len(line.line.text) for line in text_flow.lines if self._is_body_line(line)
         )
         self.usual_line_length = (
             body_line_lengths[len(body_line_lengths) * 3 // 4] if body_line_lengths else 0
         )
-        self.contents_lines = _find_contents(flow.lines)
-        self.lowest_bottom = _measure_lowest_bottom(flow.lines)
-        self._page_margins = _measure_page_margins(flow.lines)
+        self.contents_lines = _find_contents(text_flow.lines)
+        self.lowest_bottom = _measure_lowest_bottom(text_flow.lines)
+        self._page_margins = _measure_page_margins(text_flow.lines)
 
-    def measure_indent(self, index: int) -> float:
+    def measure_indent(self, line_index: int) -> float:
         """Return how far a line stands in from the margin of its page."""
-        flow_line = self.lines[index]
-        return flow_line.line.left - self._page_margins.get(flow_line.page, self.margin)
+        flow_line = self.lines[line_index]
+        return flow_line.line.left - self._page_margins.get(flow_line.page, self.usual_margin)
 
     def has_same_margin(self, index: int, other_index: int) -> bool:
         """Whether the pages of two lines have the same margin; facing pages may not."""
         margins = [
-            self._page_margins.get(self.lines[line_index].page, self.margin)
+            self._page_margins.get(self.lines[line_index].page, self.usual_margin)
             for line_index in (index, other_index)
         ]
         return abs(margins[0] - margins[1]) < MARGIN_TOLERANCE / 2
 
-    def begins_block(self, index: int) -> bool:
+    def begins_block(self, line_index: int) -> bool:
         """Whether a paragraph begins here, or a page or column, where no gap above can be seen."""
-        flow_line = self.lines[index]
-        if index == 0 or flow_line.starts_paragraph:
+        flow_line = self.lines[line_index]
+        if line_index == 0 or flow_line.starts_paragraph:
             return True
-        line_above = self.lines[index - 1]
+        line_above = self.lines[line_index - 1]
         return line_above.page != flow_line.page or (
             flow_line.line.bottom > line_above.line.bottom + flow_line.line.size
         )
 
-    def follows_sentence(self, index: int) -> bool:
+    def follows_sentence(self, line_index: int) -> bool:
         """Whether the line above ends a sentence or is short, as the last one of a paragraph is."""
-        text_above = self.lines[index - 1].line.text if index else ""
+        text_above = self.lines[line_index - 1].line.text if line_index else ""
         # The number of a footnote may follow the full stop.
         return text_above.rstrip("0123456789 ").endswith((".", "!", "?", ":", ";", "”")) or (
             len(text_above) < 0.7 * self.usual_line_length
         )
 
-    def is_large(self, index: int) -> bool:
-        return self.lines[index].line.size >= _HEADING_SCALE * self.size
+    def is_large(self, line_index: int) -> bool:
+        return self.lines[line_index].line.size >= _HEADING_SCALE * self.usual_size
 
-    def is_small(self, index: int) -> bool:
-        return self.lines[index].line.size < 0.9 * self.size
+    def is_small(self, line_index: int) -> bool:
+        return self.lines[line_index].line.size < 0.9 * self.usual_size
 
-    def stands_out(self, index: int) -> bool:
-        return self.lines[index].line.is_bold or self.is_large(index)
+    def stands_out(self, line_index: int) -> bool:
+        return self.lines[line_index].line.is_bold or self.is_large(line_index)
 
-    def is_heading(self, index: int) -> bool:
+    def is_heading(self, line_index: int) -> bool:
         """Whether a line looks like a heading, or is short and alone, which is all a scan shows."""
-        line_text = self.lines[index].line.text
+        line_text = self.lines[line_index].line.text
         if len(line_text) > _MAX_HEADING_CHARS:
             return False
-        if self.is_large(index):
+        if self.is_large(line_index):
             return True
         if line_text.endswith((",", ";")):
             return False
-        return self.stands_out(index) or (not line_text.endswith(".") and self.stands_alone(index))
+        return self.stands_out(line_index) or (
+            not line_text.endswith(".") and self.stands_alone(line_index)
+        )
 
-    def stands_alone(self, index: int) -> bool:
+    def stands_alone(self, line_index: int) -> bool:
         """Whether a line is a paragraph of its own."""
-        is_last = index + 1 == len(self.lines)
-        return self.begins_block(index) and (is_last or self.begins_block(index + 1))
+        is_last = line_index + 1 == len(self.lines)
+        return self.begins_block(line_index) and (is_last or self.begins_block(line_index + 1))
 
-    def is_title_like(self, index: int) -> bool:
+    def is_title_like(self, line_index: int) -> bool:
         """Whether a line could be a heading without a number: short, and no part of a sentence."""
-        line_text = self.lines[index].line.text
+        line_text = self.lines[line_index].line.text
         return (
             len(line_text) <= _MAX_BARE_TITLE_CHARS
             and (line_text[0].isupper() or line_text[0] in "“‘\"'")
             and not line_text.endswith(_SENTENCE_ENDS)
             and not _LIST_ITEM.match(line_text)
-            and not self.is_small(index)
+            and not self.is_small(line_index)
         )
 
-    def begins_section(self, index: int) -> bool:
+    def begins_section(self, line_index: int) -> bool:
         """Whether a line reads like a heading and text in other letters follows it."""
-        title_end = self.find_title_end(index, "title")
+        title_end = self.find_title_end(line_index, "title")
         follows_text = title_end < len(self.lines) and not self.stands_out(title_end)
         return (
             follows_text
-            and self.is_title_like(index)
-            and (self.begins_block(index) or self.follows_sentence(index))
+            and self.is_title_like(line_index)
+            and (self.begins_block(line_index) or self.follows_sentence(line_index))
         )
 
-    def has_same_look(self, index: int, other_index: int) -> bool:
+    def has_same_look(self, line_index: int, other_line_index: int) -> bool:
         """Whether two lines are alike in size and weight."""
-        first_line, other_line = self.lines[index].line, self.lines[other_index].line
+        first_line, other_line = self.lines[line_index].line, self.lines[other_line_index].line
         return (
             first_line.is_bold == other_line.is_bold
             and abs(first_line.size - other_line.size) < 0.5
         )
 
-    def find_title_end(self, index: int, heading_title: str) -> int:
+    def find_title_end(self, line_index: int, heading_title: str) -> int:
         """Return the index after the last line of the title that begins on a line."""
-        if not heading_title or not self.stands_out(index):
-            return index + 1
+        if not heading_title or not self.stands_out(line_index):
+            return line_index + 1
         title_length = len(heading_title)
-        title_end = index + 1
+        title_end = line_index + 1
         while (
             title_end < len(self.lines)
             and not self.begins_block(title_end)
-            and self.has_same_look(index, title_end)
+            and self.has_same_look(line_index, title_end)
             and title_length <= _MAX_TITLE_CHARS
         ):
             title_length += len(self.lines[title_end].line.text) + 1
@@ -169,26 +173,28 @@ class Typography:
             ]
         )
 
-    def is_outdented(self, index: int) -> bool:
+    def is_outdented(self, line_index: int) -> bool:
         """Whether a line begins left of the text, as the number of a paragraph does."""
-        return self.lines[index].line.left < self.margin - MARGIN_TOLERANCE
+        return self.lines[line_index].line.left < self.usual_margin - MARGIN_TOLERANCE
 
-    def is_prose(self, index: int) -> bool:
+    def is_prose(self, line_index: int) -> bool:
         """Whether a paragraph of body text begins here."""
-        flow_line = self.lines[index]
+        flow_line = self.lines[line_index]
         line_text = flow_line.line.text
         is_sentence = line_text[0].isupper() and len(line_text) >= 0.7 * self.usual_line_length
         return (
             flow_line.starts_paragraph
             and is_sentence
-            and self._is_body(flow_line)
+            and self._is_body_line(flow_line)
             and not flow_line.line.is_bold
         )
 
-    def _is_body(self, flow_line: FlowLine) -> bool:
+    def _is_body_line(self, flow_line: FlowLine) -> bool:
         line = flow_line.line
-        is_at_margin = any(abs(line.left - margin) < MARGIN_TOLERANCE for margin in self._margins)
-        return is_at_margin and abs(line.size - self.size) < 0.75
+        is_at_margin = any(
+            abs(line.left - margin) < MARGIN_TOLERANCE for margin in self._usual_margins
+        )
+        return is_at_margin and abs(line.size - self.usual_size) < 0.75
 
 
 def _measure_page_margins(flow_lines: Sequence[FlowLine]) -> dict[int, float]:
@@ -203,24 +209,24 @@ def _measure_page_margins(flow_lines: Sequence[FlowLine]) -> dict[int, float]:
 
 def _measure_lowest_bottom(flow_lines: Sequence[FlowLine]) -> float:
     """Return where the last line of a full page usually stands."""
-    bottoms: dict[int, float] = {}
+    bottoms_by_page: dict[int, float] = {}
     for flow_line in flow_lines:
         bottom = flow_line.line.bottom
-        bottoms[flow_line.page] = min(bottom, bottoms.get(flow_line.page, bottom))
-    ordered = sorted(bottoms.values())
-    return ordered[len(ordered) // 4] if ordered else 0.0
+        bottoms_by_page[flow_line.page] = min(bottom, bottoms_by_page.get(flow_line.page, bottom))
+    sorted_bottoms = sorted(bottoms_by_page.values())
+    return sorted_bottoms[len(sorted_bottoms) // 4] if sorted_bottoms else 0.0
 
 
 def _find_contents(flow_lines: Sequence[FlowLine]) -> set[int]:
     """Return the lines of tables of contents: most of them end in page numbers, which rise."""
-    contents: set[int] = set()
+    contents_lines: set[int] = set()
     numbered_lines: list[tuple[int, int]] = []
     for line_index, flow_line in enumerate(flow_lines):
         line_tail = flow_line.line.text[-_TAIL_CHARS:]
         if not line_tail[-1:].isdigit():
             continue
         if _CONTENTS_LEADERS.search(line_tail):
-            contents.add(line_index)
+            contents_lines.add(line_index)
         number_match = _ENDS_IN_NUMBER.search(line_tail)
         if number_match is None:
             continue
@@ -229,11 +235,11 @@ def _find_contents(flow_lines: Sequence[FlowLine]) -> set[int]:
             line_index - numbered_lines[-1][0] > _MAX_CONTENTS_GAP
             or page_number < numbered_lines[-1][1]
         ):
-            contents |= _list_run_lines(numbered_lines)
+            contents_lines |= _list_run_lines(numbered_lines)
             numbered_lines = []
         numbered_lines.append((line_index, page_number))
-    contents |= _list_run_lines(numbered_lines)
-    return contents | _list_contents_pages(flow_lines, contents)
+    contents_lines |= _list_run_lines(numbered_lines)
+    return contents_lines | _list_contents_pages(flow_lines, contents_lines)
 
 
 def _list_run_lines(numbered_lines: Sequence[tuple[int, int]]) -> set[int]:
@@ -243,16 +249,17 @@ def _list_run_lines(numbered_lines: Sequence[tuple[int, int]]) -> set[int]:
     return set(range(numbered_lines[0][0], numbered_lines[-1][0] + 1))
 
 
-def _list_contents_pages(flow_lines: Sequence[FlowLine], contents: set[int]) -> set[int]:
+def _list_contents_pages(flow_lines: Sequence[FlowLine], contents_lines: set[int]) -> set[int]:
     """Return all lines of the pages that are contents for the most part."""
-    if not contents:
+    if not contents_lines:
         return set()
     indexes_by_page: defaultdict[int, list[int]] = defaultdict(list)
     for line_index, flow_line in enumerate(flow_lines):
         indexes_by_page[flow_line.page].append(line_index)
     return {
         line_index
-        for indexes in indexes_by_page.values()
-        if sum(index in contents for index in indexes) >= _MIN_CONTENTS_SHARE * len(indexes)
-        for line_index in indexes
+        for page_indexes in indexes_by_page.values()
+        if sum(index in contents_lines for index in page_indexes)
+        >= _MIN_CONTENTS_SHARE * len(page_indexes)
+        for line_index in page_indexes
     }

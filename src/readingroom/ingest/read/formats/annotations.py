@@ -56,22 +56,22 @@ def read_annotations(pdf_page: pypdfium2.PdfPage, place_box: PlaceBox) -> list[L
 
 def insert_line(page_lines: list[Line], added_line: Line) -> None:
     """Insert a line after the one that it belongs to: its label, else the nearest line above."""
-    label_index, label_left = None, float("-inf")
-    above_index, above_distance = -1, float("inf")
+    label_line_index, label_left = None, float("-inf")
+    above_line_index, above_distance = -1, float("inf")
     for index, line in enumerate(page_lines):
         distance = line.bottom - added_line.bottom
         is_level = abs(distance) < _ROW_TOLERANCE * max(line.size, added_line.size)
         if is_level and label_left < line.left <= added_line.left:
-            label_index, label_left = index, line.left
+            label_line_index, label_left = index, line.left
         if 0 <= distance <= above_distance:
-            above_index, above_distance = index, distance
-    if label_index is None:
-        page_lines.insert(above_index + 1, added_line)
+            above_line_index, above_distance = index, distance
+    if label_line_index is None:
+        page_lines.insert(above_line_index + 1, added_line)
         return
     # Exactly level, so that both become one row.
-    added_line.bottom = added_line.last_bottom = page_lines[label_index].last_bottom
+    added_line.bottom = added_line.last_bottom = page_lines[label_line_index].last_bottom
     added_line.left = max(added_line.left, label_left + 1)
-    page_lines.insert(label_index + 1, added_line)
+    page_lines.insert(label_line_index + 1, added_line)
 
 
 @contextmanager
@@ -126,9 +126,9 @@ def _read_answer(pdf_page: pypdfium2.PdfPage, annotation: pdfium.FPDF_ANNOTATION
 
 def _read_string(read_value: Callable[[object, int], int]) -> str:
     """Return a string that PDFium writes to a buffer, of which it first tells the size."""
-    length = min(read_value(None, 0), _MAX_TEXT_BYTES)
-    if length <= 2:
+    byte_length = min(read_value(None, 0), _MAX_TEXT_BYTES)
+    if byte_length <= 2:
         return ""
-    buffer = ctypes.create_string_buffer(length)
-    read_value(ctypes.cast(buffer, ctypes.POINTER(pdfium.FPDF_WCHAR)), length)
-    return buffer.raw.decode("utf-16-le", "replace").rstrip("\x00").replace("\r", "\n")
+    text_buffer = ctypes.create_string_buffer(byte_length)
+    read_value(ctypes.cast(text_buffer, ctypes.POINTER(pdfium.FPDF_WCHAR)), byte_length)
+    return text_buffer.raw.decode("utf-16-le", "replace").rstrip("\x00").replace("\r", "\n")

@@ -116,25 +116,29 @@ def _join_rules(rectangles: Iterable[Rectangle]) -> list[Rectangle]:
 
 def _pair_rules(rules: Sequence[Rectangle], min_width: float) -> Iterator[Rectangle]:
     """Yield the frames whose left and right sides are rules of about the same height."""
-    by_height: defaultdict[tuple[int, int], list[Rectangle]] = defaultdict(list)
+    rules_by_height: defaultdict[tuple[int, int], list[Rectangle]] = defaultdict(list)
     for ruled_line in rules:
-        by_height[
+        rules_by_height[
             round(ruled_line.bottom / _EDGE_TOLERANCE), round(ruled_line.top / _EDGE_TOLERANCE)
         ].append(ruled_line)
-    for sides in by_height.values():
-        sides.sort(key=lambda ruled_line: ruled_line.left)
-        frames = [sides[:2], sides[2:]] if _are_two_frames(sides) else [sides]
+    for frame_sides in rules_by_height.values():
+        frame_sides.sort(key=lambda ruled_line: ruled_line.left)
+        frames = (
+            [frame_sides[:2], frame_sides[2:]] if _are_two_frames(frame_sides) else [frame_sides]
+        )
         for found_frame in frames:
             if found_frame[-1].left - found_frame[0].left >= min_width:
                 yield found_frame[0].unite(found_frame[-1])
 
 
-def _are_two_frames(sides: Sequence[Rectangle]) -> bool:
+def _are_two_frames(frame_sides: Sequence[Rectangle]) -> bool:
     """Whether four rules of one height are frames in two columns, with a gutter between them."""
-    if len(sides) != 4:
+    if len(frame_sides) != 4:
         return False
-    widths = [right_side.left - left_side.left for left_side, right_side in pairwise(sides)]
-    return widths[1] <= _MAX_GUTTER and abs(widths[0] - widths[2]) < _EDGE_TOLERANCE
+    distances = [
+        right_side.left - left_side.left for left_side, right_side in pairwise(frame_sides)
+    ]
+    return distances[1] <= _MAX_GUTTER and abs(distances[0] - distances[2]) < _EDGE_TOLERANCE
 
 
 def _unite_pieces(box_pieces: Iterable[Rectangle]) -> list[Rectangle]:

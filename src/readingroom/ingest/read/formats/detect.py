@@ -89,8 +89,8 @@ def detect_format(first_bytes: bytes, file_name: str) -> Format:
     extension = PurePath(file_name).suffix.lower()
     named_format = _FORMAT_BY_EXTENSION.get(extension)
     # Images first: bytes of a picture may happen to contain `%PDF-`.
-    for magic, magic_format in _MAGIC:
-        if first_bytes.startswith(magic):
+    for magic_bytes, magic_format in _MAGIC:
+        if first_bytes.startswith(magic_bytes):
             return magic_format
     if first_bytes[4:8] == b"ftyp" and first_bytes[8:12] in _HEIC_BRANDS:
         return "heic"

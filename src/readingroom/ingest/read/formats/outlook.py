@@ -61,11 +61,11 @@ class _OutlookMessage:
     def __init__(
         self, compound: CompoundFile, storage_path: tuple[str, ...] = (), depth: int = 0
     ) -> None:
-        self._compound = compound
-        self._path = storage_path
+        self._compound_file = compound
+        self._storage_path = storage_path
         self._depth = depth
         header_bytes = _EMBEDDED_HEADER_BYTES if storage_path else _TOP_HEADER_BYTES
-        self._values = _read_fixed_values(compound, storage_path, header_bytes)
+        self._fixed_values = _read_fixed_values(compound, storage_path, header_bytes)
         self._encoding = self._find_encoding()
 
     @property
@@ -90,7 +90,9 @@ class _OutlookMessage:
 
     @property
     def html_text(self) -> str:
-        html_bytes = self._compound.read(*self._path, _name_stream(_HTML_BODY, _BINARY_TYPE))
+        html_bytes = self._compound_file.read(
+            *self._storage_path, _name_stream(_HTML_BODY, _BINARY_TYPE)
+        )
         if html_bytes:
             return html_bytes.decode(self._encoding, "replace")
         return self._read_text(_HTML_BODY)
@@ -99,12 +101,12 @@ class _OutlookMessage:
         return [*self._iterate_attachments()]
 
     def _iterate_attachments(self) -> Iterator[ContainedFile]:
-        depth = len(self._path)
+        depth = len(self._storage_path)
         storages = sorted(
             {
                 stream_path[depth]
-                for stream_path in self._compound.paths
-                if stream_path[:depth] == self._path
+                for stream_path in self._compound_file.paths
+                if stream_path[:depth] == self._storage_path
                 and len(stream_path) > depth + 1
                 and stream_path[depth].startswith("__attach_version1.0_")
             }
@@ -112,12 +114,14 @@ class _OutlookMessage:
         if len(storages) > _MAX_ATTACHMENTS:
             raise Refusal("extraction_failed", "The message has too many attachments")
         for storage in storages:
-            attached_file = self._read_attachment((*self._path, storage))
+            attached_file = self._read_attachment((*self._storage_path, storage))
             if attached_file is not None:
                 yield attached_file
 
     def _read_attachment(self, storage_path: tuple[str, ...]) -> ContainedFile | None:
-        fixed_values = _read_fixed_values(self._compound, storage_path, _ATTACHMENT_HEADER_BYTES)
+        fixed_values = _read_fixed_values(
+            self._compound_file, storage_path, _ATTACHMENT_HEADER_BYTES
+        )
         is_shown_picture = fixed_values.get(_IS_HIDDEN) and self._read_text(
             _CONTENT_ID, storage_path
         )
@@ -130,14 +134,16 @@ class _OutlookMessage:
             or "attachment"
         )
         content_name = _name_stream(_ATTACHED_CONTENT, _BINARY_TYPE)
-        if (*storage_path, content_name) in self._compound.paths:
-            return ContainedFile(attachment_name, self._compound.read(*storage_path, content_name))
+        if (*storage_path, content_name) in self._compound_file.paths:
+            return ContainedFile(
+                attachment_name, self._compound_file.read(*storage_path, content_name)
+            )
         inner_path = (*storage_path, _name_stream(_ATTACHED_CONTENT, _STORAGE_TYPE))
-        if (*inner_path, "__properties_version1.0") not in self._compound.paths:
+        if (*inner_path, "__properties_version1.0") not in self._compound_file.paths:
             return None  # an object that only the program that made it can open
         if self._depth >= _MAX_DEPTH:
             raise Refusal("extraction_failed", "Messages are attached to each other too deeply")
-        inner_message = _OutlookMessage(self._compound, inner_path, self._depth + 1)
+        inner_message = _OutlookMessage(self._compound_file, inner_path, self._depth + 1)
         return ContainedFile(f"{attachment_name.removesuffix('.msg')}.eml", inner_message.to_eml())
 
     def to_eml(self) -> bytes:
@@ -161,7 +167,7 @@ class _OutlookMessage:
 
     def _find_encoding(self) -> str:
         for property_number in _CODE_PAGES:
-            code_page = self._values.get(property_number, 0)
+            code_page = self._fixed_values.get(property_number, 0)
             if code_page == 65001:
                 return "utf-8"
             if 1250 <= code_page <= 1258:
@@ -169,19 +175,19 @@ class _OutlookMessage:
         return "cp1252"
 
     def _read_text(self, property_number: int, storage_path: tuple[str, ...] | None = None) -> str:
-        storage_path = self._path if storage_path is None else storage_path
-        unicode_bytes = self._compound.read(
+        storage_path = self._storage_path if storage_path is None else storage_path
+        unicode_bytes = self._compound_file.read(
             *storage_path, _name_stream(property_number, _UNICODE_TYPE)
         )
         if unicode_bytes:
             return unicode_bytes.decode("utf-16-le", "replace").rstrip("\x00")
-        text_bytes = self._compound.read(
+        text_bytes = self._compound_file.read(
             *storage_path, _name_stream(property_number, _BYTES_TEXT_TYPE)
         )
         return text_bytes.decode(self._encoding, "replace").rstrip("\x00")
 
     def _read_date(self) -> str:
-        ticks = self._values.get(_SENT_AT) or self._values.get(_RECEIVED_AT) or 0
+        ticks = self._fixed_values.get(_SENT_AT) or self._fixed_values.get(_RECEIVED_AT) or 0
         try:
             moment = _EPOCH + timedelta(microseconds=ticks // 10)
         except OverflowError:

@@ -41,10 +41,10 @@ _ShareBox = tuple[float, float, float, float]
 _MAX_PAGE_CHARS = 100_000
 # Paths of a page whose lines are counted; any further one counts as one line.
 _MAX_MEASURED_PATHS = 200
-CUT_OFF = "The PDF ends early, so its download was probably cut off: fetch it again"
+CUT_OFF_MESSAGE = "The PDF ends early, so its download was probably cut off: fetch it again"
 _LINEARIZED_LENGTH = re.compile(rb"/Linearized\b[^>]{0,200}?/L\s+(\d{1,12})\b")
 _LINEARIZED_WITHIN_BYTES = 2048
-_BLANKS = re.compile(r"(?<=\S)\s+(?=\S)")
+_BLANKS_BETWEEN_WORDS = re.compile(r"(?<=\S)\s+(?=\S)")
 _BOLD_FONT_NAME = re.compile("bold|black|heavy|semib|demi", re.IGNORECASE)
 
 
@@ -54,7 +54,7 @@ def open_pdf(file_bytes: bytes, max_pages: int) -> Iterator[pypdfium2.PdfDocumen
     try:
         pdf_document = pypdfium2.PdfDocument(file_bytes)
     except pypdfium2.PdfiumError as error:
-        explanation = CUT_OFF if is_cut_off(file_bytes) else _explain_open_error(error)
+        explanation = CUT_OFF_MESSAGE if is_cut_off(file_bytes) else _explain_open_error(error)
         raise Refusal("extraction_failed", explanation) from error
     with pdf_document:
         if pdf_document.get_formtype() != pdfium.FORMTYPE_NONE:
@@ -70,9 +70,9 @@ def open_pdf(file_bytes: bytes, max_pages: int) -> Iterator[pypdfium2.PdfDocumen
 
 def is_cut_off(file_bytes: bytes) -> bool:
     """Whether a PDF lacks its end, as after a download that broke off."""
-    length = _LINEARIZED_LENGTH.search(file_bytes[:_LINEARIZED_WITHIN_BYTES])
+    stated_length = _LINEARIZED_LENGTH.search(file_bytes[:_LINEARIZED_WITHIN_BYTES])
     # A file made for the web says its length at its start; any other has a mark at its end.
-    return int(length[1]) > len(file_bytes) if length else b"%%EOF" not in file_bytes
+    return int(stated_length[1]) > len(file_bytes) if stated_length else b"%%EOF" not in file_bytes
 
 
 def _explain_open_error(error: pypdfium2.PdfiumError) -> str:
@@ -131,7 +131,7 @@ def read_words(pdf_document: pypdfium2.PdfDocument, index: int) -> tuple[PageWor
             to_shares = _make_share_transform(pdf_page)
             page_words: list[PageWord] = []
             word_letters: list[str] = []
-            boxes: list[_ShareBox] = []
+            letter_boxes: list[_ShareBox] = []
             rectangle = pdfium.FS_RECTF()
             for char_index in range(min(textpage.count_chars(), _MAX_PAGE_CHARS)):
                 letter = chr(pdfium.FPDFText_GetUnicode(textpage, char_index))
@@ -139,26 +139,26 @@ def read_words(pdf_document: pypdfium2.PdfDocument, index: int) -> tuple[PageWor
                 pdfium.FPDFText_GetLooseCharBox(textpage, char_index, rectangle)
                 letter_box = to_shares(rectangle)
                 # PDFium joins the halves of a broken word; the second begins on a line below.
-                if is_blank or (boxes and letter_box[1] > boxes[-1][3]):
-                    page_words += _join_letters(word_letters, boxes)
-                    word_letters, boxes = [], []
+                if is_blank or (letter_boxes and letter_box[1] > letter_boxes[-1][3]):
+                    page_words += _join_letters(word_letters, letter_boxes)
+                    word_letters, letter_boxes = [], []
                 if not is_blank:
                     word_letters.append(letter)
-                    boxes.append(letter_box)
-            page_words += _join_letters(word_letters, boxes)
+                    letter_boxes.append(letter_box)
+            page_words += _join_letters(word_letters, letter_boxes)
             return tuple(page_words)
     except pypdfium2.PdfiumError as error:
         raise PageUnreadable("it is damaged") from error
 
 
-def _join_letters(word_letters: Sequence[str], boxes: Sequence[_ShareBox]) -> list[PageWord]:
+def _join_letters(word_letters: Sequence[str], letter_boxes: Sequence[_ShareBox]) -> list[PageWord]:
     """Return the word that letters make up; none where there are no letters."""
     if not word_letters:
         return []
     word_text = normalize_text(
         "".join(word_letters).replace("\ufffe", "-").replace(BROKEN_WORD_MARK, "-")
     )
-    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+    lefts, tops, rights, bottoms = zip(*letter_boxes, strict=True)
     return (
         [PageWord(word_text, min(lefts), min(tops), max(rights), max(bottoms))] if word_text else []
     )
@@ -218,14 +218,14 @@ def _read_graphics(pdf_page: pypdfium2.PdfPage) -> tuple[float, list[Box], int]:
 def _read_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
     page_width, height = pdf_page.get_size()
     # Two printed pages side by side: a row does not go on from one to the other.
-    fold = page_width / 2 if page_width > height else None
+    fold_position = page_width / 2 if page_width > height else None
     added_lines = _read_added_lines(pdf_page)
-    line_pieces = _read_pieces(pdf_page, bool(added_lines), fold)
+    line_pieces = _read_pieces(pdf_page, bool(added_lines), fold_position)
     for added_line in added_lines:
         insert_line(line_pieces, added_line)
     page_lines: list[Line] = []
     for line_piece in line_pieces:
-        if page_lines and _is_same_row(page_lines[-1], line_piece, fold):
+        if page_lines and _is_same_row(page_lines[-1], line_piece, fold_position):
             _append_to_row(page_lines[-1], line_piece)
         else:
             page_lines.append(line_piece)
@@ -246,7 +246,7 @@ def _read_added_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
 
 
 def _read_pieces(
-    pdf_page: pypdfium2.PdfPage, split_at_gaps: bool, fold: float | None
+    pdf_page: pypdfium2.PdfPage, split_at_gaps: bool, fold_position: float | None
 ) -> list[Line]:
     """Return the text layer in pieces of rows, as PDFium separates them, or at all wide gaps."""
     with closing(pdf_page.get_textpage()) as textpage:
@@ -263,9 +263,11 @@ def _read_pieces(
         line_pieces: list[Line] = []
         line_start = 0
         for raw_line in page_text.split("\r\n"):
-            offsets = _find_gaps(raw_line, line_start, glyphs) if split_at_gaps else []
-            offsets = offsets or _find_fold_offset(raw_line, line_start, glyphs, fold)
-            for piece_start, piece_end in pairwise([0, *offsets, len(raw_line)]):
+            cut_offsets = _find_gaps(raw_line, line_start, glyphs) if split_at_gaps else []
+            cut_offsets = cut_offsets or _find_fold_offsets(
+                raw_line, line_start, glyphs, fold_position
+            )
+            for piece_start, piece_end in pairwise([0, *cut_offsets, len(raw_line)]):
                 line_piece = _parse_line(
                     raw_line[piece_start:piece_end], line_start + piece_start, glyphs
                 )
@@ -277,25 +279,29 @@ def _read_pieces(
 
 def _find_gaps(raw_line: str, line_start: int, glyphs: "_Glyphs") -> list[int]:
     """Return where words of a line are so far apart that a box of a form may be between them."""
-    offsets = []
-    for blank in _BLANKS.finditer(raw_line):
-        box_before = glyphs.get_box(line_start + blank.start() - 1)
-        box_after = glyphs.get_box(line_start + blank.end())
+    gap_offsets = []
+    for blank_match in _BLANKS_BETWEEN_WORDS.finditer(raw_line):
+        box_before = glyphs.get_box(line_start + blank_match.start() - 1)
+        box_after = glyphs.get_box(line_start + blank_match.end())
         if box_after.left - box_before.right > box_before.size:
-            offsets.append(blank.end())
-    return offsets
+            gap_offsets.append(blank_match.end())
+    return gap_offsets
 
 
-def _find_fold_offset(
-    raw_line: str, line_start: int, glyphs: "_Glyphs", fold: float | None
+def _find_fold_offsets(
+    raw_line: str, line_start: int, glyphs: "_Glyphs", fold_position: float | None
 ) -> list[int]:
     """Return where the second of two lines begins that stand side by side on printed pages."""
     last_index = len(raw_line.rstrip()) - 1
-    if fold is None or last_index < 1 or glyphs.get_box(line_start + last_index).left < fold:
+    if (
+        fold_position is None
+        or last_index < 1
+        or glyphs.get_box(line_start + last_index).left < fold_position
+    ):
         return []
     # Letters stand from left to right, so the first one right of the fold is found by halving.
     first_right = bisect_left(
-        range(last_index), fold, key=lambda index: glyphs.get_box(line_start + index).left
+        range(last_index), fold_position, key=lambda index: glyphs.get_box(line_start + index).left
     )
     while first_right and raw_line[first_right - 1] != " ":
         first_right -= 1
@@ -336,11 +342,11 @@ def _find_first_letter(line_text: str) -> int:
     return next((index for index, char in enumerate(line_text[:16]) if char.isalpha()), 0)
 
 
-def _is_same_row(line: Line, following_line: Line, fold: float | None) -> bool:
+def _is_same_row(line: Line, following_line: Line, fold_position: float | None) -> bool:
     """Whether a line goes on after a raised footnote mark or a wide gap."""
     if len(line.text) > _MAX_ROW_CHARS:
         return False
-    if fold is not None and line.left < fold <= following_line.left:
+    if fold_position is not None and line.left < fold_position <= following_line.left:
         looks_alike = line.is_bold == following_line.is_bold
         if not looks_alike or abs(line.size - following_line.size) > 0.5:
             return False

@@ -28,8 +28,8 @@ _SAMPLED_LINES = 20
 
 def decode_text(file_bytes: bytes) -> str:
     """Return the characters of a text, by its byte order mark, as UTF-8, or as Windows-1252."""
-    for mark, encoding in _BYTE_ORDER_MARKS:
-        if file_bytes.startswith(mark):
+    for byte_order_mark, encoding in _BYTE_ORDER_MARKS:
+        if file_bytes.startswith(byte_order_mark):
             return file_bytes.decode(encoding, "replace")
     if b"\x00" in file_bytes:
         raise Refusal("extraction_failed", "The file is named like a text, but holds other data")

@@ -72,7 +72,7 @@ def read_rtf(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
 
 
 def _iterate_text(file_bytes: bytes) -> Iterator[str]:
-    states = [_GroupState()]
+    group_states = [_GroupState()]
     encoding = "cp1252"
     fallback_bytes_left = 0
     raw_bytes = bytearray()
@@ -84,24 +84,26 @@ def _iterate_text(file_bytes: bytes) -> Iterator[str]:
             yield raw_bytes.decode(encoding, "replace")
             raw_bytes.clear()
         was_group_start, is_group_start = is_group_start, rtf_token["brace"] == b"{"
-        group_state = states[-1]
+        group_state = group_states[-1]
         if rtf_token["brace"] == b"{":
-            if len(states) > _MAX_DEPTH:
+            if len(group_states) > _MAX_DEPTH:
                 raise Refusal("extraction_failed", "The file nests its groups too deeply")
-            states.append(group_state)
+            group_states.append(group_state)
         elif rtf_token["brace"]:
-            states = states[:-1] or [_GroupState()]
+            group_states = group_states[:-1] or [_GroupState()]
             fallback_bytes_left = 0
         elif rtf_token["symbol"] == b"*" and was_group_start:
-            states[-1] = replace(group_state, is_skipped=True)  # a group that readers may ignore
+            group_states[-1] = replace(
+                group_state, is_skipped=True
+            )  # a group that readers may ignore
         elif control_word in _SKIPPED_GROUPS and was_group_start:
-            states[-1] = replace(group_state, is_skipped=True)
+            group_states[-1] = replace(group_state, is_skipped=True)
         elif control_word == "ansicpg":
             encoding = _find_encoding(int(rtf_token["number"] or 1252))
         elif control_word == "uc":
-            states[-1] = replace(group_state, fallback_length=int(rtf_token["number"] or 1))
+            group_states[-1] = replace(group_state, fallback_length=int(rtf_token["number"] or 1))
         elif control_word in ("v", "deleted"):
-            states[-1] = replace(group_state, is_hidden=rtf_token["number"] != b"0")
+            group_states[-1] = replace(group_state, is_hidden=rtf_token["number"] != b"0")
         elif group_state.is_skipped or group_state.is_hidden:
             continue
         elif control_word == "u" and rtf_token["number"]:
@@ -142,9 +144,9 @@ def _iterate_tokens(file_bytes: bytes) -> Iterator[re.Match[bytes]]:
             byte_offset += max(0, int(rtf_token["number"] or 0))
 
 
-def _decode_unicode(number: int) -> str:
+def _decode_unicode(code_number: int) -> str:
     """Return the character of a number that is written as a signed 16-bit one."""
-    code_point = number % 0x10000
+    code_point = code_number % 0x10000
     # Halves of a pair are dropped later, as noise.
     return chr(code_point)
 

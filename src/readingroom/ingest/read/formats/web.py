@@ -64,7 +64,7 @@ class _TreeMaker:
     """
 
     def __init__(self) -> None:
-        self._builder = etree.TreeBuilder()
+        self._tree_builder = etree.TreeBuilder()
         self._is_empty = True
 
     def start(self, tag: str, attributes: Any) -> None:
@@ -73,26 +73,26 @@ class _TreeMaker:
             for attribute_name in _READ_ATTRIBUTES
             if attribute_name in attributes
         }
-        self._builder.start(tag, kept_attributes)
+        self._tree_builder.start(tag, kept_attributes)
         self._is_empty = False
 
     def end(self, tag: str) -> None:
-        self._builder.end(tag)
+        self._tree_builder.end(tag)
 
     def data(self, text: str) -> None:
-        self._builder.data(text)
+        self._tree_builder.data(text)
 
     def close(self) -> Any:
-        return None if self._is_empty else self._builder.close()
+        return None if self._is_empty else self._tree_builder.close()
 
 
 class _HtmlWriter:
     """Writes the blocks of a page as paragraphs."""
 
     def __init__(self, page_builder: PageBuilder) -> None:
-        self._pages = page_builder
+        self._page_builder = page_builder
         self._text_pieces: list[str] = []
-        self._cells: list[str] | None = None
+        self._cell_texts: list[str] | None = None
         """Cells of the row that is being read."""
         self._heading_level = 0
         self._list_numbers: list[int | None] = []
@@ -122,7 +122,7 @@ class _HtmlWriter:
         if element.tag in _HEADINGS:
             self._heading_level = _HEADINGS[element.tag]
         elif element.tag == "tr":
-            self._cells = []
+            self._cell_texts = []
         elif element.tag in ("ol", "ul"):
             self._list_numbers.append(0 if element.tag == "ol" else None)
         elif element.tag == "li" and self._list_numbers and self._list_numbers[-1] is not None:
@@ -130,12 +130,12 @@ class _HtmlWriter:
             self._text_pieces.append(f"{self._list_numbers[-1]}. ")
 
     def _end_element(self, element: Any) -> None:
-        if element.tag in _CELLS and self._cells is not None:
-            self._cells.append("".join(self._text_pieces))
+        if element.tag in _CELLS and self._cell_texts is not None:
+            self._cell_texts.append("".join(self._text_pieces))
             self._text_pieces.clear()
-        elif element.tag == "tr" and self._cells is not None:
-            self._pages.add_row(self._cells)
-            self._cells = None
+        elif element.tag == "tr" and self._cell_texts is not None:
+            self._page_builder.add_row(self._cell_texts)
+            self._cell_texts = None
             self._text_pieces.clear()
         elif element.tag in _HEADINGS or element.tag in _BLOCKS:
             self._end_block()
@@ -144,10 +144,10 @@ class _HtmlWriter:
             self._list_numbers.pop()
 
     def _end_block(self) -> None:
-        if self._cells is not None:  # inside a row, where paragraphs are parts of a cell
+        if self._cell_texts is not None:  # inside a row, where paragraphs are parts of a cell
             self._text_pieces.append(" ")
             return
-        self._pages.add_paragraph("".join(self._text_pieces), self._heading_level)
+        self._page_builder.add_paragraph("".join(self._text_pieces), self._heading_level)
         self._text_pieces.clear()
 
 

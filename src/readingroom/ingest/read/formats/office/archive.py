@@ -20,12 +20,12 @@ class Archive:
     def __init__(self, archive_bytes: bytes, max_unpacked_bytes: int) -> None:
         """Raise a `Refusal` that says what is wrong with the archive."""
         try:
-            self._archive = zipfile.ZipFile(io.BytesIO(archive_bytes))
+            self._zip_file = zipfile.ZipFile(io.BytesIO(archive_bytes))
         except (zipfile.BadZipFile, ValueError, OSError, EOFError) as error:
             raise Refusal("extraction_failed", _explain_damage(archive_bytes)) from error
         self._bytes_left = max_unpacked_bytes
         self._max_unpacked_bytes = max_unpacked_bytes
-        self.entries = self._archive.infolist()
+        self.entries = self._zip_file.infolist()
         if len(self.entries) > _MAX_ENTRIES:
             raise Refusal(
                 "extraction_failed",
@@ -33,12 +33,12 @@ class Archive:
             )
 
     def __contains__(self, entry_name: str) -> bool:
-        return entry_name in self._archive.NameToInfo
+        return entry_name in self._zip_file.NameToInfo
 
     def read(self, entry: str | zipfile.ZipInfo) -> bytes:
         """Return the unpacked bytes of an entry; raise a `Refusal`."""
         try:
-            entry_info = self._archive.getinfo(entry) if isinstance(entry, str) else entry
+            entry_info = self._zip_file.getinfo(entry) if isinstance(entry, str) else entry
         except KeyError as error:
             raise Refusal(
                 "extraction_failed", f"The file is damaged: it lacks its part {entry}"
@@ -52,7 +52,7 @@ class Archive:
                 "extraction_failed", "The archive is compressed in a way that is not supported"
             )
         try:
-            with self._archive.open(entry_info) as stream:
+            with self._zip_file.open(entry_info) as stream:
                 # One byte more than allowed: what the archive says of its sizes may be a lie.
                 unpacked_bytes = stream.read(self._bytes_left + 1)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:

@@ -115,27 +115,27 @@ def _find_piece_table(clx: bytes) -> bytes:
     clx_offset = 0
     while clx_offset < len(clx):
         if clx[clx_offset] == _PIECES_MARK:
-            (length,) = struct.unpack_from("<I", clx, clx_offset + 1)
-            return clx[clx_offset + 5 : clx_offset + 5 + length]
+            (record_length,) = struct.unpack_from("<I", clx, clx_offset + 1)
+            return clx[clx_offset + 5 : clx_offset + 5 + record_length]
         if clx[clx_offset] != _FORMATTING_MARK:
             break
-        (length,) = struct.unpack_from("<H", clx, clx_offset + 1)
-        clx_offset += 3 + length
+        (record_length,) = struct.unpack_from("<H", clx, clx_offset + 1)
+        clx_offset += 3 + record_length
     raise Refusal("extraction_failed", "The Word document is damaged")
 
 
 def _iterate_pieces(piece_table: bytes, document_stream: bytes) -> Iterator[str]:
     piece_count = (len(piece_table) - 4) // 12
-    positions = struct.unpack_from(f"<{piece_count + 1}I", piece_table)
+    character_positions = struct.unpack_from(f"<{piece_count + 1}I", piece_table)
     # Pieces of a sound file do not overlap, so together they are no longer than the file.
     bytes_left = len(document_stream)
     for index in range(piece_count):
-        length = positions[index + 1] - positions[index]
+        character_count = character_positions[index + 1] - character_positions[index]
         offset_in_table = 4 * (piece_count + 1) + 8 * index
         _, piece_place, _ = struct.unpack_from("<HIH", piece_table, offset_in_table)
         is_compressed = bool(piece_place & _COMPRESSED_FLAG)
         piece_start = (piece_place & ~_COMPRESSED_FLAG) // (2 if is_compressed else 1)
-        byte_length = max(0, length) * (1 if is_compressed else 2)
+        byte_length = max(0, character_count) * (1 if is_compressed else 2)
         bytes_left -= byte_length
         if bytes_left < 0:
             raise Refusal("extraction_failed", "The Word document is damaged")
@@ -149,16 +149,16 @@ def _drop_field_codes(marked_text: str) -> str:
     is_result: list[bool] = []
     """For each field around, whether its result is being read."""
     text_start = 0
-    for mark in [*_FIELD_MARK.finditer(marked_text), None]:
-        text_end = mark.start() if mark else len(marked_text)
+    for field_mark in [*_FIELD_MARK.finditer(marked_text), None]:
+        text_end = field_mark.start() if field_mark else len(marked_text)
         if all(is_result):
             text_pieces.append(marked_text[text_start:text_end])
-        if mark is None:
+        if field_mark is None:
             break
-        text_start = mark.end()
-        if mark[0] == "\x13":
+        text_start = field_mark.end()
+        if field_mark[0] == "\x13":
             is_result.append(False)
-        elif is_result and mark[0] == "\x14":
+        elif is_result and field_mark[0] == "\x14":
             is_result[-1] = True
         elif is_result:
             is_result.pop()

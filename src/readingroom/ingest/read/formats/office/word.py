@@ -38,7 +38,7 @@ def read_docx(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> l
         notes = _read_part(archive, f"word/{part_name}.xml")
         if notes is not None:
             writer.write_notes(notes, note_tag)
-    return writer.pages.finish()
+    return writer.page_builder.finish()
 
 
 def _read_part(archive: Archive, part_name: str) -> Element | None:
@@ -49,7 +49,7 @@ class _DocumentWriter:
     """Writes the blocks of a document to pages."""
 
     def __init__(self, styles: Styles, numbering: Numbering) -> None:
-        self.pages = PageBuilder()
+        self.page_builder = PageBuilder()
         self._styles = styles
         self._numbering = numbering
 
@@ -65,7 +65,7 @@ class _DocumentWriter:
             # Those with a type are the lines that separate notes from the text.
             if note_element.get("type") in (None, "normal"):
                 note_text = "\n".join(_read_text(paragraph) for paragraph in note_element.iter("p"))
-                self.pages.add_paragraph(
+                self.page_builder.add_paragraph(
                     f"{note_element.get('id', '')} {note_text.strip()}".strip()
                 )
 
@@ -81,11 +81,11 @@ class _DocumentWriter:
         heading_level = self._styles.find_heading_level(properties, style_id)
         before_break, *after_breaks = paragraph_text.split(_PAGE_MARK)
         if self._styles.breaks_page_before(properties):
-            self.pages.end_page()
-        self.pages.add_paragraph(before_break, heading_level)
+            self.page_builder.end_page()
+        self.page_builder.add_paragraph(before_break, heading_level)
         for page_text in after_breaks:
-            self.pages.end_page()
-            self.pages.add_paragraph(page_text, heading_level)
+            self.page_builder.end_page()
+            self.page_builder.add_paragraph(page_text, heading_level)
         for text_box in boxes:
             self.write_blocks(text_box)
 
@@ -94,8 +94,10 @@ class _DocumentWriter:
         for row_element in _iterate_children(table_element, ("tr",)):
             cell_texts = [_read_text(cell) for cell in _iterate_children(row_element, ("tc",))]
             if any(_PAGE_MARK in cell for cell in cell_texts):
-                self.pages.end_page()
-            self.pages.add_row([cell.replace(_PAGE_MARK, " ") for cell in cell_texts], is_first_row)
+                self.page_builder.end_page()
+            self.page_builder.add_row(
+                [cell.replace(_PAGE_MARK, " ") for cell in cell_texts], is_first_row
+            )
             is_first_row = False
 
 

@@ -51,13 +51,13 @@ class Styles:
         return [properties for properties in found_properties if properties is not None]
 
     def _list_chain(self, style_id: str | None) -> list[Element]:
-        chain: list[Element] = []
-        while style_id in self._styles and len(chain) < _MAX_STYLE_DEPTH:
+        style_chain: list[Element] = []
+        while style_id in self._styles and len(style_chain) < _MAX_STYLE_DEPTH:
             style = self._styles[style_id]
-            chain.append(style)
+            style_chain.append(style)
             base_element = style.find("basedOn")
             style_id = base_element.get("val", "") if base_element is not None else ""
-        return chain
+        return style_chain
 
 
 class Numbering:
