@@ -105,12 +105,10 @@ class DeskPages:
             application_ref=question.application_ref,
         )
         return [
-            unasked_bases
+            unasked_part
             for base_name in desk_answer.searched
             if base_name in self._base_pages
-            for unasked_bases in await self._base_pages[base_name].list_unasked(
-                search, request.call
-            )
+            for unasked_part in await self._base_pages[base_name].list_unasked(search, request.call)
         ]
 
     async def read(self, request: PageRequest) -> RenderedPage:
