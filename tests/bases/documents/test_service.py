@@ -321,7 +321,7 @@ async def test_the_same_file_offered_twice_at_once_is_ingested_once(empty: Desk)
         for name in ("a.pdf", "b.pdf"):
             tasks.start_soon(ingest, name)
     assert sorted(told) == ["already_ingested", "success"]
-    assert (await empty.service.store.count_chunks()).total() == 2
+    assert (await empty.service.store.count_chunks_by_document()).total() == 2
 
 
 @requirement("documents:application")
@@ -381,7 +381,7 @@ async def test_a_removed_document_is_gone_from_everywhere(empty: Desk) -> None:
     assert removed.chunks_removed == 2
     assert [one.document_id for one in await listed(empty)] == [kept.document_id]
     assert (await empty.search("one", mode="lexical")).results == []
-    assert list(await empty.service.store.count_chunks()) == [kept.document_id]
+    assert list(await empty.service.store.count_chunks_by_document()) == [kept.document_id]
     assert [path.name for path in (empty.inbox.parent / "files").iterdir()] == [kept.document_id]
     assert (empty.inbox / "a.pdf").exists()
     with pytest.raises(DocumentNotFound):

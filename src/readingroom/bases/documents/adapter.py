@@ -57,17 +57,17 @@ class DocumentsAdapter(SearchAdapter):
                 mode="hybrid",
             )
         )
-        hits = [
+        hits_with_text = [
             hit
             for hit in hits_page.results
             # A document of one chunk is all there is, even if it looks like a heading.
             if hit.metadata.total_chunks == 1 or not is_heading(hit.text)
         ]
-        return [self._to_desk_hit(hit) for hit in hits[: request.limit]]
+        return [self._to_desk_hit(hit) for hit in hits_with_text[: request.limit]]
 
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         document_ref = parse_doc_id(id)
-        page_selection = str(document_ref.page) if document_ref.page else None
+        page_selection = str(document_ref.page_number) if document_ref.page_number else None
         document_text = await self._service.get_text(
             GetDocumentText(document_id=document_ref.document_id, pages=page_selection)
         )
@@ -101,12 +101,13 @@ class DocumentsAdapter(SearchAdapter):
     async def list_resources(self) -> list[ListedResource]:
         return [
             ListedResource(
-                f"document/{quote(document.document_id, safe='')}",
-                document.document_id,
-                document.source_file,
-                f"{document.document_type} of application {document.application_ref}.",
+                f"document/{quote(document_record.document_id, safe='')}",
+                document_record.document_id,
+                document_record.source_file,
+                f"{document_record.document_type} of application "
+                f"{document_record.application_ref}.",
             )
-            for document in await self._service.list_all_documents()
+            for document_record in await self._service.list_all_documents()
         ]
 
     def parse_resource_path(self, resource_path: str) -> str | None:
@@ -115,21 +116,24 @@ class DocumentsAdapter(SearchAdapter):
 
     async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
         if name == "document_id":
-            return [document.document_id for document in await self._service.list_all_documents()]
+            return [
+                document_record.document_id
+                for document_record in await self._service.list_all_documents()
+            ]
         if name == "application_ref":
-            documents = await self._service.list_all_documents()
-            return sorted({document.application_ref for document in documents})
+            document_records = await self._service.list_all_documents()
+            return sorted({document_record.application_ref for document_record in document_records})
         return ()
 
     def _to_desk_hit(self, hit: DocumentHit) -> DeskHit:
         url = self._page_links.make_url(hit.id)
-        document_details = hit.metadata
-        citation_text = f"{document_details.application_ref}, {hit.citation}"
+        chunk_metadata = hit.metadata
+        citation_text = f"{chunk_metadata.application_ref}, {hit.citation}"
         return DeskHit(
             id=hit.id,
-            title=f"{document_details.application_ref}: {hit.citation}",
+            title=f"{chunk_metadata.application_ref}: {hit.citation}",
             url=url,
-            source=document_details.document_type,
+            source=chunk_metadata.document_type,
             snippet=hit.text,
             score=hit.score,
             published_at=None,

@@ -59,12 +59,12 @@ def summarise_type(document_type: str, document_records: Sequence[DocumentRecord
     )
 
 
-def to_hit(chunk: StoredChunk, hit: ChunkHit) -> DocumentHit:
+def to_document_hit(chunk: StoredChunk, chunk_hit: ChunkHit) -> DocumentHit:
     """Return a passage that a search found."""
     return DocumentHit(
         chunk_id=chunk.chunk_id,
         text=chunk.text,
-        relevance_score=hit.relevance_score,
+        relevance_score=chunk_hit.relevance_score,
         metadata=ChunkMetadata(
             application_ref=chunk.application_ref,
             document_id=chunk.document_id,
@@ -79,6 +79,6 @@ def to_hit(chunk: StoredChunk, hit: ChunkHit) -> DocumentHit:
         ),
         citation=format_citation(chunk.source_file, chunk.pages),
         id=format_doc_id(chunk.document_id, chunk.pages[0]),
-        score=hit.score,
-        parts=hit.parts,
+        score=chunk_hit.score,
+        parts=chunk_hit.parts,
     )

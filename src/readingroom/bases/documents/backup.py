@@ -58,16 +58,18 @@ async def restore_backup(
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BackupUnusable(f"The documents of the backup cannot be read: {error}") from error
-    store_files = (backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE)
+    dump_paths = (backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE)
     # All of it is read before anything is removed from a store outside of the data directory.
-    await service.store.check_dump(*store_files)
+    await service.store.check_dump(*dump_paths)
     async with open_restore(service.database, "documents"):
-        return await _restore(service, store_files, old_folder, backup_folder, new_folder, replace)
+        return await _restore_base(
+            service, dump_paths, old_folder, backup_folder, new_folder, replace
+        )
 
 
-async def _restore(
+async def _restore_base(
     service: DocumentsService,
-    store_files: tuple[Path, Path],
+    dump_paths: tuple[Path, Path],
     old_folder: Path,
     backup_folder: Path,
     new_folder: Path,
@@ -84,7 +86,7 @@ async def _restore(
     for document_record in existing_records:
         # Through the ingestion, so that a crash halfway is finished at the next start.
         await service.ingestion.remove(document_record.document_id)
-    chunk_count = await service.store.fill(*store_files)
+    chunk_count = await service.store.fill(*dump_paths)
     document_records = await service.store.list_records()
     for document_record in document_records:
         # Uploads have no path but that of our copy, which lies in the base's own folder.
@@ -112,9 +114,9 @@ def _copy_files(
 
 
 def _restore_applications(service: DocumentsService, backup_folder: Path) -> None:
-    if (database := backup_folder / _APPLICATIONS_FILE).exists():
+    if (database_path := backup_folder / _APPLICATIONS_FILE).exists():
         service.applications.delete_all()
-        service.applications.restore(database)
+        service.applications.restore_rows(database_path)
 
 
 def _restore_files(service: DocumentsService, files_folder: Path) -> None:

@@ -47,16 +47,16 @@ from readingroom.storage.handover import hand_over
 _NO_DOCUMENTS = "There are no documents yet: `readingroom documents ingest` brings them in."
 
 
-def _list_references(settings: RoomSettings, typed: Mapping[str, Any]) -> list[str]:
+def _list_references(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
     applications = ask_quietly(ListApplications(), SPEC, settings)["applications"]
     return [application["reference"] for application in applications]
 
 
-def _list_document_ids(settings: RoomSettings, typed: Mapping[str, Any]) -> Iterator[str]:
-    for reference in _list_references(settings, typed):
+def _list_document_ids(settings: RoomSettings, typed_values: Mapping[str, Any]) -> Iterator[str]:
+    for reference in _list_references(settings, typed_values):
         question = build_model(ListIngestedDocuments, application_ref=reference)
-        listed = ask_quietly(ListDocuments(question=question), SPEC, settings)
-        yield from (document["document_id"] for document in listed["documents"])
+        document_list = ask_quietly(ListDocuments(question=question), SPEC, settings)
+        yield from (document["document_id"] for document in document_list["documents"])
 
 
 _complete_reference = complete_with(_list_references)
@@ -94,21 +94,23 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
     """
     # Validated without its files first: a bad reference is refused before any file is copied.
     command = build_model(IngestFiles, files=[], **values)
-    handed_files, unread = _hand_over_all(paths, settings)
+    handed_files, unread_outcomes = _hand_over_all(paths, settings)
     with progress_bar(f"{len(handed_files)} files", as_json) as show_progress:
 
-        async def report(
+        async def report_progress(
             done_count: float, total_count: float | None, step_message: str | None
         ) -> None:
             show_progress(round(100 * done_count), 100 * len(handed_files), step_message)
 
         ingest_report = run_command(
-            command.model_copy(update={"files": handed_files}), SPEC, settings, report
+            command.model_copy(update={"files": handed_files}), SPEC, settings, report_progress
         )
-    ingest_report["files"] += [file_outcome.model_dump(mode="json") for file_outcome in unread]
-    ingest_report["file_count"] += len(unread)
-    ingest_report["failed"] += len(unread)
-    print_result(as_json, ingest_report, _render_table(ingest_report))
+    ingest_report["files"] += [
+        file_outcome.model_dump(mode="json") for file_outcome in unread_outcomes
+    ]
+    ingest_report["file_count"] += len(unread_outcomes)
+    ingest_report["failed"] += len(unread_outcomes)
+    print_result(as_json, ingest_report, _render_outcomes(ingest_report))
     if ingest_report["failed"]:
         sys.exit(1)
 
@@ -125,21 +127,21 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
 def list_documents(application_ref: str | None, settings: RoomSettings, as_json: bool) -> None:
     """List the documents of an application, or every application."""
     if application_ref is None:
-        documents_list = run_command(ListApplications(), SPEC, settings)
-        applications_table = format_table(
+        listing_fields = run_command(ListApplications(), SPEC, settings)
+        table_text = format_table(
             [
                 (
                     make_bold(application["reference"]),
                     str(application["document_count"]),
                     application["validation_date"] or "",
                 )
-                for application in documents_list["applications"]
+                for application in listing_fields["applications"]
             ],
             right_aligned=[1],
         )
     else:
         question = build_model(ListIngestedDocuments, application_ref=application_ref)
-        documents_list = run_command(ListDocuments(question=question), SPEC, settings)
+        listing_fields = run_command(ListDocuments(question=question), SPEC, settings)
         table_rows = [
             (
                 make_bold(document["document_id"]),
@@ -147,10 +149,10 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
                 f"{document['chunk_count']} chunks",
                 f"{Path(document['file_path']).name}{_describe_textless_pages(document)}",
             )
-            for document in documents_list["documents"]
+            for document in listing_fields["documents"]
         ]
-        applications_table = format_table(table_rows, right_aligned=[2])
-    print_result(as_json, documents_list, applications_table or _NO_DOCUMENTS)
+        table_text = format_table(table_rows, right_aligned=[2])
+    print_result(as_json, listing_fields, table_text or _NO_DOCUMENTS)
 
 
 @documents.command()
@@ -170,8 +172,10 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
 @add_common_options
 def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Search the documents."""
-    types = list(values.pop("document_types")) or None
-    question = build_model(SearchApplicationDocs, query=query, document_types=types, **values)
+    document_types = list(values.pop("document_types")) or None
+    question = build_model(
+        SearchApplicationDocs, query=query, document_types=document_types, **values
+    )
     document_hits = run_command(SearchDocuments(question=question), SPEC, settings)
     printed_lines = [
         f"{make_bold(hit['citation'])}\n  {' '.join(hit['text'].split())}"
@@ -220,16 +224,16 @@ def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
 @add_common_options
 def application(reference: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Show the application REF; with options, first write them down ("" clears one)."""
-    changes = {
+    changed_fields = {
         field_name: field_value
         for field_name, field_value in values.items()
         if field_value is not None
     }
-    if changes:
-        question = build_model(SetApplication, reference=reference, **changes)
+    if changed_fields:
+        question = build_model(SetApplication, reference=reference, **changed_fields)
         run_command(DescribeApplication(question=question), SPEC, settings)
-    overview = build_model(ApplicationOverview, application_ref=reference)
-    overview_fields = run_command(ShowApplication(question=overview), SPEC, settings)
+    overview_question = build_model(ApplicationOverview, application_ref=reference)
+    overview_fields = run_command(ShowApplication(question=overview_question), SPEC, settings)
     print_result(as_json, overview_fields, "\n".join(_render_overview(overview_fields)))
 
 
@@ -268,7 +272,7 @@ def _find_files(paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
                 yield str(relative_path), file_path
 
 
-def _render_table(ingest_report: dict[str, Any]) -> str:
+def _render_outcomes(ingest_report: dict[str, Any]) -> str:
     table_rows = [
         (file_outcome["file"], file_outcome["status"], _describe_outcome(file_outcome))
         for file_outcome in ingest_report["files"]
@@ -285,9 +289,9 @@ def _render_table(ingest_report: dict[str, Any]) -> str:
 def _describe_outcome(file_outcome: dict[str, Any]) -> str:
     match file_outcome["status"]:
         case "success":
-            textless_pages = _describe_textless_pages(file_outcome)
+            textless_note = _describe_textless_pages(file_outcome)
             chunk_count = file_outcome["chunks_created"]
-            return f"{file_outcome['document_id']}, {chunk_count} chunks{textless_pages}"
+            return f"{file_outcome['document_id']}, {chunk_count} chunks{textless_note}"
         case "already_ingested":
             return str(file_outcome["document_id"])
         case "skipped":
@@ -314,8 +318,8 @@ def _render_overview(overview_fields: dict[str, Any]) -> Iterator[str]:
         size_text = f"{type_fields['page_count']} pages, {type_fields['word_count']} words"
         yield f"{type_fields['document_type']}: {size_text}"
         for document in type_fields["documents"]:
-            textless_pages = _describe_textless_pages(document)
-            yield f"  {document['document_id']:<32} {document['source_file']}{textless_pages}"
+            textless_note = _describe_textless_pages(document)
+            yield f"  {document['document_id']:<32} {document['source_file']}{textless_note}"
     for unread_file in overview_fields["not_ingested"]:
         yield f"not ingested: {unread_file['source_file']} ({unread_file['reason']})"
     if overview_fields["missing_types"]:

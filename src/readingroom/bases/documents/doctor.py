@@ -15,7 +15,7 @@ class DocumentsDoctor:
 
     def __init__(self, service: DocumentsService, repair: bool) -> None:
         self._service = service
-        self._repair = repair
+        self._should_repair = repair
 
     async def diagnose(self) -> DocumentsDiagnosis:
         """Check everything and return each difference with its fix."""
@@ -26,7 +26,7 @@ class DocumentsDoctor:
                 document_record.document_id: document_record
                 for document_record in await store.list_records()
             }
-            chunk_counts = await store.count_chunks()
+            chunk_counts_by_id = await store.count_chunks_by_document()
             index_sizes = await store.get_index_sizes()
             interrupted_ids = [
                 intent.body["document_id"] for intent in await ingestion.list_unfinished()
@@ -34,22 +34,24 @@ class DocumentsDoctor:
             ids_with_files = await ingestion.list_documents_with_files()
         findings = [
             *self._check_interrupted(interrupted_ids),
-            *self._check_orphans(chunk_counts, ids_with_files, records_by_id),
+            *self._check_orphans(chunk_counts_by_id, ids_with_files, records_by_id),
             *(
                 finding
                 for document_record in records_by_id.values()
-                for finding in self._check_document(document_record, chunk_counts, ids_with_files)
+                for finding in self._check_document(
+                    document_record, chunk_counts_by_id, ids_with_files
+                )
             ),
-            *self._check_indexes(index_sizes, chunk_counts.total()),
+            *self._check_indexes(index_sizes, chunk_counts_by_id.total()),
         ]
         return DocumentsDiagnosis(
             documents=len(records_by_id),
-            chunks=chunk_counts.total(),
-            complaints=[await finding.check(self._repair) for finding in findings],
+            chunks=chunk_counts_by_id.total(),
+            complaints=[await finding.check(self._should_repair) for finding in findings],
         )
 
-    def _check_interrupted(self, document_ids: list[str]) -> Iterator[Finding]:
-        for document_id in document_ids:
+    def _check_interrupted(self, interrupted_ids: list[str]) -> Iterator[Finding]:
+        for document_id in interrupted_ids:
             yield Finding(
                 document_id,
                 "an interrupted change could not be finished",
@@ -58,23 +60,27 @@ class DocumentsDoctor:
 
     def _check_orphans(
         self,
-        chunk_counts: Counter[str],
+        chunk_counts_by_id: Counter[str],
         ids_with_files: set[str],
         records_by_id: dict[str, DocumentRecord],
     ) -> Iterator[Finding]:
-        for document_id in sorted({*chunk_counts, *ids_with_files} - {*records_by_id}):
+        for document_id in sorted({*chunk_counts_by_id, *ids_with_files} - {*records_by_id}):
             yield Finding(
                 document_id,
-                f"{chunk_counts[document_id]} chunks or a file belong to no registered document",
+                f"{chunk_counts_by_id[document_id]} chunks or a file belong to no registered "
+                "document",
                 "delete them",
                 partial(self._service.ingestion.delete_orphan, document_id),
             )
 
     def _check_document(
-        self, document_record: DocumentRecord, chunk_counts: Counter[str], ids_with_files: set[str]
+        self,
+        document_record: DocumentRecord,
+        chunk_counts_by_id: Counter[str],
+        ids_with_files: set[str],
     ) -> Iterator[Finding]:
         has_file = document_record.document_id in ids_with_files
-        chunk_count = chunk_counts[document_record.document_id]
+        chunk_count = chunk_counts_by_id[document_record.document_id]
         if chunk_count != document_record.chunk_count:
             yield Finding(
                 document_record.document_id,
@@ -90,11 +96,11 @@ class DocumentsDoctor:
                 "remove it and ingest it again",
             )
 
-    def _check_indexes(self, sizes: tuple[int, int], chunk_count: int) -> Iterator[Finding]:
-        if sizes != (chunk_count, chunk_count):
+    def _check_indexes(self, index_sizes: tuple[int, int], chunk_count: int) -> Iterator[Finding]:
+        if index_sizes != (chunk_count, chunk_count):
             yield Finding(
                 "index",
-                f"the indexes hold {sizes} of {chunk_count} chunks",
+                f"the indexes hold {index_sizes} of {chunk_count} chunks",
                 "rebuild them",
                 self._service.store.rebuild,
             )

@@ -28,7 +28,7 @@ class DocumentRef:
     """A document, or one page of it."""
 
     document_id: str
-    page: int | None
+    page_number: int | None
 
 
 def format_doc_id(document_id: str, page_number: int | None = None) -> str:

@@ -127,12 +127,12 @@ class RemoveDocument(Question):
 
 # --- answers ---
 
-_TEXTLESS_PAGES = "Numbers of the pages that gave no text, such as photographs."
-_KIND = (
+_TEXTLESS_PAGES_DESCRIPTION = "Numbers of the pages that gave no text, such as photographs."
+_KIND_DESCRIPTION = (
     "What portals call it, finer than its type: `objection`, `decision_notice`, `location_plan`; "
     "docs/ingest.md lists all."
 )
-_CONTAINED_FILES = (
+_CONTAINED_FILES_DESCRIPTION = (
     "What became of the files inside it, for a message or an archive; each is a document."
 )
 
@@ -147,13 +147,15 @@ class IngestedDocument(Answer):
     contains_drawings: bool
     total_chars: int
     total_words: int
-    document_kind: str = Field(description=_KIND)
+    document_kind: str = Field(description=_KIND_DESCRIPTION)
     page_count: int
-    pages_without_text: list[int] = Field(description=_TEXTLESS_PAGES)
+    pages_without_text: list[int] = Field(description=_TEXTLESS_PAGES_DESCRIPTION)
     pages_without_text_reason: str | None = Field(
         default=None, description="Why they gave no text, where that is known."
     )
-    contained_files: list["FileOutcome"] = Field(default=[], description=_CONTAINED_FILES)
+    contained_files: list["FileOutcome"] = Field(
+        default=[], description=_CONTAINED_FILES_DESCRIPTION
+    )
 
 
 class AlreadyIngested(Answer):
@@ -162,7 +164,9 @@ class AlreadyIngested(Answer):
     status: Literal["already_ingested"] = "already_ingested"
     document_id: str
     message: str = "Document has already been ingested with the same content"
-    contained_files: list["FileOutcome"] = Field(default=[], description=_CONTAINED_FILES)
+    contained_files: list["FileOutcome"] = Field(
+        default=[], description=_CONTAINED_FILES_DESCRIPTION
+    )
 
 
 class SkippedDocument(Answer):
@@ -249,9 +253,9 @@ class ListedDocument(Answer):
     ingested_at: str
     extraction_method: ExtractionMethod
     contains_drawings: bool
-    document_kind: str = Field(description=_KIND)
+    document_kind: str = Field(description=_KIND_DESCRIPTION)
     page_count: int
-    pages_without_text: list[int] = Field(description=_TEXTLESS_PAGES)
+    pages_without_text: list[int] = Field(description=_TEXTLESS_PAGES_DESCRIPTION)
     contained_in: str | None = Field(
         description="Id of the message or archive that it came in, if it came in one."
     )
@@ -317,9 +321,11 @@ class FileOutcome(Answer):
     reason: str | None = Field(default=None, description="Why it was skipped.")
     error_type: str | None = None
     message: str | None = None
-    document_kind: str | None = Field(default=None, description=_KIND)
+    document_kind: str | None = Field(default=None, description=_KIND_DESCRIPTION)
     page_count: int | None = None
-    pages_without_text: list[int] | None = Field(default=None, description=_TEXTLESS_PAGES)
+    pages_without_text: list[int] | None = Field(
+        default=None, description=_TEXTLESS_PAGES_DESCRIPTION
+    )
     pages_without_text_reason: str | None = None
 
     @classmethod
@@ -351,29 +357,31 @@ class FolderIngested(Answer):
 
 # --- applications ---
 
-_UNSET = "Left out or null: it stays; an empty string clears it."
+_UNSET_NOTE = "Left out or null: it stays; an empty string clears it."
 
 
 class ApplicationPatch(Body):
     """Fields of an application to change; null keeps a field, an empty string clears it."""
 
     address: str | None = Field(
-        default=None, max_length=500, description=f"Address of the site. {_UNSET}"
+        default=None, max_length=500, description=f"Address of the site. {_UNSET_NOTE}"
     )
     description: str | None = Field(
-        default=None, max_length=4000, description=f"What is applied for. {_UNSET}"
+        default=None, max_length=4000, description=f"What is applied for. {_UNSET_NOTE}"
     )
     validation_date: DayText | None = Field(
         default=None,
-        description=f"The day it was validated, which decides which policy applies. {_UNSET}",
+        description=f"The day it was validated, which decides which policy applies. {_UNSET_NOTE}",
     )
     status: str | None = Field(
-        default=None, max_length=100, description=f"How far it has come, in your words. {_UNSET}"
+        default=None,
+        max_length=100,
+        description=f"How far it has come, in your words. {_UNSET_NOTE}",
     )
     local_authority: str | None = Field(
         default=None,
         max_length=200,
-        description=f"Who decides it, which decides which local plan applies. {_UNSET}",
+        description=f"Who decides it, which decides which local plan applies. {_UNSET_NOTE}",
     )
 
 
@@ -417,7 +425,7 @@ class OverviewDocument(Answer):
     word_count: int
     extraction_method: ExtractionMethod
     contains_drawings: bool
-    document_kind: str = Field(description=_KIND)
+    document_kind: str = Field(description=_KIND_DESCRIPTION)
     pages_without_text: list[int]
     id: str
 

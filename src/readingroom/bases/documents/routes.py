@@ -152,8 +152,8 @@ def _add_reading_routes(router: APIRouter, service: DocumentsService) -> None:
         dpi: Dpi = 110,
     ) -> Response:
         """A page as a picture."""
-        png = await service.render_page(document_id, page, dpi)
-        return Response(png, media_type="image/png", headers=_PICTURE_HEADERS)
+        png_bytes = await service.render_page(document_id, page, dpi)
+        return Response(png_bytes, media_type="image/png", headers=_PICTURE_HEADERS)
 
     @router.get(
         "/documents/{document_id}/pages/{page}.webp",
@@ -164,8 +164,8 @@ def _add_reading_routes(router: APIRouter, service: DocumentsService) -> None:
         document_id: DocumentIdInPath, page: PageInPath, dpi: Dpi = 110
     ) -> Response:
         """A page as a picture without loss, kept for the next time."""
-        webp = await service.draw_page(document_id, page, dpi)
-        return Response(webp, media_type="image/webp", headers=_PICTURE_HEADERS)
+        webp_bytes = await service.draw_page(document_id, page, dpi)
+        return Response(webp_bytes, media_type="image/webp", headers=_PICTURE_HEADERS)
 
     @router.get("/documents/{document_id}/pages/{page}/marks")
     async def get_marks(
@@ -196,12 +196,18 @@ def _add_ingest_routes(router: APIRouter, service: DocumentsService) -> None:
         """Ingest a file that comes with the request; the answer waits until it can be searched."""
         upload_path = service.new_upload_path()
         try:
-            upload = await receive_upload(request, upload_path, service.max_file_bytes)
-            ingest = partial(
+            received_upload = await receive_upload(request, upload_path, service.max_file_bytes)
+            ingest_file = partial(
                 service.ingest_upload,
-                *(upload_path, upload.file_name, application_ref, document_type, no_progress),
+                *(
+                    upload_path,
+                    received_upload.file_name,
+                    application_ref,
+                    document_type,
+                    no_progress,
+                ),
             )
-            return await run_while_connected(request, ingest)
+            return await run_while_connected(request, ingest_file)
         finally:
             await anyio.Path(upload_path).unlink(missing_ok=True)
 
@@ -213,8 +219,8 @@ def _add_ingest_routes(router: APIRouter, service: DocumentsService) -> None:
     @router.post("/documents/ingest-folder")
     async def ingest_folder(question: IngestFolder, request: Request) -> FolderIngested:
         """Ingest all files below a folder of the server's disk."""
-        ingest = partial(service.ingest_folder, question, no_progress)
-        return await run_while_connected(request, ingest)
+        ingest_all = partial(service.ingest_folder, question, no_progress)
+        return await run_while_connected(request, ingest_all)
 
 
 def _add_change_routes(router: APIRouter, service: DocumentsService) -> None:

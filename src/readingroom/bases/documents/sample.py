@@ -13,7 +13,7 @@ from readingroom.protocol.command import RunCommand
 from readingroom.protocol.sample import BaseSample, SampleStep
 from readingroom.storage.handover import hand_over
 
-_TURN = 1
+_STEP_TURN = 1
 """After the policies: scans take longest, and the first questions are about policies."""
 
 
@@ -22,29 +22,29 @@ class DocumentsSample(BaseSample):
         self, settings: RoomSettings, corpus_folder: Path, run: RunCommand
     ) -> Iterator[SampleStep]:
         reference = corpus.application()["reference"]
-        yield _describe(settings, corpus.application(), run)
+        yield _make_description_step(settings, corpus.application(), run)
         for sample_file in sorted(corpus.write_application(corpus_folder).iterdir()):
-            yield _ingest(
+            yield _make_ingest_step(
                 settings, reference, [sample_file], run, f"{reference}: {sample_file.name}"
             )
         shop_reference = corpus.shop_application()["reference"]
-        yield _describe(settings, corpus.shop_application(), run)
+        yield _make_description_step(settings, corpus.shop_application(), run)
         shop_files = sorted(corpus.write_shop_application(corpus_folder).iterdir())
         step_title = f"{shop_reference}: {len(shop_files)} documents"
-        yield _ingest(settings, shop_reference, shop_files, run, step_title)
+        yield _make_ingest_step(settings, shop_reference, shop_files, run, step_title)
 
 
-def _describe(
+def _make_description_step(
     settings: RoomSettings, application: dict[str, str], run_command: RunCommand
 ) -> SampleStep:
     def load(report_progress: ReportProgressSync) -> None:
         question = SetApplication.model_validate_json(json.dumps(application))
         run_command(DescribeApplication(question=question), settings)
 
-    return SampleStep(f"application {application['reference']}", load, _TURN)
+    return SampleStep(f"application {application['reference']}", load, _STEP_TURN)
 
 
-def _ingest(
+def _make_ingest_step(
     settings: RoomSettings,
     reference: str,
     file_paths: Sequence[Path],
@@ -57,13 +57,13 @@ def _ingest(
 
     def load(report_progress: ReportProgressSync) -> None:
         documents_folder = settings.data / "documents"
-        handed = [
+        handed_files = [
             HandedFile(name=file_path.name, copied=hand_over(documents_folder, file_path))
             for file_path in file_paths
         ]
-        run_command(IngestFiles(application_ref=reference, files=handed), settings)
+        run_command(IngestFiles(application_ref=reference, files=handed_files), settings)
 
-    return SampleStep(step_title, load, _TURN)
+    return SampleStep(step_title, load, _STEP_TURN)
 
 
 SAMPLE = DocumentsSample()

@@ -14,12 +14,12 @@ import anyio.to_thread
 from readingroom.bases.documents.answers import (
     summarise_type,
     to_application_record,
-    to_hit,
+    to_document_hit,
     to_listed_document,
 )
 from readingroom.bases.documents.errors import ApplicationNotFound
 from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
-from readingroom.bases.documents.ingest.batch import Batch, BatchFile
+from readingroom.bases.documents.ingest.batch import BatchFile, IngestBatch
 from readingroom.bases.documents.ingest.ingestion import Ingestion, Outcome, make_not_found_error
 from readingroom.bases.documents.models import (
     EXPECTED_TYPES,
@@ -145,14 +145,14 @@ class DocumentsService:
             question.document_types,
             question.mode,
         )
-        chunks = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
-        document_ids = {chunk.document_id for chunk in chunks.values()}
-        document_records = await self.store.get_records(list(document_ids))
+        chunks_by_id = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
+        document_ids = {chunk.document_id for chunk in chunks_by_id.values()}
+        records_by_id = await self.store.get_records(list(document_ids))
         document_hits = [
-            to_hit(chunk, hit)
+            to_document_hit(chunk, hit)
             for hit in ranking.hits
             # A document that is being added or removed right now exists if its entry does.
-            if (chunk := chunks.get(hit.chunk_id)) and chunk.document_id in document_records
+            if (chunk := chunks_by_id.get(hit.chunk_id)) and chunk.document_id in records_by_id
         ]
         confidence = judge_confidence(
             [hit.score for hit in ranking.hits], document_hits[0].citation if document_hits else ""
@@ -183,7 +183,7 @@ class DocumentsService:
                 f"{document_record.document_id} is registered, but has no chunks; ingest it again"
             )
         page_numbers = parse_pages(
-            question.pages or (str(document_ref.page) if document_ref.page else None),
+            question.pages or (str(document_ref.page_number) if document_ref.page_number else None),
             document_record,
         )
         # Put together from the chunks: the text is stored once, and is what searches quote.
@@ -243,7 +243,7 @@ class DocumentsService:
             raise ApplicationNotFound(
                 f"Nothing is known of the application {reference}", use_tool="ingest_document"
             )
-        types = [
+        type_summaries = [
             summarise_type(document_type, document_records) for document_type in EXPECTED_TYPES
         ]
         # A drawing that was skipped was submitted all the same, so its type is not missing.
@@ -262,7 +262,7 @@ class DocumentsService:
                 len(document_record.blank_pages) for document_record in document_records
             ),
             word_count=sum(document_record.total_words for document_record in document_records),
-            types=[type_summary for type_summary in types if type_summary.documents],
+            types=[type_summary for type_summary in type_summaries if type_summary.documents],
             not_ingested=[
                 UnreadFile.model_validate(unread_entry, from_attributes=True)
                 for unread_entry in unread_entries
@@ -276,7 +276,7 @@ class DocumentsService:
 
     async def list_applications(self) -> ApplicationList:
         """Return every application that has a record or a document."""
-        applications = {
+        applications_by_ref = {
             application.reference: application
             for application in await anyio.to_thread.run_sync(self.applications.list_all)
         }
@@ -287,11 +287,11 @@ class DocumentsService:
             ListedApplication(
                 reference=reference,
                 document_count=document_counts[reference],
-                validation_date=applications[reference].validation_date
-                if reference in applications
+                validation_date=applications_by_ref[reference].validation_date
+                if reference in applications_by_ref
                 else None,
             )
-            for reference in sorted({*applications, *document_counts})
+            for reference in sorted({*applications_by_ref, *document_counts})
         ]
         return ApplicationList(
             application_count=len(listed_applications), applications=listed_applications
@@ -386,27 +386,27 @@ class DocumentsService:
         report_progress: ReportProgress,
     ) -> FolderIngested:
         """Ingest several files into an application, some of them at the same time."""
-        return await Batch(self.ingestion, application_ref, document_type, report_progress).run(
-            batch_files
-        )
+        return await IngestBatch(
+            self.ingestion, application_ref, document_type, report_progress
+        ).run(batch_files)
 
     async def ingest_upload(
         self,
-        upload: Path,
+        upload_path: Path,
         file_name: str,
         application_ref: str,
         document_type: str | None,
         report_progress: ReportProgress,
     ) -> Outcome:
         """Ingest an uploaded file into an application, under the name its sender gave it."""
-        async with open_in_thread(self.open_upload(upload, file_name)) as private_copy:
+        async with open_in_thread(self.open_upload(upload_path, file_name)) as private_copy:
             return await self.ingestion.ingest(
                 private_copy, application_ref, None, document_type, report_progress
             )
 
-    def open_upload(self, upload: Path, file_name: str) -> AbstractContextManager[PrivateCopy]:
+    def open_upload(self, upload_path: Path, file_name: str) -> AbstractContextManager[PrivateCopy]:
         """Return a context that opens an uploaded file under the name its sender gave it."""
-        return open_own_file(upload, file_name, self._context.roots.max_file_bytes)
+        return open_own_file(upload_path, file_name, self._context.roots.max_file_bytes)
 
     async def reingest(self, document_record: DocumentRecord) -> None:
         """Ingest a document again from our copy of its file, to replace missing chunks."""
@@ -477,9 +477,9 @@ class DocumentsService:
         document_records = await self.store.list_records(question.application_ref)
         if not document_records:
             return "no_documents"
-        types = question.document_types
-        if types is not None and not any(
-            document_record.document_type in types for document_record in document_records
+        document_types = question.document_types
+        if document_types is not None and not any(
+            document_record.document_type in document_types for document_record in document_records
         ):
             return "no_documents_of_these_types"
         return "nothing_matches"

@@ -51,14 +51,14 @@ class DocumentStore:
 
     def __init__(
         self,
-        directory: Path | None,
+        chroma_directory: Path | None,
         words_file: Path,
         embedder: Embedder,
         database: PostgresDatabase | None = None,
     ) -> None:
-        """`directory` is ChromaDB's; None keeps them in memory, unless there is a database."""
+        """Without a `chroma_directory` they are kept in memory, unless there is a database."""
         self._database = database
-        self._chroma_directory = directory
+        self._chroma_directory = chroma_directory
         self._words_file = words_file
         self._embedder = embedder
         self._chunk_store: ChunkStore | PostgresChunkStore | None = None
@@ -111,7 +111,7 @@ class DocumentStore:
         registry_entry = Chunks(
             [document_record.document_id],
             [document_record.file_path],
-            [_to_entry(document_record)],
+            [_to_registry_entry(document_record)],
             np.zeros((1, DIMENSIONS), np.float32),
         )
         await anyio.to_thread.run_sync(self._registry.upsert, registry_entry)
@@ -129,15 +129,15 @@ class DocumentStore:
 
     async def get_chunks(self, document_id: str) -> list[StoredChunk]:
         """Return a document's chunks in reading order."""
-        stored_chunks = await self._read_chunks(Equals("document_id", document_id))
-        return sorted(_to_stored_chunks(stored_chunks), key=lambda chunk: chunk.chunk_index)
+        raw_chunks = await self._read_chunks(Equals("document_id", document_id))
+        return sorted(_to_stored_chunks(raw_chunks), key=lambda chunk: chunk.chunk_index)
 
     async def get_chunks_by_id(self, chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
         """Return chunks by id, without those that do not exist."""
         if not chunk_ids:
             return {}
-        stored_chunks = await anyio.to_thread.run_sync(self._index.fetch, chunk_ids)
-        return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(stored_chunks)}
+        raw_chunks = await anyio.to_thread.run_sync(self._index.fetch, chunk_ids)
+        return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(raw_chunks)}
 
     async def rank_chunks(
         self,
@@ -148,15 +148,15 @@ class DocumentStore:
         mode: Mode,
     ) -> Ranking:
         """Return the best chunks among those of this application and these types."""
-        chunk_filter = _build_filter(application_ref, document_types)
+        chunk_filter = _build_chunk_filter(application_ref, document_types)
         return await anyio.to_thread.run_sync(
             self._index.search, query, hit_count, chunk_filter, mode
         )
 
-    async def count_chunks(self) -> Counter[str]:
+    async def count_chunks_by_document(self) -> Counter[str]:
         """Return how many chunks every document has."""
-        stored_chunks = await self._read_chunks()
-        return Counter(str(metadata["document_id"]) for metadata in stored_chunks.metadatas)
+        raw_chunks = await self._read_chunks()
+        return Counter(str(metadata["document_id"]) for metadata in raw_chunks.metadatas)
 
     async def get_index_sizes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
@@ -200,7 +200,7 @@ class DocumentStore:
             lambda: self._registry.get(document_ids, record_filter)
         )
         return [
-            _from_entry(document_id, registry_entry)
+            _to_document_record(document_id, registry_entry)
             for document_id, registry_entry in zip(
                 stored_entries.ids, stored_entries.metadatas, strict=True
             )
@@ -210,17 +210,19 @@ class DocumentStore:
         return await anyio.to_thread.run_sync(self._index.read, chunk_filter)
 
     def _open(self) -> None:
-        chunks: ChunkCollection | PostgresCollection
+        chunk_collection: ChunkCollection | PostgresCollection
         if self._database is None:
             embedded_store = self._chunk_store = ChunkStore(self._chroma_directory)
             self._registry = embedded_store.open_collection(REGISTRY_COLLECTION)
-            chunks = embedded_store.open_collection(CHUNK_COLLECTION)
+            chunk_collection = embedded_store.open_collection(CHUNK_COLLECTION)
         else:
             shared_store = self._chunk_store = PostgresChunkStore(self._database)
             self._registry = shared_store.open_collection(REGISTRY_COLLECTION, _REGISTRY_FIELDS)
-            chunks = shared_store.open_collection(CHUNK_COLLECTION, FILTER_FIELDS, ("document_id",))
+            chunk_collection = shared_store.open_collection(
+                CHUNK_COLLECTION, FILTER_FIELDS, ("document_id",)
+            )
         self._index = open_index(
-            chunks, FILTER_FIELDS, self._embedder, self._words_file, _list_contexts
+            chunk_collection, FILTER_FIELDS, self._embedder, self._words_file, _list_contexts
         )
 
     def _close(self) -> None:
@@ -231,7 +233,7 @@ class DocumentStore:
 
 
 def build_chunks(
-    document_record: DocumentRecord, document: Document, embedded: EmbeddedChunks
+    document_record: DocumentRecord, document: Document, embedded_chunks: EmbeddedChunks
 ) -> Chunks:
     """Return the chunks of a document with the metadata that is stored with them."""
     chunk_texts = [document.get_chunk_text(chunk) for chunk in document.chunks]
@@ -263,31 +265,32 @@ def build_chunks(
             }
             # One more end than chunks: the last one is the end of the text.
             for chunk, chunk_text, chunk_context, covered_end in zip(
-                document.chunks, chunk_texts, embedded.contexts, covered_ends, strict=False
+                document.chunks, chunk_texts, embedded_chunks.contexts, covered_ends, strict=False
             )
         ],
-        vectors=embedded.vectors,
+        vectors=embedded_chunks.vectors,
     )
 
 
-def make_title(source_file: str) -> str:
+def make_title_from_name(source_file: str) -> str:
     """Return the name of a file as words: `Travel_Plan.pdf` is a Travel Plan."""
     return re.sub(r"[\W_]+", " ", source_file.rpartition(".")[0] or source_file).strip()
 
 
-def _list_contexts(chunks: Chunks) -> list[str]:
+def _list_contexts(raw_chunks: Chunks) -> list[str]:
     """Return what each stored chunk stands under, as `embed_document` would have it."""
     return [
-        make_context([make_title(str(metadata["source_file"]))]) for metadata in chunks.metadatas
+        make_context([make_title_from_name(str(metadata["source_file"]))])
+        for metadata in raw_chunks.metadatas
     ]
 
 
-def format_chunk_id(document_id: str, page_number: int, index: int) -> str:
+def format_chunk_id(document_id: str, page_number: int, chunk_index: int) -> str:
     """Return `25_01178_REM_a1b2c3_014_042`: document, first page, index in the document."""
-    return f"{document_id}_{page_number:03d}_{index:03d}"
+    return f"{document_id}_{page_number:03d}_{chunk_index:03d}"
 
 
-def _to_entry(document_record: DocumentRecord) -> Metadata:
+def _to_registry_entry(document_record: DocumentRecord) -> Metadata:
     return {
         "file_path": document_record.file_path,
         "file_hash": document_record.file_hash,
@@ -307,14 +310,14 @@ def _to_entry(document_record: DocumentRecord) -> Metadata:
     }
 
 
-def _from_entry(document_id: str, registry_entry: Metadata) -> DocumentRecord:
+def _to_document_record(document_id: str, registry_entry: Metadata) -> DocumentRecord:
     record_fields: dict[str, Any] = dict(registry_entry)
     for field_name in ("page_starts", "blank_pages"):
         record_fields[field_name] = parse_numbers(record_fields[field_name])
     return DocumentRecord(document_id=document_id, **record_fields)
 
 
-def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
+def _to_stored_chunks(raw_chunks: Chunks) -> list[StoredChunk]:
     return [
         StoredChunk(
             chunk_id=chunk_id,
@@ -331,14 +334,14 @@ def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
             gap=str(metadata["gap"]),
         )
         for chunk_id, chunk_text, metadata in zip(
-            chunks.ids, chunks.texts, chunks.metadatas, strict=True
+            raw_chunks.ids, raw_chunks.texts, raw_chunks.metadatas, strict=True
         )
     ]
 
 
-def _validate_chunks(chunks: Chunks) -> None:
+def _validate_chunks(raw_chunks: Chunks) -> None:
     validator = TypeAdapter(StoredChunk)
-    for chunk in _to_stored_chunks(chunks):
+    for chunk in _to_stored_chunks(raw_chunks):
         validator.validate_python(asdict(chunk))
 
 
@@ -347,10 +350,10 @@ def _validate_entries(registry_entries: Chunks) -> None:
     for document_id, registry_entry in zip(
         registry_entries.ids, registry_entries.metadatas, strict=True
     ):
-        validator.validate_python(asdict(_from_entry(document_id, registry_entry)))
+        validator.validate_python(asdict(_to_document_record(document_id, registry_entry)))
 
 
-def _build_filter(
+def _build_chunk_filter(
     application_ref: str | None, document_types: Sequence[str] | None
 ) -> Filter | None:
     filters: list[Filter] = []

@@ -177,11 +177,11 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         For a policy use `remove_policy_revision`.
         """
         # One that is not known is no question: this raises for it.
-        document = await service.get_record(question.document_id)
-        chunks = await service.store.get_chunks(document.document_id)
+        document_record = await service.get_record(question.document_id)
+        chunks = await service.store.get_chunks(document_record.document_id)
         await call.require_consent(
-            f"Remove the document {document.document_id} from its application: {len(chunks)} "
-            "passages? The file it was ingested from is left alone."
+            f"Remove the document {document_record.document_id} from its application: "
+            f"{len(chunks)} passages? The file it was ingested from is left alone."
         )
         return await service.remove(question)
 

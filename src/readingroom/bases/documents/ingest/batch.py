@@ -28,7 +28,7 @@ class BatchFile:
     file_path: str | None = None
 
 
-class Batch:
+class IngestBatch:
     """The ingestion of several files into one application."""
 
     def __init__(
@@ -41,27 +41,33 @@ class Batch:
         self._ingestion = ingestion
         self._application_ref = application_ref
         self._document_type = document_type
-        self._report = report_progress
-        self._slots = anyio.Semaphore(_MAX_CONCURRENT_FILES)
-        self._shares: list[float] = []
+        self._report_progress = report_progress
+        self._file_slots = anyio.Semaphore(_MAX_CONCURRENT_FILES)
+        self._done_shares: list[float] = []
         """How much of each file is done, from 0 to 1."""
 
     async def run(self, batch_files: Sequence[BatchFile]) -> FolderIngested:
         """Ingest all files; the outcomes come in the order of the files."""
-        self._shares = [0.0] * len(batch_files)
-        outcomes: dict[int, list[FileOutcome]] = {}
+        self._done_shares = [0.0] * len(batch_files)
+        outcomes_by_index: dict[int, list[FileOutcome]] = {}
 
-        async def ingest(index: int) -> None:
-            async with self._slots:
-                outcomes[index] = await self._ingest_file(index, batch_files[index])
-            step_message = f"{batch_files[index].file_name}: {outcomes[index][0].status}"
-            await self._report_share(index, 1.0, step_message)
+        async def ingest(file_index: int) -> None:
+            async with self._file_slots:
+                outcomes_by_index[file_index] = await self._ingest_file(
+                    file_index, batch_files[file_index]
+                )
+            step_message = (
+                f"{batch_files[file_index].file_name}: {outcomes_by_index[file_index][0].status}"
+            )
+            await self._report_share(file_index, 1.0, step_message)
 
-        async with anyio.create_task_group() as tasks:
-            for index in range(len(batch_files)):
-                tasks.start_soon(ingest, index)
+        async with anyio.create_task_group() as task_group:
+            for file_index in range(len(batch_files)):
+                task_group.start_soon(ingest, file_index)
         ordered_outcomes = [
-            file_outcome for index in range(len(batch_files)) for file_outcome in outcomes[index]
+            file_outcome
+            for file_index in range(len(batch_files))
+            for file_outcome in outcomes_by_index[file_index]
         ]
         status_counts = Counter(file_outcome.status for file_outcome in ordered_outcomes)
         return FolderIngested(
@@ -74,14 +80,14 @@ class Batch:
             files=ordered_outcomes,
         )
 
-    async def _ingest_file(self, index: int, batch_file: BatchFile) -> list[FileOutcome]:
+    async def _ingest_file(self, file_index: int, batch_file: BatchFile) -> list[FileOutcome]:
         """Return the outcome for a file, then those for the files inside it."""
 
         async def report(
             done_share: float, total_share: float | None, step_message: str | None
         ) -> None:
             await self._report_share(
-                index,
+                file_index,
                 done_share / total_share if total_share else 0.0,
                 f"{batch_file.file_name}: {step_message}",
             )
@@ -99,11 +105,11 @@ class Batch:
             return [FileOutcome.from_error(batch_file.file_name, error)]
         except Exception as error:  # one bad file must not stop the others
             logger.error("a file of a folder could not be ingested", exc_info=error)
-            failure = InternalError("It failed on our side; the server's log says why")
-            return [FileOutcome.from_error(batch_file.file_name, failure)]
+            internal_error = InternalError("It failed on our side; the server's log says why")
+            return [FileOutcome.from_error(batch_file.file_name, internal_error)]
         return list_outcomes(batch_file.file_name, ingest_outcome)
 
-    async def _report_share(self, index: int, share: float, step_message: str) -> None:
-        self._shares[index] = share
+    async def _report_share(self, file_index: int, done_share: float, step_message: str) -> None:
+        self._done_shares[file_index] = done_share
         # A sum over all files, because they end in any order.
-        await self._report(sum(self._shares), len(self._shares), step_message)
+        await self._report_progress(sum(self._done_shares), len(self._done_shares), step_message)

@@ -24,7 +24,7 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.bases.documents.registry.applications import ApplicationStore
 from readingroom.bases.documents.registry.records import DocumentRecord, UnreadEntry
-from readingroom.bases.documents.store import DocumentStore, build_chunks, make_title
+from readingroom.bases.documents.store import DocumentStore, build_chunks, make_title_from_name
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, no_progress, scale_progress
 from readingroom.ingest.context import IngestContext
@@ -60,8 +60,8 @@ class Ingestion:
         pictures: PagePictures,
         ingest_context: IngestContext,
     ) -> None:
-        self._folder = documents_folder
-        self._files = open_files("documents", documents_folder, ingest_context.database)
+        self._documents_folder = documents_folder
+        self._file_store = open_files("documents", documents_folder, ingest_context.database)
         self._pictures = pictures
         self._store = store
         self._applications = applications
@@ -100,11 +100,15 @@ class Ingestion:
                 own_outcome = await self._ingest_alone(private_copy, submission, report_progress)
                 if not unpacked_files or isinstance(own_outcome, SkippedDocument):
                     return own_outcome
-                contents = submission.go_inside(private_copy.file_name, own_outcome.document_id)
-                contained_files: list[FileOutcome] = []
+                inner_submission = submission.make_inner_submission(
+                    private_copy.file_name, own_outcome.document_id
+                )
+                contained_outcomes: list[FileOutcome] = []
                 for unpacked_file in unpacked_files:
-                    contained_files += await self._ingest_contained(unpacked_file, contents)
-                return own_outcome.model_copy(update={"contained_files": contained_files})
+                    contained_outcomes += await self._ingest_contained(
+                        unpacked_file, inner_submission
+                    )
+                return own_outcome.model_copy(update={"contained_files": contained_outcomes})
         except KnowledgeError as error:
             await self._record_failure(private_copy, submission.application_ref, error)
             raise
@@ -135,9 +139,9 @@ class Ingestion:
         if isinstance(document, SkippedFile):
             return await self._record_skip(private_copy, application_ref, document)
         # Outside of the lock, which would otherwise be held for minutes.
-        embedded = await embed_document(
+        embedded_chunks = await embed_document(
             document,
-            make_title(private_copy.file_name),
+            make_title_from_name(private_copy.file_name),
             self._context.embedder,
             scale_progress(report_progress, 50, 95),
         )
@@ -147,7 +151,9 @@ class Ingestion:
             if complete_record:
                 return AlreadyIngested(document_id=complete_record.document_id)
             document_record = await self._create_record(private_copy, submission, document)
-            return await self._store_document(document_record, document, embedded, private_copy)
+            return await self._store_document(
+                document_record, document, embedded_chunks, private_copy
+            )
 
     async def remove(self, document_id: str) -> int:
         """Delete a document with its chunks and its file; returns how many chunks there were.
@@ -171,13 +177,13 @@ class Ingestion:
 
         Blocks where the shared database has it.
         """
-        return self._files.locate(
+        return self._file_store.locate(
             _build_copy_path(document_record.document_id, document_record.source_file)
         )
 
     def keep_copy(self, document_id: str, file_path: Path) -> None:
         """Make a file our copy of a document; it is gone afterwards from where it was. Blocks."""
-        self._files.take((_FILES_FOLDER, document_id, file_path.name), file_path)
+        self._file_store.take((_FILES_FOLDER, document_id, file_path.name), file_path)
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Return a context in which no change runs, for a backup or a check of all stores."""
@@ -205,7 +211,7 @@ class Ingestion:
 
     async def list_documents_with_files(self) -> set[str]:
         """Return the ids of the documents whose files we have."""
-        return await anyio.to_thread.run_sync(self._list_file_folders)
+        return await anyio.to_thread.run_sync(self._list_ids_with_files)
 
     async def delete_orphan(self, document_id: str) -> None:
         """Delete the chunks and the file of a document that is not registered."""
@@ -238,12 +244,14 @@ class Ingestion:
         document: Document,
     ) -> DocumentRecord:
         document_id = await self._choose_id(submission.application_ref, private_copy.sha256)
-        own_path = str(
-            resolve_inside(self._folder, *_build_copy_path(document_id, private_copy.file_name))
+        copy_path = str(
+            resolve_inside(
+                self._documents_folder, *_build_copy_path(document_id, private_copy.file_name)
+            )
         )
         return DocumentRecord(
             document_id=document_id,
-            file_path=submission.file_path or own_path,
+            file_path=submission.file_path or copy_path,
             file_hash=private_copy.sha256,
             application_ref=submission.application_ref,
             document_type=submission.document_type or document.classification.document_type,
@@ -275,11 +283,11 @@ class Ingestion:
         self,
         document_record: DocumentRecord,
         document: Document,
-        embedded: EmbeddedChunks,
+        embedded_chunks: EmbeddedChunks,
         private_copy: PrivateCopy,
     ) -> IngestedDocument:
         on_step = self._changes.on_step
-        chunks = build_chunks(document_record, document, embedded)
+        chunks = build_chunks(document_record, document, embedded_chunks)
         async with self._changes.record_intent("ingest", document_id=document_record.document_id):
             # The copy before the entry: a registered document always has pages to draw.
             await anyio.to_thread.run_sync(self._write_copy, private_copy, document_record)
@@ -288,9 +296,9 @@ class Ingestion:
             on_step("ingest:chunks")
             # An earlier ingestion that was cut short may have stored other chunks.
             stored_chunks = await self._store.get_chunks(document_record.document_id)
-            new_ids = set(chunks.ids)
+            new_chunk_ids = set(chunks.ids)
             await self._store.delete(
-                [chunk.chunk_id for chunk in stored_chunks if chunk.chunk_id not in new_ids]
+                [chunk.chunk_id for chunk in stored_chunks if chunk.chunk_id not in new_chunk_ids]
             )
             on_step("ingest:surplus")
             await self._store.register(document_record)
@@ -379,18 +387,18 @@ class Ingestion:
 
     def _write_copy(self, private_copy: PrivateCopy, document_record: DocumentRecord) -> None:
         copy_path = _build_copy_path(document_record.document_id, document_record.source_file)
-        self._files.put(copy_path, private_copy.file)
+        self._file_store.put(copy_path, private_copy.file)
 
-    def _list_file_folders(self) -> set[str]:
+    def _list_ids_with_files(self) -> set[str]:
         return {
             file_path[1]
-            for file_path in self._files.list_paths(_FILES_FOLDER)
+            for file_path in self._file_store.list_paths(_FILES_FOLDER)
             if len(file_path) == 3
         }
 
     def _delete_copy(self, document_id: str) -> None:
         # Missing is fine: a recovery may delete what a first attempt has deleted.
-        self._files.delete_folder((_FILES_FOLDER, document_id))
+        self._file_store.delete_folder((_FILES_FOLDER, document_id))
 
 
 def _build_copy_path(document_id: str, source_name: str) -> tuple[str, str, str]:
@@ -410,18 +418,20 @@ def generate_candidate_ids(application_ref: str, sha256: str) -> Iterator[str]:
     """
     safe_reference = _UNSAFE_CHARACTERS.sub("_", application_ref)
     # Six digits are the contract's; they collide by chance at some thousands of files.
-    for digits in range(6, len(sha256) + 1):
-        yield f"{safe_reference}_{sha256[:digits]}"
+    for digit_count in range(6, len(sha256) + 1):
+        yield f"{safe_reference}_{sha256[:digit_count]}"
 
 
-def list_outcomes(file_name: str, outcome: Outcome) -> list[FileOutcome]:
+def list_outcomes(file_name: str, ingest_outcome: Outcome) -> list[FileOutcome]:
     """Return the outcome for a file, then those for the files inside it, with their paths."""
-    contained_files = [] if isinstance(outcome, SkippedDocument) else outcome.contained_files
+    contained_outcomes = (
+        [] if isinstance(ingest_outcome, SkippedDocument) else ingest_outcome.contained_files
+    )
     return [
-        FileOutcome.from_outcome(file_name, outcome),
+        FileOutcome.from_outcome(file_name, ingest_outcome),
         *(
-            contained_file.model_copy(update={"file": f"{file_name}/{contained_file.file}"})
-            for contained_file in contained_files
+            contained_outcome.model_copy(update={"file": f"{file_name}/{contained_outcome.file}"})
+            for contained_outcome in contained_outcomes
         ),
     ]
 

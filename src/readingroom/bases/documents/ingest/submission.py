@@ -17,7 +17,7 @@ _CONTAINER_SUFFIXES = (".eml", ".msg", ".zip")
 class _FileCount:
     """How many files of a submission have been opened."""
 
-    opened: int = 0
+    opened_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,31 +34,31 @@ class Submission:
     """Of the files that it was inside, outermost first."""
     _file_count: _FileCount = field(default_factory=_FileCount)
 
-    def go_inside(self, file_name: str, document_id: str) -> "Submission":
+    def make_inner_submission(self, file_name: str, document_id: str) -> "Submission":
         """Return the submission of a file inside this one, which has become a document."""
-        suffix = PurePath(file_name).suffix.lower()
+        file_suffix = PurePath(file_name).suffix.lower()
         return replace(
             self,
             file_path=None,
             document_type=None,
             container_id=document_id,
-            container_suffixes=(*self.container_suffixes, suffix),
+            container_suffixes=(*self.container_suffixes, file_suffix),
         )
 
     def check_nesting(self, file_name: str) -> None:
         """Raise `ExtractionFailed` for a file too deep inside others, or one of too many."""
-        suffix = PurePath(file_name).suffix.lower()
-        is_archive_in_archive = suffix == ".zip" and ".zip" in self.container_suffixes
+        file_suffix = PurePath(file_name).suffix.lower()
+        is_archive_in_archive = file_suffix == ".zip" and ".zip" in self.container_suffixes
         is_too_deep = (
-            suffix in _CONTAINER_SUFFIXES and len(self.container_suffixes) >= MAX_CONTAINERS
+            file_suffix in _CONTAINER_SUFFIXES and len(self.container_suffixes) >= MAX_CONTAINERS
         )
         if is_archive_in_archive or is_too_deep:
             raise ExtractionFailed(
                 "Archives inside archives, and messages deep inside others, are not opened. "
                 "Unpack it yourself, and ingest its files"
             )
-        self._file_count.opened += 1
-        if self._file_count.opened > MAX_FILES + 1:
+        self._file_count.opened_count += 1
+        if self._file_count.opened_count > MAX_FILES + 1:
             raise ExtractionFailed(
                 f"There are more than {MAX_FILES} files inside the one that was submitted. "
                 "Unpack it yourself, and ingest its files"

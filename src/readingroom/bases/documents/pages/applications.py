@@ -95,9 +95,9 @@ class DocumentPages:
 
     async def show_applications(self, request: PageRequest) -> RenderedPage:
         """Return every application."""
-        listed = await self._service.list_applications()
-        body_html = _render("applications.html", listed=listed, request=request)
-        return RenderedPage("Applications", body_html, data=listed)
+        application_list = await self._service.list_applications()
+        body_html = _render("applications.html", listed=application_list, request=request)
+        return RenderedPage("Applications", body_html, data=application_list)
 
     async def show_application(self, request: PageRequest) -> RenderedPage:
         """Return one application: its record, its documents by kind, what was not read."""
@@ -109,15 +109,15 @@ class DocumentPages:
             "application.html",
             overview=overview,
             kinds=_list_kinds(overview),
-            chart=_draw_pages(overview),
+            chart=_draw_reading_chart(overview),
             jobs=[job for job in jobs if job.question.get("application_ref") == reference][:5],
             request=request,
             can_edit=request.visitor.may_act_as("editor"),
             make_page_address=_make_page_address,
         )
-        example = ToolExample("application_overview", {"application_ref": reference})
+        tool_example = ToolExample("application_overview", {"application_ref": reference})
         return RenderedPage(
-            overview.application_ref, body_html, data=overview, tool_example=example
+            overview.application_ref, body_html, data=overview, tool_example=tool_example
         )
 
     async def change_application(self, request: PageRequest) -> SeeOther:
@@ -170,24 +170,24 @@ class DocumentPages:
     async def draw_page(self, request: PageRequest) -> PagePicture:
         """Return a page as a picture."""
         page_number = int(request.parameters["page"])
-        picture = await self._service.draw_page(
+        picture_bytes = await self._service.draw_page(
             request.get("document_id"), page_number, _PICTURE_DPI
         )
-        return PagePicture(picture, "image/webp")
+        return PagePicture(picture_bytes, "image/webp")
 
     async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return a page's picture, its neighbours, and the application that it belongs to."""
         document_id = str(desk_record.record["document_id"])
         document_record = await self._service.get_record(document_id)
-        application = PageLink(
+        application_link = PageLink(
             f"Application {document_record.application_ref}",
             make_application_address(document_record.application_ref),
         )
         citation = f"{document_record.application_ref}, {desk_record.citation.citation_string}"
         _, _, page_text = desk_record.id.partition("#page=")
         if not page_text:
-            first_page = PageLink("Page by page", _make_page_address(document_id, 1))
-            return ReadingAid(related=[first_page, application], citation=citation)
+            first_page_link = PageLink("Page by page", _make_page_address(document_id, 1))
+            return ReadingAid(related=[first_page_link, application_link], citation=citation)
         page_number = int(page_text)
         return ReadingAid(
             previous=_link_page(document_id, page_number - 1) if page_number > 1 else None,
@@ -195,7 +195,7 @@ class DocumentPages:
             if page_number < document_record.page_count
             else None,
             related=[
-                application,
+                application_link,
                 PageLink("The whole document", make_read_path(format_doc_id(document_id))),
             ],
             picture=await self._show_picture(
@@ -208,18 +208,22 @@ class DocumentPages:
         self, request: PageRequest, document_id: str, file_name: str, page_number: int
     ) -> Markup:
         """Return a page with the quotation marked that the address names, if it stands there."""
-        marks: list[PageMark] = []
+        passage_marks: list[PageMark] = []
         if quotation := request.get("quote"):
-            marks = (await self._service.mark_passage(document_id, page_number, quotation)).marks
+            passage_marks = (
+                await self._service.mark_passage(document_id, page_number, quotation)
+            ).marks
         picture_address = f"{_make_page_address(document_id, page_number)}.webp"
-        return show_marked_page(picture_address, f"Page {page_number} of {file_name}", marks)
+        return show_marked_page(
+            picture_address, f"Page {page_number} of {file_name}", passage_marks
+        )
 
 
 # --- one application ---
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _KindSummary:
     """A kind of document, and how much of it an application has."""
 
     name: str
@@ -228,49 +232,61 @@ class _Kind:
     detail: str
 
 
-def _list_kinds(overview: Overview) -> list[_Kind]:
+def _list_kinds(overview: Overview) -> list[_KindSummary]:
     """Return every kind of document that an application may have, with what is there of it."""
-    present = {present_type.document_type: present_type for present_type in overview.types}
-    unread = {unread_file.document_type: unread_file for unread_file in overview.not_ingested}
+    present_by_type = {present_type.document_type: present_type for present_type in overview.types}
+    unread_by_type = {
+        unread_file.document_type: unread_file for unread_file in overview.not_ingested
+    }
     document_kinds = []
     for document_type in EXPECTED_TYPES:
         kind_name = format_words(document_type)
-        if document_type in present:
-            document_count = present[document_type].document_count
-            page_count = present[document_type].page_count
+        if document_type in present_by_type:
+            document_count = present_by_type[document_type].document_count
+            page_count = present_by_type[document_type].page_count
             document_kinds.append(
-                _Kind(kind_name, "there", _count_pages(document_count, page_count))
+                _KindSummary(kind_name, "there", _describe_size(document_count, page_count))
             )
-        elif document_type in unread:
-            document_kinds.append(_Kind(kind_name, "unread", unread[document_type].source_file))
+        elif document_type in unread_by_type:
+            document_kinds.append(
+                _KindSummary(kind_name, "unread", unread_by_type[document_type].source_file)
+            )
         elif document_type in overview.missing_types:
-            document_kinds.append(_Kind(kind_name, "missing", ""))
+            document_kinds.append(_KindSummary(kind_name, "missing", ""))
     return document_kinds
 
 
-def _count_pages(document_count: int, page_count: int) -> str:
-    documents = f"{document_count} document{'s' if document_count != 1 else ''}"
-    return f"{documents}, {page_count} page{'s' if page_count != 1 else ''}"
+def _describe_size(document_count: int, page_count: int) -> str:
+    documents_text = f"{document_count} document{'s' if document_count != 1 else ''}"
+    return f"{documents_text}, {page_count} page{'s' if page_count != 1 else ''}"
 
 
-def _draw_pages(overview: Overview) -> Chart | None:
+def _draw_reading_chart(overview: Overview) -> Chart | None:
     """Return how the pages of each kind were read: from text, by OCR, or not at all."""
     chart_rows = []
     for present_type in overview.types:
-        blank = sum(len(document.pages_without_text) for document in present_type.documents)
-        scanned = sum(
+        blank_page_count = sum(
+            len(document.pages_without_text) for document in present_type.documents
+        )
+        scanned_page_count = sum(
             document.page_count - len(document.pages_without_text)
             for document in present_type.documents
             if document.extraction_method == "ocr"
         )
-        page_counts = [present_type.page_count - blank - scanned, scanned, blank]
+        page_counts = [
+            present_type.page_count - blank_page_count - scanned_page_count,
+            scanned_page_count,
+            blank_page_count,
+        ]
         chart_rows.append(StackedRow(format_words(present_type.document_type), page_counts))
     if not chart_rows:
         return None
-    blank = sum(chart_row.counts[2] for chart_row in chart_rows)
+    blank_page_count = sum(chart_row.counts[2] for chart_row in chart_rows)
     chart_finding = f"{overview.page_count} pages were read"
     chart_finding += (
-        f", {blank} of them without any text." if blank else ", each of them with text."
+        f", {blank_page_count} of them without any text."
+        if blank_page_count
+        else ", each of them with text."
     )
     return draw_stacked(chart_rows, ["text", "OCR", "no text"], chart_finding, "Kind")
 

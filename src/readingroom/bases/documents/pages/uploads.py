@@ -24,7 +24,9 @@ class UploadJobs:
     def __init__(self, service: DocumentsService) -> None:
         self._service = service
 
-    async def run(self, question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
+    async def run(
+        self, question: Mapping[str, Any], report_percent: ReportPercent
+    ) -> Mapping[str, Any]:
         """Ingest the files of one upload, and return the outcome for each.
 
         Begun again, it finds those that it has read already there.
@@ -36,7 +38,9 @@ class UploadJobs:
         async def report_share(
             done_count: float, total_count: float | None, step_message: str | None
         ) -> None:
-            await report(100 * done_count / total_count if total_count else 0.0, step_message or "")
+            await report_percent(
+                100 * done_count / total_count if total_count else 0.0, step_message or ""
+            )
 
         batch_files = [
             BatchFile(
@@ -49,24 +53,26 @@ class UploadJobs:
             )
             for moved_file in question["files"]
         ]
-        reference = question["application_ref"]
-        ingested = await self._service.ingest_files(batch_files, reference, None, report_share)
+        application_ref = question["application_ref"]
+        ingest_report = await self._service.ingest_files(
+            batch_files, application_ref, None, report_share
+        )
         return {
-            "link": make_application_address(reference),
-            "link_label": f"Application {reference}",
+            "link": make_application_address(application_ref),
+            "link_label": f"Application {application_ref}",
             "headers": ["File", "Outcome", "Why"],
             "rows": [
                 [
                     file_outcome.file,
-                    _OUTCOMES[file_outcome.status],
+                    _OUTCOME_TEXTS[file_outcome.status],
                     file_outcome.message or format_words(file_outcome.reason or ""),
                 ]
-                for file_outcome in ingested.files
+                for file_outcome in ingest_report.files
             ],
         }
 
 
-_OUTCOMES = {
+_OUTCOME_TEXTS = {
     "success": "read",
     "already_ingested": "already there",
     "skipped": "skipped",

@@ -59,7 +59,7 @@ class ApplicationStore:
 
     def __init__(self, database_path: Path, database: PostgresDatabase | None = None) -> None:
         """`database` has the tables where there is one, else the file at `database_path`."""
-        self._path = database_path
+        self._database_path = database_path
         self._database = database
 
     @contextmanager
@@ -69,7 +69,7 @@ class ApplicationStore:
             with self._database.transaction() as transaction:
                 yield transaction.connection
         else:
-            with open_small_database(self._path, _SCHEMA) as db:
+            with open_small_database(self._database_path, _SCHEMA) as db:
                 yield db
 
     def get(self, reference: str) -> Application | None:
@@ -120,7 +120,7 @@ class ApplicationStore:
             _delete_unread(db, unread_entry.application_ref, unread_entry.file_hash)
             db.execute(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", astuple(unread_entry))
 
-    def restore(self, untrusted_copy: Path) -> None:
+    def restore_rows(self, untrusted_copy: Path) -> None:
         """Add the rows of another store's file, which is not trusted.
 
         Only rows are taken over: the triggers of that file would act on every later change. Raise
@@ -136,8 +136,8 @@ class ApplicationStore:
                     asdict(_to_application((*application_row, None)))
                 )
             TypeAdapter(list[tuple[ApplicationRef, str]]).validate_python(authority_rows)
-            for application_row in unread_rows:
-                TypeAdapter(UnreadEntry).validate_python(asdict(UnreadEntry(*application_row)))
+            for unread_row in unread_rows:
+                TypeAdapter(UnreadEntry).validate_python(asdict(UnreadEntry(*unread_row)))
         except (sqlite3.Error, ValueError, TypeError) as error:
             raise BackupUnusable(
                 f"{untrusted_copy.name} of the backup cannot be read: {error}"
@@ -153,7 +153,7 @@ class ApplicationStore:
             _delete_unread(db, reference, file_hash)
 
     def dump(self, dump_path: Path) -> None:
-        """Write everything to a new SQLite file, which `restore` reads."""
+        """Write everything to a new SQLite file, which `restore_rows` reads."""
         with self._open() as db:
             rows_by_table = {
                 table_name: db.execute(f"SELECT * FROM {table_name}").fetchall()
@@ -161,9 +161,9 @@ class ApplicationStore:
             }
         with open_small_database(dump_path, _SCHEMA) as copied_database:
             for table_name, table_rows in rows_by_table.items():
-                marks = ", ".join("?" * _COLUMN_COUNTS[table_name])
+                placeholders = ", ".join("?" * _COLUMN_COUNTS[table_name])
                 copied_database.executemany(
-                    f"INSERT INTO {table_name} VALUES ({marks})", map(tuple, table_rows)
+                    f"INSERT INTO {table_name} VALUES ({placeholders})", map(tuple, table_rows)
                 )
 
     def delete_all(self) -> None:

@@ -8,18 +8,18 @@ from readingroom.core.pages import find_page_runs
 from readingroom.core.text import fold_dashes
 
 
-def parse_pages(selection: str | None, document_record: DocumentRecord) -> list[int] | None:
+def parse_pages(page_selection: str | None, document_record: DocumentRecord) -> list[int] | None:
     """Return `1,4-6` as page numbers, in order and each once; None for all pages.
 
     Raises:
         PageNotFound: the document does not have one of them.
     """
-    if selection is None:
+    if page_selection is None:
         return None
     page_numbers: set[int] = set()
-    for page_range in fold_dashes(selection).split(","):
-        first_text, _, last_text = page_range.strip().partition("-")
-        first_page, last_page = int(first_text), int(last_text or first_text)
+    for page_range in fold_dashes(page_selection).split(","):
+        first_page_text, _, last_page_text = page_range.strip().partition("-")
+        first_page, last_page = int(first_page_text), int(last_page_text or first_page_text)
         # Refused, not clipped: an answer from other pages than asked for would be cited wrongly.
         if not 1 <= first_page <= last_page <= document_record.page_count:
             raise PageNotFound(
