@@ -105,7 +105,7 @@ class Arena:
 def make_key(data: Path, name: str = "ann", read_only: bool = False) -> dict[str, str]:
     """Make a key, and return the header that shows it."""
     data.mkdir(mode=0o700, exist_ok=True)
-    return {"Authorization": f"Bearer {KeyRing(data).add(name, read_only)}"}
+    return {"Authorization": f"Bearer {KeyRing(data).add_key(name, read_only)}"}
 
 
 def ask(

@@ -86,7 +86,7 @@ def _attack(
 def _make_keys(data: Path, clients: int) -> list[str]:
     data.mkdir(mode=0o700)
     ring = KeyRing(data)
-    return [ring.add(f"client-{number}") for number in range(clients)]
+    return [ring.add_key(f"client-{number}") for number in range(clients)]
 
 
 async def _visit(served: Served, keys: Sequence[str], seconds: float, ledger: Ledger) -> None:

@@ -259,7 +259,7 @@ def stay_after_revocation(arena: Arena, accept: str = "text/event-stream") -> Ou
         arena.serve(data=data) as room,
         open_stream(room, {**key, "Accept": accept}) as (stream, _),
     ):
-        KeyRing(data).revoke("ann")
+        KeyRing(data).revoke_key("ann")
         # The end of the answer; the connection itself may serve another request.
         is_open = read_until(stream, b"\r\n0\r\n\r\n", 75) is None
     return Outcome(is_open, f"75 s after its key was revoked a stream is {_say(is_open)}")

@@ -59,7 +59,7 @@ def measure(bursts: int, live: int) -> Table:
 async def _measure_rows(bursts: int, live: int, rate: int) -> list[tuple[str, ...]]:
     with tempfile.TemporaryDirectory() as folder:
         emulator = govuk.Emulator(govuk.sample_items(), fault=faults.slow(0.2))
-        keys = [KeyRing(Path(folder)).add(f"caller-{number}") for number in range(_CALLERS)]
+        keys = [KeyRing(Path(folder)).add_key(f"caller-{number}") for number in range(_CALLERS)]
         with govuk.on_loopback(emulator) as upstream, _run_server(folder, upstream) as url:
             async with _open_callers(url, keys) as callers:
                 taxonomy = call_tool("get_error_taxonomy", {})

@@ -203,7 +203,7 @@ def measure(minutes: float, clients: int = CLIENTS) -> Table:
         with serving("--demo", data=data) as served:
             wait_for_sample(served)
             ring = KeyRing(data)
-            keys = [ring.add(f"c{n:02}", read_only=n % 4 == 0) for n in range(clients)]
+            keys = [ring.add_key(f"c{n:02}", read_only=n % 4 == 0) for n in range(clients)]
             inbox = data / "documents" / "inbox"
             inbox.mkdir(parents=True, exist_ok=True)
             call_log, reading_log = CallLog(), CallLog()

@@ -86,7 +86,7 @@ async def _open_contenders(wire: Wire, folder: Path) -> AsyncIterator[tuple[Cont
     key_ring = KeyRing(folder)
     single_key_header, named_key_header = (
         _bearer_header(_API_KEY),
-        _bearer_header(key_ring.add("benchmarks")),
+        _bearer_header(key_ring.add_key("benchmarks")),
     )
     plain = build_plain_app()
     peer, lean = build_peer_app(wire.stateful, lean=False), build_peer_app(wire.stateful, lean=True)

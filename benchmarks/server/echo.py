@@ -63,7 +63,7 @@ _BASE = KnowledgeBase(
     server_name=SERVER_NAME,
     title=SERVER_TITLE,
     instructions="",
-    dialect=StatusDialect(),
+    error_dialect=StatusDialect(),
     tools=(make_tool(echo, title="Echo"),),
     service=None,
 )

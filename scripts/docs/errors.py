@@ -119,7 +119,7 @@ def dialects() -> tuple[ErrorDialect, ...]:
 
 
 def dialect_section(dialect: ErrorDialect) -> str:
-    users = [base.name for base in bases() if type(base.dialect) is type(dialect)]
+    users = [base.name for base in bases() if type(base.error_dialect) is type(dialect)]
     used = f"Used by: {', '.join(users)}."
     missing = TextUnreadable("The file 'kb.txt' does not exist.")
     extra = InvalidArguments([{"field": "limit", "message": "Extra inputs are not permitted"}])

@@ -125,7 +125,7 @@ def describe_hints(tool: Tool) -> str:
 def example(base: KnowledgeBase, tool: Tool) -> dict[str, Any]:
     """Return the arguments of the tool's example; raise where they do not fit its schema."""
     arguments: dict[str, Any] = examples()[base.name][tool.name]
-    tool.parse(arguments)
+    tool.parse_arguments(arguments)
     return arguments
 
 

@@ -118,7 +118,7 @@ def open_base(settings: ToySettings) -> KnowledgeBase:
         server_name="toy-mcp",
         title="Toy",
         instructions="Notes.",
-        dialect=StatusDialect(),
+        error_dialect=StatusDialect(),
         tools=(make_tool(list_notes, title="List notes"),),
         service=service,
     )
@@ -250,25 +250,25 @@ from readingroom.protocol.backup import BaseBackup
 
 
 class ToyBackup(BaseBackup):
-    def exists(self, settings):
+    def has_data(self, settings):
         return notes_file(settings.data).exists()
 
-    def write(self, settings, folder, run, report):
+    def write_backup(self, settings, folder, run, report):
         copy = notes_file(folder)
         copy.parent.mkdir(parents=True)
         shutil.copyfile(notes_file(settings.data), copy)
         return {"notes": len(copy.read_text("utf-8").splitlines())}
 
-    def can_read(self, counts):
+    def can_read_backup(self, counts):
         return True
 
     def is_backup_file(self, file_name):
         return file_name == "toy/notes.txt"
 
-    def lock(self, data):
+    def lock_base(self, data):
         return nullcontext()
 
-    def restore(self, staged, home, replace, run):
+    def restore_backup(self, staged, home, replace, run):
         return None
 
 

@@ -24,7 +24,7 @@ _PROGRAM = Path(node.__file__).parent / "connector.mjs"
 @pytest.fixture(scope="module")
 def keyed_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
     data = tmp_path_factory.mktemp("consent") / "data"
-    secret = KeyRing(data).add("ada", False, False)
+    secret = KeyRing(data).add_key("ada", False, False)
     with serving("text", data=data) as served:
         yield served, secret
 

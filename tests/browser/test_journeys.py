@@ -190,7 +190,7 @@ async def test_files_are_sent_read_and_shown_with_the_outcome_of_each(
             await page.get_by_text("Done.").wait_for()
         else:
             path = page.url.removeprefix(own_room.url)
-            wait_until(lambda: JobStore(own_room.data).get(path.rpartition("/")[2]).has_ended)
+            wait_until(lambda: JobStore(own_room.data).get_job(path.rpartition("/")[2]).has_ended)
             await watched.open(path)
         outcomes = await page.locator("tbody tr").all_inner_texts()
         assert [row.split("\t")[1] for row in outcomes] == ["read", "read", "failed"]
@@ -315,16 +315,16 @@ def test_files_that_a_killed_server_had_taken_are_read_by_the_next(tmp_path: Pat
     folder = jobs.make_folder("documents.upload")
     (folder / "0").write_bytes(paper("Bicycles are parked under cover."))
     files = [{"name": "Statement.pdf", "stored_as": "0"}]
-    job = jobs.add(
+    job = jobs.add_job(
         "documents.upload",
         "1 file",
         {"application_ref": REFERENCE, "folder": str(folder), "files": files},
         folder=folder,
     )
-    jobs.claim(["documents.upload"], "a process that was killed")
+    jobs.claim_job(["documents.upload"], "a process that was killed")
     with serving("documents", data=data):
-        wait_until(lambda: jobs.get(job.id).has_ended, seconds=300)
-    done = jobs.get(job.id)
+        wait_until(lambda: jobs.get_job(job.id).has_ended, seconds=300)
+    done = jobs.get_job(job.id)
     assert (done.state, done.attempts) == ("done", 2)
     assert done.outcome["rows"][0][:2] == ["Statement.pdf", "read"]
     assert not folder.exists()
@@ -337,7 +337,7 @@ def test_files_that_a_killed_server_had_taken_are_read_by_the_next(tmp_path: Pat
 def test_what_a_role_may_not_do_is_neither_shown_nor_done(tmp_path: Path) -> None:
     data = tmp_path / "data"
     keys = KeyRing(data)
-    secrets = {"reader": keys.add("ann", read_only=True), "editor": keys.add("ben")}
+    secrets = {"reader": keys.add_key("ann", read_only=True), "editor": keys.add_key("ben")}
     with serving("documents", data=data) as served:
         for role, secret in secrets.items():
             with httpx2.Client(

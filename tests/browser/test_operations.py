@@ -35,7 +35,9 @@ async def test_the_checks_are_begun_from_the_page_and_their_findings_shown(
         await page.get_by_role("button", name="Check now").click()
         await page.wait_for_url("**/jobs/*")
         path = page.url.removeprefix(room.url)
-        wait_until(lambda: JobStore(room.data).get(path.rpartition("/")[2]).has_ended, seconds=300)
+        wait_until(
+            lambda: JobStore(room.data).get_job(path.rpartition("/")[2]).has_ended, seconds=300
+        )
         await watched.open(path)
         assert "Done." in await page.locator("#job").inner_text()
         assert await page.locator("tbody tr").count() >= 1
@@ -89,7 +91,7 @@ def test_a_key_knows_the_day_of_its_last_use_and_its_file_is_written_once_a_day(
     now = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
     monkeypatch.setattr(clock, "now", lambda: now)
     keys = KeyRing(tmp_path)
-    secret, unused = keys.add("ann"), keys.add("ben")
+    secret, unused = keys.add_key("ann"), keys.add_key("ben")
     assert unused and [key.last_used_on for key in keys.list_keys()] == [None, None]
     assert keys.find_holder(b"wrong") is None
     for _ in range(3):
@@ -105,7 +107,7 @@ def test_a_key_knows_the_day_of_its_last_use_and_its_file_is_written_once_a_day(
 
 def test_a_use_that_cannot_be_noted_lets_nobody_out(tmp_path: Path) -> None:
     keys = KeyRing(tmp_path)
-    secret = keys.add("ann")
+    secret = keys.add_key("ann")
     (tmp_path / KEY_USES_FILE).mkdir()
     assert keys.find_holder(secret.encode())
     assert KeyUses(tmp_path).list_days() == {}

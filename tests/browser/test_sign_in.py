@@ -126,11 +126,11 @@ def test_who_has_not_signed_in_is_led_to_the_form_and_programs_are_refused(
 @requirement("room:sign-in")
 def test_a_revoked_key_ends_its_sessions_at_the_next_request(keyed_room: Served) -> None:
     keys = KeyRing(keyed_room.data)
-    secret = keys.add("ann", read_only=True)
+    secret = keys.add_key("ann", read_only=True)
     with sign_in(keyed_room, secret) as client:
         page = client.get(CITATION)
         assert page.status_code == 200 and "ann, reader" in page.text
-        keys.revoke("ann")
+        keys.revoke_key("ann")
         assert client.get(CITATION).status_code == 303
 
 
@@ -139,7 +139,7 @@ def test_servers_on_two_ports_have_sessions_of_their_own(
     keyed_room: Served, tmp_path: Path
 ) -> None:
     other_data = tmp_path / "data"
-    other_key = KeyRing(other_data).add("ann")
+    other_key = KeyRing(other_data).add_key("ann")
     with (
         serving("text", data=other_data) as other,
         sign_in(keyed_room, "sesame-sesame-sesame") as client,
@@ -257,7 +257,7 @@ async def test_the_first_key_signs_its_browser_in_and_closes_the_server_to_other
 def test_only_an_operator_sees_operations_and_makes_keys(tmp_path: Path) -> None:
     data = tmp_path / "data"
     keys = KeyRing(data)
-    secrets = {"editor": keys.add("ben"), "operator": keys.add("cleo", operator=True)}
+    secrets = {"editor": keys.add_key("ben"), "operator": keys.add_key("cleo", operator=True)}
     with serving("text", data=data) as served:
         for role, secret in secrets.items():
             is_operator = role == "operator"

@@ -62,7 +62,7 @@ def make_base(name: str) -> KnowledgeBase:
         server_name=f"{name}-errors",
         title="Errors",
         instructions="For tests.",
-        dialect=DIALECTS[name],
+        error_dialect=DIALECTS[name],
         tools=(make_tool(raise_error, title="Raise an error"),),
         service=None,
     )

@@ -141,7 +141,9 @@ def arguments_to_refuse(data: Path) -> Iterator[Expected]:
     """
     examples = tomllib.loads(EXAMPLES.read_text("utf-8"))
     for base in open_bases(BASES, load_settings({"data": data}, {})):
-        refusal = "Invalid params" if isinstance(base.dialect, FederalDialect) else "Invalid arg"
+        refusal = (
+            "Invalid params" if isinstance(base.error_dialect, FederalDialect) else "Invalid arg"
+        )
         for tool in base.tools:
             arguments = examples[base.name].get(tool.name, {}) | {"unheard_of": 1}
             yield (tool.name, arguments), (refusal, "unheard_of")

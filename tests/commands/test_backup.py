@@ -65,7 +65,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     anyio.run(_write_papers, data)
     write_world(data.parent / "world", bills=40, votes=4)
     load(get_database_path(data), [data.parent / "world"], None)
-    KeyRing(data).add("reader")
+    KeyRing(data).add_key("reader")
     return data
 
 
@@ -187,7 +187,7 @@ def busy(served: Served, key: str, world: Path) -> Iterator[list[str]]:
 async def test_a_backup_under_load_restores_elsewhere_to_equal_answers(
     data: Path, tmp_path: Path
 ) -> None:
-    key = KeyRing(data).add("visitor")
+    key = KeyRing(data).add_key("visitor")
     file = tmp_path / "room.backup"
     with serving(data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as served:
         with busy(served, key, tmp_path / "worlds") as uploaded:
@@ -215,7 +215,7 @@ def test_a_restore_covers_nothing_unless_forced_and_then_keeps_it(
     packed: Path, tmp_path: Path
 ) -> None:
     there = with_model(tmp_path / "there")
-    KeyRing(there).add("stays")
+    KeyRing(there).add_key("stays")
     assert refused("restore", str(packed), at=there) == "data_not_empty"
     done("restore", str(packed), "--force", at=there, CHROMA_PERSIST_DIR=str(there / "chroma"))
     (kept,) = (there / ".replaced").iterdir()

@@ -177,7 +177,7 @@ def test_keys_are_added_listed_and_revoked(tmp_path: Path) -> None:
 
 @requirement("room:keys")
 def test_only_a_hash_of_a_key_is_kept_where_others_cannot_read(tmp_path: Path) -> None:
-    secret = KeyRing(tmp_path).add("ann")
+    secret = KeyRing(tmp_path).add_key("ann")
     stored = (tmp_path / "keys.db").read_bytes()
     for beside in tmp_path.glob("keys.db-*"):
         stored += beside.read_bytes()
@@ -204,7 +204,7 @@ def test_a_name_is_given_once(tmp_path: Path) -> None:
 @requirement("room:keys")
 def test_two_writers_at_once_both_get_their_keys(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as writers:
-        secrets = list(writers.map(lambda n: KeyRing(tmp_path).add(f"key-{n}"), range(40)))
+        secrets = list(writers.map(lambda n: KeyRing(tmp_path).add_key(f"key-{n}"), range(40)))
     ring = KeyRing(tmp_path)
     holders = [ring.find_holder(secret.encode()) for secret in secrets]
     assert [holder and holder.name for holder in holders] == [f"key-{n}" for n in range(40)]
@@ -216,11 +216,11 @@ def test_two_writers_at_once_both_get_their_keys(tmp_path: Path) -> None:
 @requirement("room:keys")
 def test_keys_that_are_put_back_from_a_copy_count_at_once(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    old = KeyRing(data).add("old")
+    old = KeyRing(data).add_key("old")
     with serving("text", data=data) as served:
         assert served.get("/", Authorization=f"Bearer {old}").status_code == 200
         (data / "keys.db").unlink()
-        new = KeyRing(data).add("new")
+        new = KeyRing(data).add_key("new")
         assert served.get("/", Authorization=f"Bearer {old}").status_code == 401
         assert served.get("/", Authorization=f"Bearer {new}").status_code == 200
         (data / "keys.db").unlink()

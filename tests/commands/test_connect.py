@@ -92,7 +92,7 @@ def test_a_file_that_is_not_understood_is_left_alone(tmp_path: Path, content: st
 
 @requirement("room:connect")
 def test_a_key_is_written_only_when_it_is_given(tmp_path: Path) -> None:
-    secret = KeyRing(tmp_path).add("reader")
+    secret = KeyRing(tmp_path).add_key("reader")
     answer = configuration_of("cursor", "--folder", str(tmp_path), "--write", data=tmp_path)
     entry = answer["configuration"]["mcpServers"]["reading-room"]
     assert entry["headers"] == {"Authorization": "Bearer ${env:READING_ROOM_KEY}"}

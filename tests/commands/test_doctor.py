@@ -65,7 +65,7 @@ def test_a_new_directory_is_well_and_everything_was_looked_at(tmp_path: Path) ->
 
 @requirement("room:doctor")
 def test_secrets_that_others_can_read_are_reported(tmp_path: Path) -> None:
-    KeyRing(tmp_path).add("reader")
+    KeyRing(tmp_path).add_key("reader")
     assert findings("permissions", tmp_path) == []
     (tmp_path / "keys.db").chmod(0o644)
     (tmp_path / "readingroom.toml").write_text('api_key = "sesame"')

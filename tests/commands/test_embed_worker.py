@@ -158,7 +158,7 @@ def test_a_killed_worker_and_a_killed_room_lose_one_batch_and_nothing_is_wrong(
     loaded(data, tmp_path / "files", embed=False)
     with closing(store.connect(get_database_path(data))) as db:
         total = count_unembedded(db)
-    key = WorkerKeys(data).add("box")
+    key = WorkerKeys(data).add_key("box")
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -229,7 +229,7 @@ def test_a_document_that_a_worker_embeds_survives_the_kill_of_worker_and_room(
     pages = ["".join(sentence.format(page, line) for line in range(24)) for page in range(120)]
     report = tmp_path / "report.pdf"
     report.write_bytes(paper(*pages))
-    key = WorkerKeys(data).add("box")
+    key = WorkerKeys(data).add_key("box")
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])

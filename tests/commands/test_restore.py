@@ -40,7 +40,7 @@ def backup_files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     """The files of a true backup: one policy, one document, one key."""
     data = with_model(tmp_path_factory.mktemp("from") / "room")
     anyio.run(_fill, data)
-    KeyRing(data).add("reader")
+    KeyRing(data).add_key("reader")
     backup = data.parent / "room.backup"
     assert invoke("backup", backup, data).exit_code == 0
     with tarfile.open(backup) as tar:
@@ -324,7 +324,7 @@ def test_a_true_backup_comes_back_and_its_keys_are_named(
     (key,) = json.loads(as_json.stdout)["keys"]
     assert (key["name"], key["read_only"]) == ("reader", False)
     ring = KeyRing(tmp_path / "told")
-    ring.revoke("reader")
+    ring.revoke_key("reader")
     assert ring.list_keys() == []
 
 
@@ -334,7 +334,7 @@ def test_the_keys_of_the_directory_stay_when_the_backup_has_none(
 ) -> None:
     """Without a key the server would be open to everybody after the restore."""
     home = with_model(tmp_path / "home")
-    KeyRing(home).add("operator")
+    KeyRing(home).add_key("operator")
     without_keys = {name: content for name, content in backup_files.items() if name != "keys.db"}
     kept = write_backup(tmp_path / "kept.backup", without_keys)
     told = invoke("restore", kept, home, "--force")
@@ -355,11 +355,11 @@ def test_a_federal_file_has_only_the_triggers_that_we_make(tmp_path: Path) -> No
     path.parent.mkdir()
     with closing(connect(path)) as db:
         ensure_schema(db, path)
-    assert BACKUP.restore(settings, tmp_path, False, lambda command, settings: {}) is None
+    assert BACKUP.restore_backup(settings, tmp_path, False, lambda command, settings: {}) is None
     with closing(connect(path)) as db:
         db.execute("CREATE TRIGGER x AFTER INSERT ON bills BEGIN DELETE FROM bills; END")
     with pytest.raises(BackupUnusable, match="a trigger 'x' that computes"):
-        BACKUP.restore(settings, tmp_path, False, lambda command, settings: {})
+        BACKUP.restore_backup(settings, tmp_path, False, lambda command, settings: {})
 
 
 @requirement("room:restore")

@@ -93,7 +93,7 @@ def saying(name: str, *content: wire.ContentBlock, failed: bool = False) -> Tool
 async def test_tool_with_progress(question: Nothing, call: ToolCall) -> wire.CallToolResult:
     """Report progress three times."""
     for done in (0, 50, 100):
-        await call.report(done, 100, None)
+        await call.report_progress(done, 100, None)
         await anyio.sleep(0.05)
     return wire.CallToolResult(content=[text("done")])
 
@@ -223,7 +223,7 @@ def conformance_base() -> KnowledgeBase:
         server_name="conformance",
         title="Conformance",
         instructions="For the official conformance suites.",
-        dialect=StatusDialect(),
+        error_dialect=StatusDialect(),
         tools=tools(),
         service=None,
         stateful=True,

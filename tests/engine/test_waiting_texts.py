@@ -102,15 +102,17 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StateTabl
 def test_what_a_worker_made_is_not_made_here_nor_again_after_a_crash(tables: StateTables) -> None:
     waiting = make_waiting(tables)
     room = CheckedEmbedding([waiting])
-    assert room.claim(HashedWords.identity, 8).passages == []  # now the room knows of a worker
+    assert (
+        room.claim_batch(HashedWords.identity, 8).passages == []
+    )  # now the room knows of a worker
     waiting.offer(TEXTS)
-    batch = room.claim(HashedWords.identity, 8)
+    batch = room.claim_batch(HashedWords.identity, 8)
 
-    stored = room.store("box", batch.lease_id, answer(batch))
+    stored = room.store_vectors("box", batch.lease_id, answer(batch))
 
     assert stored.stored == 8
-    assert waiting.count() == (8, 12)
-    assert room.store("box", batch.lease_id, answer(batch)).dropped == 8
+    assert waiting.count_passages() == (8, 12)
+    assert room.store_vectors("box", batch.lease_id, answer(batch)).dropped == 8
     vectors = waiting.embed(TEXTS)
     made_elsewhere = {passage.text for passage in batch.passages}
     assert sorted(list_embedded(waiting)) == sorted(set(TEXTS) - made_elsewhere)
@@ -128,23 +130,23 @@ def test_what_a_silent_worker_had_is_made_here_and_no_text_is_left_in_the_table(
     clock = Clock()
     waiting = make_waiting(tables, clock)
     room = CheckedEmbedding([waiting])
-    room.claim(HashedWords.identity, 8)
+    room.claim_batch(HashedWords.identity, 8)
     waiting.offer(TEXTS)
-    batch = room.claim(HashedWords.identity, 8)
-    assert room.extend(batch.lease_id).passages == 8
+    batch = room.claim_batch(HashedWords.identity, 8)
+    assert room.extend_lease(batch.lease_id).passages == 8
     clock.seconds += LEASE_SECONDS + 1
 
     assert waiting.embed(TEXTS).keys() == set(TEXTS)
 
     assert sorted(list_embedded(waiting)) == sorted(TEXTS)
-    room.release(room.claim(HashedWords.identity, 8).lease_id)
+    room.release_lease(room.claim_batch(HashedWords.identity, 8).lease_id)
     waiting.embed(TEXTS)
-    assert waiting.count() == (20, 0)
-    with tables.read() as db:
+    assert waiting.count_passages() == (20, 0)
+    with tables.begin_reading() as db:
         assert {row[0] for row in db.execute("SELECT passage_text FROM waiting_texts")} == {""}
     clock.seconds += 3601
-    room.claim(HashedWords.identity, 8)
-    assert waiting.count() == (0, 0)
+    room.claim_batch(HashedWords.identity, 8)
+    assert waiting.count_passages() == (0, 0)
 
 
 def test_a_batch_that_is_given_back_is_given_again_and_wrong_vectors_are_made_anew(
@@ -152,21 +154,21 @@ def test_a_batch_that_is_given_back_is_given_again_and_wrong_vectors_are_made_an
 ) -> None:
     waiting = make_waiting(tables)
     room = CheckedEmbedding([waiting])
-    room.claim(HashedWords.identity, 8)
+    room.claim_batch(HashedWords.identity, 8)
     waiting.offer(TEXTS)
-    returned = room.claim(HashedWords.identity, 1000)
-    assert room.claim(HashedWords.identity, 1000).passages == []
-    room.release(returned.lease_id)
-    good = room.claim(HashedWords.identity, 5)
-    room.store("box", good.lease_id, answer(good))
-    bad = room.claim(HashedWords.identity, 5)
+    returned = room.claim_batch(HashedWords.identity, 1000)
+    assert room.claim_batch(HashedWords.identity, 1000).passages == []
+    room.release_lease(returned.lease_id)
+    good = room.claim_batch(HashedWords.identity, 5)
+    room.store_vectors("box", good.lease_id, answer(good))
+    bad = room.claim_batch(HashedWords.identity, 5)
     wrong = answer(bad).model_copy(update={"vectors": answer(good).vectors})
 
     with pytest.raises(VectorsRefused):
-        room.store("box", bad.lease_id, wrong)
+        room.store_vectors("box", bad.lease_id, wrong)
 
     with pytest.raises(VectorsRefused, match="wrong before"):
-        room.store("box", good.lease_id, answer(good))
+        room.store_vectors("box", good.lease_id, answer(good))
     vectors = waiting.embed(TEXTS)
     assert sorted(list_embedded(waiting)) == sorted(TEXTS)
     assert np.array_equal(vectors[TEXTS[3]], HashedWords().embed(TEXTS[3]))
@@ -176,11 +178,11 @@ def test_a_lease_of_passages_that_are_not_offered_here_stores_nothing(
     file_tables: StateTables,
 ) -> None:
     room = CheckedEmbedding([make_waiting(file_tables)])
-    room.claim(HashedWords.identity, 8)
+    room.claim_batch(HashedWords.identity, 8)
     sent = SentVectors(model=HashedWords.identity, ids=[1], text_digests=["0"], vectors="")
-    assert room.store("box", "other.1", sent).dropped == 1
-    assert room.extend("other.1").passages == 0
-    room.release("other.1")
+    assert room.store_vectors("box", "other.1", sent).dropped == 1
+    assert room.extend_lease("other.1").passages == 0
+    room.release_lease("other.1")
 
 
 def test_without_workers_nothing_is_written_and_without_a_table_the_room_embeds(
@@ -197,10 +199,10 @@ def test_without_workers_nothing_is_written_and_without_a_table_the_room_embeds(
         def has_data(self) -> bool:
             return True
 
-        def read(self) -> Any:
+        def begin_reading(self) -> Any:
             raise StorageFailed("The disk is gone")
 
-        write = read
+        begin_writing = begin_reading
 
     broken: Any = BrokenTables()
     embedder = HelpedEmbedder(make_waiting(broken))
@@ -216,15 +218,15 @@ def helped_embedder(
     waiting = make_waiting(tables)
     monkeypatch.setattr(waiting, "_claim_own", lambda texts: [])
     room = CheckedEmbedding([waiting])
-    room.claim(HashedWords.identity, 1)
+    room.claim_batch(HashedWords.identity, 1)
     made: set[str] = set()
     is_over = threading.Event()
 
     def work() -> None:
         while not is_over.is_set():
-            batch = room.claim(HashedWords.identity, 3)
+            batch = room.claim_batch(HashedWords.identity, 3)
             if batch.passages:
-                room.store("box", batch.lease_id, answer(batch))
+                room.store_vectors("box", batch.lease_id, answer(batch))
                 made.update(passage.text for passage in batch.passages)
             else:
                 is_over.wait(0.01)

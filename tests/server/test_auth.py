@@ -395,23 +395,23 @@ def test_a_key_for_reading_changes_nothing_over_rest(two_keys: tuple[Served, str
 
 def test_the_key_of_a_worker_is_no_key_of_a_caller_and_names_are_shared(tmp_path: Path) -> None:
     key_ring, worker_keys = KeyRing(tmp_path), WorkerKeys(tmp_path)
-    secret = worker_keys.add("box").encode()
+    secret = worker_keys.add_key("box").encode()
 
     assert worker_keys.find_worker(secret) == "box"
     assert key_ring.find_holder(secret) is None
     assert not key_ring.has_keys()
     assert [(key.name, key.worker) for key in worker_keys.list_keys()] == [("box", True)]
-    key_ring.add("me")
+    key_ring.add_key("me")
     for taken_name in ("me", "box"):
         with pytest.raises(KeyExists):
-            worker_keys.add(taken_name)
-    assert worker_keys.revoke("box")
-    assert not worker_keys.revoke("box")
+            worker_keys.add_key(taken_name)
+    assert worker_keys.revoke_key("box")
+    assert not worker_keys.revoke_key("box")
     assert worker_keys.find_worker(secret) is None
 
 
 def test_the_ring_is_read_from_any_thread_also_while_only_workers_have_keys(tmp_path: Path) -> None:
-    WorkerKeys(tmp_path).add("box")
+    WorkerKeys(tmp_path).add_key("box")
     key_ring = KeyRing(tmp_path)
     assert not key_ring.has_keys()
     with ThreadPoolExecutor(1) as executor:

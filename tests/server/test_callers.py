@@ -39,7 +39,7 @@ async def test_work_for_a_request_knows_its_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: str
 ) -> None:
     base = specimen(folder=tmp_path)
-    keys = {name: KeyRing(tmp_path).add(name) for name in ("ann", "bob")}
+    keys = {name: KeyRing(tmp_path).add_key(name) for name in ("ann", "bob")}
     seen: list[str] = []
     list_notes = base.service.all
 

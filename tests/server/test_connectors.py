@@ -46,7 +46,7 @@ HTML = {"Accept": "text/html"}
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
     """A server of two bases with one named key that may write, and its secret."""
     data = tmp_path_factory.mktemp("connectors") / "data"
-    secret = KeyRing(data).add("ada", False, False)
+    secret = KeyRing(data).add_key("ada", False, False)
     with serving(data=data, env={"READINGROOM_RATE_LIMIT": "60000"}) as served:
         yield served, secret
 
@@ -210,7 +210,7 @@ def test_a_key_for_reading_gives_no_more_than_reading(
     room: tuple[Served, str], web: httpx2.Client, app: App
 ) -> None:
     served, _ = room
-    secret = KeyRing(served.data).add("reader", True, False)
+    secret = KeyRing(served.data).add_key("reader", True, False)
     with open_web(served.url, **HTML) as browser:
         reader = Person(browser, served.url)
         reader.sign_in(secret)
@@ -224,7 +224,7 @@ def test_an_operators_token_runs_no_server_and_the_operator_can_end_it(
     room: tuple[Served, str], web: httpx2.Client, app: App
 ) -> None:
     served, _ = room
-    secret = KeyRing(served.data).add("boss", False, True)
+    secret = KeyRing(served.data).add_key("boss", False, True)
     with open_web(served.url, **HTML) as browser:
         operator = Person(browser, served.url)
         operator.sign_in(secret)
@@ -529,19 +529,19 @@ def test_a_revoked_token_is_refused_with_its_whole_grant(
 def test_tokens_end_with_their_key(room: tuple[Served, str], web: httpx2.Client, app: App) -> None:
     served, _ = room
     ring = KeyRing(served.data)
-    secret = ring.add("leaver", False, False)
+    secret = ring.add_key("leaver", False, False)
     with open_web(served.url, **HTML) as browser:
         leaver = Person(browser, served.url)
         leaver.sign_in(secret)
         tokens = get_tokens(app, leaver)
         code = leaver.allow(app.make_authorize_url())["code"]
     assert call_tools(web, tokens["access_token"]).status_code == 200
-    ring.revoke("leaver")
+    ring.revoke_key("leaver")
     assert call_tools(web, tokens["access_token"]).status_code == 401
     assert app.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
     assert app.exchange(code).json()["error"] == "invalid_grant"
     # The same name with another secret is somebody else.
-    ring.add("leaver", False, False)
+    ring.add_key("leaver", False, False)
     assert call_tools(web, tokens["access_token"]).status_code == 401
 
 
@@ -577,7 +577,7 @@ def test_a_session_of_one_app_is_not_anothers_and_ends_with_the_key(
 ) -> None:
     served, _ = room
     ring = KeyRing(served.data)
-    secret = ring.add("sharer", False, False)
+    secret = ring.add_key("sharer", False, False)
     with open_web(served.url, **HTML) as browser:
         sharer = Person(browser, served.url)
         sharer.sign_in(secret)
@@ -598,7 +598,7 @@ def test_a_session_of_one_app_is_not_anothers_and_ends_with_the_key(
     assert list_with(own) == 200
     # The same key, and another app that it allowed.
     assert list_with(other) in (403, 404)
-    ring.revoke("sharer")
+    ring.revoke_key("sharer")
     assert list_with(own) == 401
 
 

@@ -80,14 +80,17 @@ class WorkerClient:
 
 @asynccontextmanager
 async def working(data: Path, name: str = "box") -> AsyncIterator[WorkerClient]:
-    key = WorkerKeys(data).add(name)
+    key = WorkerKeys(data).add_key(name)
     async with asked(data, ModelDouble()) as ask:
         yield WorkerClient(ask.web, key)
 
 
 async def test_a_workers_key_opens_its_own_routes_and_nothing_else(data: Path) -> None:
     key_ring = KeyRing(data)
-    worker_key, operator_key = WorkerKeys(data).add("box"), key_ring.add("me", operator=True)
+    worker_key, operator_key = (
+        WorkerKeys(data).add_key("box"),
+        key_ring.add_key("me", operator=True),
+    )
     worker = {"Authorization": f"Bearer {worker_key}"}
     async with asked(data, ModelDouble()) as ask:
         get = ask.web.get
@@ -100,7 +103,7 @@ async def test_a_workers_key_opens_its_own_routes_and_nothing_else(data: Path) -
         refused = await get("/embedding/progress", headers=operator)
         assert refused.status_code == 401
         assert "keys add NAME --worker" in refused.json()["error"]["message"]
-        assert WorkerKeys(data).revoke("box")
+        assert WorkerKeys(data).revoke_key("box")
         assert (await get("/embedding/progress", headers=worker)).status_code == 401
 
 
@@ -217,7 +220,7 @@ async def test_wrong_vectors_are_refused_and_all_that_the_worker_sent_is_taken_b
         assert count_waiting(data) == total
         # Nothing more is taken of it, and the passages are there for others.
         assert (await worker.send(good)).json()["error"]["code"] == "vectors_refused"
-        other = WorkerClient(worker.web, WorkerKeys(data).add("other"))
+        other = WorkerClient(worker.web, WorkerKeys(data).add_key("other"))
         batch = (await other.claim(1000)).json()
         assert (await other.send(batch)).json()["stored"] == total
 

@@ -131,9 +131,9 @@ def test_an_opaque_token_is_a_named_key_and_is_refused_once_revoked(
     guarded: Served, path: str, ask: Ask
 ) -> None:
     ring = KeyRing(guarded.data)
-    secret = ring.add("bob")
+    secret = ring.add_key("bob")
     assert ask(guarded, path, secret).status_code != 401
-    ring.revoke("bob")
+    ring.revoke_key("bob")
     assert ask(guarded, path, secret).status_code == 401
 
 
@@ -145,7 +145,7 @@ def test_a_good_token_is_refused_once_the_key_of_its_subject_is_revoked(
     assert ask(guarded, "/v1/bills", token).status_code == 401
     ring.add_subject("seven", "user-7")
     assert ask(guarded, "/v1/bills", token).status_code == 200
-    ring.revoke("seven")
+    ring.revoke_key("seven")
     refused = ask(guarded, "/v1/bills", token)
     assert refused.json()["error"] == {"code": "unauthorized", "message": UNKNOWN_SUBJECT}
 

@@ -64,7 +64,7 @@ def test_a_key_revoked_at_one_server_is_refused_by_the_other(
     servers: list[Served], clients: list[httpx2.Client], url: str, tmp_path: Path
 ) -> None:
     keys = open_keys(load_settings({"data": tmp_path}, {"READINGROOM_DATABASE_URL": url}))
-    header = {"Authorization": f"Bearer {keys.add('ann')}"}
+    header = {"Authorization": f"Bearer {keys.add_key('ann')}"}
 
     def answers(status: int) -> bool:
         return all(
@@ -72,7 +72,7 @@ def test_a_key_revoked_at_one_server_is_refused_by_the_other(
         )
 
     wait_until(lambda: answers(200))
-    keys.revoke("ann")
+    keys.revoke_key("ann")
     wait_until(lambda: answers(401))
 
 

@@ -97,7 +97,7 @@ async def test_an_id_of_256_characters_is_answered(tmp_path: Path) -> None:
 @requirement("room:limits")
 async def test_one_caller_cannot_take_every_session(tmp_path: Path) -> None:
     ring = KeyRing(tmp_path)
-    ann, bob = ring.add("ann", False), ring.add("bob", False)
+    ann, bob = ring.add_key("ann", False), ring.add_key("bob", False)
     app = app_of(specimen(), data=tmp_path, max_sessions_per_caller=2)
     async with in_process(app) as web:
 
@@ -147,8 +147,8 @@ async def test_the_stream_of_a_revoked_key_is_closed(
 ) -> None:
     monkeypatch.setattr(security, "RECHECK_SECONDS", 0.01)
     ring = KeyRing(tmp_path)
-    ring.add("other", False)
-    headers = {**POST, "Authorization": f"Bearer {ring.add('ann', False)}"}
+    ring.add_key("other", False)
+    headers = {**POST, "Authorization": f"Bearer {ring.add_key('ann', False)}"}
     async with in_process(app_of(specimen(), data=tmp_path)) as web:
         if path == "/mcp":
             opened = await web.post("/mcp", json=INITIALIZE, headers=headers)
@@ -158,7 +158,7 @@ async def test_the_stream_of_a_revoked_key_is_closed(
         stream = asyncio.create_task(web.get(path, headers=events))
         done, _ = await asyncio.wait([stream], timeout=0.5)
         assert not done, "the stream of a good key stays open"
-        ring.revoke("ann")
+        ring.revoke_key("ann")
         answer = await asyncio.wait_for(stream, HANG_SECONDS)
     assert answer.status_code == 200
 

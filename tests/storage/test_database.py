@@ -91,7 +91,7 @@ def test_a_snapshot_does_not_see_what_others_write_meanwhile(tmp_path: Path) -> 
     wal = {"journal_mode": "WAL"}
     with closing(connect(path, pragmas=wal)) as reader, closing(connect(path)) as writer:
         writer.execute("CREATE TABLE notes (text TEXT)")
-        with reader.snapshot():
+        with reader.begin_consistent_read():
             assert reader.execute("SELECT count(*) FROM notes").fetchone() == (0,)
             writer.execute("INSERT INTO notes VALUES ('new')")
             assert reader.execute("SELECT count(*) FROM notes").fetchone() == (0,)

@@ -44,40 +44,40 @@ def open_store(folder: Path, now: Clock | None = None) -> JobStore:
 @requirement("room:jobs")
 def test_a_job_is_claimed_once_and_reports_until_it_is_done(tmp_path: Path) -> None:
     jobs = open_store(tmp_path)
-    assert jobs.claim(KINDS, "ann") is None and jobs.list_newest() == []
-    added = jobs.add("toy.count", "Count to <three>", {"to": 3})
+    assert jobs.claim_job(KINDS, "ann") is None and jobs.list_newest_jobs() == []
+    added = jobs.add_job("toy.count", "Count to <three>", {"to": 3})
     assert (added.state, added.percent) == ("queued", 0)
-    claimed = jobs.claim(KINDS, "ann")
+    claimed = jobs.claim_job(KINDS, "ann")
     assert claimed is not None and claimed.question == {"to": 3}
-    assert jobs.claim(KINDS, "ben") is None
-    assert jobs.report(added.id, "ann", 40, "counting")
-    assert (jobs.get(added.id).percent, jobs.get(added.id).phase) == (40, "counting")
-    assert not jobs.report(added.id, "ben", 99, "meddling")
-    assert jobs.finish(added.id, "ann", {"counted": 3})
-    ended = jobs.get(added.id)
+    assert jobs.claim_job(KINDS, "ben") is None
+    assert jobs.report_progress(added.id, "ann", 40, "counting")
+    assert (jobs.get_job(added.id).percent, jobs.get_job(added.id).phase) == (40, "counting")
+    assert not jobs.report_progress(added.id, "ben", 99, "meddling")
+    assert jobs.finish_job(added.id, "ann", {"counted": 3})
+    ended = jobs.get_job(added.id)
     assert (ended.state, ended.outcome, ended.has_ended) == ("done", {"counted": 3}, True)
-    assert [job.id for job in jobs.list_newest(kind_prefix="toy.")] == [added.id]
-    assert jobs.list_newest(kind_prefix="other.") == []
+    assert [job.id for job in jobs.list_newest_jobs(kind_prefix="toy.")] == [added.id]
+    assert jobs.list_newest_jobs(kind_prefix="other.") == []
     with pytest.raises(JobNotFound):
-        jobs.get("nothing")
+        jobs.get_job("nothing")
 
 
 @requirement("room:jobs")
 def test_a_job_whose_worker_fell_silent_is_claimed_again_and_not_for_ever(tmp_path: Path) -> None:
     clock = Clock()
     jobs = open_store(tmp_path, clock)
-    job = jobs.add("toy.count", "Count", {})
+    job = jobs.add_job("toy.count", "Count", {})
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        claimed = jobs.claim(KINDS, f"worker {attempt}")
+        claimed = jobs.claim_job(KINDS, f"worker {attempt}")
         assert claimed is not None and claimed.attempts == attempt
         clock.seconds += SILENT_SECONDS - 1
-        assert jobs.beat(job.id, f"worker {attempt}")
-        assert jobs.claim(KINDS, "too early") is None
+        assert jobs.record_heartbeat(job.id, f"worker {attempt}")
+        assert jobs.claim_job(KINDS, "too early") is None
         clock.seconds += SILENT_SECONDS + 1
-    assert jobs.claim(KINDS, "too often") is None
-    assert jobs.get(job.id).state == "failed"
-    assert "interrupted" in jobs.get(job.id).error
-    assert not jobs.finish(job.id, "worker 1", {})
+    assert jobs.claim_job(KINDS, "too often") is None
+    assert jobs.get_job(job.id).state == "failed"
+    assert "interrupted" in jobs.get_job(job.id).error
+    assert not jobs.finish_job(job.id, "worker 1", {})
 
 
 async def run_until(
@@ -86,19 +86,19 @@ async def run_until(
     """Run jobs until this one has come so far."""
     async with anyio.create_task_group() as tasks:
         runner = JobRunner(jobs, handlers)
-        await runner.take_over()
+        await runner.take_over_jobs()
         tasks.start_soon(runner.run)
         with anyio.fail_after(300):
-            while jobs.get(job.id).state != state:  # noqa: ASYNC110 (another process may write)
+            while jobs.get_job(job.id).state != state:  # noqa: ASYNC110 (another process may write)
                 await anyio.sleep(0.01)
         tasks.cancel_scope.cancel()
-    return jobs.get(job.id)
+    return jobs.get_job(job.id)
 
 
 @requirement("room:jobs")
 async def test_a_runner_that_is_stopped_leaves_its_job_to_the_next(tmp_path: Path) -> None:
     jobs = open_store(tmp_path)
-    job = jobs.add("toy.count", "Count", {"to": 2})
+    job = jobs.add_job("toy.count", "Count", {"to": 2})
 
     async def hang(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
         await report(10, "hanging")
@@ -121,8 +121,8 @@ async def test_what_a_killed_process_was_doing_is_begun_again_at_the_next_start(
     tmp_path: Path,
 ) -> None:
     jobs = open_store(tmp_path)
-    job = jobs.add("toy.count", "Count", {})
-    jobs.claim(KINDS, "killed")
+    job = jobs.add_job("toy.count", "Count", {})
+    jobs.claim_job(KINDS, "killed")
 
     async def count(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
         return {"counted": 0}
@@ -134,8 +134,8 @@ async def test_what_a_killed_process_was_doing_is_begun_again_at_the_next_start(
 @requirement("room:jobs")
 async def test_a_job_that_fails_says_why_and_the_next_one_is_done(tmp_path: Path) -> None:
     jobs = open_store(tmp_path)
-    bad = jobs.add("toy.count", "Count", {"to": "no number"})
-    good = jobs.add("toy.count", "Count", {"to": 1})
+    bad = jobs.add_job("toy.count", "Count", {"to": "no number"})
+    good = jobs.add_job("toy.count", "Count", {"to": 1})
 
     async def count(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
         if question["to"] == "no number":
@@ -143,7 +143,7 @@ async def test_a_job_that_fails_says_why_and_the_next_one_is_done(tmp_path: Path
         return {}
 
     await run_until(jobs, good, "done", {"toy.count": count})
-    assert (jobs.get(bad.id).state, jobs.get(bad.id).error) == (
+    assert (jobs.get_job(bad.id).state, jobs.get_job(bad.id).error) == (
         "failed",
         "There is nothing to count",
     )
@@ -155,7 +155,7 @@ async def test_a_job_that_fails_says_why_and_the_next_one_is_done(tmp_path: Path
 def add_with_file(jobs: JobStore, caller: str, size: int = 1) -> BackgroundJob:
     folder = jobs.make_folder("toy.count")
     (folder / "0").write_bytes(b"x" * size)
-    return jobs.add("toy.count", "Count", {"folder": str(folder)}, caller, folder)
+    return jobs.add_job("toy.count", "Count", {"folder": str(folder)}, caller, folder)
 
 
 @requirement("room:jobs")
@@ -165,16 +165,16 @@ def test_callers_take_turns_and_have_one_job_done_at_a_time(tmp_path: Path) -> N
     names = {}
     for name in ("ann 1", "ann 2", "ann 3", "ben 1", "ben 2", "cat 1"):
         clock.seconds += 1
-        names[jobs.add("toy.count", name, {}, f"key:{name[:3]}").id] = name
+        names[jobs.add_job("toy.count", name, {}, f"key:{name[:3]}").id] = name
     done = []
-    while first := jobs.claim(KINDS, "worker"):
+    while first := jobs.claim_job(KINDS, "worker"):
         clock.seconds += 1
-        second = jobs.claim(KINDS, "worker")
+        second = jobs.claim_job(KINDS, "worker")
         if second:
             assert second.caller != first.caller
         for job in filter(None, (first, second)):
             clock.seconds += 1
-            jobs.finish(job.id, "worker", {})
+            jobs.finish_job(job.id, "worker", {})
             done.append(names[job.id])
     assert done == ["ann 1", "ben 1", "cat 1", "ann 2", "ben 2", "ann 3"]
 
@@ -183,8 +183,8 @@ def test_callers_take_turns_and_have_one_job_done_at_a_time(tmp_path: Path) -> N
 async def test_a_job_that_never_ends_keeps_no_other_caller_waiting(tmp_path: Path) -> None:
     jobs = open_store(tmp_path)
     for _ in range(5):
-        jobs.add("toy.count", "Hang", {"hang": True}, "key:ann")
-    last = jobs.add("toy.count", "Count", {}, "key:ben")
+        jobs.add_job("toy.count", "Hang", {"hang": True}, "key:ann")
+    last = jobs.add_job("toy.count", "Count", {}, "key:ben")
 
     async def count(question: Mapping[str, Any], report: ReportPercent) -> Mapping[str, Any]:
         if question.get("hang"):
@@ -216,7 +216,7 @@ def test_what_waits_is_bounded_for_each_caller_and_for_the_disk(
     monkeypatch.setattr(store, "MIN_FREE_BYTES", 2**80)
     with pytest.raises(TooManyJobs):
         add_with_file(jobs, "key:cat")
-    jobs.add("toy.count", "Without files", {}, "key:cat")
+    jobs.add_job("toy.count", "Without files", {}, "key:cat")
     # Whatever was refused left nothing behind.
     folders = list((tmp_path / "queued" / "toy.count").iterdir())
     assert len(folders) == (0 if is_shared() else store.MAX_WAITING_JOBS + 2)
@@ -229,14 +229,14 @@ def test_the_files_of_a_job_go_when_it_ends_however_it_ends(tmp_path: Path) -> N
     finished, failed = add_with_file(jobs, "key:ann"), add_with_file(jobs, "key:ben")
     hopeless = add_with_file(jobs, "key:cat")
     for _ in KINDS * 3:
-        jobs.claim(KINDS, "worker")
-    assert jobs.finish(finished.id, "worker", {}) and jobs.fail(failed.id, "worker", "No")
+        jobs.claim_job(KINDS, "worker")
+    assert jobs.finish_job(finished.id, "worker", {}) and jobs.fail_job(failed.id, "worker", "No")
     (left,) = (tmp_path / "queued").glob("*/*")
     assert left.name.startswith(hopeless.id)
     for _ in range(MAX_ATTEMPTS):
         clock.seconds += SILENT_SECONDS + 1
-        jobs.claim(KINDS, "worker")
-    assert jobs.get(hopeless.id).state == "failed"
+        jobs.claim_job(KINDS, "worker")
+    assert jobs.get_job(hopeless.id).state == "failed"
     assert list((tmp_path / "queued").glob("*/*")) == []
 
 
@@ -247,7 +247,7 @@ def test_files_that_no_job_names_are_deleted_at_the_start(tmp_path: Path) -> Non
     kept = add_with_file(jobs, "key:ann")
     jobs.make_folder("toy.count")  # a process was killed before it queued the job
     of_others = jobs.make_folder("other.kind")
-    jobs.take_over(KINDS)
+    jobs.take_over_jobs(KINDS)
     left = {folder.name for folder in (tmp_path / "queued").glob("*/*")}
     assert left == {kept.id, of_others.name}
 
@@ -256,9 +256,9 @@ def test_files_that_no_job_names_are_deleted_at_the_start(tmp_path: Path) -> Non
 @requirement("room:jobs")
 def test_jobs_of_a_table_without_callers_are_done(tmp_path: Path) -> None:
     jobs = open_store(tmp_path)
-    jobs.add("toy.count", "Count", {})
+    jobs.add_job("toy.count", "Count", {})
     with closing(connect(tmp_path / store.JOBS_FILE)) as db:
         db.execute("ALTER TABLE jobs DROP COLUMN caller")
         db.execute("ALTER TABLE jobs DROP COLUMN file_bytes")
-    claimed = JobStore(tmp_path).claim(KINDS, "ann")
+    claimed = JobStore(tmp_path).claim_job(KINDS, "ann")
     assert claimed is not None and claimed.caller == ""

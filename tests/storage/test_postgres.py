@@ -147,12 +147,12 @@ def test_a_transaction_that_fails_leaves_no_trace(
     generation = collection.generation
     with pytest.raises(RuntimeError), database.transaction():
         collection.upsert(chunks("a"))
-        files.take(("NPPF", "a.pdf"), spool)
+        files.move_in(("NPPF", "a.pdf"), spool)
         assert collection.count() == 1
         raise RuntimeError("the process has other plans")
     assert collection.count() == 0
     assert collection.generation == generation
-    assert not files.exists(("NPPF", "a.pdf"))
+    assert not files.has_file(("NPPF", "a.pdf"))
 
 
 def test_a_statement_that_failed_is_not_forgotten_at_the_end(database: PostgresDatabase) -> None:
@@ -187,12 +187,12 @@ def test_a_file_comes_back_whole_and_is_replaced(
     for content in (b"first" * 500_000, b"second"):
         spool = tmp_path / "spool"
         spool.write_bytes(content)
-        files.take(path, spool)
-        assert files.locate(path).read_bytes() == content
+        files.move_in(path, spool)
+        assert files.locate_file(path).read_bytes() == content
         assert not spool.exists()
     files.delete_folder(("NPPF", "rev_1"))
-    assert not files.exists(path)
-    assert not files.locate(path).exists()
+    assert not files.has_file(path)
+    assert not files.locate_file(path).exists()
 
 
 def test_a_lock_of_a_process_that_ended_is_free(database: PostgresDatabase) -> None:

@@ -29,7 +29,7 @@ def rings(postgres: PostgresServer, tmp_path: Path) -> Iterator[tuple[KeyRing, K
 def test_a_key_of_one_process_opens_every_other(rings: tuple[KeyRing, KeyRing]) -> None:
     one, other = rings
     assert not other.has_keys()
-    secret = one.add("desk", operator=True)
+    secret = one.add_key("desk", operator=True)
     one.add_subject("agent", "subject 1", read_only=True)
 
     assert other.has_keys()
@@ -46,20 +46,20 @@ def test_a_key_that_one_process_revokes_is_refused_by_every_other(
     rings: tuple[KeyRing, KeyRing],
 ) -> None:
     one, other = rings
-    secret = one.add("desk").encode()
+    secret = one.add_key("desk").encode()
     assert other.find_holder(secret) is not None
-    one.revoke("desk")
+    one.revoke_key("desk")
     wait_until(lambda: other.find_holder(secret) is None)
-    later = one.add("later").encode()
+    later = one.add_key("later").encode()
     wait_until(lambda: other.find_holder(later) is not None)
 
 
 def test_names_are_held_to_the_same_rules(rings: tuple[KeyRing, KeyRing]) -> None:
     one, other = rings
-    one.add("desk")
+    one.add_key("desk")
     with pytest.raises(KeyExists):
-        other.add("desk")
+        other.add_key("desk")
     with pytest.raises(InvalidKeyName):
-        other.add("a b")
+        other.add_key("a b")
     with pytest.raises(KeyNotFound):
-        other.revoke("nobody")
+        other.revoke_key("nobody")

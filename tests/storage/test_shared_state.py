@@ -128,7 +128,7 @@ def test_a_job_of_a_process_that_was_killed_is_done_by_another_with_its_files(
     content = bytes(range(256)) * 10_000  # more than one piece
     (folder / "0").write_bytes(content)
     (folder / "1").write_bytes(b"")
-    job = jobs.add("toy.read", "Read", {"folder": str(folder)}, "key:ann", folder)
+    job = jobs.add_job("toy.read", "Read", {"folder": str(folder)}, "key:ann", folder)
     worker = subprocess.Popen(
         [sys.executable, "-m", "tests.support.job_worker", url, tmp_path / "two", "toy.read"],
         stdout=subprocess.PIPE,
@@ -137,8 +137,8 @@ def test_a_job_of_a_process_that_was_killed_is_done_by_another_with_its_files(
     )
     try:
         assert worker.stdout is not None and worker.stdout.readline().strip() == job.id
-        assert jobs.get(job.id).state == "running"
-        assert jobs.claim(("toy.read",), "early") is None
+        assert jobs.get_job(job.id).state == "running"
+        assert jobs.claim_job(("toy.read",), "early") is None
     finally:
         worker.kill()
         worker.wait()
@@ -148,13 +148,13 @@ def test_a_job_of_a_process_that_was_killed_is_done_by_another_with_its_files(
         connection.execute("UPDATE readingroom.jobs SET heard_at = heard_at - 61")
 
     other = SharedJobStore(tmp_path / "three", databases[1])
-    claimed = other.claim(("toy.read",), "other")
+    claimed = other.claim_job(("toy.read",), "other")
     assert claimed is not None and (claimed.id, claimed.attempts) == (job.id, 2)
     files = Path(claimed.question["folder"])
     assert (files / "0").read_bytes() == content and (files / "1").read_bytes() == b""
-    assert not jobs.finish(job.id, "hanging", {})
-    assert other.finish(job.id, "other", {"read": 2})
-    assert jobs.get(job.id).outcome == {"read": 2}
+    assert not jobs.finish_job(job.id, "hanging", {})
+    assert other.finish_job(job.id, "other", {"read": 2})
+    assert jobs.get_job(job.id).outcome == {"read": 2}
     assert not files.exists()
     with psycopg.connect(url) as connection:
         (pieces,) = connection.execute("SELECT count(*) FROM readingroom.job_files").fetchone()  # type: ignore[misc]
@@ -165,11 +165,14 @@ def test_a_heartbeat_is_seen_while_the_change_of_a_base_is_open(
     databases: list[PostgresDatabase], tmp_path: Path
 ) -> None:
     here, there = (SharedJobStore(tmp_path, database) for database in databases)
-    job = here.add("toy.count", "Count\0", {"text": "\0"})
-    here.claim(("toy.count",), "ann")
+    job = here.add_job("toy.count", "Count\0", {"text": "\0"})
+    here.claim_job(("toy.count",), "ann")
     with databases[0].transaction():
-        assert here.report(job.id, "ann", 40, "half \0 way")
-        assert (there.get(job.id).percent, there.get(job.id).question) == (40, {"text": "\0"})
+        assert here.report_progress(job.id, "ann", 40, "half \0 way")
+        assert (there.get_job(job.id).percent, there.get_job(job.id).question) == (
+            40,
+            {"text": "\0"},
+        )
 
 
 @pytest.mark.anyio

@@ -9,7 +9,7 @@ from readingroom.storage.postgres.state import SharedJobStore
 
 
 def hang(url: str, folder: Path, kind: str) -> None:
-    job = SharedJobStore(folder, open_database(url)).claim((kind,), "hanging")
+    job = SharedJobStore(folder, open_database(url)).claim_job((kind,), "hanging")
     assert job is not None
     print(job.id, flush=True)
     time.sleep(3600)

@@ -90,7 +90,7 @@ def specimen(dialect: ErrorDialect | None = None, folder: Path | None = None) ->
         server_name="specimen-mcp",
         title="Specimen",
         instructions="For tests.",
-        dialect=dialect or StatusDialect(),
+        error_dialect=dialect or StatusDialect(),
         tools=_tools(notes),
         service=notes,
         stateful=True,
@@ -148,13 +148,13 @@ def _tools(notes: Notes) -> tuple[Tool, ...]:
     async def count_slowly(question: Nothing, call: ToolCall) -> Said:
         """Count to three, reporting each step."""
         for step in (1, 2, 3):
-            await call.report(step, 3, f"step {step}")
+            await call.report_progress(step, 3, f"step {step}")
             await anyio.sleep(0.01)
         return Said(said=["done"])
 
     async def wait_for_ever(question: Nothing, call: ToolCall) -> Said:
         """Report that it has begun, and never answer."""
-        await call.report(0, None, None)
+        await call.report_progress(0, None, None)
         await anyio.sleep_forever()
         raise AssertionError("unreachable")
 

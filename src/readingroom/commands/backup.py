@@ -120,10 +120,10 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
         copy_database(settings.data / KEYS_FILE, copies_folder / KEYS_FILE)
     counts_by_base: dict[str, dict[str, Any]] = {}
     for base_name, base_backup in load_base_backups().items():
-        if base_backup.exists(settings):
+        if base_backup.has_data(settings):
             click.echo(f"{base_name}: copying", err=True)
             report_pages = print_tenths(base_name + ": {} of {} pages copied")
-            counts_by_base[base_name] = base_backup.write(
+            counts_by_base[base_name] = base_backup.write_backup(
                 settings, copies_folder, partial(run_base_command, base_name), report_pages
             )
     return Manifest(

@@ -50,9 +50,9 @@ def add(
         key_fields = {"name": name, "subject": subject}
         return print_result(as_json, key_fields, f"Tokens of {subject} are let in as {name}.")
     if worker:
-        secret = WorkerKeys(settings.data).add(name)
+        secret = WorkerKeys(settings.data).add_key(name)
     else:
-        secret = open_keys(settings).add(name, read_only, operator)
+        secret = open_keys(settings).add_key(name, read_only, operator)
     printed_text = (
         f"{secret}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer <key>"
     )
@@ -86,8 +86,8 @@ def _list_names(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list
 def revoke(name: str, settings: RoomSettings, as_json: bool) -> None:
     """Revoke the key called NAME: its next request is refused."""
     worker_keys = WorkerKeys(settings.data)
-    if not worker_keys.revoke(name):
-        open_keys(settings).revoke(name)
+    if not worker_keys.revoke_key(name):
+        open_keys(settings).revoke_key(name)
     print_result(as_json, {"name": name, "revoked": True}, f"Revoked {name}.")
 
 

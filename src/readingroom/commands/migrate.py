@@ -49,7 +49,7 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
         has_data = spec.backup is not None and spec.backup.load().exists(settings)
         if spec.on_database == "moves" and has_data:
             click.echo(f"{base_name}: copying", err=True)
-            outcomes[base_name] = load_base_backups()[base_name].migrate(
+            outcomes[base_name] = load_base_backups()[base_name].migrate_base(
                 settings, target_settings, force
             ) or _migrate_base(base_name, settings, target_settings, force)
     key_count = _migrate_keys(settings, target_settings)
@@ -78,7 +78,7 @@ def _migrate_base(
         staged = target_settings.model_copy(update={"data": workspace / "staged"})
         staged.data.mkdir()
         shutil.copytree(original / base_name, staged.data / base_name)
-        load_base_backups()[base_name].restore(
+        load_base_backups()[base_name].restore_backup(
             staged, settings.data, force, partial(run_base_command, base_name)
         )
         _write_copy(base_name, target_settings, folder_after)
@@ -106,7 +106,7 @@ def _open_workspace(data_directory: Path) -> Iterator[Path]:
 
 def _write_copy(base_name: str, settings: RoomSettings, copy_folder: Path) -> dict[str, int]:
     copy_folder.mkdir()
-    return load_base_backups()[base_name].write(
+    return load_base_backups()[base_name].write_backup(
         settings, copy_folder, partial(run_base_command, base_name), no_progress_sync
     )
 

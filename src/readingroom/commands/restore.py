@@ -111,14 +111,16 @@ def _lock_bases(base_backups: dict[str, BaseBackup], data_directory: Path) -> It
     """Keep servers out of the directory. Raise `FolderInUse` when one is running on it."""
     with ExitStack() as stack:
         for base_backup in base_backups.values():
-            stack.enter_context(base_backup.lock(data_directory))
+            stack.enter_context(base_backup.lock_base(data_directory))
         yield
 
 
 def _check_manifest(base_backups: dict[str, BaseBackup], manifest: Manifest) -> None:
     """Raise `BackupUnusable` for a file that `backup` would not write, or of a newer version."""
     for base_name, record_counts in manifest.bases.items():
-        if base_name not in base_backups or not base_backups[base_name].can_read(record_counts):
+        if base_name not in base_backups or not base_backups[base_name].can_read_backup(
+            record_counts
+        ):
             raise BackupUnusable(
                 f"The backup was made by a newer Reading Room ({manifest.version}), which knows "
                 f"more than this one ({__version__}): restore it with that version, or a later one"
@@ -136,7 +138,7 @@ def _restore_keys(staging_folder: Path) -> list[Key]:
     if not (staging_folder / KEYS_FILE).exists():
         return []
     untrusted_copy = (staging_folder / KEYS_FILE).rename(staging_folder / f".{KEYS_FILE}")
-    restored_keys = KeyRing(staging_folder).restore(untrusted_copy)
+    restored_keys = KeyRing(staging_folder).restore_keys(untrusted_copy)
     untrusted_copy.unlink()
     return restored_keys
 
@@ -176,13 +178,13 @@ def _restore_bases(
     staging_folder = settings.data / STAGING_FOLDER
     setting_changes: dict[str, Any] = {"data": staging_folder}
     for base_backup in base_backups.values():
-        setting_changes |= base_backup.relocate(settings, staging_folder)
+        setting_changes |= base_backup.relocate_paths(settings, staging_folder)
     staged_settings = settings.model_copy(update=setting_changes)
     restored_counts = {}
     for base_name in manifest.bases:
         click.echo(f"{base_name}: putting back", err=True)
         run_command_here = partial(run_base_command, base_name)
-        counts = base_backups[base_name].restore(
+        counts = base_backups[base_name].restore_backup(
             staged_settings, settings.data, replace, run_command_here
         )
         if counts is not None:

@@ -74,7 +74,7 @@ async def evaluate(
         started_at = time.perf_counter()
         desk_answers.append(await service.search(search, call))
         search_seconds.append(time.perf_counter() - started_at)
-        await call.report(asked_count, len(questions), None)
+        await call.report_progress(asked_count, len(questions), None)
     answered_questions = [*zip(questions, desk_answers, strict=True)]
     answerable_questions = [
         (question, desk_answer)

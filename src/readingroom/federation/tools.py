@@ -58,7 +58,7 @@ def open_desk(
             "search looks through every base at once; fetch(id) reads any result whole. Cite "
             "`citation.citation_string` with its `url`. For policy give the day as `date`."
         ),
-        dialect=FederalDialect(),
+        error_dialect=FederalDialect(),
         tools=tuple(_make_tools(service)),
         service=service,
         prompts=PROMPTS,

@@ -19,10 +19,10 @@ from readingroom.storage.lock import FolderLock
 class BaseBackup(Protocol):
     """What `readingroom backup` and `restore` ask of a base."""
 
-    def exists(self, settings: RoomSettings) -> bool:
+    def has_data(self, settings: RoomSettings) -> bool:
         """Return whether the data directory holds anything of this base."""
 
-    def write(
+    def write_backup(
         self,
         settings: RoomSettings,
         copies_folder: Path,
@@ -31,20 +31,20 @@ class BaseBackup(Protocol):
     ) -> dict[str, int]:
         """Copy the base into `copies_folder` and return what the copy holds: `{"chunks": 174}`."""
 
-    def can_read(self, counts: Mapping[str, Any]) -> bool:
+    def can_read_backup(self, counts: Mapping[str, Any]) -> bool:
         """Return whether a backup with these counts was made by a version no newer than this."""
 
     def is_backup_file(self, file_name: str) -> bool:
-        """Return whether `write` gives a file this name in the backup: `policy/chunks.db`."""
+        """Return whether `write_backup` gives a file this name: `policy/chunks.db`."""
 
-    def lock(self, data_directory: Path) -> AbstractContextManager[None]:
+    def lock_base(self, data_directory: Path) -> AbstractContextManager[None]:
         """Keep every other process out of the base. Raise `FolderInUse` when one is in it."""
 
-    def relocate(self, settings: RoomSettings, data_directory: Path) -> dict[str, Any]:
+    def relocate_paths(self, settings: RoomSettings, data_directory: Path) -> dict[str, Any]:
         """Return settings with paths inside the data directory, changed to another one."""
         return {}
 
-    def restore(
+    def restore_backup(
         self,
         staged_settings: RoomSettings,
         home_directory: Path,
@@ -57,7 +57,7 @@ class BaseBackup(Protocol):
         the data directory it will lie in. `replace`: clear first what lies outside of it.
         """
 
-    def migrate(
+    def migrate_base(
         self, settings: RoomSettings, target_settings: RoomSettings, replace: bool
     ) -> dict[str, Any] | None:
         """Copy the base to a database and compare; return the outcome.
@@ -99,17 +99,17 @@ class OwnerBackup(BaseBackup):
         read: type[ReadBackup],
         file_names: re.Pattern[str],
     ) -> None:
-        """`file_names` matches the names of the files that `write` makes in its folder."""
+        """`file_names` matches the names of the files that `write_backup` makes in its folder."""
         self._base_name = base_name
         self._write_command = write
         self._read_command = read
         self._file_names = file_names
 
-    def exists(self, settings: RoomSettings) -> bool:
+    def has_data(self, settings: RoomSettings) -> bool:
         # A database has every base, if an empty one.
         return bool(settings.database_url) or (settings.data / self._base_name).is_dir()
 
-    def write(
+    def write_backup(
         self,
         settings: RoomSettings,
         copies_folder: Path,
@@ -128,7 +128,7 @@ class OwnerBackup(BaseBackup):
             shutil.rmtree(copy_folder, ignore_errors=True)
         return counts
 
-    def can_read(self, counts: Mapping[str, Any]) -> bool:
+    def can_read_backup(self, counts: Mapping[str, Any]) -> bool:
         return True
 
     def is_backup_file(self, file_name: str) -> bool:
@@ -137,7 +137,7 @@ class OwnerBackup(BaseBackup):
         return folder_name == self._base_name and is_known
 
     @contextmanager
-    def lock(self, data_directory: Path) -> Iterator[None]:
+    def lock_base(self, data_directory: Path) -> Iterator[None]:
         if not (data_directory / self._base_name).is_dir():
             yield
             return
@@ -148,7 +148,7 @@ class OwnerBackup(BaseBackup):
         finally:
             lock.release()
 
-    def restore(
+    def restore_backup(
         self,
         staged_settings: RoomSettings,
         home_directory: Path,

@@ -55,13 +55,13 @@ class CheckedEmbedding:
         self._refused_workers: set[str] = set()
         self._timed_stored_counts: deque[tuple[float, int]] = deque()
 
-    def claim(self, model: str, max_passages: int) -> LeasedBatch:
+    def claim_batch(self, model: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed; raise `EmbeddingMismatch` for another model than ours."""
         lease_id, claimed_passages = "", list[tuple[int, str]]()
         for passages in self._passages_by_name.values():
             _check_model(passages, model)
             lease_id = f"{passages.name}.{secrets.token_hex(16)}"
-            if claimed_passages := passages.claim(lease_id, max_passages):
+            if claimed_passages := passages.claim_passages(lease_id, max_passages):
                 break
         return LeasedBatch(
             lease_id=lease_id,
@@ -75,17 +75,17 @@ class CheckedEmbedding:
             progress=self.read_progress(),
         )
 
-    def extend(self, lease_id: str) -> LeaseState:
+    def extend_lease(self, lease_id: str) -> LeaseState:
         """Keep a lease alive."""
         passages = self._find_passages(lease_id)
-        return LeaseState(passages=passages.extend(lease_id) if passages else 0)
+        return LeaseState(passages=passages.extend_lease(lease_id) if passages else 0)
 
-    def release(self, lease_id: str) -> None:
+    def release_lease(self, lease_id: str) -> None:
         """Give the passages of a lease back."""
         if passages := self._find_passages(lease_id):
-            passages.release(lease_id)
+            passages.release_lease(lease_id)
 
-    def store(self, worker: str, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
+    def store_vectors(self, worker: str, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
         """Check vectors and store them.
 
         A lease that ran out meanwhile does no harm: what is stored depends on the passages alone.
@@ -115,12 +115,12 @@ class CheckedEmbedding:
                 kept_texts = [texts_by_id[sent_vectors.ids[vector_row]] for vector_row in kept_rows]
                 check_sample(passages.embedder, kept_texts, matrix[kept_rows])
         except VectorsRefused as error:
-            passages.release(lease_id)
+            passages.release_lease(lease_id)
             self._refuse_worker(worker, error)
             raise
         kept_ids = [sent_vectors.ids[vector_row] for vector_row in kept_rows]
-        stored_count = passages.store(kept_ids, matrix[kept_rows], worker)
-        passages.release(lease_id)
+        stored_count = passages.store_vectors(kept_ids, matrix[kept_rows], worker)
+        passages.release_lease(lease_id)
         self._count_stored(passages.name, stored_count)
         return StoredVectors(
             stored=stored_count,
@@ -171,7 +171,7 @@ class CheckedEmbedding:
         counts = self._counts_by_name[passages.name]
         started_at = time.monotonic()
         if started_at >= counts.count_again_at:
-            counts.embedded, counts.waiting = passages.count()
+            counts.embedded, counts.waiting = passages.count_passages()
             counts.count_again_at = started_at + _COST_SHARE * (time.monotonic() - started_at)
 
     def _count_stored(self, passages_name: str, stored_count: int) -> None:

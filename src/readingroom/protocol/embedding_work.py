@@ -85,23 +85,23 @@ class LeasablePassages(Protocol):
     def embedder(self) -> Embedder:
         """What makes the vectors that are wanted, and checks those of workers."""
 
-    def claim(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
+    def claim_passages(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
         """Return passages, numbers and texts, that nobody else gets while the lease holds."""
 
-    def extend(self, lease_id: str) -> int:
+    def extend_lease(self, lease_id: str) -> int:
         """Keep a lease alive; return how many passages it still has."""
 
-    def release(self, lease_id: str) -> None:
+    def release_lease(self, lease_id: str) -> None:
         """Give the passages of a lease back."""
 
     def read_texts(self, passage_ids: Sequence[int]) -> Mapping[int, str]:
         """Return what is to be embedded of passages, without those that are gone."""
 
-    def store(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
+    def store_vectors(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
         """Store vectors, in place of none that is there; return how many are new."""
 
     def delete_made_by(self, worker: str) -> int:
         """Delete the vectors that a worker sent; return how many there were."""
 
-    def count(self) -> tuple[int, int]:
+    def count_passages(self) -> tuple[int, int]:
         """Return how many passages are embedded, and how many wait."""

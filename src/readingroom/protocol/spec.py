@@ -40,7 +40,7 @@ class KnowledgeBase:
     title: str
     instructions: str
     """What a model reads about the whole base before it sees a tool."""
-    dialect: ErrorDialect
+    error_dialect: ErrorDialect
     tools: tuple[Tool, ...]
     service: Any
     """What its commands are run against."""

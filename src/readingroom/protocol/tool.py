@@ -127,7 +127,7 @@ class ToolCall:
 
     request_id: str
     caller: str
-    report: ReportProgress
+    report_progress: ReportProgress
     client: str = "stdio"
     """The client whose calls are counted together: a key, an address, or the one of stdio."""
     correlation_id: str = ""
@@ -136,7 +136,7 @@ class ToolCall:
     """Headers that make requests to other servers part of the caller's trace, if there is one."""
     request_bytes: int | None = None
     """The length of the HTTP request's body, as its header states it."""
-    facts: dict[str, Any] = field(default_factory=dict)
+    log_facts: dict[str, Any] = field(default_factory=dict)
     """Additional fields for the log line of this call: numbers and words, never payloads."""
     ask_person: AskPerson = assume_consent
     """Asks for leave before something is removed, where the client can show the question."""
@@ -189,7 +189,7 @@ class Tool:
     name: str
     title: str
     describe: Callable[[], str]
-    question: type[Question]
+    question_type: type[Question]
     answer_type: Any
     """An `Answer` or a union of them; another type for one that returns the protocol's content."""
     run: RunTool
@@ -206,7 +206,7 @@ class Tool:
     """Whether the listing names the fields of the answer only, not what is inside them."""
 
     @cached_property
-    def answer(self) -> TypeAdapter[Any] | None:
+    def answer_adapter(self) -> TypeAdapter[Any] | None:
         """Serializes answers; None for a tool that returns content such as an image."""
         return TypeAdapter(self.answer_type) if _is_answer(self.answer_type) else None
 
@@ -223,21 +223,21 @@ class Tool:
 
     @cached_property
     def _static_schema(self) -> Schema:
-        return _remove_titles(self.question.model_json_schema())
+        return _remove_titles(self.question_type.model_json_schema())
 
     @cached_property
     def output_schema(self) -> Schema | None:
         """The answer's schema; a union of answers is still an object, as the protocol asks."""
-        if self.answer is None:
+        if self.answer_adapter is None:
             return None
-        schema = {"type": "object", **self.answer.json_schema(mode="serialization")}
+        schema = {"type": "object", **self.answer_adapter.json_schema(mode="serialization")}
         return _outline_schema(schema) if self.outlines_answer else _remove_titles(schema)
 
     def build_schemas(self) -> None:
         """Build now what the first listing and the first call would build, and keep it."""
         _ = self._static_schema, self.output_schema
 
-    def parse(self, arguments: dict[str, Any]) -> Question:
+    def parse_arguments(self, arguments: dict[str, Any]) -> Question:
         """Return the arguments as a question.
 
         Raise `InvalidArguments`, which names every field that does not fit. The arguments pass
@@ -245,7 +245,7 @@ class Tool:
         not.
         """
         try:
-            return self.question.model_validate_json(to_json(arguments))
+            return self.question_type.model_validate_json(to_json(arguments))
         except ValidationError as error:
             raise InvalidArguments.from_validation_error(error, arguments) from error
         except PydanticSerializationError as error:
@@ -273,7 +273,7 @@ def make_tool(
         name=run.__name__,
         title=title,
         describe=describe or (lambda: docstring),
-        question=question,
+        question_type=question,
         answer_type=answer_type,
         run=run,
         hints=hints or Hints(),

@@ -273,7 +273,7 @@ async def _lifespan(
             await exit_stack.enter_async_context(base.lifespan())
         for endpoint in endpoints:
             await exit_stack.enter_async_context(endpoint.http.manager.run())
-        await job_runner.take_over()
+        await job_runner.take_over_jobs()
         background_tasks = await exit_stack.enter_async_context(anyio.create_task_group())
         background_tasks.start_soon(warm_up, bases)
         background_tasks.start_soon(job_runner.run)

@@ -60,7 +60,9 @@ class Face:
     @property
     def tools(self) -> dict[str, tuple[Tool, ErrorDialect]]:
         """Every tool by name, sorted, with the dialect in which its errors are rendered."""
-        tools_with_dialects = [(tool, base.dialect) for base in self.bases for tool in base.tools]
+        tools_with_dialects = [
+            (tool, base.error_dialect) for base in self.bases for tool in base.tools
+        ]
         # Sorted, so that a client which caches `tools/list` sees the same listing at every start.
         tools_by_name = {
             tool.name: (tool, error_dialect)

@@ -54,7 +54,7 @@ class BrowserSessions:
         """Begin a session for the holder of a key, and forget those that have ended."""
         session_id = secrets.token_urlsafe(32)
         now = self._now()
-        with self._tables.write() as db:
+        with self._tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM browser_sessions WHERE seen_at < ? OR created_at < ?",
                 (now - MAX_IDLE_SECONDS, now - MAX_AGE_SECONDS),
@@ -71,7 +71,7 @@ class BrowserSessions:
         if not self._tables.has_data():
             return None
         id_digest, now = _hash_id(session_id), self._now()
-        with self._tables.read() as db:
+        with self._tables.begin_reading() as db:
             session_row = db.execute(
                 "SELECT key_digest, created_at, seen_at FROM browser_sessions WHERE digest = ?",
                 (id_digest,),
@@ -82,7 +82,7 @@ class BrowserSessions:
         if now - seen_at > MAX_IDLE_SECONDS or now - created_at > MAX_AGE_SECONDS:
             return None
         if now - seen_at > _TOUCH_SECONDS:
-            with self._tables.write() as db:
+            with self._tables.begin_writing() as db:
                 db.execute(
                     "UPDATE browser_sessions SET seen_at = ? WHERE digest = ?", (now, id_digest)
                 )
@@ -90,7 +90,7 @@ class BrowserSessions:
 
     def end_session(self, session_id: str) -> None:
         """Forget a session; it does not matter whether there was one."""
-        with self._tables.write() as db:
+        with self._tables.begin_writing() as db:
             db.execute("DELETE FROM browser_sessions WHERE digest = ?", (_hash_id(session_id),))
 
 

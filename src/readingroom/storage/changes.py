@@ -41,7 +41,7 @@ class StoreChanges:
             with anyio.CancelScope(shield=True):
                 yield
 
-    def pause(self) -> AbstractAsyncContextManager[None]:
+    def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Keep changes out: inside, none is half done and none begins. For copying the stores."""
         return self._copy_lock.acquire_exclusive()
 
@@ -50,7 +50,7 @@ class StoreChanges:
         """Keep an intent on disk until the change inside is complete.
 
         A change that is refused has changed nothing, so it counts as complete. After any other
-        error the intent stays, and `recover` ends the change.
+        error the intent stays, and `recover_changes` ends the change.
         """
         intent = await anyio.to_thread.run_sync(
             lambda: self._intent_log.begin_intent(intent_kind, **body)
@@ -69,7 +69,7 @@ class StoreChanges:
         """Return the changes that were begun and not completed, oldest first."""
         return await anyio.to_thread.run_sync(self._intent_log.list_unfinished)
 
-    async def recover(
+    async def recover_changes(
         self,
         finish_intent: Callable[[Intent], Awaitable[None]],
         fatal_errors: tuple[type[KnowledgeError], ...] = (),

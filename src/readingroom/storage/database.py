@@ -62,7 +62,7 @@ class Database(sqlite3.Connection):
             raise
 
     @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def begin_consistent_read(self) -> Iterator[None]:
         """Let every read inside see the database as it is at the first of them."""
         self.execute("BEGIN")
         try:
@@ -235,11 +235,11 @@ class StateTables(Protocol):
         """Return whether anything can have been written: nothing is made by looking."""
         ...
 
-    def read(self) -> AbstractContextManager[Any]:
+    def begin_reading(self) -> AbstractContextManager[Any]:
         """Lend a connection for reading."""
         ...
 
-    def write(self) -> AbstractContextManager[Any]:
+    def begin_writing(self) -> AbstractContextManager[Any]:
         """Lend a connection for one transaction; one at a time has it."""
         ...
 
@@ -260,7 +260,7 @@ class StateFile(StateTables):
         return self._path.exists()
 
     @contextmanager
-    def read(self) -> Iterator[Database]:
+    def begin_reading(self) -> Iterator[Database]:
         try:
             with self._pool.connection() as db:
                 yield db
@@ -270,8 +270,8 @@ class StateFile(StateTables):
             ) from error
 
     @contextmanager
-    def write(self) -> Iterator[Database]:
-        with self.read() as db, db.transaction():
+    def begin_writing(self) -> Iterator[Database]:
+        with self.begin_reading() as db, db.transaction():
             yield db
 
     def _connect(self) -> Database:

@@ -130,7 +130,7 @@ class GrantStore:
 
     def add_client(self, client_id: str, metadata: str) -> None:
         """Keep a client. Beyond MAX_CLIENTS the oldest without a grant makes room."""
-        with self._tables.write() as db:
+        with self._tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM clients WHERE client_id IN (SELECT client_id FROM clients "
                 "WHERE client_id NOT IN (SELECT client_id FROM grants) "
@@ -146,7 +146,7 @@ class GrantStore:
         """Return the metadata of a client as JSON; None for one that is not known."""
         if not self._tables.has_data():
             return None
-        with self._tables.read() as db:
+        with self._tables.begin_reading() as db:
             client_row = db.execute(
                 "SELECT metadata FROM clients WHERE client_id = ?", (client_id,)
             ).fetchone()
@@ -155,7 +155,7 @@ class GrantStore:
     def add_request(self, client_id: str, parameters: str) -> str:
         """Keep what a client asks for until somebody answers, and return its id."""
         request_id = secrets.token_urlsafe(32)
-        with self._tables.write() as db:
+        with self._tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM consent_requests WHERE created_at < ? OR digest IN ("
                 "SELECT digest FROM consent_requests "
@@ -180,7 +180,7 @@ class GrantStore:
         """Return a request that waits for an answer; None for one that was answered or is old."""
         if not self._tables.has_data():
             return None
-        with self._tables.read() as db:
+        with self._tables.begin_reading() as db:
             request_row = db.execute(
                 "SELECT client_id, parameters FROM consent_requests "
                 "WHERE digest = ? AND created_at >= ?",
@@ -190,7 +190,7 @@ class GrantStore:
 
     def remove_request(self, request_id: str) -> bool:
         """Take a request away; return whether it was still there, so that one answer counts."""
-        with self._tables.write() as db:
+        with self._tables.begin_writing() as db:
             delete_cursor = db.execute(
                 "DELETE FROM consent_requests WHERE digest = ?", (_hash_token(request_id),)
             )
@@ -205,7 +205,7 @@ class GrantStore:
     ) -> str:
         """Keep what the holder of a key allows, and return the code that the client is sent."""
         grant_id, now = secrets.token_hex(16), self._now()
-        with self._tables.write() as db:
+        with self._tables.begin_writing() as db:
             db.execute(
                 "DELETE FROM grants WHERE grant_id NOT IN "
                 "(SELECT grant_id FROM tokens WHERE expires_at >= ?)",
@@ -230,7 +230,7 @@ class GrantStore:
         """Return a code or a token that has not expired; one that is spent says so."""
         if not self._tables.has_data():
             return None
-        with self._tables.read() as db:
+        with self._tables.begin_reading() as db:
             token_row = db.execute(
                 f"SELECT {_GRANT_COLUMNS}, expires_at, is_spent FROM tokens "
                 "JOIN grants USING (grant_id) WHERE digest = ? AND kind = ? AND expires_at >= ?",
@@ -247,7 +247,7 @@ class GrantStore:
 
         Return None for one that was spent before: somebody else has it, so its grant ends.
         """
-        with self._tables.write() as db:
+        with self._tables.begin_writing() as db:
             token_digest = _hash_token(secret_token)
             token_row = db.execute(
                 "SELECT grant_id, is_spent FROM tokens WHERE digest = ? AND kind = ?",
@@ -281,14 +281,14 @@ class GrantStore:
 
     def end_grant(self, grant_id: str) -> None:
         """End a grant with its tokens; it does not matter whether there was one."""
-        with self._tables.write() as db:
+        with self._tables.begin_writing() as db:
             db.execute("DELETE FROM grants WHERE grant_id = ?", (grant_id,))
 
     def list_grants(self) -> list[tuple[Grant, str]]:
         """Return the grants that can still be used, each with its client's metadata."""
         if not self._tables.has_data():
             return []
-        with self._tables.read() as db:
+        with self._tables.begin_reading() as db:
             grant_rows = db.execute(
                 f"SELECT {_GRANT_COLUMNS}, metadata "
                 "FROM grants JOIN clients USING (client_id) WHERE grant_id IN "

@@ -158,7 +158,7 @@ class KeyRing:
         """Cached by the digest of a secret or by the subject of a token."""
         self._holders_generation: FileGeneration | None = None
 
-    def add(self, key_name: str, read_only: bool = False, operator: bool = False) -> str:
+    def add_key(self, key_name: str, read_only: bool = False, operator: bool = False) -> str:
         """Make a key and return its secret, which cannot be read again.
 
         Raise `InvalidKeyName` or `KeyExists`.
@@ -222,7 +222,7 @@ class KeyRing:
             for key_name, key_digest, created_at, subject, is_read_only, is_operator in key_rows
         ]
 
-    def restore(self, copied_file: Path) -> list[Key]:
+    def restore_keys(self, copied_file: Path) -> list[Key]:
         """Add the keys of another file, which is not trusted, and return them.
 
         Only rows are taken over, since a database can also hold triggers, which would act on every
@@ -244,7 +244,7 @@ class KeyRing:
         """Return all keys as they are stored."""
         return _read_rows(self.path)
 
-    def revoke(self, key_name: str) -> None:
+    def revoke_key(self, key_name: str) -> None:
         """Delete a key, whose next request is then refused; raise `KeyNotFound`."""
         if not self.path.exists():
             raise make_unknown_error(key_name)
@@ -362,7 +362,7 @@ class WorkerKeys:
     def __init__(self, data_directory: Path) -> None:
         self._path = data_directory / KEYS_FILE
 
-    def add(self, key_name: str) -> str:
+    def add_key(self, key_name: str) -> str:
         """Make a key and return its secret, which cannot be read again.
 
         Raise `InvalidKeyName` or `KeyExists`.
@@ -388,7 +388,7 @@ class WorkerKeys:
         key_rows = self._execute("SELECT name, created_at FROM worker_keys ORDER BY name")
         return [Key(key_name, created_at, worker=True) for key_name, created_at in key_rows]
 
-    def revoke(self, key_name: str) -> bool:
+    def revoke_key(self, key_name: str) -> bool:
         """Delete the key of a worker; return whether there was one."""
         return bool(self._execute("DELETE FROM worker_keys WHERE name = ? RETURNING 1", key_name))
 

@@ -204,7 +204,7 @@ async def test_each_key_has_ten_calls_a_second_of_its_own(
 ) -> None:
     data = tmp_path / "data"
     ring = KeyRing(data)
-    keys = [ring.add("ann"), ring.add("bob")]
+    keys = [ring.add_key("ann"), ring.add_key("bob")]
     with serving("guidance", data=data, env={"GOVUK_BASE_URL": upstream.url}) as server:
         served_to: dict[str, int] = dict.fromkeys(keys, 0)
         async with httpx2.AsyncClient(trust_env=False, timeout=300) as web:

@@ -212,7 +212,7 @@ COMMANDS: tuple[type[Command], ...] = (
 
 
 class _DocumentsBackup(OwnerBackup):
-    def relocate(self, settings: RoomSettings, data_directory: Path) -> dict[str, Any]:
+    def relocate_paths(self, settings: RoomSettings, data_directory: Path) -> dict[str, Any]:
         """A store outside of the data directory stays where it is."""
         assert isinstance(settings, DocumentsSettings)
         chroma_directory = settings.chroma_persist_dir

@@ -69,7 +69,7 @@ def open_documents(
             "application_ref to stay within one application. Cite with the `citation` of a result; "
             "read around a passage with get_document_text and its pages."
         ),
-        dialect=StatusDialect(),
+        error_dialect=StatusDialect(),
         tools=(
             *_make_search_tools(service),
             *_make_reading_tools(service),
@@ -151,7 +151,7 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         DOCUMENT_ROOTS; pictures without words are skipped. For a directory of files use
         `ingest_folder`.
         """
-        return await service.ingest(question, call.report)
+        return await service.ingest(question, call.report_progress)
 
     async def ingest_folder(question: IngestFolder, call: ToolCall) -> FolderIngested:
         """Load a whole folder or directory of files (`/inbox/19_00017`) into a planning application
@@ -159,7 +159,7 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         server's disk. It does not stop at a file that cannot be read: each has an outcome of its
         own. For one file use `ingest_document`.
         """
-        return await service.ingest_folder(question, call.report)
+        return await service.ingest_folder(question, call.report_progress)
 
     async def set_application(question: SetApplication, call: ToolCall) -> ApplicationSet:
         """Record what is known of a planning application itself (`19/00017/FUL`, `19/00019/REM`),

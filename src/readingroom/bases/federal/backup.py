@@ -28,11 +28,11 @@ from readingroom.storage.errors import BackupUnusable, DataNotEmpty, FolderInUse
 class FederalBackup(BaseBackup):
     """SQLite copies the file page by page, so no owner has to be asked."""
 
-    def exists(self, settings: RoomSettings) -> bool:
+    def has_data(self, settings: RoomSettings) -> bool:
         place = locate_records(settings)
         return place.exists() if isinstance(place, Path) else _has_records(place)
 
-    def write(
+    def write_backup(
         self,
         settings: RoomSettings,
         copies_folder: Path,
@@ -51,21 +51,21 @@ class FederalBackup(BaseBackup):
             (schema_version,) = db.execute("PRAGMA user_version").fetchone()
         return {"schema": int(schema_version)}
 
-    def can_read(self, manifest_counts: Mapping[str, Any]) -> bool:
+    def can_read_backup(self, manifest_counts: Mapping[str, Any]) -> bool:
         return bool(manifest_counts.get("schema", 0) <= SCHEMA_VERSION)
 
     def is_backup_file(self, file_name: str) -> bool:
         return file_name == get_database_path(Path()).as_posix()
 
     @contextmanager
-    def lock(self, data_directory: Path) -> Iterator[None]:
+    def lock_base(self, data_directory: Path) -> Iterator[None]:
         if _is_open_elsewhere(get_database_path(data_directory)):
             raise FolderInUse(
                 f"{get_database_path(data_directory)} is in use; stop the server first"
             )
         yield
 
-    def restore(
+    def restore_backup(
         self, staged_settings: RoomSettings, home_directory: Path, replace: bool, run: RunCommand
     ) -> dict[str, int] | None:
         known_statements = frozenset(map(normalise_sql, list_statements()))
@@ -82,7 +82,7 @@ class FederalBackup(BaseBackup):
             staged_file.unlink()
         return None
 
-    def migrate(
+    def migrate_base(
         self, settings: RoomSettings, target_settings: RoomSettings, replace: bool
     ) -> dict[str, Any] | None:
         source_place, target_place = locate_records(settings), locate_records(target_settings)

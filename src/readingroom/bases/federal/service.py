@@ -316,7 +316,7 @@ class FederalService:
         page = slice(start_index, start_index + max_results)
 
         def read(db: Database) -> Resolved:
-            with db.snapshot():
+            with db.begin_consistent_read():
                 stored_filter = resolve_filters(db, record_source.table, row_filter)
                 name_matches = resolver.resolve(db, record_source, query, stored_filter)
                 loaded_up_to = store.read_progress(db, record_source).loaded_up_to
@@ -343,7 +343,7 @@ class FederalService:
         page = slice(start_index, start_index + max_results)
 
         def read(db: Database) -> Resolved:
-            with db.snapshot():
+            with db.begin_consistent_read():
                 agency_matches = agencies.resolve_agency(db, query)
                 progress = store.read_progress(db, BY_NAME["federal_register"])
             return Resolved(
@@ -402,7 +402,7 @@ class FederalService:
         canonical = await self._find_id(record_source, record_id)
 
         def read(db: Database) -> tuple[dict[str, Any], dict[str, Any]]:
-            with db.snapshot():
+            with db.begin_consistent_read():
                 record_fields = lists.read_or_tell_links(db, record_source, canonical)
                 dossier_subject = dossiers.Subject(db, record_source, record_fields, congress)
                 sections: dict[str, Any] = dict(dossiers.read_sections(dossier_subject, readers))
@@ -417,7 +417,7 @@ class FederalService:
         """Return a count or a sum, of all or by group."""
 
         def read(db: Database) -> Total | Buckets:
-            with db.snapshot():
+            with db.begin_consistent_read():
                 return Aggregator(db, self.budget).compute_total(request)
 
         return await self.store.read(read)
@@ -426,7 +426,7 @@ class FederalService:
         """Return a count or a sum for each interval of time."""
 
         def read(db: Database) -> Series:
-            with db.snapshot():
+            with db.begin_consistent_read():
                 return Aggregator(db, self.budget).compute_series(request)
 
         return await self.store.read(read)
@@ -441,7 +441,7 @@ class FederalService:
 
         def read(db: Database) -> tuple[SearchPlan, SearchResult]:
             # One snapshot: a hit must still be there when its title is read.
-            with db.snapshot():
+            with db.begin_consistent_read():
                 return run_search(db, plan, self.vectors, self.passage_owners)
 
         final_plan, search_result = await self.store.read(read)

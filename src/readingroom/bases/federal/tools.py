@@ -98,7 +98,7 @@ def open_federal(
         server_name="josh",
         title="Federal records",
         instructions=_INSTRUCTIONS,
-        dialect=FederalDialect(),
+        error_dialect=FederalDialect(),
         tools=(
             *_make_bill_tools(service),
             *_make_member_tools(service),

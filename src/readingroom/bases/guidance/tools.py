@@ -134,7 +134,7 @@ def open_guidance(
             "`withdrawn` before you rely on a page, cite `citation` and `url`, and repeat "
             "attribution and disclaimer: this is guidance, not legal advice."
         ),
-        dialect=GuidanceDialect(ATTRIBUTION, DISCLAIMER),
+        error_dialect=GuidanceDialect(ATTRIBUTION, DISCLAIMER),
         tools=(
             *_make_reading_tools(service),
             *_make_searching_tools(service),
@@ -243,7 +243,7 @@ def _make_checking_tools(service: GuidanceService) -> Iterable[Tool]:
 
 def make_call_context(call: ToolCall) -> CallContext:
     """Return the context of requests to GOV.UK; its facts go into the call's log line."""
-    call.facts["correlation_id"] = call.correlation_id
+    call.log_facts["correlation_id"] = call.correlation_id
     if call.request_bytes is not None:
-        call.facts["request_bytes"] = call.request_bytes
-    return CallContext(call.client, call.correlation_id, call.trace_headers, call.facts)
+        call.log_facts["request_bytes"] = call.request_bytes
+    return CallContext(call.client, call.correlation_id, call.trace_headers, call.log_facts)

@@ -66,7 +66,7 @@ def open_policy(
             "revision in force on it. Cite with the `citation` of a result, and check a quotation "
             "with verify_policy_quote before you print it."
         ),
-        dialect=StatusDialect(),
+        error_dialect=StatusDialect(),
         tools=_make_tools(service),
         service=service,
         stateful=True,
@@ -208,7 +208,7 @@ def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
         already, which the REST API and the command line do. For a file of a planning application
         use `ingest_document`.
         """
-        return await service.ingest(question, call.report)
+        return await service.ingest(question, call.report_progress)
 
     async def remove_policy_revision(
         question: RemovePolicyRevision, call: ToolCall

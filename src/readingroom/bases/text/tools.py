@@ -46,7 +46,7 @@ def open_text(
             "One plain text. Call get_kb_info to learn what it is about and how long it is, then "
             "get_kb_content for all of it. There is no search: quote from the content."
         ),
-        dialect=TextDialect(),
+        error_dialect=TextDialect(),
         tools=_make_tools(service),
         service=service,
         sse=True,

@@ -108,10 +108,10 @@ class WaitingTexts:
 
     # --- for workers ---
 
-    def claim(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
+    def claim_passages(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
         """Return texts with their numbers, which belong to the lease from then on."""
         now = self._now()
-        with self._state_tables.write() as db:
+        with self._state_tables.begin_writing() as db:
             db.execute("DELETE FROM waiting_texts WHERE asked_at < ?", (now - _KEPT_SECONDS,))
             db.execute(
                 "INSERT INTO embedding_workers (model, seen_at) VALUES (?, ?) "
@@ -127,9 +127,9 @@ class WaitingTexts:
             self._lease_texts(db, lease_id, [row[0] for row in text_rows])
         return [(row[0], row[1]) for row in text_rows]
 
-    def extend(self, lease_id: str) -> int:
+    def extend_lease(self, lease_id: str) -> int:
         """Keep a lease alive; return how many texts it still has."""
-        with self._state_tables.write() as db:
+        with self._state_tables.begin_writing() as db:
             db.execute("UPDATE embedding_workers SET seen_at = ?", (self._now(),))
             extended_rows = db.execute(
                 "UPDATE waiting_texts SET lease_until = ? WHERE lease_id = ?",
@@ -137,9 +137,9 @@ class WaitingTexts:
             )
             return int(extended_rows.rowcount)
 
-    def release(self, lease_id: str) -> None:
+    def release_lease(self, lease_id: str) -> None:
         """Give the texts of a lease back."""
-        with self._state_tables.write() as db:
+        with self._state_tables.begin_writing() as db:
             db.execute(
                 "UPDATE waiting_texts SET lease_id = NULL, lease_until = 0 WHERE lease_id = ?",
                 (lease_id,),
@@ -148,7 +148,7 @@ class WaitingTexts:
     def read_texts(self, passage_ids: Sequence[int]) -> dict[int, str]:
         """Return the texts that have no vector yet, by their numbers."""
         texts: dict[int, str] = {}
-        with self._state_tables.read() as db:
+        with self._state_tables.begin_reading() as db:
             for some_ids, marks in _split_values(passage_ids):
                 texts.update(
                     (row[0], row[1])
@@ -160,9 +160,9 @@ class WaitingTexts:
                 )
         return texts
 
-    def store(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
+    def store_vectors(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
         """Store vectors in place of the texts they were made of; return how many are new."""
-        with self._state_tables.write() as db:
+        with self._state_tables.begin_writing() as db:
             stored_count = sum(
                 self._store_vector(db, "id = ?", (passage_id,), vector, worker)
                 for passage_id, vector in zip(passage_ids, matrix, strict=True)
@@ -173,12 +173,12 @@ class WaitingTexts:
 
     def delete_made_by(self, worker: str) -> int:
         """Delete the vectors that a worker sent; return how many there were."""
-        with self._state_tables.write() as db:
+        with self._state_tables.begin_writing() as db:
             return int(db.execute("DELETE FROM waiting_texts WHERE worker = ?", (worker,)).rowcount)
 
-    def count(self) -> tuple[int, int]:
+    def count_passages(self) -> tuple[int, int]:
         """Return how many texts have a vector, and how many wait for one."""
-        with self._state_tables.read() as db:
+        with self._state_tables.begin_reading() as db:
             total_count, embedded_count = db.execute(
                 "SELECT count(*), count(vector) FROM waiting_texts WHERE model = ?",
                 (self.embedder.identity,),
@@ -188,7 +188,7 @@ class WaitingTexts:
     # --- internals ---
 
     def _has_worker(self) -> bool:
-        with self._state_tables.read() as db:
+        with self._state_tables.begin_reading() as db:
             worker_row = db.execute(
                 "SELECT 1 FROM embedding_workers WHERE model = ? AND seen_at > ?",
                 (self.embedder.identity, self._now() - _WORKER_SECONDS),
@@ -197,7 +197,7 @@ class WaitingTexts:
 
     def _add_texts(self, texts: Sequence[str]) -> None:
         now = self._now()
-        with self._state_tables.write() as db:
+        with self._state_tables.begin_writing() as db:
             for text in texts:
                 db.execute(
                     "INSERT INTO waiting_texts (model, digest, passage_text, asked_at) "
@@ -210,7 +210,7 @@ class WaitingTexts:
         """Return some of the texts, which no worker gets while they are embedded here."""
         texts_by_digest = {_hash_text(text): text for text in texts[:_OWN_TEXTS]}
         digests, marks = next(_split_values(list(texts_by_digest)))
-        with self._state_tables.write() as db:
+        with self._state_tables.begin_writing() as db:
             text_rows = db.execute(
                 f"SELECT id, digest FROM waiting_texts WHERE model = ? AND {_LEASABLE} "
                 f"AND digest IN ({marks})",
@@ -227,7 +227,7 @@ class WaitingTexts:
             )
 
     def _store_own(self, texts: Sequence[str], matrix: Matrix) -> None:
-        with self._state_tables.write() as db:
+        with self._state_tables.begin_writing() as db:
             for text, vector in zip(texts, matrix, strict=True):
                 key = (self.embedder.identity, _hash_text(text))
                 self._store_vector(db, "model = ? AND digest = ?", key, vector, None)
@@ -246,7 +246,7 @@ class WaitingTexts:
     def _read_vectors(self, texts: Sequence[str]) -> dict[str, Vector]:
         texts_by_digest = {_hash_text(text): text for text in texts}
         vectors: dict[str, Vector] = {}
-        with self._state_tables.read() as db:
+        with self._state_tables.begin_reading() as db:
             for digests, marks in _split_values(list(texts_by_digest)):
                 vector_rows = db.execute(
                     "SELECT digest, vector FROM waiting_texts "

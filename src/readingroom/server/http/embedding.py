@@ -48,17 +48,17 @@ def make_embedding_router(work: CheckedEmbedding) -> APIRouter:
     @routes.post("/batches")
     async def claim_batch(wanted: BatchRequest) -> LeasedBatch:
         """Passages to embed, the most wanted first; none when all are embedded or given out."""
-        return await anyio.to_thread.run_sync(work.claim, wanted.model, wanted.max_passages)
+        return await anyio.to_thread.run_sync(work.claim_batch, wanted.model, wanted.max_passages)
 
     @routes.post("/batches/{lease_id}/heartbeat")
     async def extend_lease(lease_id: LeaseId) -> LeaseState:
         """Say that the worker is alive, so that nobody else gets its passages."""
-        return await anyio.to_thread.run_sync(work.extend, lease_id)
+        return await anyio.to_thread.run_sync(work.extend_lease, lease_id)
 
     @routes.delete("/batches/{lease_id}", status_code=204)
     async def release_lease(lease_id: LeaseId) -> None:
         """Give a batch back that will not be embedded, so that another worker gets it now."""
-        await anyio.to_thread.run_sync(work.release, lease_id)
+        await anyio.to_thread.run_sync(work.release_lease, lease_id)
 
     @routes.post("/batches/{lease_id}/vectors")
     async def store_vectors(
@@ -66,6 +66,6 @@ def make_embedding_router(work: CheckedEmbedding) -> APIRouter:
     ) -> StoredVectors:
         """The vectors of a batch, which are checked before they are stored."""
         worker = request.scope["user"].username
-        return await anyio.to_thread.run_sync(work.store, worker, lease_id, sent)
+        return await anyio.to_thread.run_sync(work.store_vectors, worker, lease_id, sent)
 
     return routes

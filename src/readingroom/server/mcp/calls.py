@@ -45,7 +45,7 @@ def make_call_from_scope(scope: Scope, report_progress: ReportProgress) -> ToolC
     return ToolCall(
         request_id=request_state["request_id"],
         caller=f"api_key:{user.username}" if user else "anonymous",
-        report=report_progress,
+        report_progress=report_progress,
         client=identify_caller(scope),
         correlation_id=request_state["correlation_id"],
         trace_headers=_make_trace_headers(headers.get(b"traceparent")),

@@ -157,7 +157,7 @@ class _ToolHandlers:
             tool_call.request_id,
             tool_call.caller,
             error_code="cancelled",
-            facts=tool_call.facts,
+            facts=tool_call.log_facts,
         )
         start_ns = time.perf_counter_ns()
         try:
@@ -203,7 +203,7 @@ async def _run_tool(
     Raise MCPError, or ConsentRequired where the client has to ask its user first.
     """
     try:
-        answer = await tool.run(tool.parse(arguments), tool_call)
+        answer = await tool.run(tool.parse_arguments(arguments), tool_call)
         tool_result = _render_answer(tool, answer, shows_links)
         call_record.error_code = None
         return tool_result
@@ -229,15 +229,15 @@ def _render_answer(tool: Tool, answer: Any, shows_links: bool) -> wire.CallToolR
     """Return the answer as structured content and, as the same JSON, in the one text item; links to
     resources follow it.
     """
-    if tool.answer is None:
+    if tool.answer_adapter is None:
         assert isinstance(answer, wire.CallToolResult)
         return answer
     return wire.CallToolResult(
         content=[
-            wire.TextContent(text=tool.answer.dump_json(answer).decode()),
+            wire.TextContent(text=tool.answer_adapter.dump_json(answer).decode()),
             *(_make_link(link) for link in (tool.list_links(answer) if shows_links else ())),
         ],
-        structured_content=tool.answer.dump_python(answer, mode="json"),
+        structured_content=tool.answer_adapter.dump_python(answer, mode="json"),
         _meta=dict(tool.meta) or None,
     )
 

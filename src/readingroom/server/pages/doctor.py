@@ -53,7 +53,9 @@ class DoctorPages:
         """Begin the checks, or lead to those that are running."""
         newest_checkup = await self.find_newest_checkup()
         if newest_checkup is None or newest_checkup.job.has_ended:
-            add_job = partial(self._jobs.add, DOCTOR_JOB, "Check of the data and the machine", {})
+            add_job = partial(
+                self._jobs.add_job, DOCTOR_JOB, "Check of the data and the machine", {}
+            )
             job = await anyio.to_thread.run_sync(partial(add_job, caller=request.visitor.name))
         else:
             job = newest_checkup.job
@@ -61,7 +63,7 @@ class DoctorPages:
 
     async def find_newest_checkup(self) -> Checkup | None:
         """Return the newest check, also one that runs; None before the first."""
-        newest_jobs = await anyio.to_thread.run_sync(self._jobs.list_newest, 1, DOCTOR_JOB)
+        newest_jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, 1, DOCTOR_JOB)
         return Checkup(newest_jobs[0]) if newest_jobs else None
 
     async def run_checks(

@@ -15,5 +15,5 @@ def make_job_pages(jobs: JobStore) -> list[BasePage]:
 
 
 async def _show_job(jobs: JobStore, request: PageRequest) -> RenderedPage:
-    job = await anyio.to_thread.run_sync(jobs.get, request.get("job_id"))
+    job = await anyio.to_thread.run_sync(jobs.get_job, request.get("job_id"))
     return RenderedPage(job.title, render_template("job.html", job=job), data=job.hide_question())

@@ -61,7 +61,7 @@ class KeyPages:
         key_name = form_fields.get("name", "").strip()
         try:
             # On this thread, as the key ring is used at every request.
-            secret = self._key_ring.add(key_name, role == "reader", role == "operator")
+            secret = self._key_ring.add_key(key_name, role == "reader", role == "operator")
         except KnowledgeError as error:
             return self._render(request, refusal_message=error.message, status=error.http_status)
         if not is_first:
@@ -78,7 +78,7 @@ class KeyPages:
         self._check_operator(request)
         form_fields = await receive_fields(request)
         self._browsers.check_form(request.scope, form_fields)
-        self._key_ring.revoke(form_fields.get("name", ""))
+        self._key_ring.revoke_key(form_fields.get("name", ""))
         return RedirectResponse(KEYS_PATH, 303)
 
     async def disconnect_app(self, request: Request) -> Response:

@@ -66,7 +66,7 @@ class OperationsPages:
     async def show_overview(self, request: PageRequest) -> RenderedPage:
         """Return the state of the server on one page."""
         call_summaries = self._history.summarise_calls()
-        jobs = await anyio.to_thread.run_sync(self._jobs.list_newest, 20)
+        jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, 20)
         # What fits on a page; the log has them all.
         recent_errors = self._history.list_recent_errors()[:20]
         base_states = [await _check_base(base) for base in self._bases]

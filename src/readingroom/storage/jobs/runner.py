@@ -33,22 +33,22 @@ class JobRunner:
     """Does the jobs of the kinds that it has handlers for, one at a time for each caller."""
 
     def __init__(self, store: JobStore, handlers: Mapping[str, JobHandler]) -> None:
-        self._store = store
-        self._handlers = handlers
+        self._job_store = store
+        self._handlers_by_kind = handlers
         self._worker = secrets.token_hex(8)
         self._running_count = 0
         self._has_changed = anyio.Event()
 
-    async def take_over(self) -> None:
+    async def take_over_jobs(self) -> None:
         """Become the one who does these jobs; call it before the first form can be sent."""
         try:
-            await _run_in_thread(self._store.take_over, tuple(self._handlers))
+            await _run_in_thread(self._job_store.take_over_jobs, tuple(self._handlers_by_kind))
         except StorageFailed as error:
             logger.warning("Jobs wait: %s", error.message)
 
     async def run(self) -> None:
         """Do jobs until this is cancelled. What is then unfinished is begun again by the next."""
-        if not self._handlers:
+        if not self._handlers_by_kind:
             return
         async with anyio.create_task_group() as tasks:
             while True:
@@ -62,10 +62,10 @@ class JobRunner:
     async def _claim_job(self) -> BackgroundJob | None:
         if self._running_count >= _MAX_RUNNING_JOBS:
             return None
-        job_kinds = tuple(self._handlers)
+        job_kinds = tuple(self._handlers_by_kind)
         try:
             job: BackgroundJob | None = await _run_in_thread(
-                self._store.claim, job_kinds, self._worker
+                self._job_store.claim_job, job_kinds, self._worker
             )
         except StorageFailed as error:
             logger.warning("Jobs wait: %s", error.message)
@@ -86,30 +86,30 @@ class JobRunner:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._send_heartbeats, job)
             try:
-                job_outcome = await self._handlers[job.kind](
+                job_outcome = await self._handlers_by_kind[job.kind](
                     job.question, partial(self._report_progress, job)
                 )
             except KnowledgeError as error:
-                await _run_in_thread(self._store.fail, job.id, self._worker, error.message)
+                await _run_in_thread(self._job_store.fail_job, job.id, self._worker, error.message)
             except Exception as error:
                 logger.error("job %s failed", job.kind, exc_info=error)
                 reason = "Something went wrong on our side; the log has the reason"
-                await _run_in_thread(self._store.fail, job.id, self._worker, reason)
+                await _run_in_thread(self._job_store.fail_job, job.id, self._worker, reason)
             except anyio.get_cancelled_exc_class():
                 with anyio.CancelScope(shield=True):
-                    await _run_in_thread(self._store.put_back, job.id, self._worker)
+                    await _run_in_thread(self._job_store.put_job_back, job.id, self._worker)
                 raise
             else:
-                await _run_in_thread(self._store.finish, job.id, self._worker, job_outcome)
+                await _run_in_thread(self._job_store.finish_job, job.id, self._worker, job_outcome)
             tasks.cancel_scope.cancel()
 
     async def _send_heartbeats(self, job: BackgroundJob) -> None:
         while True:
             await anyio.sleep(SILENT_SECONDS / 6)
-            await _run_in_thread(self._store.beat, job.id, self._worker)
+            await _run_in_thread(self._job_store.record_heartbeat, job.id, self._worker)
 
     async def _report_progress(self, job: BackgroundJob, percent: float, phase: str) -> None:
-        await _run_in_thread(self._store.report, job.id, self._worker, percent, phase)
+        await _run_in_thread(self._job_store.report_progress, job.id, self._worker, percent, phase)
 
 
 async def _run_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:

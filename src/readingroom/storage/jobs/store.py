@@ -120,12 +120,12 @@ class JobStore:
         self._now = now
 
     def make_folder(self, job_kind: str) -> Path:
-        """Return a new folder for the files of one job, which `add` is then given."""
+        """Return a new folder for the files of one job, which `add_job` is then given."""
         job_folder = self._files_folder / job_kind / secrets.token_hex(8)
         job_folder.mkdir(mode=0o700, parents=True)
         return job_folder
 
-    def add(
+    def add_job(
         self,
         kind: str,
         title: str,
@@ -142,7 +142,7 @@ class JobStore:
             with translate_os_errors("The files of the job cannot be read"):
                 file_bytes = sum(path.stat().st_size for path in folder.iterdir()) if folder else 0
             now = self._now()
-            with self._tables.write() as db:
+            with self._tables.begin_writing() as db:
                 self._refuse_excess(db, caller, file_bytes)
                 db.execute(
                     f"INSERT INTO jobs ({_COLUMNS}) "
@@ -154,9 +154,9 @@ class JobStore:
         except BaseException:
             self._delete_folder(job_id)
             raise
-        return self.get(job_id)
+        return self.get_job(job_id)
 
-    def claim(self, job_kinds: Sequence[str], worker: str) -> BackgroundJob | None:
+    def claim_job(self, job_kinds: Sequence[str], worker: str) -> BackgroundJob | None:
         """Return a job of these kinds that waits, or whose worker fell silent.
 
         It belongs to `worker` from then on. None when there is nothing to do. A caller has one job
@@ -167,7 +167,7 @@ class JobStore:
         now = self._now()
         marks = ", ".join("?" * len(job_kinds))
         silent_since = now - SILENT_SECONDS
-        with self._tables.write() as db:
+        with self._tables.begin_writing() as db:
             self._give_up_hopeless(db, now)
             job_row = db.execute(
                 f"SELECT {_COLUMNS} FROM jobs WHERE kind IN ({marks}) AND "
@@ -192,7 +192,7 @@ class JobStore:
         job = _read_job(claimed_row)
         return self._fetch_files(job, worker) if claimed_row["file_bytes"] else job
 
-    def take_over(self, job_kinds: Sequence[str]) -> None:
+    def take_over_jobs(self, job_kinds: Sequence[str]) -> None:
         """Queue the running jobs of these kinds again, and delete the files of no job.
 
         For a process that has just become the owner of what they work on, so that nobody else can
@@ -212,7 +212,7 @@ class JobStore:
                 if job_folder.name not in open_ids:
                     self._delete_folder(job_folder.name)
 
-    def report(self, job_id: str, worker: str, percent: float, phase: str) -> bool:
+    def report_progress(self, job_id: str, worker: str, percent: float, phase: str) -> bool:
         """Say that a worker is alive, and how far it is; False when the job is not its any more."""
         return self._write(
             "UPDATE jobs SET percent = ?, phase = ?, heard_at = ? "
@@ -220,14 +220,14 @@ class JobStore:
             (min(100.0, max(0.0, percent)), phase[:200], self._now(), job_id, worker),
         )
 
-    def beat(self, job_id: str, worker: str) -> bool:
+    def record_heartbeat(self, job_id: str, worker: str) -> bool:
         """Say that a worker is alive; False when the job is not its any more."""
         return self._write(
             "UPDATE jobs SET heard_at = ? WHERE id = ? AND worker = ? AND state = 'running'",
             (self._now(), job_id, worker),
         )
 
-    def finish(self, job_id: str, worker: str, job_outcome: Mapping[str, Any]) -> bool:
+    def finish_job(self, job_id: str, worker: str, job_outcome: Mapping[str, Any]) -> bool:
         """Write the outcome of a job; False when it is not this worker's any more."""
         is_ours = self._write(
             "UPDATE jobs SET state = 'done', percent = 100, phase = 'done', outcome = ?, "
@@ -237,7 +237,7 @@ class JobStore:
         self._clean_up(job_id, is_ours)
         return is_ours
 
-    def fail(self, job_id: str, worker: str, reason: str) -> bool:
+    def fail_job(self, job_id: str, worker: str, reason: str) -> bool:
         """Write why a job failed; False when it is not this worker's any more."""
         is_ours = self._write(
             "UPDATE jobs SET state = 'failed', phase = 'failed', error = ?, ended_at = ? "
@@ -247,7 +247,7 @@ class JobStore:
         self._clean_up(job_id, is_ours)
         return is_ours
 
-    def put_back(self, job_id: str, worker: str) -> None:
+    def put_job_back(self, job_id: str, worker: str) -> None:
         """Queue a job again that its worker cannot end, since it was told to stop."""
         self._write(
             "UPDATE jobs SET state = 'queued', phase = 'waiting', attempts = attempts - 1 "
@@ -255,14 +255,14 @@ class JobStore:
             (job_id, worker),
         )
 
-    def get(self, job_id: str) -> BackgroundJob:
+    def get_job(self, job_id: str) -> BackgroundJob:
         """Return a job. Raise `JobNotFound`."""
         job_rows = self._read(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_id,))
         if not job_rows:
             raise JobNotFound(f"There is no job {job_id[:40]!r}; ended ones are kept for a while")
         return _read_job(job_rows[0])
 
-    def list_newest(self, limit: int = 50, kind_prefix: str = "") -> list[BackgroundJob]:
+    def list_newest_jobs(self, limit: int = 50, kind_prefix: str = "") -> list[BackgroundJob]:
         """Return the newest jobs, of the kinds that begin like this, newest first."""
         job_rows = self._read(
             f"SELECT {_COLUMNS} FROM jobs WHERE substr(kind, 1, ?) = ? "
@@ -324,13 +324,13 @@ class JobStore:
 
     def _write(self, sql: str, values: Sequence[Any]) -> bool:
         """Run one statement in a transaction; return whether it changed a row."""
-        with self._tables.write() as db:
+        with self._tables.begin_writing() as db:
             return bool(db.execute(sql, values).rowcount > 0)
 
     def _read(self, sql: str, values: Sequence[Any]) -> list[Row]:
         if not self._tables.has_data():
             return []
-        with self._tables.read() as db:
+        with self._tables.begin_reading() as db:
             job_rows: list[Row] = db.execute(sql, values).fetchall()
         return job_rows
 

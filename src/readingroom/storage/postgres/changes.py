@@ -34,7 +34,7 @@ class TransactionChanges:
                 async with self._database.begin_change(f"{self._base_name}:{lock_key}"):
                     yield
 
-    def pause(self) -> AbstractAsyncContextManager[None]:
+    def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Read everything as it is at one moment; changes go on meanwhile, unseen."""
         return self._database.begin_snapshot()
 
@@ -49,7 +49,7 @@ class TransactionChanges:
         """Return nothing: what was not committed has never been."""
         return []
 
-    async def recover(
+    async def recover_changes(
         self,
         finish_intent: Callable[[Intent], Awaitable[None]],
         fatal_errors: tuple[type[KnowledgeError], ...] = (),

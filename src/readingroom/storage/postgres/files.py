@@ -29,7 +29,7 @@ class PostgresFiles(OwnFiles):
         self._base_name = base_name
         self._folder = base_folder
 
-    def locate(self, path: Sequence[str]) -> Path:
+    def locate_file(self, path: Sequence[str]) -> Path:
         """Return where a copy of a file lies now; nothing is there when we do not have it."""
         with self._database.connection() as connection:
             file_row = connection.execute(
@@ -46,7 +46,7 @@ class PostgresFiles(OwnFiles):
                 self._write_copy(connection, file_row["file_id"], copy_path)
         return copy_path
 
-    def exists(self, path: Sequence[str]) -> bool:
+    def has_file(self, path: Sequence[str]) -> bool:
         """Return whether we have a file."""
         with self._database.connection() as connection:
             file_row = connection.execute(
@@ -63,13 +63,13 @@ class PostgresFiles(OwnFiles):
             ).fetchall()
         return [tuple(file_row[0].split("/")) for file_row in file_rows]
 
-    def take(self, path: Sequence[str], spool: Path) -> None:
+    def move_in(self, path: Sequence[str], spool: Path) -> None:
         """Keep a file in place of one of the same path; `spool` is gone afterwards."""
         with translate_os_errors("The file cannot be kept"), spool.open("rb") as open_file:
-            self.put(path, open_file)
+            self.write_file(path, open_file)
         spool.unlink(missing_ok=True)
 
-    def put(self, path: Sequence[str], content: IO[bytes]) -> None:
+    def write_file(self, path: Sequence[str], content: IO[bytes]) -> None:
         """Keep what an open file holds in place of a file of the same path."""
         content.seek(0)
         with self._database.transaction() as transaction:
@@ -92,7 +92,7 @@ class PostgresFiles(OwnFiles):
                 (file_digest.hexdigest(), file_size, file_id),
             )
 
-    def delete(self, path: Sequence[str]) -> None:
+    def delete_file(self, path: Sequence[str]) -> None:
         """Delete a file; one that does not exist is fine."""
         with self._database.transaction() as transaction:
             self._delete(transaction.connection, "path = ?", _join(path))

@@ -66,7 +66,7 @@ class SharedKeyRing(KeyRing):
             for key_name, _, created_at, subject, read_only, operator in key_rows
         ]
 
-    def revoke(self, key_name: str) -> None:
+    def revoke_key(self, key_name: str) -> None:
         """Delete a key, which every process refuses within a second; raise `KeyNotFound`."""
         with self._open_tables() as connection:
             deleted = connection.execute("DELETE FROM api_keys WHERE name = ?", (key_name,))

@@ -90,7 +90,7 @@ class RecordsConnection(PostgresConnection):
         return super().iterate_tuples(_translate_fragments(sql), values)
 
     @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def begin_consistent_read(self) -> Iterator[None]:
         """Let every read inside see the database as it is at the first of them."""
         self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:

@@ -37,7 +37,7 @@ class SharedTables(StateTables):
         return True
 
     @contextmanager
-    def read(self) -> Iterator["_CleaningConnection"]:
+    def begin_reading(self) -> Iterator["_CleaningConnection"]:
         # Never a part of a base's change: a heartbeat is seen at once, whatever else is going on.
         try:
             self._database.prepare()
@@ -47,13 +47,13 @@ class SharedTables(StateTables):
             raise StorageFailed(f"{self._subject} cannot be used: {error.message}") from error
 
     @contextmanager
-    def write(self) -> Iterator["_CleaningConnection"]:
-        with self.read() as connection, connection.begin_alone(self._store_name):
+    def begin_writing(self) -> Iterator["_CleaningConnection"]:
+        with self.begin_reading() as connection, connection.begin_alone(self._store_name):
             yield connection
 
     def read_clock(self) -> float:
         """Return the seconds since 1970 by the clock of the database, which is the same for all."""
-        with self.read() as connection:
+        with self.begin_reading() as connection:
             row = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
             return float(row.fetchone()[0])
 
@@ -97,11 +97,11 @@ class SharedJobStore(JobStore):
         tables = SharedTables(database, "jobs", "The jobs")
         super().__init__(data_directory, now or tables.read_clock, tables)
 
-    def take_over(self, job_kinds: Sequence[str]) -> None:
+    def take_over_jobs(self, job_kinds: Sequence[str]) -> None:
         """Do nothing: what another process has begun is its own until it falls silent."""
 
-    def put_back(self, job_id: str, worker: str) -> None:
-        super().put_back(job_id, worker)
+    def put_job_back(self, job_id: str, worker: str) -> None:
+        super().put_job_back(job_id, worker)
         self._delete_folder(job_id)
 
     def _keep_files(self, db: Any, job_id: str, folder: Path) -> None:
@@ -119,7 +119,10 @@ class SharedJobStore(JobStore):
 
     def _fetch_files(self, job: BackgroundJob, worker: str) -> BackgroundJob:
         folder = self._files_folder / job.kind / f"{job.id}-{worker}"
-        with translate_os_errors("The files of the job cannot be kept"), self._tables.read() as db:
+        with (
+            translate_os_errors("The files of the job cannot be kept"),
+            self._tables.begin_reading() as db,
+        ):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700, parents=True)
             pieces = db.execute(

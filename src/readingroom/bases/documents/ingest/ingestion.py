@@ -177,23 +177,23 @@ class Ingestion:
 
         Blocks where the shared database has it.
         """
-        return self._file_store.locate(
+        return self._file_store.locate_file(
             _build_copy_path(document_record.document_id, document_record.source_file)
         )
 
     def keep_copy(self, document_id: str, file_path: Path) -> None:
         """Make a file our copy of a document; it is gone afterwards from where it was. Blocks."""
-        self._file_store.take((_FILES_FOLDER, document_id, file_path.name), file_path)
+        self._file_store.move_in((_FILES_FOLDER, document_id, file_path.name), file_path)
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Return a context in which no change runs, for a backup or a check of all stores."""
-        return self._changes.pause()
+        return self._changes.pause_changes()
 
     # --- recovery ---
 
     async def recover(self) -> int:
         """Complete or undo every interrupted change; returns how many there were."""
-        return await self._changes.recover(self._finish_change)
+        return await self._changes.recover_changes(self._finish_change)
 
     async def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and have not ended."""
@@ -387,7 +387,7 @@ class Ingestion:
 
     def _write_copy(self, private_copy: PrivateCopy, document_record: DocumentRecord) -> None:
         copy_path = _build_copy_path(document_record.document_id, document_record.source_file)
-        self._file_store.put(copy_path, private_copy.file)
+        self._file_store.write_file(copy_path, private_copy.file)
 
     def _list_ids_with_files(self) -> set[str]:
         return {

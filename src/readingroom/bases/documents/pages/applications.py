@@ -104,7 +104,7 @@ class DocumentPages:
         reference = request.get("ref")
         question = validate_model(ApplicationOverview, {"application_ref": reference})
         overview = await self._service.get_overview(question)
-        jobs = await anyio.to_thread.run_sync(self._jobs.list_newest, 50, UPLOAD_JOB)
+        jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, 50, UPLOAD_JOB)
         body_html = _render(
             "application.html",
             overview=overview,
@@ -148,7 +148,7 @@ class DocumentPages:
         moved_files = move_files(sent_files, job_folder)
         job_title = f"{len(moved_files)} file{'s' if len(moved_files) != 1 else ''} for {reference}"
         question = {"application_ref": reference, "folder": str(job_folder), "files": moved_files}
-        return self._jobs.add(UPLOAD_JOB, job_title, question, caller, job_folder)
+        return self._jobs.add_job(UPLOAD_JOB, job_title, question, caller, job_folder)
 
     async def ask_removal(self, request: PageRequest) -> RenderedPage:
         """Return the page that asks once more before a document is removed."""

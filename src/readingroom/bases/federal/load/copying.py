@@ -38,7 +38,7 @@ def copy_records(
         translate_errors(source_place),
         closing(connect(source_place)) as source_db,
         closing(connect(target_place, writing=True)) as target_db,
-        source_db.snapshot(),
+        source_db.begin_consistent_read(),
         target_db.transaction(),
     ):
         target_db.execute("UPDATE generation SET value = value + 1")

@@ -33,7 +33,7 @@ class FederalPassages:
         """What makes the vectors of this base."""
         return self._vectors.embedder
 
-    def claim(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
+    def claim_passages(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
         """Return passages with their numbers, the most wanted first."""
         with self._open() as db:
             if not self._has_dropped_other_models:
@@ -44,12 +44,12 @@ class FederalPassages:
             (passage_row["chunk"], build_embedded_text(passage_row)) for passage_row in passage_rows
         ]
 
-    def extend(self, lease_id: str) -> int:
+    def extend_lease(self, lease_id: str) -> int:
         """Keep a lease alive; return how many passages it still has."""
         with self._open() as db:
             return self._vectors.queue.extend_lease(db, lease_id)
 
-    def release(self, lease_id: str) -> None:
+    def release_lease(self, lease_id: str) -> None:
         """Give the passages of a lease back."""
         with self._open() as db:
             self._vectors.queue.release_lease(db, lease_id)
@@ -67,7 +67,7 @@ class FederalPassages:
                 for passage_row in passage_rows
             }
 
-    def store(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
+    def store_vectors(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
         """Store the vectors of passages; return how many are new."""
         with self._open() as db:
             return store_vectors(db, passage_ids, matrix, self.embedder.identity, worker)
@@ -84,7 +84,7 @@ class FederalPassages:
             db.execute("DELETE FROM embedded_elsewhere WHERE worker = ?", (worker,))
         return deleted_count
 
-    def count(self) -> tuple[int, int]:
+    def count_passages(self) -> tuple[int, int]:
         """Return how many passages are embedded, and how many wait."""
         with self._open() as db:
             (embedded_count,) = db.execute("SELECT count(*) FROM vectors").fetchone()

@@ -99,7 +99,7 @@ class RevisionFiles:
 
     def locate(self, policy_slug: str, revision_id: str) -> Path:
         """Return where our copy can be read, which may be another place than its path."""
-        return self._file_store.locate(self._find_relative_path(policy_slug, revision_id))
+        return self._file_store.locate_file(self._find_relative_path(policy_slug, revision_id))
 
     def copy_to_spool(self, private_copy: PrivateCopy) -> Path:
         """Copy what is being ingested, for the recovery after a crash; return the copy."""
@@ -116,10 +116,12 @@ class RevisionFiles:
         # it: until the new one is there, the intent names the spool.
         for other_extension in POLICY_EXTENSIONS:
             if other_extension != extension:
-                self._file_store.delete(
+                self._file_store.delete_file(
                     _build_relative_path(policy_slug, revision_id, other_extension)
                 )
-        self._file_store.take(_build_relative_path(policy_slug, revision_id, extension), spool_path)
+        self._file_store.move_in(
+            _build_relative_path(policy_slug, revision_id, extension), spool_path
+        )
 
     def delete(self, policy_slug: str, revision_id: str) -> None:
         """Delete the file of a revision, and the folder that it alone was in."""
@@ -154,7 +156,7 @@ class RevisionFiles:
             (
                 candidate_path
                 for candidate_path in candidate_paths
-                if self._file_store.exists(candidate_path)
+                if self._file_store.has_file(candidate_path)
             ),
             candidate_paths[0],
         )

@@ -313,7 +313,9 @@ class Ingestion:
             await self._finish_change(intent, report_progress)
 
         # Without the registry nobody can tell which way to finish, so recovery waits for it.
-        change_count = await self._changes.recover(finish, fatal_errors=(RegistryUnavailable,))
+        change_count = await self._changes.recover_changes(
+            finish, fatal_errors=(RegistryUnavailable,)
+        )
         await self._sweep_uploads()
         return change_count
 
@@ -479,7 +481,7 @@ class Ingestion:
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Return a context in which no change runs, for a backup of all stores."""
-        return self._changes.pause()
+        return self._changes.pause_changes()
 
     # --- files ---
 
