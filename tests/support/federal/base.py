@@ -181,7 +181,7 @@ def traced(base: KnowledgeBase) -> list[str]:
     """Every statement from here on; connections that are open already are opened anew."""
     statements: list[str] = []
     base.service.store.close()
-    base.service.store.trace = statements.append
+    base.service.store.trace_statement = statements.append
     return statements
 
 

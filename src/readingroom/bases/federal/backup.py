@@ -29,8 +29,12 @@ class FederalBackup(BaseBackup):
     """SQLite copies the file page by page, so no owner has to be asked."""
 
     def has_data(self, settings: RoomSettings) -> bool:
-        place = locate_records(settings)
-        return place.exists() if isinstance(place, Path) else _has_records(place)
+        records_place = locate_records(settings)
+        return (
+            records_place.exists()
+            if isinstance(records_place, Path)
+            else _has_records(records_place)
+        )
 
     def write_backup(
         self,
@@ -40,13 +44,13 @@ class FederalBackup(BaseBackup):
         report: ReportProgressSync,
     ) -> dict[str, int]:
         copied_file = get_database_path(copies_folder)
-        place = locate_records(settings)
-        if isinstance(place, Path):
-            copy_database(place, copied_file, report)
+        records_place = locate_records(settings)
+        if isinstance(records_place, Path):
+            copy_database(records_place, copied_file, report)
         else:
-            prepare(place)
-            copy_records(place, copied_file, report)
-            _end_log(copied_file)
+            prepare(records_place)
+            copy_records(records_place, copied_file, report)
+            _merge_write_ahead_log(copied_file)
         with closing(connect(copied_file)) as db:
             (schema_version,) = db.execute("PRAGMA user_version").fetchone()
         return {"schema": int(schema_version)}
@@ -74,11 +78,11 @@ class FederalBackup(BaseBackup):
             open_untrusted(get_database_path(staged_settings.data), known_statements).close()
         except DatabaseError as error:
             raise BackupUnusable(f"federal.db of the backup cannot be used: {error}") from error
-        place = locate_records(staged_settings)
-        if not isinstance(place, Path):
+        records_place = locate_records(staged_settings)
+        if not isinstance(records_place, Path):
             staged_file = get_database_path(staged_settings.data)
-            _refuse_records(place, replace)
-            copy_records(staged_file, place)
+            _refuse_to_overwrite(records_place, replace)
+            copy_records(staged_file, records_place)
             staged_file.unlink()
         return None
 
@@ -87,47 +91,51 @@ class FederalBackup(BaseBackup):
     ) -> dict[str, Any] | None:
         source_place, target_place = locate_records(settings), locate_records(target_settings)
         assert isinstance(target_place, SharedRecords)
-        counts = count_rows_if_same(source_place, target_place)
-        was_there = bool(counts)
-        if not was_there:
-            _refuse_records(target_place, replace)
+        row_count_by_table = count_rows_if_same(source_place, target_place)
+        was_copied_before = bool(row_count_by_table)
+        if not was_copied_before:
+            _refuse_to_overwrite(target_place, replace)
             copy_records(source_place, target_place)
-            counts = count_rows_if_same(source_place, target_place)
-        if not counts:
+            row_count_by_table = count_rows_if_same(source_place, target_place)
+        if not row_count_by_table:
             raise StorageFailed(
                 "The federal records in the database differ from the original; did it change "
                 "meanwhile? Run this again with --force"
             )
-        records = sum(counts[source.name] for source in SOURCES)
-        return {"counts": {"records": records}, "was_there": was_there, "compared_answers": 0}
+        record_count = sum(row_count_by_table[record_source.name] for record_source in SOURCES)
+        return {
+            "counts": {"records": record_count},
+            "was_there": was_copied_before,
+            "compared_answers": 0,
+        }
 
 
-def _has_records(place: SharedRecords) -> bool:
-    prepare(place)
-    with translate_errors(place), closing(place.connect(writing=False)) as db:
+def _has_records(shared_records: SharedRecords) -> bool:
+    prepare(shared_records)
+    with translate_errors(shared_records), closing(shared_records.connect(writing=False)) as db:
         return db.execute("SELECT 1 FROM ingestion_logs LIMIT 1").fetchone() is not None
 
 
-def _refuse_records(place: SharedRecords, replace: bool) -> None:
+def _refuse_to_overwrite(shared_records: SharedRecords, replace: bool) -> None:
     """Raise DataNotEmpty when there are records that may not be replaced."""
-    if _has_records(place) and not replace:
+    if _has_records(shared_records) and not replace:
         raise DataNotEmpty(
             "The database at READINGROOM_DATABASE_URL holds federal records already; choose "
             "another one, or replace them with --force"
         )
 
 
-def _end_log(copied_file: Path) -> None:
+def _merge_write_ahead_log(copied_file: Path) -> None:
     """Leave one file: a write-ahead log next to it would be left behind."""
     with closing(connect(copied_file)) as db:
         db.execute("PRAGMA journal_mode = DELETE")
 
 
-def _is_open_elsewhere(database: Path) -> bool:
+def _is_open_elsewhere(database_path: Path) -> bool:
     """Return whether another process has this file open: then it cannot be locked."""
-    if not database.exists():
+    if not database_path.exists():
         return False
-    with closing(connect(database, timeout=0)) as db:
+    with closing(connect(database_path, timeout=0)) as db:
         try:
             # Without it, a file in WAL mode can be locked for writing while others read it.
             db.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -32,7 +32,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import embedder_for
 
 _MAX_NAMED = 20  # files that are named when they could not be loaded
-_FORMATS = "Which formats are read: `readingroom federal load --help`, docs/federal.md"
+_FORMATS_HINT = "Which formats are read: `readingroom federal load --help`, docs/federal.md"
 
 
 def _list_sources(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
@@ -72,7 +72,7 @@ def load_files(paths: tuple[str, ...], settings: FederalSettings, as_json: bool)
       Regulations.gov JSON: dockets; SAP YAML with its PDFs
     """
 
-    only, file_paths = _sources_and_files(paths)
+    only, file_paths = _split_source_and_files(paths)
     with progress_bar("Loading", as_json) as report_progress:
         load_summary = loading.load(
             store.locate_records(settings), file_paths, only, report_progress
@@ -97,7 +97,7 @@ def update(
     issue, a file of a zip. Its id then answers 410, with its successor where one is known.
     """
 
-    only, file_paths = _sources_and_files(paths)
+    only, file_paths = _split_source_and_files(paths)
     with progress_bar("Updating", as_json) as report_progress:
         update_summary = loading.update(
             store.locate_records(settings),
@@ -184,7 +184,7 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
             report_update,
             store.locate_records(settings),
         )
-    json_body = vars(synced) | {"update": _summary_body(synced.update)}
+    json_body = vars(synced) | {"update": _build_summary_json(synced.update)}
     output_lines = [
         f"{synced.downloaded} files fetched ({synced.bytes:,} bytes), "
         f"{synced.unchanged} unchanged, {synced.missing} not there, {synced.failed} failed.",
@@ -192,7 +192,7 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
             f"  {sync_error['file']}: {sync_error['error']}"
             for sync_error in synced.errors[:_MAX_NAMED]
         ),
-        *_summary_lines(synced.update),
+        *_format_summary_lines(synced.update),
     ]
     nowhere = synced.files > 0 and synced.missing == synced.files
     if nowhere:
@@ -279,7 +279,9 @@ def status(settings: FederalSettings, as_json: bool) -> None:
         f"ignored: {status_row['file']}: {status_row['error']}"
         for status_row in ignored[:_MAX_NAMED]
     ]
-    output_lines += _count_unnamed(len(ignored), "files that were ignored (all of them: --json)")
+    output_lines += _format_unnamed_count(
+        len(ignored), "files that were ignored (all of them: --json)"
+    )
     json_body = {
         "sources": status_rows,
         "failed": failed,
@@ -292,12 +294,12 @@ def status(settings: FederalSettings, as_json: bool) -> None:
 @contextmanager
 def _open_reader(settings: FederalSettings) -> Iterator[store.FederalStore]:
     """Yield a reader of the database; where there is none, of an empty one that goes afterwards."""
-    with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch:
-        place = store.locate_records(settings)
-        if isinstance(place, Path) and not place.exists():
-            place = store.get_database_path(Path(scratch))
-        store.prepare(place)
-        with closing(store.FederalStore(place)) as reader:
+    with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch_folder:
+        records_place = store.locate_records(settings)
+        if isinstance(records_place, Path) and not records_place.exists():
+            records_place = store.get_database_path(Path(scratch_folder))
+        store.prepare(records_place)
+        with closing(store.FederalStore(records_place)) as reader:
             yield reader
 
 
@@ -305,27 +307,33 @@ def _format_percent(percent: int | None) -> str:
     return "-" if percent is None else str(percent)
 
 
-def _print_summary(load_summary: LoadSummary, only: Source | None, as_json: bool) -> None:
+def _print_summary(load_summary: LoadSummary, only_source: Source | None, as_json: bool) -> None:
     print_result(
-        as_json, _summary_body(load_summary), "\n".join(_summary_lines(load_summary, only))
+        as_json,
+        _build_summary_json(load_summary),
+        "\n".join(_format_summary_lines(load_summary, only_source)),
     )
     if not load_summary.loaded and not load_summary.unchanged:
         sys.exit(1)
 
 
-def _summary_body(load_summary: LoadSummary) -> dict[str, Any]:
+def _build_summary_json(load_summary: LoadSummary) -> dict[str, Any]:
     tallies = {source_name: vars(tally) for source_name, tally in load_summary.changes.items()}
-    hint = {"hint": _FORMATS} if _needs_hint(load_summary) else {}
+    next_step_hint = {"hint": _FORMATS_HINT} if _needs_hint(load_summary) else {}
     return {
         **vars(load_summary),
         "by_loader": dict(load_summary.by_loader),
         "changes": tallies,
-        **hint,
+        **next_step_hint,
     }
 
 
-def _summary_lines(load_summary: LoadSummary, only: Source | None = None) -> list[str]:
-    ignored_reason = f"it is not a file of {only.name}" if only else "its format is not recognised"
+def _format_summary_lines(
+    load_summary: LoadSummary, only_source: Source | None = None
+) -> list[str]:
+    ignored_reason = (
+        f"it is not a file of {only_source.name}" if only_source else "its format is not recognised"
+    )
     return [
         f"{load_summary.loaded} files loaded, {load_summary.unchanged} unchanged, "
         f"{load_summary.ignored} ignored, "
@@ -339,27 +347,36 @@ def _summary_lines(load_summary: LoadSummary, only: Source | None = None) -> lis
             f"  {file_error['file']}: {file_error['error']}"
             for file_error in load_summary.errors[:_MAX_NAMED]
         ),
-        *(f"  {each['file']}: {each['problem']}" for each in load_summary.incomplete[:_MAX_NAMED]),
-        *_count_unnamed(len(load_summary.incomplete), "things that are missing (`federal status`)"),
+        *(
+            f"  {one_error['file']}: {one_error['problem']}"
+            for one_error in load_summary.incomplete[:_MAX_NAMED]
+        ),
+        *_format_unnamed_count(
+            len(load_summary.incomplete), "things that are missing (`federal status`)"
+        ),
         *(
             f"  {file_name}: ignored, {ignored_reason}"
             for file_name in load_summary.unrecognised[:_MAX_NAMED]
         ),
-        *_count_unnamed(len(load_summary.unrecognised), "were ignored"),
+        *_format_unnamed_count(len(load_summary.unrecognised), "were ignored"),
         *(f"  {file_name}: {loading.UNUSED_PDF}" for file_name in load_summary.unused_pdfs[:1]),
         *(
             f"  {file_name}: not read either"
             for file_name in load_summary.unused_pdfs[1:_MAX_NAMED]
         ),
-        *_count_unnamed(len(load_summary.unused_pdfs), "PDFs were not read"),
+        *_format_unnamed_count(len(load_summary.unused_pdfs), "PDFs were not read"),
         *(["No file to load was found."] if not load_summary.files else []),
-        *([_FORMATS] if _needs_hint(load_summary) else []),
+        *([_FORMATS_HINT] if _needs_hint(load_summary) else []),
     ]
 
 
-def _count_unnamed(total_count: int, what: str) -> list[str]:
+def _format_unnamed_count(total_count: int, items_noun: str) -> list[str]:
     """Return the line that ends a list of which only the first are named, if any are left out."""
-    return [f"  … and {total_count - _MAX_NAMED} more {what}"] if total_count > _MAX_NAMED else []
+    return (
+        [f"  … and {total_count - _MAX_NAMED} more {items_noun}"]
+        if total_count > _MAX_NAMED
+        else []
+    )
 
 
 def _needs_hint(load_summary: LoadSummary) -> bool:
@@ -367,20 +384,23 @@ def _needs_hint(load_summary: LoadSummary) -> bool:
     return bool(load_summary.unrecognised) or not load_summary.files
 
 
-def _sources_and_files(arguments: tuple[str, ...]) -> tuple[Source | None, list[Path]]:
+def _split_source_and_files(arguments: tuple[str, ...]) -> tuple[Source | None, list[Path]]:
     """Return the source and the files: a first word that is a source's name is no file.
 
     Raise `LoadFailed` when a file is missing.
     """
 
-    only, remaining_arguments = None, list(arguments)
+    only_source, remaining_arguments = None, list(arguments)
     if len(remaining_arguments) > 1 and (
         is_source_name(remaining_arguments[0]) or not Path(remaining_arguments[0]).exists()
     ):
-        only, remaining_arguments = find_source(remaining_arguments[0]), remaining_arguments[1:]
-    missing = [
+        only_source, remaining_arguments = (
+            find_source(remaining_arguments[0]),
+            remaining_arguments[1:],
+        )
+    missing_paths = [
         argument_path for argument_path in remaining_arguments if not Path(argument_path).exists()
     ]
-    if missing:
-        raise LoadFailed(f"There is no file or folder {missing[0]}")
-    return only, [Path(argument_path) for argument_path in remaining_arguments]
+    if missing_paths:
+        raise LoadFailed(f"There is no file or folder {missing_paths[0]}")
+    return only_source, [Path(argument_path) for argument_path in remaining_arguments]

@@ -50,7 +50,7 @@ def _list_names(record_sources: tuple[Source, ...], *shapes: Shape) -> str:
     )
 
 
-def describe_count(tables: tuple[RecordTable, ...]) -> str:
+def describe_count(record_tables: tuple[RecordTable, ...]) -> str:
     return (
         "Count federal records: how many there are, how often something happened, or the number in "
         "each group, the largest first: how many bills were introduced, by party or policy area, "
@@ -58,24 +58,24 @@ def describe_count(tables: tuple[RecordTable, ...]) -> str:
         "each committee held, how the parties split on a vote, who lobbied on a bill. Pick it for "
         "how many and which most. For amounts of money use `sum`. For how a number changed over "
         "time use `time_series`. Fields for group_by, by resource: "
-        f"{_describe_fields(tables, _list_groups)}. "
+        f"{_describe_fields(record_tables, _list_groups)}. "
         "Filters are these fields, since and until."
     )
 
 
-def describe_sum(tables: tuple[RecordTable, ...]) -> str:
+def describe_sum(record_tables: tuple[RecordTable, ...]) -> str:
     return (
         "Add up money or another number of federal records exactly, in total or for each group, "
         "the largest first: how much (in dollars) a company or client spent or paid on lobbying, "
         "the biggest spenders of a year, the income that lobbying firms and registrants earned, "
         "all expenses reported; yea votes cast. Pick it for amounts and totals. For how many "
         "records there are use `count`. Fields for sum_field, by resource: "
-        f"{_describe_fields(tables, _list_sums)}. Fields for group_by, by resource: "
-        f"{_describe_fields(_select_summable(tables), _list_groups)}."
+        f"{_describe_fields(record_tables, _list_sums)}. Fields for group_by, by resource: "
+        f"{_describe_fields(_select_summable(record_tables), _list_groups)}."
     )
 
 
-def describe_time_series(tables: tuple[RecordTable, ...]) -> str:
+def describe_time_series(record_tables: tuple[RecordTable, ...]) -> str:
     return (
         "Count federal records over time, per day, week, month, quarter or year, without gaps: the "
         "trend. Has it increased, how did it develop, are there more or fewer each year, up or "
@@ -83,35 +83,35 @@ def describe_time_series(tables: tuple[RecordTable, ...]) -> str:
         "plot, chart or graph; with sum_field, amounts, such as lobbying spend; with group_by, one "
         "series for each group. Pick it when the question asks how a number changed. For one "
         "number use `count`. Fields for time_field: "
-        f"{_describe_times(tables)}. "
-        f"Fields for sum_field: {_describe_fields(_select_summable(tables), _list_sums)}. "
+        f"{_describe_times(record_tables)}. "
+        f"Fields for sum_field: {_describe_fields(_select_summable(record_tables), _list_sums)}. "
         "Those for group_by are as in `count`."
     )
 
 
 def list_aggregate_choices(
-    tables: tuple[RecordTable, ...], arguments: Sequence[str]
+    record_tables: tuple[RecordTable, ...], arguments: Sequence[str]
 ) -> dict[str, list[str]]:
     """Return the values that arguments of an aggregate may have, over all tables."""
     if "sum_field" in arguments and "time_field" not in arguments:
-        tables = _select_summable(tables)
-    choices = {
-        "resource": [record_table.path for record_table in tables],
-        "group_by": _list_distinct(tables, _list_groups),
-        "sum_field": _list_distinct(tables, _list_sums),
-        "time_field": _list_distinct(tables, _list_times),
+        record_tables = _select_summable(record_tables)
+    choices_by_argument = {
+        "resource": [record_table.path for record_table in record_tables],
+        "group_by": _list_distinct(record_tables, _list_groups),
+        "sum_field": _list_distinct(record_tables, _list_sums),
+        "time_field": _list_distinct(record_tables, _list_times),
     }
-    return {argument_name: choices[argument_name] for argument_name in arguments}
+    return {argument_name: choices_by_argument[argument_name] for argument_name in arguments}
 
 
-def _list_distinct(tables: Iterable[RecordTable], list_fields: FieldsOf) -> list[str]:
+def _list_distinct(record_tables: Iterable[RecordTable], list_fields: FieldsOf) -> list[str]:
     return sorted(
-        {field_name for record_table in tables for field_name in list_fields(record_table)}
+        {field_name for record_table in record_tables for field_name in list_fields(record_table)}
     )
 
 
-def _select_summable(tables: tuple[RecordTable, ...]) -> tuple[RecordTable, ...]:
-    return tuple(record_table for record_table in tables if record_table.plan.sums)
+def _select_summable(record_tables: tuple[RecordTable, ...]) -> tuple[RecordTable, ...]:
+    return tuple(record_table for record_table in record_tables if record_table.plan.sums)
 
 
 def _list_groups(record_table: RecordTable) -> Iterable[str]:
@@ -126,19 +126,23 @@ def _list_times(record_table: RecordTable) -> Iterable[str]:
     return dict(record_table.plan.times)
 
 
-def _describe_times(tables: tuple[RecordTable, ...]) -> str:
+def _describe_times(record_tables: tuple[RecordTable, ...]) -> str:
     """List the dates of each table; most have `published_at` alone, which is said once."""
-    special = tuple(
+    tables_with_own_times = tuple(
         record_table
-        for record_table in tables
+        for record_table in record_tables
         if list(_list_times(record_table)) != ["published_at"]
     )
-    return f"published_at, but of {_describe_fields(special, _list_times)}"
+    return f"published_at, but of {_describe_fields(tables_with_own_times, _list_times)}"
 
 
-def _describe_fields(tables: tuple[RecordTable, ...], list_fields: FieldsOf) -> str:
+def _describe_fields(record_tables: tuple[RecordTable, ...], list_fields: FieldsOf) -> str:
     """List the fields of each table that has any."""
-    by_path = ((record_table.path, ", ".join(list_fields(record_table))) for record_table in tables)
+    paths_and_fields = (
+        (record_table.path, ", ".join(list_fields(record_table))) for record_table in record_tables
+    )
     return "; ".join(
-        f"{table_path}: {field_names}" for table_path, field_names in by_path if field_names
+        f"{table_path}: {field_names}"
+        for table_path, field_names in paths_and_fields
+        if field_names
     )

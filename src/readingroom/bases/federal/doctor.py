@@ -12,7 +12,7 @@ from readingroom.protocol.command import RunCommand
 from readingroom.protocol.doctor import Complaint
 from readingroom.storage.database import Database, DatabaseError, connect
 
-_QUICKLY_CHECKED = 1024**3  # bytes of a database that are read through in a few seconds
+_MAX_QUICK_CHECK_BYTES = 1024**3  # bytes of a database that are read through in a few seconds
 
 
 def check(settings: RoomSettings, repair: bool, run: RunCommand) -> Iterator[Complaint]:
@@ -29,30 +29,36 @@ def check(settings: RoomSettings, repair: bool, run: RunCommand) -> Iterator[Com
         with closing(connect(database_path, timeout=10)) as db:
             (schema_version,) = db.execute("PRAGMA user_version").fetchone()
             if schema_version > SCHEMA_VERSION:
-                fix = "install the newer Reading Room that wrote it, or restore an older backup"
-                yield _complain(f"{database_path} has tables of a newer version", fix)
+                fix_hint = (
+                    "install the newer Reading Room that wrote it, or restore an older backup"
+                )
+                yield _make_complaint(f"{database_path} has tables of a newer version", fix_hint)
                 return
-            if database_path.stat().st_size < _QUICKLY_CHECKED:
-                yield from _check_pages(db, database_path)
+            if database_path.stat().st_size < _MAX_QUICK_CHECK_BYTES:
+                yield from _check_integrity(db, database_path)
             yield from _check_vectors(db)
     except DatabaseError as error:
-        yield _complain(f"{database_path} cannot be read: {error}", "restore it from a backup")
+        yield _make_complaint(
+            f"{database_path} cannot be read: {error}", "restore it from a backup"
+        )
 
 
-def _check_pages(db: Database, database_path: Path) -> Iterator[Complaint]:
-    (check_result,) = db.execute("PRAGMA quick_check(1)").fetchone()
-    if check_result != "ok":
-        yield _complain(f"{database_path} is damaged: {check_result}", "restore it from a backup")
+def _check_integrity(db: Database, database_path: Path) -> Iterator[Complaint]:
+    (integrity_result,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if integrity_result != "ok":
+        yield _make_complaint(
+            f"{database_path} is damaged: {integrity_result}", "restore it from a backup"
+        )
 
 
 def _check_vectors(db: Database) -> Iterator[Complaint]:
     if unembedded_count := count_unembedded(db):
-        yield _complain(
+        yield _make_complaint(
             f"{unembedded_count} chunks are found by words only",
             "readingroom federal embed",
             is_note=True,
         )
 
 
-def _complain(problem_text: str, fix: str, is_note: bool = False) -> Complaint:
-    return Complaint(subject="federal", problem=problem_text, fix=fix, is_note=is_note)
+def _make_complaint(problem_text: str, fix_hint: str, is_note: bool = False) -> Complaint:
+    return Complaint(subject="federal", problem=problem_text, fix=fix_hint, is_note=is_note)

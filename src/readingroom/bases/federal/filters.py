@@ -27,7 +27,7 @@ def _reject_bool(filter_value: Any) -> Any:
     return filter_value
 
 
-_TYPES: dict[str, Any] = {
+_TYPE_BY_COLUMN_KIND: dict[str, Any] = {
     "INTEGER": Annotated[int, Field(ge=0, le=2**31), BeforeValidator(_reject_bool)],
     "BOOLEAN": bool,
 }
@@ -54,22 +54,24 @@ class RowFilter:
 @cache
 def make_filters_model(record_table: RecordTable) -> type[SourceFilters]:
     """Return the model of a table's filters, which reports those that do not fit."""
-    facets = {
+    type_by_facet = {
         facet.name: VALUE_TYPES.get(facet.name, ShortText) for facet in record_table.plan.facets
     }
-    types = facets | {
-        table_column.name: _choose_type(table_column) for table_column in record_table.filters
+    type_by_filter = type_by_facet | {
+        table_column.name: _choose_filter_type(table_column)
+        for table_column in record_table.filters
     }
     model_fields: dict[str, Any] = {
-        filter_name: (type | None, None) for filter_name, type in types.items()
+        filter_name: (filter_type | None, None)
+        for filter_name, filter_type in type_by_filter.items()
     }
     table_title = record_table.name.title().replace("_", "")
     return create_model(f"{table_title}Filters", __base__=SourceFilters, **model_fields)
 
 
-def _choose_type(table_column: Column) -> Any:
+def _choose_filter_type(table_column: Column) -> Any:
     if table_column.kind != "TEXT":
-        return _TYPES[table_column.kind]
+        return _TYPE_BY_COLUMN_KIND[table_column.kind]
     if table_column.choices:
         return make_choice_type(table_column.choices)
     return VALUE_TYPES.get(table_column.name, ShortText)
@@ -82,19 +84,20 @@ def parse_filters(record_table: RecordTable, filters: Mapping[str, Any] | None) 
     """
     filters_model = make_filters_model(record_table)
     try:
-        parsed = filters_model.model_validate(dict(filters or {}))
+        parsed_filters = filters_model.model_validate(dict(filters or {}))
     except ValidationError as error:
-        valid = ", ".join(filters_model.model_fields)
+        valid_names = ", ".join(filters_model.model_fields)
         raise InvalidArguments(
             [
                 {
                     "field": f"filters.{field_problem['field']}",
-                    "message": f"{field_problem['message']} ({record_table.path} takes {valid})",
+                    "message": f"{field_problem['message']} "
+                    f"({record_table.path} takes {valid_names})",
                 }
                 for field_problem in InvalidArguments.from_validation_error(error).errors
             ]
         ) from error
-    return build_row_filter(record_table, parsed.model_dump(exclude_none=True))
+    return build_row_filter(record_table, parsed_filters.model_dump(exclude_none=True))
 
 
 def build_row_filter(record_table: RecordTable, filters: Mapping[str, Any]) -> RowFilter:
@@ -105,19 +108,19 @@ def build_row_filter(record_table: RecordTable, filters: Mapping[str, Any]) -> R
     conditions = [record_table.where]
     sql_values: list[Any] = []
     for filter_name, filter_value in filters.items():
-        allowed = filter_value if isinstance(filter_value, tuple) else (filter_value,)
-        conditions.append(_build_condition(record_table, filter_name, len(allowed)))
-        sql_values += allowed
+        allowed_values = filter_value if isinstance(filter_value, tuple) else (filter_value,)
+        conditions.append(_build_condition(record_table, filter_name, len(allowed_values)))
+        sql_values += allowed_values
     return RowFilter(" AND ".join(conditions), tuple(sql_values), dict(filters))
 
 
-def _build_condition(record_table: RecordTable, filter_name: str, allowed: int) -> str:
+def _build_condition(record_table: RecordTable, filter_name: str, allowed_count: int) -> str:
     if filter_name == "since":
         return f"{record_table.date_sql} >= ?"
     if filter_name == "until":
         return f"{record_table.date_sql} <= ?"
-    is_allowed = "= ?" if allowed == 1 else f"IN ({', '.join('?' * allowed)})"
+    is_allowed_sql = "= ?" if allowed_count == 1 else f"IN ({', '.join('?' * allowed_count)})"
     facet = next((facet for facet in record_table.plan.facets if facet.name == filter_name), None)
     if facet:
-        return f"id IN (SELECT id FROM ({facet.rows}) WHERE value {is_allowed})"
-    return f"{filter_name} {is_allowed}"
+        return f"id IN (SELECT id FROM ({facet.rows}) WHERE value {is_allowed_sql})"
+    return f"{filter_name} {is_allowed_sql}"

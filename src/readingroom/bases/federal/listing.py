@@ -24,7 +24,7 @@ async def list_source_cards(
     record_page = await service.list_records(
         record_source, row_filter, question.limit, question.cursor
     )
-    stored_count = (await service.list_progress_of(record_source)).records
+    stored_count = (await service.read_source_progress(record_source)).records
     return RecordList(
         source=record_source.name,
         results=[cards.make_card(record) for record in record_page.results],
@@ -45,15 +45,15 @@ async def list_part_cards(
     congress = filters.pop("congress", None)
     congress = congress if isinstance(congress, int) else None
     if part_name == "members" and record_source.name == "roll_call_votes":
-        voters: RecordList = await service.store.read(
+        voter_list: RecordList = await service.store.read(
             lambda db: record_lists.list_voters(db, record_id, question.filters, page_size, cursor)
         )
-        return voters
+        return voter_list
     if part_name == "voted_alike":
-        alike: RecordList = await service.store.read(
+        voting_alike_list: RecordList = await service.store.read(
             lambda db: record_lists.list_voting_alike(db, record_id, congress, page_size, cursor)
         )
-        return alike
+        return voting_alike_list
     if part_name == "similar":
         return await list_similar(service, record_source, record_id, page_size)
     link_kind = filters.pop("kind", None)
@@ -108,10 +108,10 @@ async def list_similar(
     summary_text = (
         (record_fields.get("summary") or {}).get("text") or record_fields.get("abstract") or ""
     )
-    query = f"{record_fields['title']} {summary_text}"[:600]
+    similarity_query = f"{record_fields['title']} {summary_text}"[:600]
     search_answer = await service.search(
         Search.model_validate(
-            {"query": query, "source": record_source.name, "limit": max_results + 1}
+            {"query": similarity_query, "source": record_source.name, "limit": max_results + 1}
         )
     )
     hits = [hit for hit in search_answer.results if hit.id != record_id][:max_results]
@@ -153,28 +153,32 @@ def parse_link_kind(written_kind: Any) -> LinkKind | None:
 
 async def fetch_address(service: Any, list_address: str) -> Fetched:
     """Return what an address of this server has: a record, or a page of a list as lines."""
-    split = urlsplit(list_address.strip())
-    params = dict(parse_qsl(split.query))
-    path_names = split.path.removeprefix("/v1/").strip("/").split("/")
-    offset = int(params.get("offset", "0")) if params.get("offset", "0").isdecimal() else 0
-    if path_names == ["fetch"] and "id" in params:
-        record: Fetched = await service.fetch(params["id"], offset, params.get("section"))
-        return record
-    if len(path_names) == 3 and path_names[2] == "body":
+    split_url = urlsplit(list_address.strip())
+    query_params = dict(parse_qsl(split_url.query))
+    path_segments = split_url.path.removeprefix("/v1/").strip("/").split("/")
+    offset = (
+        int(query_params.get("offset", "0")) if query_params.get("offset", "0").isdecimal() else 0
+    )
+    if path_segments == ["fetch"] and "id" in query_params:
+        fetched_record: Fetched = await service.fetch(
+            query_params["id"], offset, query_params.get("section")
+        )
+        return fetched_record
+    if len(path_segments) == 3 and path_segments[2] == "body":
         bill_text = await service.read_bill_text(
-            unquote(path_names[1]),
-            params.get("version"),
+            unquote(path_segments[1]),
+            query_params.get("version"),
             offset,
-            params.get("section"),
-            params.get("compare_with"),
+            query_params.get("section"),
+            query_params.get("compare_with"),
         )
         return texts.render_bill_text(bill_text)
     question = record_lists.parse_list_address(list_address)
     if question is None:
-        if len(path_names) == 2:
-            named: Fetched = await service.fetch(unquote(path_names[1]))
-            return named
+        if len(path_segments) == 2:
+            named_record: Fetched = await service.fetch(unquote(path_segments[1]))
+            return named_record
         raise UnrecognizedId(f"{list_address[:200]!r} is no address of this server")
     record_list = await service.list_cards(question)
     more_url = record_lists.format_list_address(question, record_list.next_cursor)
-    return texts.render_list(split.path, record_list, more_url)
+    return texts.render_list(split_url.path, record_list, more_url)

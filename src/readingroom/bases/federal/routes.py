@@ -79,7 +79,7 @@ _PROBLEMS = describe_problems(
 _GONE = describe_problems({410: "Withdrawn; the hint names its successor"})
 
 
-def _invalid(field_name: str, problem_text: str) -> InvalidRequest:
+def _make_invalid_error(field_name: str, problem_text: str) -> InvalidRequest:
     """Return the error for parameters that do not go together, at the one to change."""
     return InvalidRequest([{"field": field_name, "message": problem_text}])
 
@@ -117,30 +117,30 @@ class AggregateQuestion(BaseModel):
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
         if (self.aggregate == "sum") != (self.sum_field is not None):
-            raise _invalid("sum_field", "belongs to aggregate=sum, which needs it")
+            raise _make_invalid_error("sum_field", "belongs to aggregate=sum, which needs it")
         if self.time_interval and not self.bucket_by_time:
-            raise _invalid("bucket_by_time", "say which date time_interval is about")
+            raise _make_invalid_error("bucket_by_time", "say which date time_interval is about")
         if (self.group_by or self.top) and not self.wants_numbers:
-            raise _invalid("aggregate", "say count or sum")
+            raise _make_invalid_error("aggregate", "say count or sum")
         return self
 
     @property
     def wants_numbers(self) -> bool:
         return self.aggregate is not None or self.bucket_by_time is not None
 
-    def row_filter(self, record_table: RecordTable) -> RowFilter:
+    def make_row_filter(self, record_table: RecordTable) -> RowFilter:
         filter_names = make_filters_model(record_table).model_fields.keys()
         return build_row_filter(
             record_table, self.model_dump(include=set(filter_names), exclude_none=True)
         )
 
-    async def numbers(
+    async def compute_numbers(
         self, service: FederalService, record_table: RecordTable
     ) -> Total | Buckets | Series:
         """Return what the tools answer to the same question."""
         request = Aggregation(
             record_table,
-            self.row_filter(record_table),
+            self.make_row_filter(record_table),
             self.sum_field,
             self.group_by,
             self.top or 20,
@@ -158,7 +158,7 @@ class CountQuestion(AggregateQuestion):
     @model_validator(mode="after")
     def _check_numbers(self) -> Self:
         if not self.wants_numbers:
-            raise _invalid("aggregate", "these are counted here, not listed")
+            raise _make_invalid_error("aggregate", "these are counted here, not listed")
         return self
 
 
@@ -172,9 +172,9 @@ class ListQuestion(AggregateQuestion):
         self, service: FederalService, record_source: Source
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         if self.wants_numbers:
-            return await self.numbers(service, record_source.table)
+            return await self.compute_numbers(service, record_source.table)
         return await service.list_records(
-            record_source, self.row_filter(record_source.table), self.limit, self.cursor
+            record_source, self.make_row_filter(record_source.table), self.limit, self.cursor
         )
 
 
@@ -195,15 +195,15 @@ class RegistryQuestion(ListQuestion):
         if self.q is None:
             return await super().answer(service, record_source)
         if self.wants_numbers:
-            raise _invalid("q", "names are looked up, not counted: leave it out")
-        row_filter = self.row_filter(record_source.table)
+            raise _make_invalid_error("q", "names are looked up, not counted: leave it out")
+        row_filter = self.make_row_filter(record_source.table)
         limit = self.limit if "limit" in self.model_fields_set else MOST_LIKELY
         return await service.resolve(record_source, self.q, row_filter, limit, self.cursor)
 
 
-def _split_names(list_values: list[str]) -> list[str]:
+def _split_names(comma_separated_values: list[str]) -> list[str]:
     """Split a parameter that may be repeated, and may have several names each time."""
-    return [name for names in list_values for name in names.split(",") if name.strip()]
+    return [name for names in comma_separated_values for name in names.split(",") if name.strip()]
 
 
 class SearchQuestion(BaseModel):
@@ -358,7 +358,7 @@ def _add_member_votes(routes: APIRouter, service: FederalService) -> None:
         """How members voted, counted; listed they are by member or by roll call."""
         typed_question: CountQuestion = question
         with _report_parameters():
-            return await typed_question.numbers(service, MEMBER_VOTES)
+            return await typed_question.compute_numbers(service, MEMBER_VOTES)
 
 
 def _add_dossiers(routes: APIRouter, service: FederalService) -> None:

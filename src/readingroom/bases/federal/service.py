@@ -52,7 +52,7 @@ from readingroom.bases.federal.query.dossier_models import (
 from readingroom.bases.federal.schema.ids import FederalId, parse_federal_id
 from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator, LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, Source, find_source
-from readingroom.bases.federal.search.coverage import EmbeddingCoverage, describe_partial_coverage
+from readingroom.bases.federal.search.coverage import EmbeddingCoverage, describe_degraded
 from readingroom.bases.federal.search.passages import PassageOwners
 from readingroom.bases.federal.search.search import (
     SearchPlan,
@@ -91,9 +91,9 @@ class FederalService:
 
     async def _find_id(self, record_source: Source, written_id: str) -> str:
         """Return the canonical id of a record of a source, from any spelling or citation."""
-        return _check_source(record_source, await self._find_cited(written_id))
+        return _get_id_in_source(record_source, await self._find_cited_id(written_id))
 
-    async def _find_cited(self, written_citation: str) -> FederalId:
+    async def _find_cited_id(self, written_citation: str) -> FederalId:
         try:
             return parse_federal_id(written_citation)
         except UnrecognizedId:
@@ -103,9 +103,9 @@ class FederalService:
 
     async def read_record_json(self, record_source: Source, record_id: str) -> str:
         """Return a record as JSON; raise RecordNotFound for an id of another source."""
-        canonical = await self._find_id(record_source, record_id)
+        canonical_id = await self._find_id(record_source, record_id)
         return await self.store.read(
-            lambda db: texts.read_record_json(db, record_source, canonical)
+            lambda db: texts.read_record_json(db, record_source, canonical_id)
         )
 
     async def list_records(
@@ -156,7 +156,7 @@ class FederalService:
         record_id = await self._find_id(record_source, question.id)
         return await listing.list_part_cards(self, record_source, record_id, part_name, question)
 
-    async def list_progress_of(self, record_source: Source) -> SourceProgress:
+    async def read_source_progress(self, record_source: Source) -> SourceProgress:
         return await self.store.read(lambda db: store.read_progress(db, record_source))
 
     # --- what belongs to a record ---
@@ -182,10 +182,10 @@ class FederalService:
         cursor: str | None,
     ) -> lists.ChildPage:
         source_name, table_name = lists.CHILD_TABLES[page_model]
-        canonical = await self._find_id(BY_NAME[source_name], record_id)
+        canonical_id = await self._find_id(BY_NAME[source_name], record_id)
         (after_key,) = cursors.decode(table_name, cursor, int) or (0,)
         return await self.store.read(
-            lambda db: lists.list_children(db, page_model, canonical, max_results, after_key)
+            lambda db: lists.list_children(db, page_model, canonical_id, max_results, after_key)
         )
 
     async def list_amendments(
@@ -237,11 +237,11 @@ class FederalService:
         cursor: str | None,
     ) -> LinkPage:
         """List what a record is linked to, in either direction, with the evidence."""
-        canonical = await self._find_id(record_source, record_id)
+        canonical_id = await self._find_id(record_source, record_id)
         after_key = cursors.decode("links", cursor, str, str)
         return await self.store.read(
             lambda db: lists.list_links(
-                db, record_source, canonical, link_kind, max_results, after_key
+                db, record_source, canonical_id, link_kind, max_results, after_key
             )
         )
 
@@ -258,10 +258,10 @@ class FederalService:
             problem_text = "say a day, or go on with the `resume_cursor` of an earlier answer"
             raise InvalidArguments([{"field": "since", "message": problem_text}])
         (after_number,) = cursors.decode("changes", cursor, int) or (0,)
-        only = find_source(source_name) if source_name else None
+        only_source = find_source(source_name) if source_name else None
         return await self.store.read(
             lambda db: lists.list_changes(
-                db, since_day, only, change_kind, max_results, after_number
+                db, since_day, only_source, change_kind, max_results, after_number
             )
         )
 
@@ -279,7 +279,7 @@ class FederalService:
 
         With `section_label` one section of it or its outline, with `compare_with` what differs.
         """
-        parsed = await self._find_cited(bill_id)
+        parsed = await self._find_cited_id(bill_id)
         return await self.store.read(
             lambda db: texts.read_bill_text(
                 db, parsed, version_code, offset, section_label, compare_with
@@ -293,7 +293,7 @@ class FederalService:
         """
         if id.strip().startswith(("/v1/", "http")) and "/v1/" in id:
             return await listing.fetch_address(self, id)
-        parsed = await self._find_cited(id)
+        parsed = await self._find_cited_id(id)
         record_source = BY_NAME.get(parsed.source)
         if record_source is None:
             raise RecordNotFound(f"No record {parsed.id} has been loaded", source=parsed.source)
@@ -313,7 +313,7 @@ class FederalService:
     ) -> Resolved:
         """Return the records of a registry that a name may mean, the likeliest first."""
         (start_index,) = cursors.decode("names", cursor, int) or (0,)
-        page = slice(start_index, start_index + max_results)
+        page_slice = slice(start_index, start_index + max_results)
 
         def read(db: Database) -> Resolved:
             with db.begin_consistent_read():
@@ -323,7 +323,7 @@ class FederalService:
             records = [
                 match.record
                 | {"loaded_up_to": loaded_up_to, "score": match.score, "why": match.reasons}
-                for match in name_matches[page]
+                for match in name_matches[page_slice]
             ]
             return Resolved(
                 results=records,
@@ -332,7 +332,7 @@ class FederalService:
                 source=record_source.name,
                 loaded_up_to=loaded_up_to,
                 filters_read=describe_reading(row_filter.filters, stored_filter.filters),
-                **_build_next_names("names", page, len(name_matches)),
+                **_build_next_page_fields("names", page_slice, len(name_matches)),
             )
 
         return await self.store.read(read)
@@ -340,19 +340,19 @@ class FederalService:
     async def resolve_agency(self, query: str, max_results: int, cursor: str | None) -> Resolved:
         """Return the agencies that a name may mean, as loaded documents name them."""
         (start_index,) = cursors.decode(agencies.AGENCIES, cursor, int) or (0,)
-        page = slice(start_index, start_index + max_results)
+        page_slice = slice(start_index, start_index + max_results)
 
         def read(db: Database) -> Resolved:
             with db.begin_consistent_read():
                 agency_matches = agencies.resolve_agency(db, query)
                 progress = store.read_progress(db, BY_NAME["federal_register"])
             return Resolved(
-                results=[match.to_record() for match in agency_matches[page]],
+                results=[match.to_record() for match in agency_matches[page_slice]],
                 total=len(agency_matches),
                 query=query,
                 source=agencies.AGENCIES,
                 loaded_up_to=progress.loaded_up_to,
-                **_build_next_names(agencies.AGENCIES, page, len(agency_matches)),
+                **_build_next_page_fields(agencies.AGENCIES, page_slice, len(agency_matches)),
             )
 
         return await self.store.read(read)
@@ -404,8 +404,8 @@ class FederalService:
         def read(db: Database) -> tuple[dict[str, Any], dict[str, Any]]:
             with db.begin_consistent_read():
                 record_fields = lists.read_or_tell_links(db, record_source, canonical)
-                dossier_subject = dossiers.Subject(db, record_source, record_fields, congress)
-                sections: dict[str, Any] = dict(dossiers.read_sections(dossier_subject, readers))
+                subject = dossiers.DossierSubject(db, record_source, record_fields, congress)
+                sections: dict[str, Any] = dict(dossiers.read_sections(subject, readers))
                 shown_fields, cut_fields = cards.shorten_fields(record_fields)
                 return shown_fields, sections | {"shortened": cut_fields or None}
 
@@ -448,8 +448,8 @@ class FederalService:
         degraded = final_plan.degraded
         if mode != "lexical":
             source_names = [searched.source for searched in search_result.searched_sources]
-            percents = await self.store.read(self.embedding_coverage.read_percents)
-            degraded = describe_partial_coverage(mode, degraded, source_names, percents)
+            percent_by_source = await self.store.read(self.embedding_coverage.read_percents)
+            degraded = describe_degraded(mode, degraded, source_names, percent_by_source)
         # Who does not say how many wants an answer that can be read; the rest is a page away.
         wants_all = "limit" in question.model_fields_set
         hits = search_result.hits if wants_all else list(cards.fit_answer(search_result.hits))
@@ -481,7 +481,7 @@ class FederalService:
         )
 
 
-def _check_source(record_source: Source, parsed: FederalId) -> str:
+def _get_id_in_source(record_source: Source, parsed: FederalId) -> str:
     """Return the id of a record of a source; raise RecordNotFound for one of another source."""
     if parsed.source == record_source.name:
         return parsed.id
@@ -493,7 +493,7 @@ def _check_source(record_source: Source, parsed: FederalId) -> str:
     )
 
 
-def _build_next_names(list_name: str, page: slice, match_count: int) -> dict[str, Any]:
+def _build_next_page_fields(list_name: str, page_slice: slice, match_count: int) -> dict[str, Any]:
     """Return the fields that say where a list of names goes on after a page."""
-    after_key = (page.stop,) if page.stop < match_count else None
+    after_key = (page_slice.stop,) if page_slice.stop < match_count else None
     return lists.build_next_page_fields(list_name, after_key)

@@ -46,8 +46,8 @@ NEWEST_TEXT = "part = 'enr' DESC, dated DESC NULLS LAST, length(body) DESC, part
 
 def locate_records(settings: RoomSettings) -> FederalPlace:
     """Return where the federal records are: in the database that the settings name, or a file."""
-    url = reveal_secret(settings.database_url)
-    return SharedRecords(url) if url else get_database_path(settings.data)
+    database_url = reveal_secret(settings.database_url)
+    return SharedRecords(database_url) if database_url else get_database_path(settings.data)
 
 
 def get_database_path(data_folder: Path) -> Path:
@@ -60,18 +60,20 @@ def connect(place: FederalPlace, *, writing: bool = False) -> Database:
     if not isinstance(place, Path):
         shared_db: Database = place.connect(writing=writing)
         return shared_db
-    pragmas: dict[str, str | int] = {
+    pragma_values: dict[str, str | int] = {
         "foreign_keys": "ON",
         "cache_size": -_CACHE_KIB,
         "temp_store": "MEMORY",
     }
     if writing:
         # Pages that a load changes again and again are copied from the log to the file only once.
-        pragmas |= {"synchronous": "NORMAL", "wal_autocheckpoint": _LOG_PAGES}
+        pragma_values |= {"synchronous": "NORMAL", "wal_autocheckpoint": _LOG_PAGES}
     else:
         # Whatever a query says, the server cannot change the file.
-        pragmas |= {"query_only": "ON"}
-    return database.connect(place, timeout=30, any_thread=True, named_rows=True, pragmas=pragmas)
+        pragma_values |= {"query_only": "ON"}
+    return database.connect(
+        place, timeout=30, any_thread=True, named_rows=True, pragmas=pragma_values
+    )
 
 
 def prepare(place: FederalPlace) -> None:
@@ -142,7 +144,7 @@ class RowPage:
     """Some rows of a longer list."""
 
     rows: list[Any]
-    after: tuple[Any, ...] | None
+    after_key: tuple[Any, ...] | None
     """The sort key of the last row, after which the next page begins; None on the last page."""
 
 
@@ -152,7 +154,7 @@ class FederalStore:
     def __init__(self, place: FederalPlace) -> None:
         self.place = place
         self._connections = database.ConnectionPool(self._open)
-        self.trace: Callable[[str], None] | None = None
+        self.trace_statement: Callable[[str], None] | None = None
         """Called with every statement, for tests that check which tables a lookup reads."""
 
     async def read(self, query: Callable[[Database], T]) -> T:
@@ -169,8 +171,8 @@ class FederalStore:
 
     def _open(self) -> Database:
         db = connect(self.place)
-        if self.trace:
-            db.set_trace_callback(self.trace)
+        if self.trace_statement:
+            db.set_trace_callback(self.trace_statement)
         return db
 
 
@@ -221,10 +223,10 @@ def list_records(
 ) -> RowPage:
     """Return a page of a source's active records, newest first, those without a date last."""
     record_rows: list[Row] = []
-    index = _choose_index(db, record_source, row_filter)
-    for condition, sql_values in _list_remaining(after_key):
+    index_clause = _choose_index(db, record_source, row_filter)
+    for condition, sql_values in _list_conditions_after(after_key):
         record_rows += db.execute(
-            f"""SELECT id, published_at, record FROM {record_source.name} {index}
+            f"""SELECT id, published_at, record FROM {record_source.name} {index_clause}
                 WHERE {row_filter.sql}{condition}
                 ORDER BY {NEWEST_FIRST} LIMIT ?""",
             (*row_filter.values, *sql_values, max_results + 1 - len(record_rows)),
@@ -260,11 +262,11 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
         for lookup_name in indexed_filters
     }
     # Of two frequent values, the one whose records are of the same years: the others are spread.
-    rarest = min(
+    rarest_filter = min(
         indexed_filters,
         key=lambda lookup_name: (matching_counts[lookup_name], lookup_name not in _OF_ONE_TIME),
     )
-    return db.dialect.use_index(f"{record_source.name}_{rarest}")
+    return db.dialect.use_index(f"{record_source.name}_{rarest_filter}")
 
 
 def count_up_to(
@@ -274,17 +276,17 @@ def count_up_to(
 
     A tuple is any of its values.
     """
-    allowed = column_value if isinstance(column_value, tuple) else (column_value,)
-    marks = ", ".join("?" * len(allowed))
+    allowed_values = column_value if isinstance(column_value, tuple) else (column_value,)
+    placeholders = ", ".join("?" * len(allowed_values))
     (matching_count,) = db.execute(
         f"""SELECT count(*) FROM
-                (SELECT 1 FROM {table_name} WHERE {column_name} IN ({marks}) LIMIT ?)""",
-        (*allowed, max_count),
+                (SELECT 1 FROM {table_name} WHERE {column_name} IN ({placeholders}) LIMIT ?)""",
+        (*allowed_values, max_count),
     ).fetchone()
     return int(matching_count)
 
 
-def _list_remaining(after_key: Sequence[Any] | None) -> list[tuple[str, tuple[Any, ...]]]:
+def _list_conditions_after(after_key: Sequence[Any] | None) -> list[tuple[str, tuple[Any, ...]]]:
     """Return conditions, each with its values, that select in turn what follows a sort key.
 
     Each is one range of an index. All in one condition would be an OR, for which SQLite reads and
@@ -332,13 +334,13 @@ def list_children(
 
 def list_member_votes(
     db: Database,
-    bioguide: str,
+    bioguide_id: str,
     congress: int | None,
     max_results: int,
     after_key: Sequence[Any] | None,
 ) -> tuple[RowPage, int]:
     """Return a page of a member's votes with their roll calls, newest first, and the total."""
-    where_sql, sql_values = f"bioguide_id = ? AND {MEMBER_VOTES.where}", list[Any]([bioguide])
+    where_sql, sql_values = f"bioguide_id = ? AND {MEMBER_VOTES.where}", list[Any]([bioguide_id])
     if congress is not None:
         where_sql += " AND m.congress = ?"
         sql_values.append(congress)
@@ -364,7 +366,11 @@ FIRST_MEMBER = ("", -1, "")
 
 
 def list_members(
-    db: Database, committee: str, congress: int | None, max_results: int, after_key: Sequence[Any]
+    db: Database,
+    committee_id: str,
+    congress: int | None,
+    max_results: int,
+    after_key: Sequence[Any],
 ) -> tuple[RowPage, int, int | None]:
     """Return a page of a committee's members, the majority first, the total and the Congress.
 
@@ -374,10 +380,10 @@ def list_members(
         (congress,) = db.execute(
             """SELECT max(congress) FROM committee_memberships
                WHERE committee_id = ? AND status = 'active'""",
-            (committee,),
+            (committee_id,),
         ).fetchone()
     where_sql = "committee_id = ? AND congress = ? AND status = 'active'"
-    sql_values = (committee, congress)
+    sql_values = (committee_id, congress)
     (total_count,) = db.execute(
         f"SELECT count(*) FROM committee_memberships WHERE {where_sql}", sql_values
     ).fetchone()
@@ -435,8 +441,8 @@ def list_progress(db: Database) -> list[SourceProgress]:
 
 def list_stored_sources(db: Database) -> tuple[Source, ...]:
     """Return the sources that this file has a table for."""
-    tables = {table_row["name"] for table_row in db.execute(db.dialect.table_names)}
-    return tuple(record_source for record_source in SOURCES if record_source.name in tables)
+    table_names = {table_row["name"] for table_row in db.execute(db.dialect.table_names)}
+    return tuple(record_source for record_source in SOURCES if record_source.name in table_names)
 
 
 def list_stored_tables(db: Database) -> tuple[RecordTable, ...]:
@@ -454,7 +460,7 @@ def read_status(db: Database) -> list[dict[str, Any]]:
            FROM chunks c JOIN documents d USING (doc) LEFT JOIN vectors v USING (chunk)
            GROUP BY d.source"""
     ).fetchall()
-    row_counts = {
+    chunk_counts_by_source = {
         coverage_row["source"]: {
             "chunks": coverage_row["chunks"],
             "embedded": coverage_row["embedded"],
@@ -462,7 +468,7 @@ def read_status(db: Database) -> list[dict[str, Any]]:
         }
         for coverage_row in coverage_rows
     }
-    nothing = {"chunks": 0, "embedded": 0, "embedded_percent": None}
+    no_chunk_counts = {"chunks": 0, "embedded": 0, "embedded_percent": None}
     return [
         {
             "source": progress.source,
@@ -470,7 +476,7 @@ def read_status(db: Database) -> list[dict[str, Any]]:
             "loaded_up_to": progress.loaded_up_to,
             "complete_from": progress.complete_from,
             "newest_record_at": progress.newest_record_at,
-            **row_counts.get(progress.source, nothing),
+            **chunk_counts_by_source.get(progress.source, no_chunk_counts),
         }
         for progress in list_progress(db)
     ]

@@ -33,7 +33,7 @@ from readingroom.bases.federal.load.read_ahead import (
 )
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.query import changes
-from readingroom.bases.federal.query.changes import Tally
+from readingroom.bases.federal.query.changes import ChangeTally
 from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.bases.federal.store import FederalPlace, connect, prepare, translate_errors
@@ -54,7 +54,7 @@ class LoadSummary:
     records: int = 0
     changed: int = 0
     withdrawn: int = 0
-    changes: dict[str, Tally] = field(default_factory=dict)
+    changes: dict[str, ChangeTally] = field(default_factory=dict)
     by_loader: Counter[str] = field(default_factory=Counter)
     errors: list[dict[str, str]] = field(default_factory=list)
     unrecognised: list[str] = field(default_factory=list)
@@ -190,7 +190,10 @@ class _LoadRun:
         self.summary = LoadSummary()
 
     def run(self, file_refs: Sequence[FileRef], pdf_paths: Sequence[str]) -> LoadSummary:
-        started_at, last_change_number = clock.format_now(), changes.read_last_change(self._db)
+        started_at, last_change_number = (
+            clock.format_now(),
+            changes.read_last_change_number(self._db),
+        )
         pending_files = self._make_pending_files(file_refs)
         try:
             with _pause_garbage_collection():

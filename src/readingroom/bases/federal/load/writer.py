@@ -43,7 +43,7 @@ class Writer:
         self._db = db
         self._commit_thread = commit_thread
         self._running_commit: Future[None] | None = None
-        self._last_change_before = changes.read_last_change(db)
+        self._last_change_before = changes.read_last_change_number(db)
         self._row_changes_before = 0
         self._is_in_step = False
         self._link_batch = RowBatch(

@@ -19,7 +19,7 @@ from readingroom.web.templates import format_words, render_template
 render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
 _PAGE_SIZE = 50
-_DATE = "published_at"
+_DATE_FIELD = "published_at"
 _MONTHS_UP_TO_DAYS = 5 * 366
 """A list that spans more time is shown by year."""
 
@@ -32,21 +32,23 @@ class ListPages:
 
     async def show_sources(self, request: PageRequest) -> RenderedPage:
         """Return every source with how much of it is loaded."""
-        loaded = [
+        loaded_sources = [
             progress for progress in await self._service.list_progress() if progress.is_loaded
         ]
-        ordered = sorted(loaded, key=lambda progress: -progress.records)
-        record_total = sum(progress.records for progress in ordered)
+        sources_by_size = sorted(loaded_sources, key=lambda progress: -progress.records)
+        record_count = sum(progress.records for progress in sources_by_size)
         chart = draw_bars(
             [
                 Bar(BY_NAME[progress.source].label, progress.records, f"/records/{progress.source}")
-                for progress in ordered
+                for progress in sources_by_size
             ],
-            f"{record_total:,} federal records of {len(ordered)} kinds are loaded.",
+            f"{record_count:,} federal records of {len(sources_by_size)} kinds are loaded.",
             ("Source", "Records"),
         )
-        body_html = render("sources.html", chart=chart if ordered else None, sources=ordered)
-        return RenderedPage("Federal records", body_html, data=ordered)
+        body_html = render(
+            "sources.html", chart=chart if sources_by_size else None, sources=sources_by_size
+        )
+        return RenderedPage("Federal records", body_html, data=sources_by_size)
 
     async def list_freshness(self) -> list[SourceFreshness]:
         """Return up to which day each source is loaded, or the day of its newest record."""
@@ -70,19 +72,19 @@ class ListPages:
         record_page = await self._service.list_records(
             record_source, row_filter, _PAGE_SIZE, request.get("cursor") or None
         )
-        chart = await self._draw_times(record_source, chosen_filters)
-        group_chart = await self._draw_groups(record_source, chosen_filters, request.get("by"))
+        time_chart = await self._draw_time_chart(record_source, chosen_filters)
+        group_chart = await self._draw_group_chart(record_source, chosen_filters, request.get("by"))
         body_html = render(
             "source.html",
             source=record_source,
             title=record_source.label,
-            records=[_Row.read(record) for record in record_page.results],
-            chart=chart,
+            records=[_RecordLine.from_record(record) for record in record_page.results],
+            chart=time_chart,
             groups=group_chart,
             by=request.get("by"),
             group_names=record_source.table.plan.groups,
             filters=[
-                _make_field(table_column, chosen_filters)
+                _make_filter_field(table_column, chosen_filters)
                 for table_column in record_source.columns
                 if not table_column.measure
             ],
@@ -99,30 +101,32 @@ class ListPages:
         example = ToolExample("count", {"resource": record_source.name, "filters": chosen_filters})
         return RenderedPage(record_source.label, body_html, data=record_page, tool_example=example)
 
-    async def _draw_times(
+    async def _draw_time_chart(
         self, record_source: Source, chosen_filters: Mapping[str, Any]
     ) -> Chart | None:
         """Return a bar for each month or year, which narrows the list to it."""
-        if (_DATE, _DATE) not in record_source.table.plan.times:
+        if (_DATE_FIELD, _DATE_FIELD) not in record_source.table.plan.times:
             return None
-        series = await self._read_series(record_source, chosen_filters, "year")
-        dated = [bucket for bucket in series.buckets if bucket.value]
-        if not dated:
+        time_series = await self._read_series(record_source, chosen_filters, "year")
+        nonempty_buckets = [bucket for bucket in time_series.buckets if bucket.value]
+        if not nonempty_buckets:
             return None
-        time_span = dt.date.fromisoformat(dated[-1].end) - dt.date.fromisoformat(dated[0].start)
+        time_span = dt.date.fromisoformat(nonempty_buckets[-1].end) - dt.date.fromisoformat(
+            nonempty_buckets[0].start
+        )
         if time_span.days <= _MONTHS_UP_TO_DAYS:
-            series = await self._read_series(record_source, chosen_filters, "month")
-        return _draw_series(record_source, series, chosen_filters)
+            time_series = await self._read_series(record_source, chosen_filters, "month")
+        return _draw_series_chart(record_source, time_series, chosen_filters)
 
     async def _read_series(
         self, record_source: Source, chosen_filters: Mapping[str, Any], interval: Interval
     ) -> Series:
         row_filter = parse_filters(record_source.table, chosen_filters)
         return await self._service.compute_time_series(
-            Aggregation(record_source.table, row_filter, time_field=_DATE, interval=interval)
+            Aggregation(record_source.table, row_filter, time_field=_DATE_FIELD, interval=interval)
         )
 
-    async def _draw_groups(
+    async def _draw_group_chart(
         self, record_source: Source, chosen_filters: Mapping[str, Any], group_by: str
     ) -> Chart | None:
         """Return the ten largest groups by one field, each a link to its records."""
@@ -136,61 +140,68 @@ class ListPages:
             return None
         bars = [
             Bar(
-                "none" if bucket.key is None else str(bucket.key),
-                float(bucket.value),
+                "none" if group_bucket.key is None else str(group_bucket.key),
+                float(group_bucket.value),
                 None
-                if bucket.key is None
-                else make_list_address(record_source, {**chosen_filters, group_by: bucket.key}),
+                if group_bucket.key is None
+                else make_list_address(
+                    record_source, {**chosen_filters, group_by: group_bucket.key}
+                ),
             )
-            for bucket in count_answer.buckets
+            for group_bucket in count_answer.buckets
         ]
-        field_words = format_words(group_by)
-        finding = f"By {field_words.lower()}, most are of {bars[0].label}: {bars[0].value:,.0f}."
-        return draw_bars(bars, finding, (field_words, "Records"))
+        field_label = format_words(group_by)
+        chart_caption = (
+            f"By {field_label.lower()}, most are of {bars[0].label}: {bars[0].value:,.0f}."
+        )
+        return draw_bars(bars, chart_caption, (field_label, "Records"))
 
 
-def _draw_series(record_source: Source, series: Series, chosen_filters: Mapping[str, Any]) -> Chart:
-    bins = [
+def _draw_series_chart(
+    record_source: Source, time_series: Series, chosen_filters: Mapping[str, Any]
+) -> Chart:
+    time_bins = [
         Bin(
-            bucket.key,
-            int(bucket.value),
+            time_bucket.key,
+            int(time_bucket.value),
             make_list_address(
-                record_source, {**chosen_filters, "since": bucket.start, "until": bucket.end}
+                record_source,
+                {**chosen_filters, "since": time_bucket.start, "until": time_bucket.end},
             ),
         )
-        for bucket in series.buckets
+        for time_bucket in time_series.buckets
     ]
-    record_total = sum(time_bin.count for time_bin in bins)
-    busiest = max(bins, key=lambda time_bin: time_bin.count)
-    finding = (
-        f"{record_total:,} {record_source.label} from {bins[0].label} to {bins[-1].label}; "
-        f"most in {busiest.label}: {busiest.count:,}."
+    record_count = sum(time_bin.count for time_bin in time_bins)
+    busiest_bin = max(time_bins, key=lambda time_bin: time_bin.count)
+    chart_caption = (
+        f"{record_count:,} {record_source.label} from {time_bins[0].label} "
+        f"to {time_bins[-1].label}; most in {busiest_bin.label}: {busiest_bin.count:,}."
     )
-    return draw_histogram(bins, finding, (format_words(series.interval), "Records"))
+    return draw_histogram(time_bins, chart_caption, (format_words(time_series.interval), "Records"))
 
 
-class _Row:
+class _RecordLine:
     """A record as a line of a list."""
 
     def __init__(
-        self, record_id: str, row_title: str, href: str, published_at: str, detail: str
+        self, record_id: str, row_title: str, record_href: str, published_at: str, row_detail: str
     ) -> None:
         self.record_id = record_id
         self.title = row_title
-        self.href = href
+        self.href = record_href
         self.published_at = published_at
-        self.detail = detail
+        self.detail = row_detail
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> "_Row":
-        latest = record.get("latest_action") or {}
-        detail = latest.get("text") or record.get("result") or record.get("type") or ""
+    def from_record(cls, record: Mapping[str, Any]) -> "_RecordLine":
+        latest_action = record.get("latest_action") or {}
+        row_detail = latest_action.get("text") or record.get("result") or record.get("type") or ""
         return cls(
             record["id"],
             str(record.get("title") or record["id"]),
             make_record_address(record["id"]),
             str(record.get("published_at") or ""),
-            str(detail),
+            str(row_detail),
         )
 
 
@@ -234,13 +245,13 @@ def read_filters(record_source: Source, request: PageRequest) -> dict[str, Any]:
         "until",
     ]
     return {
-        filter_name: _read_value(column_kinds.get(filter_name, "TEXT"), written_value)
+        filter_name: _parse_filter_value(column_kinds.get(filter_name, "TEXT"), written_value)
         for filter_name in filter_names
         if (written_value := request.get(filter_name))
     }
 
 
-def _read_value(column_kind: str, written_value: str) -> Any:
+def _parse_filter_value(column_kind: str, written_value: str) -> Any:
     if column_kind == "INTEGER":
         return (
             int(written_value)
@@ -252,7 +263,7 @@ def _read_value(column_kind: str, written_value: str) -> Any:
     return written_value
 
 
-def _make_field(table_column: Column, chosen_filters: Mapping[str, Any]) -> dict[str, Any]:
+def _make_filter_field(table_column: Column, chosen_filters: Mapping[str, Any]) -> dict[str, Any]:
     choices = (
         ("true", "false") if table_column.kind == "BOOLEAN" else tuple(table_column.choices or ())
     )

@@ -54,23 +54,23 @@ _SYNONYMS = {"Aye": "Yea", "Yes": "Yea", "No": "Nay"}
 
 def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
     """Return the pages of the federal base."""
-    lists, record_pages = ListPages(service), RecordPages(service)
+    list_pages, record_pages = ListPages(service), RecordPages(service)
     return BasePages(
         [
             BasePage(
                 "/records",
-                lists.show_sources,
+                list_pages.show_sources,
                 menu_label="Records",
                 summary="Bills, votes, members, laws and rules of the United States, over time.",
             ),
             BasePage("/records/view", record_pages.show_record),
             BasePage("/records/links", record_pages.show_links),
             BasePage("/records/text", BillTextPages(service).show_text),
-            BasePage("/records/{source}", lists.show_source),
+            BasePage("/records/{source}", list_pages.show_source),
             BasePage("/records/{source}/series", SeriesPages(service).show_series),
         ],
         aid_reading=record_pages.aid_reading,
-        list_freshness=lists.list_freshness,
+        list_freshness=list_pages.list_freshness,
     )
 
 
@@ -92,16 +92,20 @@ class RecordPages:
         dossier = await self._read_dossier(source_name, record_id)
         if dossier is None:
             return SeeOther(make_read_path(record_id))
-        versions: Sequence[TextVersionLink] = ()
+        version_links: Sequence[TextVersionLink] = ()
         if source_name == "bills":
-            versions = await list_text_versions(self._service, str(dossier.record["id"]))
-        return _render_dossier(dossier, versions)
+            version_links = await list_text_versions(
+                self._service, str(dossier.record_fields["id"])
+            )
+        return _render_dossier(dossier, version_links)
 
     async def _read_dossier(self, source_name: str, record_id: str) -> "_Dossier | None":
         match source_name:
             case "bills":
-                bill = await self._service.build_bill_dossier(record_id)
-                return _Dossier(bill, bill.bill.model_dump(), "get_bill_dossier", "bill_id")
+                bill_dossier = await self._service.build_bill_dossier(record_id)
+                return _Dossier(
+                    bill_dossier, bill_dossier.bill.model_dump(), "get_bill_dossier", "bill_id"
+                )
             case "legislators":
                 member_dossier = await self._service.build_legislator_dossier(record_id, None)
                 member_fields = member_dossier.legislator.model_dump()
@@ -109,70 +113,83 @@ class RecordPages:
                     member_dossier, member_fields, "get_legislator_dossier", "bioguide_id"
                 )
             case "committees":
-                committee = await self._service.build_committee_dossier(record_id, None)
-                member_fields = committee.committee.model_dump()
-                return _Dossier(committee, member_fields, "get_committee_dossier", "committee_id")
+                committee_dossier = await self._service.build_committee_dossier(record_id, None)
+                member_fields = committee_dossier.committee.model_dump()
+                return _Dossier(
+                    committee_dossier, member_fields, "get_committee_dossier", "committee_id"
+                )
             case "public_laws":
-                law = await self._service.build_public_law_dossier(record_id)
-                member_fields = law.public_law.model_dump()
-                return _Dossier(law, member_fields, "get_public_law_dossier", "id")
+                law_dossier = await self._service.build_public_law_dossier(record_id)
+                member_fields = law_dossier.public_law.model_dump()
+                return _Dossier(law_dossier, member_fields, "get_public_law_dossier", "id")
         return None
 
     async def _show_vote(self, vote_id: str) -> RenderedPage:
         """Return a roll call: party by position, and every member."""
-        vote = await self._service.fetch(vote_id)
-        members = await self._list_members(vote_id)
-        vote_fields = vote.record
-        chart = _draw_vote(members, vote_fields)
+        fetched_vote = await self._service.fetch(vote_id)
+        member_votes = await self._list_member_votes(vote_id)
+        vote_fields = fetched_vote.record
+        vote_chart = _draw_vote_chart(member_votes, vote_fields)
         body_html = render(
             "vote.html",
             record=vote_fields,
-            citation=vote.citation.citation_string,
-            chart=chart,
-            members=sorted(members, key=lambda member: (member.party or "", member.name)),
-            positions=_count_positions(members),
+            citation=fetched_vote.citation.citation_string,
+            chart=vote_chart,
+            members=sorted(
+                member_votes, key=lambda member_vote: (member_vote.party or "", member_vote.name)
+            ),
+            positions=_count_positions(member_votes),
             make_record_address=make_record_address,
         )
         return RenderedPage(
-            vote.citation.citation_string,
+            fetched_vote.citation.citation_string,
             body_html,
-            data={"vote": vote_fields, "members": [member.model_dump() for member in members]},
+            data={
+                "vote": vote_fields,
+                "members": [member_vote.model_dump() for member_vote in member_votes],
+            },
             tool_example=ToolExample("fetch", {"id": vote_id}),
         )
 
-    async def _list_members(self, vote_id: str) -> list[MemberVote]:
-        members: list[MemberVote] = []
+    async def _list_member_votes(self, vote_id: str) -> list[MemberVote]:
+        member_votes: list[MemberVote] = []
         cursor: str | None = None
-        while len(members) < _MAX_MEMBERS:
+        while len(member_votes) < _MAX_MEMBERS:
             voter_page = await self._service.list_roll_call_votes(
                 vote_id, _MEMBERS_PER_READ, cursor
             )
-            members += voter_page.results
+            member_votes += voter_page.results
             cursor = voter_page.next_cursor
             if cursor is None:
                 break
-        return members
+        return member_votes
 
     async def show_links(self, request: PageRequest) -> RenderedPage:
         """Return what a record is linked to, one hop away, each link with its evidence."""
-        parsed = parse_federal_id(request.get("id"))
-        record_source = BY_NAME.get(parsed.source)
+        parsed_id = parse_federal_id(request.get("id"))
+        record_source = BY_NAME.get(parsed_id.source)
         if record_source is None:
-            raise RecordNotFound(f"No record {parsed.id} has been loaded", source=parsed.source)
-        link_page = await self._service.list_links(record_source, parsed.id, None, _MAX_LINKS, None)
+            raise RecordNotFound(
+                f"No record {parsed_id.id} has been loaded", source=parsed_id.source
+            )
+        link_page = await self._service.list_links(
+            record_source, parsed_id.id, None, _MAX_LINKS, None
+        )
         shown_count = len(link_page.results)
-        plural = "s" if link_page.total != 1 else ""
-        finding = f"{parsed.id} is linked to {link_page.total} record{plural}"
-        finding += f"; the first {shown_count} are shown." if shown_count < link_page.total else "."
-        edges = [_make_edge(linked_record) for linked_record in link_page.results]
-        chart = draw_graph(parsed.id, edges, finding)
-        body_html = render("links.html", chart=chart, record_id=parsed.id, edges=edges)
-        return RenderedPage(f"Links of {parsed.id}", body_html, data=link_page)
+        plural_ending = "s" if link_page.total != 1 else ""
+        chart_caption = f"{parsed_id.id} is linked to {link_page.total} record{plural_ending}"
+        chart_caption += (
+            f"; the first {shown_count} are shown." if shown_count < link_page.total else "."
+        )
+        link_edges = [_make_edge(linked_record) for linked_record in link_page.results]
+        link_chart = draw_graph(parsed_id.id, link_edges, chart_caption)
+        body_html = render("links.html", chart=link_chart, record_id=parsed_id.id, edges=link_edges)
+        return RenderedPage(f"Links of {parsed_id.id}", body_html, data=link_page)
 
     async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return the ways from a record to its dossier, its links and its list."""
         record_source = find_source(desk_record.source)
-        related = [PageLink(f"All {record_source.label}", f"/records/{record_source.name}")]
+        related_links = [PageLink(f"All {record_source.label}", f"/records/{record_source.name}")]
         if record_source.name in (
             "bills",
             "legislators",
@@ -180,8 +197,10 @@ class RecordPages:
             "public_laws",
             "roll_call_votes",
         ):
-            related.insert(0, PageLink("Everything about it", make_record_address(desk_record.id)))
-        return ReadingAid(related=related)
+            related_links.insert(
+                0, PageLink("Everything about it", make_record_address(desk_record.id))
+            )
+        return ReadingAid(related=related_links)
 
 
 class _Dossier:
@@ -194,16 +213,16 @@ class _Dossier:
         tool_name: str,
         argument_name: str,
     ) -> None:
-        self.answer = dossier_answer
-        self.record = record_fields
-        self.example = ToolExample(tool_name, {argument_name: record_fields["id"]})
+        self.dossier_answer = dossier_answer
+        self.record_fields = record_fields
+        self.tool_example = ToolExample(tool_name, {argument_name: record_fields["id"]})
 
     @property
     def sections(self) -> dict[str, Section]:
         """Its sections that have something in them, by name."""
         answer_fields = (
-            (field_name, getattr(self.answer, field_name))
-            for field_name in type(self.answer).model_fields
+            (field_name, getattr(self.dossier_answer, field_name))
+            for field_name in type(self.dossier_answer).model_fields
         )
         return {
             field_name: section
@@ -212,10 +231,10 @@ class _Dossier:
         }
 
 
-def _render_dossier(dossier: _Dossier, versions: Sequence[TextVersionLink]) -> RenderedPage:
-    record_fields = dossier.record
-    sections = dossier.sections
-    actions = sections.pop("actions", None)
+def _render_dossier(dossier: _Dossier, version_links: Sequence[TextVersionLink]) -> RenderedPage:
+    record_fields = dossier.record_fields
+    section_by_name = dossier.sections
+    action_section = section_by_name.pop("actions", None)
     bill_summary = record_fields.get("summary") or {}
     body_html = render(
         "dossier.html",
@@ -226,9 +245,9 @@ def _render_dossier(dossier: _Dossier, versions: Sequence[TextVersionLink]) -> R
         official_url=str(record_fields.get("url") or ""),
         summary=bill_summary.get("text") or "",
         facts=_list_facts(record_fields),
-        actions=actions,
-        progress=_draw_progress(record_fields, actions),
-        versions=versions,
+        actions=action_section,
+        progress=_draw_stage_chart(record_fields, action_section),
+        versions=version_links,
         sections=[
             {
                 "title": format_words(section_name),
@@ -237,13 +256,15 @@ def _render_dossier(dossier: _Dossier, versions: Sequence[TextVersionLink]) -> R
                 "error": section.error,
                 "items": [_describe_item(section_item) for section_item in section.items],
             }
-            for section_name, section in sections.items()
+            for section_name, section in section_by_name.items()
         ],
     )
     page_title = str(
         record_fields.get("citation_string") or record_fields.get("title") or record_fields["id"]
     )
-    return RenderedPage(page_title, body_html, data=dossier.answer, tool_example=dossier.example)
+    return RenderedPage(
+        page_title, body_html, data=dossier.dossier_answer, tool_example=dossier.tool_example
+    )
 
 
 _STAGES = ("introduced", "reported", "passed_one", "passed_both", "law")
@@ -255,51 +276,57 @@ _STAGE_WORDS = {
 """What the words of an action say when it brings a bill to a stage."""
 
 
-def _draw_progress(record_fields: Mapping[str, Any], actions: Section | None) -> Chart | None:
+def _draw_stage_chart(
+    record_fields: Mapping[str, Any], action_section: Section | None
+) -> Chart | None:
     """Return how long a bill stood at each stage, as far as the actions that are shown tell."""
-    reached = _find_stage_days(record_fields, actions)
-    if len(reached) < 2:
+    reached_stages = _find_stage_days(record_fields, action_section)
+    if len(reached_stages) < 2:
         return None
-    ends = [later - dt.timedelta(days=1) for _, later in reached[1:]]
-    spans = [
+    stage_ends = [next_stage_day - dt.timedelta(days=1) for _, next_stage_day in reached_stages[1:]]
+    gantt_rows = [
         GanttRow(
             format_words(stage),
             [TimeSpan(format_words(stage), stage_day, max(stage_day, stage_end), "superseded")],
         )
-        for (stage, stage_day), stage_end in zip(reached, ends, strict=False)
+        for (stage, stage_day), stage_end in zip(reached_stages, stage_ends, strict=False)
     ]
-    last_stage, last_day = reached[-1]
-    spans.append(
+    last_stage, last_day = reached_stages[-1]
+    gantt_rows.append(
         GanttRow(
             format_words(last_stage),
             [TimeSpan(format_words(last_stage), last_day, None, "active")],
         )
     )
-    days = (last_day - reached[0][1]).days
-    finding = f"{format_words(last_stage)} after {days:,} days."
-    return draw_gantt(spans, last_day, finding)
+    day_count = (last_day - reached_stages[0][1]).days
+    chart_caption = f"{format_words(last_stage)} after {day_count:,} days."
+    return draw_gantt(gantt_rows, last_day, chart_caption)
 
 
 def _find_stage_days(
-    record_fields: Mapping[str, Any], actions: Section | None
+    record_fields: Mapping[str, Any], action_section: Section | None
 ) -> list[tuple[str, dt.date]]:
-    days: dict[str, str] = {}
+    day_by_stage: dict[str, str] = {}
     if record_fields.get("introduced_at"):
-        days["introduced"] = str(record_fields["introduced_at"])
-    for action in actions.items if actions else []:
+        day_by_stage["introduced"] = str(record_fields["introduced_at"])
+    for action in action_section.items if action_section else []:
         action_text = str(action.get("text") or "").casefold()
-        for stage, openings in _STAGE_WORDS.items():
-            if any(opening in action_text for opening in openings) and action.get("date"):
-                days[stage] = min(days.get(stage, "9999"), str(action["date"]))
+        for stage, stage_phrases in _STAGE_WORDS.items():
+            if any(stage_phrase in action_text for stage_phrase in stage_phrases) and action.get(
+                "date"
+            ):
+                day_by_stage[stage] = min(day_by_stage.get(stage, "9999"), str(action["date"]))
     if record_fields.get("stage") in _STAGES and record_fields.get("stage_at"):
-        days[str(record_fields["stage"])] = str(record_fields["stage_at"])
-    reached = [
-        (stage, dt.date.fromisoformat(days[stage][:10])) for stage in _STAGES if stage in days
+        day_by_stage[str(record_fields["stage"])] = str(record_fields["stage_at"])
+    reached_stages = [
+        (stage, dt.date.fromisoformat(day_by_stage[stage][:10]))
+        for stage in _STAGES
+        if stage in day_by_stage
     ]
-    return sorted(reached, key=lambda item: (item[1], _STAGES.index(item[0])))
+    return sorted(reached_stages, key=lambda item: (item[1], _STAGES.index(item[0])))
 
 
-_FACTS = {
+_FACT_LABELS = {
     "stage": "Stage",
     "outcome": "Outcome",
     "introduced_at": "Introduced",
@@ -314,21 +341,21 @@ _FACTS = {
 
 
 def _list_facts(record_fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    facts = [
+    labelled_facts = [
         (fact_label, _format_fact(field_name, record_fields[field_name]))
-        for field_name, fact_label in _FACTS.items()
+        for field_name, fact_label in _FACT_LABELS.items()
         if record_fields.get(field_name) not in (None, "", [])
     ]
     sponsors = record_fields.get("sponsors") or []
     if sponsors:
-        field_names = [
+        sponsor_names = [
             f"{sponsor['name']} ({sponsor['party']}-{sponsor['state']})" for sponsor in sponsors
         ]
-        facts.insert(0, ("Sponsor", ", ".join(field_names)))
-    return facts
+        labelled_facts.insert(0, ("Sponsor", ", ".join(sponsor_names)))
+    return labelled_facts
 
 
-_DAYS = ("published_at", "sponsored_at", "start")
+_DATE_FIELDS = ("published_at", "sponsored_at", "start")
 
 
 def _format_fact(field_name: str, field_value: object) -> str:
@@ -356,9 +383,9 @@ def _describe_item(section_item: Mapping[str, Any]) -> dict[str, str | None]:
     )
     item_details = [
         format_day(str(section_item[field_name]))
-        if field_name in _DAYS
+        if field_name in _DATE_FIELDS
         else section_item[field_name]
-        for field_name in (*_DAYS, "congress", "party", "state", "value")
+        for field_name in (*_DATE_FIELDS, "congress", "party", "state", "value")
         if section_item.get(field_name) not in (None, "")
     ]
     return {
@@ -371,44 +398,59 @@ def _describe_item(section_item: Mapping[str, Any]) -> dict[str, str | None]:
 # --- votes ---
 
 
-def _draw_vote(members: Sequence[MemberVote], vote_fields: Mapping[str, Any]) -> Chart | None:
-    if not members:
+def _draw_vote_chart(
+    member_votes: Sequence[MemberVote], vote_fields: Mapping[str, Any]
+) -> Chart | None:
+    if not member_votes:
         return None
-    parties = Counter(member.party or "none" for member in members)
-    party_rows = [StackedRow("All", _count_positions(members))]
+    party_sizes = Counter(voter.party or "none" for voter in member_votes)
+    party_rows = [StackedRow("All", _count_positions(member_votes))]
     party_rows += [
         StackedRow(
             party,
             _count_positions(
-                [member_vote for member_vote in members if (member_vote.party or "none") == party]
+                [
+                    member_vote
+                    for member_vote in member_votes
+                    if (member_vote.party or "none") == party
+                ]
             ),
         )
-        for party, _ in parties.most_common()
+        for party, _ in party_sizes.most_common()
     ]
-    yea, nay = party_rows[0].counts[0], party_rows[0].counts[1]
-    threshold = count_votes_needed(str(vote_fields.get("majority_required") or ""), yea + nay)
-    finding = f"{vote_fields.get('result') or 'Counted'}: {yea} for, {nay} against"
-    finding += f"; {threshold} were needed (the red line)." if threshold else "."
-    return draw_stacked(party_rows, list(_POSITIONS), finding, "Party", threshold)
+    yea_count, nay_count = party_rows[0].counts[0], party_rows[0].counts[1]
+    votes_needed = count_votes_needed(
+        str(vote_fields.get("majority_required") or ""), yea_count + nay_count
+    )
+    chart_caption = (
+        f"{vote_fields.get('result') or 'Counted'}: {yea_count} for, {nay_count} against"
+    )
+    chart_caption += f"; {votes_needed} were needed (the red line)." if votes_needed else "."
+    return draw_stacked(party_rows, list(_POSITIONS), chart_caption, "Party", votes_needed)
 
 
-def _count_positions(members: Sequence[MemberVote]) -> list[int]:
-    position_counts = Counter(_SYNONYMS.get(member.position, member.position) for member in members)
-    folded = {
+def _count_positions(member_votes: Sequence[MemberVote]) -> list[int]:
+    position_counts = Counter(
+        _SYNONYMS.get(member_vote.position, member_vote.position) for member_vote in member_votes
+    )
+    count_by_folded_position = {
         position.casefold(): member_count for position, member_count in position_counts.items()
     }
-    return [folded.get(position.casefold(), 0) for position in _POSITIONS]
+    return [count_by_folded_position.get(position.casefold(), 0) for position in _POSITIONS]
 
 
 # --- links ---
 
 
 def _make_edge(linked_record: LinkedRecord) -> Edge:
-    evidence = "; ".join(
+    evidence_text = "; ".join(
         f"{link_evidence.words} ({link_evidence.said_by})"
         for link_evidence in linked_record.evidence
     )
-    href = make_record_address(linked_record.id) if linked_record.title else None
+    record_href = make_record_address(linked_record.id) if linked_record.title else None
     return Edge(
-        format_words(linked_record.kind), linked_record.title or linked_record.id, href, evidence
+        format_words(linked_record.kind),
+        linked_record.title or linked_record.id,
+        record_href,
+        evidence_text,
     )

@@ -27,35 +27,37 @@ class SeriesPages:
     async def show_series(self, request: PageRequest) -> RenderedPage:
         """Return one chart, or one for each of the largest groups. Raise InvalidArguments."""
         record_source = find_source(request.get("source"))
-        arguments = _read_arguments(record_source, request)
-        filters = arguments["filters"]
-        series = await self._service.compute_time_series(
+        tool_arguments = _read_arguments(record_source, request)
+        chosen_filters = tool_arguments["filters"]
+        time_series = await self._service.compute_time_series(
             Aggregation(
                 record_source.table,
-                parse_filters(record_source.table, filters),
-                time_field=arguments["time_field"],
-                interval=arguments["interval"],
-                group_by=arguments.get("group_by"),
+                parse_filters(record_source.table, chosen_filters),
+                time_field=tool_arguments["time_field"],
+                interval=tool_arguments["interval"],
+                group_by=tool_arguments.get("group_by"),
                 top=_MAX_GROUPS,
             )
         )
-        page_title = f"{record_source.label} by {series.interval}"
+        page_title = f"{record_source.label} by {time_series.interval}"
         body_html = render(
             "series.html",
             source=record_source,
             title=page_title,
-            series=series,
-            charts=_draw_charts(record_source, series, filters, arguments.get("group_by")),
-            arguments=arguments,
-            since=filters.get("since", ""),
-            until=filters.get("until", ""),
-            group_by=arguments.get("group_by", ""),
+            series=time_series,
+            charts=_draw_charts(
+                record_source, time_series, chosen_filters, tool_arguments.get("group_by")
+            ),
+            arguments=tool_arguments,
+            since=chosen_filters.get("since", ""),
+            until=chosen_filters.get("until", ""),
+            group_by=tool_arguments.get("group_by", ""),
             intervals=_INTERVALS,
             group_names=record_source.table.plan.groups,
             time_names=[time_field for time_field, _ in record_source.table.plan.times],
         )
-        example = ToolExample("time_series", arguments)
-        return RenderedPage(page_title, body_html, data=series, tool_example=example)
+        example = ToolExample("time_series", tool_arguments)
+        return RenderedPage(page_title, body_html, data=time_series, tool_example=example)
 
 
 def _read_arguments(record_source: Source, request: PageRequest) -> dict[str, Any]:
@@ -66,61 +68,67 @@ def _read_arguments(record_source: Source, request: PageRequest) -> dict[str, An
         raise InvalidArguments([{"field": "source", "message": problem_text}])
     time_field = request.get("time_field") or time_fields[0]
     group_by, interval = request.get("group_by"), request.get("interval") or "month"
-    for field_name, field_value, allowed in (
+    for field_name, field_value, allowed_values in (
         ("time_field", time_field, time_fields),
         ("interval", interval, _INTERVALS),
         ("group_by", group_by, ["", *record_source.table.plan.groups]),
     ):
-        if field_value not in allowed:
-            problem_text = f"one of {', '.join(filter(None, allowed))}"
+        if field_value not in allowed_values:
+            problem_text = f"one of {', '.join(filter(None, allowed_values))}"
             raise InvalidArguments([{"field": field_name, "message": problem_text}])
-    arguments: dict[str, Any] = {
+    tool_arguments: dict[str, Any] = {
         "resource": record_source.name,
         "time_field": time_field,
         "interval": interval,
         "filters": read_filters(record_source, request),
     }
-    return arguments | ({"group_by": group_by} if group_by else {})
+    return tool_arguments | ({"group_by": group_by} if group_by else {})
 
 
 def _draw_charts(
-    record_source: Source, series: Series, filters: Mapping[str, Any], group_by: str | None
+    record_source: Source,
+    time_series: Series,
+    chosen_filters: Mapping[str, Any],
+    group_by: str | None,
 ) -> list[Chart]:
     buckets_by_group: dict[Any, list[TimeBucket]] = {}
-    for bucket in series.buckets:
-        buckets_by_group.setdefault(bucket.group, []).append(bucket)
+    for time_bucket in time_series.buckets:
+        buckets_by_group.setdefault(time_bucket.group, []).append(time_bucket)
     return [
-        _draw_group(record_source, series, buckets, filters, group_by, group_key)
+        _draw_group_chart(record_source, time_series, buckets, chosen_filters, group_by, group_key)
         for group_key, buckets in buckets_by_group.items()
     ]
 
 
-def _draw_group(
+def _draw_group_chart(
     record_source: Source,
-    series: Series,
-    buckets: Sequence[TimeBucket],
-    filters: Mapping[str, Any],
+    time_series: Series,
+    group_buckets: Sequence[TimeBucket],
+    chosen_filters: Mapping[str, Any],
     group_by: str | None,
     group_key: Any,
 ) -> Chart:
     group_filters = (
-        {**filters, group_by: group_key} if group_by and group_key is not None else filters
+        {**chosen_filters, group_by: group_key}
+        if group_by and group_key is not None
+        else chosen_filters
     )
-    bins = [
+    time_bins = [
         Bin(
-            bucket.key,
-            int(bucket.value),
+            time_bucket.key,
+            int(time_bucket.value),
             make_list_address(
-                record_source, {**group_filters, "since": bucket.start, "until": bucket.end}
+                record_source,
+                {**group_filters, "since": time_bucket.start, "until": time_bucket.end},
             ),
         )
-        for bucket in buckets
+        for time_bucket in group_buckets
     ]
-    record_total = sum(time_bin.count for time_bin in bins)
-    busiest = max(bins, key=lambda time_bin: time_bin.count)
-    of_group = f" of {group_key or 'none'}" if group_by else ""
-    finding = (
-        f"{record_total:,} {record_source.label}{of_group}; "
-        f"most in {busiest.label}: {busiest.count:,}."
+    record_count = sum(time_bin.count for time_bin in time_bins)
+    busiest_bin = max(time_bins, key=lambda time_bin: time_bin.count)
+    of_group_phrase = f" of {group_key or 'none'}" if group_by else ""
+    chart_caption = (
+        f"{record_count:,} {record_source.label}{of_group_phrase}; "
+        f"most in {busiest_bin.label}: {busiest_bin.count:,}."
     )
-    return draw_histogram(bins, finding, (format_words(series.interval), "Records"))
+    return draw_histogram(time_bins, chart_caption, (format_words(time_series.interval), "Records"))

@@ -38,33 +38,33 @@ async def list_text_versions(service: FederalService, bill_id: str) -> list[Text
         newest_text = await service.read_bill_text(bill_id, None, 0)
     except RecordNotFound:
         return []
-    codes = newest_text.versions[:_MAX_VERSIONS]
+    version_codes = newest_text.versions[:_MAX_VERSIONS]
     version_texts = [newest_text] + [
-        await service.read_bill_text(bill_id, version_code, 0) for version_code in codes[1:]
+        await service.read_bill_text(bill_id, version_code, 0) for version_code in version_codes[1:]
     ]
-    earlier_codes = [*codes[1:], None]
+    earlier_codes = [*version_codes[1:], None]
     return [
         TextVersionLink(
             version_text.version,
             version_text.stage or version_text.version.upper(),
             version_text.dated or "",
             make_text_address(bill_id, version=version_text.version),
-            make_text_address(bill_id, version=version_text.version, compare_with=earlier)
-            if earlier
+            make_text_address(bill_id, version=version_text.version, compare_with=earlier_code)
+            if earlier_code
             else None,
         )
-        for version_text, earlier in zip(version_texts, earlier_codes, strict=True)
+        for version_text, earlier_code in zip(version_texts, earlier_codes, strict=True)
     ]
 
 
 def make_text_address(bill_id: str, **values: object) -> str:
     """Return the address of a bill's text: of a version, a section, or a comparison."""
-    query = "".join(
+    query_string = "".join(
         f"&{param_name}={quote_for_url(param_value)}"
         for param_name, param_value in values.items()
         if param_value is not None
     )
-    return f"/records/text?id={quote_for_url(bill_id)}{query}"
+    return f"/records/text?id={quote_for_url(bill_id)}{query_string}"
 
 
 class BillTextPages:
@@ -76,41 +76,41 @@ class BillTextPages:
     async def show_text(self, request: PageRequest) -> RenderedPage:
         """Return a version of a bill's text, or what differs between two."""
         bill_id = request.get("id")
-        arguments: dict[str, Any] = {
+        text_arguments: dict[str, Any] = {
             "version": request.get("version") or None,
             "section": request.get("section") or None,
             "compare_with": request.get("compare_with") or None,
         }
         bill_text = await self._service.read_bill_text(
             bill_id,
-            arguments["version"],
+            text_arguments["version"],
             _read_offset(request),
-            arguments["section"],
-            arguments["compare_with"],
+            text_arguments["section"],
+            text_arguments["compare_with"],
         )
-        whole = await self._service.read_bill_text(bill_id, bill_text.version, 0)
-        versions = await list_text_versions(self._service, bill_text.bill_id)
+        whole_text = await self._service.read_bill_text(bill_id, bill_text.version, 0)
+        version_links = await list_text_versions(self._service, bill_text.bill_id)
         body_html = render(
             "bill_text.html",
             text=bill_text,
             shown_words=_mark_changes(bill_text.text)
             if bill_text.compared_with
             else reflow(bill_text.text),
-            sections=_list_section_links(bill_text, whole),
-            versions=versions,
+            sections=_list_section_links(bill_text, whole_text),
+            versions=version_links,
             bill_address=make_record_address(bill_text.bill_id),
             next_address=make_text_address(
-                bill_text.bill_id, **arguments, offset=bill_text.next_offset
+                bill_text.bill_id, **text_arguments, offset=bill_text.next_offset
             )
             if bill_text.next_offset
             else None,
         )
-        example = {"bill_id": bill_text.bill_id, **_drop_missing(arguments)}
+        example_arguments = {"bill_id": bill_text.bill_id, **_drop_missing(text_arguments)}
         return RenderedPage(
-            _name_page(bill_text),
+            _format_page_title(bill_text),
             body_html,
             data=bill_text,
-            tool_example=ToolExample("get_bill_text", example),
+            tool_example=ToolExample("get_bill_text", example_arguments),
         )
 
 
@@ -127,34 +127,36 @@ def _drop_missing(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _name_page(bill_text: BillText) -> str:
-    cited = f"{bill_text.citation.citation_string}, {bill_text.stage or bill_text.version.upper()}"
+def _format_page_title(bill_text: BillText) -> str:
+    citation_and_stage = (
+        f"{bill_text.citation.citation_string}, {bill_text.stage or bill_text.version.upper()}"
+    )
     return (
-        f"{cited}, compared with {bill_text.compared_with.upper()}"
+        f"{citation_and_stage}, compared with {bill_text.compared_with.upper()}"
         if bill_text.compared_with
-        else cited
+        else citation_and_stage
     )
 
 
-def _list_section_links(bill_text: BillText, whole: BillText) -> Sequence[tuple[str, str]]:
+def _list_section_links(bill_text: BillText, whole_text: BillText) -> Sequence[tuple[str, str]]:
     """Return the sections that begin in the first part of the text, each with its page."""
     return [
         (
             f"{section.label}. {section.heading}".rstrip(),
             make_text_address(bill_text.bill_id, version=bill_text.version, section=section.label),
         )
-        for section in list_sections(whole.text)
+        for section in list_sections(whole_text.text)
     ]
 
 
-def _mark_changes(compared: str) -> Markup:
+def _mark_changes(comparison_text: str) -> Markup:
     """Return a comparison as HTML, with what went and what came as such."""
     marked_html = Markup("")
     copied_up_to = 0
-    for change_match in _CHANGED_WORDS.finditer(compared):
-        marked_html += escape(compared[copied_up_to : change_match.start()])
-        removed, added = change_match["removed"], change_match["added"]
-        tag = Markup("<del>{}</del>") if added is None else Markup("<ins>{}</ins>")
-        marked_html += tag.format(removed if added is None else added)
+    for change_match in _CHANGED_WORDS.finditer(comparison_text):
+        marked_html += escape(comparison_text[copied_up_to : change_match.start()])
+        removed_words, added_words = change_match["removed"], change_match["added"]
+        tag_template = Markup("<del>{}</del>") if added_words is None else Markup("<ins>{}</ins>")
+        marked_html += tag_template.format(removed_words if added_words is None else added_words)
         copied_up_to = change_match.end()
-    return marked_html + escape(compared[copied_up_to:])
+    return marked_html + escape(comparison_text[copied_up_to:])

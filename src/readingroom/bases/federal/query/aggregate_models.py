@@ -111,15 +111,15 @@ class Series(Aggregated):
 class AggregateQuery:
     """An aggregate as parts of SQL, and about how many rows it reads."""
 
-    tables: str
-    where: str
-    values: tuple[Any, ...]
+    from_sql: str
+    where_sql: str
+    sql_values: tuple[Any, ...]
     measure: Measure | None
     group_column: str | None
     time_column: str | None
-    records: int
+    record_count: int
     """About how many records are read."""
-    rows: int
+    row_count: int
     """About how many rows are read: the records, and what is joined to them."""
 
     @property

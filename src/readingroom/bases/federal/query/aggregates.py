@@ -45,7 +45,7 @@ from readingroom.bases.federal.schema.sources import BY_NAME, Facet, Measure, Re
 from readingroom.core.errors import InvalidArguments
 from readingroom.storage.database import Database, StatementStopped
 
-T = TypeVar("T")
+AnswerT = TypeVar("AnswerT")
 
 MAX_BUCKETS = 1_000
 _STEPS_PER_ROW = 100
@@ -81,7 +81,7 @@ class Aggregation:
 
 
 @dataclass(slots=True)
-class Meter:
+class CostMeter:
     """What a query has cost so far, in steps of the database and in time."""
 
     max_steps: int
@@ -100,10 +100,10 @@ class Aggregator:
     def __init__(self, db: Database, budget: Budget) -> None:
         self._db = db
         self._budget = budget
-        self._started = time.perf_counter()
-        self.meter = Meter(0, 0.0)
+        self._started_at = time.perf_counter()
+        self.meter = CostMeter(0, 0.0)
         """The meter of the last query."""
-        self._reading: dict[str, Any] | None = None
+        self._filters_read: dict[str, Any] | None = None
 
     def compute_total(self, request: Aggregation) -> Total | Buckets:
         """Return a number, or a number for each group."""
@@ -116,20 +116,22 @@ class Aggregator:
         return self._run_within_budget(request, self._count_over_time)
 
     def _run_within_budget(
-        self, request: Aggregation, read_aggregate: Callable[[Aggregation, AggregateQuery], T]
-    ) -> T:
+        self, request: Aggregation, read_aggregate: Callable[[Aggregation, AggregateQuery], AnswerT]
+    ) -> AnswerT:
         row_filter = resolve_filters(self._db, request.table, request.row_filter)
-        self._reading = describe_reading(request.row_filter.filters, row_filter.filters)
+        self._filters_read = describe_reading(request.row_filter.filters, row_filter.filters)
         request = replace(request, row_filter=row_filter)
-        query = self._plan(request)
-        if query.rows > self._budget.rows:
+        query = self._build_query(request)
+        if query.row_count > self._budget.rows:
             raise AggregateTooBroad(
-                f"About {query.rows:,} rows of {request.table.path} would be read, "
+                f"About {query.row_count:,} rows of {request.table.path} would be read, "
                 f"{self._budget.rows:,} may be: narrow it",
-                **self._suggest(request, query.records * self._budget.rows // query.rows),
+                **self._suggest_narrowing(
+                    request, query.record_count * self._budget.rows // query.row_count
+                ),
             )
         try:
-            with self._limit_cost(self._started + self._budget.seconds) as meter:
+            with self._limit_cost(self._started_at + self._budget.seconds) as meter:
                 self.meter = meter
                 return read_aggregate(request, query)
         except StatementStopped as error:
@@ -142,31 +144,31 @@ class Aggregator:
         return {
             "resource": request.table.path,
             "unit": query.measure.unit if query.measure else None,
-            "filters_read": self._reading,
+            "filters_read": self._filters_read,
             "note": describe_missing_numbers(self._db, request.table, request.row_filter.filters),
             "loaded_up_to": store.read_progress(self._db, record_source).loaded_up_to,
             "query_cost": QueryCost(
-                rows=query.rows,
+                rows=query.row_count,
                 most_rows=self._budget.rows,
-                took_ms=round((time.perf_counter() - self._started) * 1000, 1),
+                took_ms=round((time.perf_counter() - self._started_at) * 1000, 1),
             ),
         }
 
     # --- the plan ---
 
-    def _plan(self, request: Aggregation) -> AggregateQuery:
+    def _build_query(self, request: Aggregation) -> AggregateQuery:
         record_table, measure = request.table, _choose_measure(request)
         index, record_count = self._choose_index(record_table, request.row_filter)
-        tables, where_sql = f"{record_table.name} r {index}", request.row_filter.sql
+        from_sql, where_sql = f"{record_table.name} r {index}", request.row_filter.sql
         group_column, joined_rows = request.group_by, record_count
         facet = next(
             (facet for facet in record_table.plan.facets if facet.name == group_column), None
         )
         if facet:
             joined_rows += self._estimate_joined_rows(record_table, facet, record_count)
-            reads_all = "_facts" in index and not measure and not request.time_field
-            if reads_all and facet.search_field:
-                tables = f"(SELECT doc, value FROM facets WHERE field = '{facet.search_field}')"
+            reads_whole_facet = "_facts" in index and not measure and not request.time_field
+            if reads_whole_facet and facet.search_field:
+                from_sql = f"(SELECT doc, value FROM facets WHERE field = '{facet.search_field}')"
                 # What is withdrawn is no document any more.
                 passing = f"id IN (SELECT id FROM {record_table.name} {index} WHERE {where_sql})"
                 passing = (
@@ -174,15 +176,15 @@ class Aggregator:
                 )
                 where_sql = f"doc IN (SELECT doc FROM documents WHERE {passing})"
                 group_column = "value"
-            elif reads_all:
+            elif reads_whole_facet:
                 # Each row of the facet once, in the order of its values where an index has it.
-                tables = f"({facet.rows_by_value or facet.rows})"
+                from_sql = f"({facet.rows_by_value or facet.rows})"
                 where_sql = f"id IN (SELECT id FROM {record_table.name} {index} WHERE {where_sql})"
                 group_column = "value"
             else:
                 # From the records to their values: the other way round, each value would search
                 # an index for its record that is not sorted by id.
-                tables += f""" {self._db.dialect.join_in_order}
+                from_sql += f""" {self._db.dialect.join_in_order}
                     (SELECT id AS facet_id, value AS facet_value FROM ({facet.rows}))
                     ON facet_id = r.id"""
                 group_column = "facet_value"
@@ -194,7 +196,7 @@ class Aggregator:
             _check_field("time_field", request.time_field, tuple(times), record_table)
             time_column = times[request.time_field]
         return AggregateQuery(
-            tables,
+            from_sql,
             where_sql,
             request.row_filter.values,
             measure,
@@ -214,23 +216,23 @@ class Aggregator:
         """
         if facet.search_field:
             return int(self._count_values_in_sample(record_table, facet) * record_count)
-        (all_records,) = self._db.execute(record_table.size_sql).fetchone() or (0,)
+        (total_record_count,) = self._db.execute(record_table.size_sql).fetchone() or (0,)
         max_joined_rows = self._budget.rows + 1
         (facet_row_count,) = self._db.execute(
             f"""SELECT count(*) FROM
                 (SELECT 1 FROM ({facet.rows_by_value or facet.rows}) LIMIT {max_joined_rows})"""
         ).fetchone()
-        return int(facet_row_count * record_count // max(all_records or 0, record_count, 1))
+        return int(facet_row_count * record_count // max(total_record_count or 0, record_count, 1))
 
     def _count_values_in_sample(self, record_table: RecordTable, facet: Facet) -> float:
         """Return how many values a record has on average, by some of the records."""
-        sample = "SELECT doc FROM documents WHERE source = ? LIMIT ?"
-        (facet_row_count, sampled) = self._db.execute(
-            f"""SELECT (SELECT count(*) FROM facets WHERE field = ? AND doc IN ({sample})),
-                       (SELECT count(*) FROM ({sample}))""",
+        sample_sql = "SELECT doc FROM documents WHERE source = ? LIMIT ?"
+        (facet_row_count, sampled_count) = self._db.execute(
+            f"""SELECT (SELECT count(*) FROM facets WHERE field = ? AND doc IN ({sample_sql})),
+                       (SELECT count(*) FROM ({sample_sql}))""",
             (facet.search_field, *((record_table.name, _SAMPLED_RECORDS) * 2)),
         ).fetchone()
-        return float(facet_row_count) / max(int(sampled), 1)
+        return float(facet_row_count) / max(int(sampled_count), 1)
 
     def _choose_index(self, record_table: RecordTable, row_filter: RowFilter) -> tuple[str, int]:
         """Return the index to read, and how many rows of it: all, or those that pass one filter.
@@ -261,7 +263,8 @@ class Aggregator:
 
     def _count_all(self, request: Aggregation, query: AggregateQuery) -> Total:
         (total_value,) = self._db.execute(
-            f"SELECT {query.value_sql} FROM {query.tables} WHERE {query.where}", query.values
+            f"SELECT {query.value_sql} FROM {query.from_sql} WHERE {query.where_sql}",
+            query.sql_values,
         ).fetchone()
         return Total(
             value=query.to_number(total_value), **self._build_common_fields(request, query)
@@ -271,19 +274,19 @@ class Aggregator:
         group_rows = self._db.execute(
             f"""SELECT key, value, count(*) OVER () AS groups FROM (
                     SELECT {query.group_column} AS key, {query.value_sql} AS value
-                    FROM {query.tables} WHERE {query.where} GROUP BY 1)
+                    FROM {query.from_sql} WHERE {query.where_sql} GROUP BY 1)
                 ORDER BY value DESC NULLS LAST, key NULLS FIRST LIMIT ?""",
-            (*query.values, request.top),
+            (*query.sql_values, request.top),
         ).fetchall()
         group_count = group_rows[0]["groups"] if group_rows else 0
         read_key = _make_key_reader(request)
-        labels = self._read_labels(request, [group_row["key"] for group_row in group_rows])
+        label_by_key = self._read_labels(request, [group_row["key"] for group_row in group_rows])
         return Buckets(
             buckets=[
                 Bucket(
                     key=read_key(group_row["key"]),
                     value=query.to_number(group_row["value"]),
-                    label=labels.get(group_row["key"]),
+                    label=label_by_key.get(group_row["key"]),
                 )
                 for group_row in group_rows
             ],
@@ -307,15 +310,15 @@ class Aggregator:
             }
         if request.group_by not in REFERENCES:
             return {}
-        titles = read_titles(
+        title_by_id = read_titles(
             self._db, (group_key for group_key in group_keys if isinstance(group_key, str))
         )
-        return {record_id: record_title["title"] for record_id, record_title in titles.items()}
+        return {record_id: record_title["title"] for record_id, record_title in title_by_id.items()}
 
     # --- time ---
 
     def _count_over_time(self, request: Aggregation, query: AggregateQuery) -> Series:
-        counts_by_group, undated = self._read_cells(request, query)
+        counts_by_group, undated = self._read_values_by_group(request, query)
         first_start, last_start = self._find_span(request, counts_by_group)
         group_keys = (
             _find_largest_groups(counts_by_group, request.top) if request.group_by else [None]
@@ -353,7 +356,7 @@ class Aggregator:
             **self._build_common_fields(request, query),
         )
 
-    def _read_cells(
+    def _read_values_by_group(
         self, request: Aggregation, query: AggregateQuery
     ) -> tuple[dict[Any, dict[date, int]], int]:
         """Return the values by group and start of the interval, and the sum of those undated."""
@@ -362,8 +365,8 @@ class Aggregator:
         cell_rows = self._db.execute(
             f"""SELECT substr({query.time_column}, 1, {length}) AS at, {query.value_sql} AS value,
                        {query.group_column or "NULL"} AS grp
-                FROM {query.tables} WHERE {query.where} GROUP BY {key_columns}""",
-            query.values,
+                FROM {query.from_sql} WHERE {query.where_sql} GROUP BY {key_columns}""",
+            query.sql_values,
         )
         counts_by_group: dict[Any, dict[date, int]] = defaultdict(lambda: defaultdict(int))
         undated = 0
@@ -415,26 +418,26 @@ class Aggregator:
     # --- the budget ---
 
     @contextmanager
-    def _limit_cost(self, deadline: float) -> Iterator[Meter]:
+    def _limit_cost(self, deadline: float) -> Iterator[CostMeter]:
         """Interrupt the queries inside at the deadline or after the allowed steps."""
-        meter = Meter(self._budget.rows * _STEPS_PER_ROW, deadline)
+        meter = CostMeter(self._budget.rows * _STEPS_PER_ROW, deadline)
         with self._db.stop_when(meter.is_exhausted, _STEPS_AT_ONCE):
             yield meter
 
     def _make_stop_error(
-        self, request: Aggregation, query: AggregateQuery, meter: Meter
+        self, request: Aggregation, query: AggregateQuery, meter: CostMeter
     ) -> AggregateTooBroad | AggregateTimeout:
         if meter.steps > meter.max_steps:
             return AggregateTooBroad(
                 f"Stopped after the work of {self._budget.rows:,} rows: narrow it",
-                **self._suggest(request, query.records // 4),
+                **self._suggest_narrowing(request, query.record_count // 4),
             )
         return AggregateTimeout(
             f"Stopped after {self._budget.seconds:g} s: narrow it",
-            **self._suggest(request, query.records // 4),
+            **self._suggest_narrowing(request, query.record_count // 4),
         )
 
-    def _suggest(self, request: Aggregation, max_records: int) -> dict[str, Any]:
+    def _suggest_narrowing(self, request: Aggregation, max_records: int) -> dict[str, Any]:
         """Return the hint with filters that would fit, and the records that each of them leaves.
 
         They are searched in a fraction of the time limit: an error must not come later than an
@@ -457,19 +460,19 @@ class Aggregator:
 def _choose_measure(request: Aggregation) -> Measure | None:
     if request.sum_field is None:
         return None
-    sums = {measure.name: measure for measure in request.table.plan.sums}
-    _check_field("sum_field", request.sum_field, tuple(sums), request.table)
-    return sums[request.sum_field]
+    measure_by_name = {measure.name: measure for measure in request.table.plan.sums}
+    _check_field("sum_field", request.sum_field, tuple(measure_by_name), request.table)
+    return measure_by_name[request.sum_field]
 
 
 def _check_field(
-    argument: str, field_name: str, eligible: Sequence[str], record_table: RecordTable
+    argument_name: str, field_name: str, eligible: Sequence[str], record_table: RecordTable
 ) -> None:
     """Raise InvalidArguments unless a field is among the eligible ones."""
     if field_name not in eligible:
-        valid = f"one of {', '.join(eligible)}" if eligible else "none: leave it out"
-        problem_text = f"{record_table.path} has no {field_name[:100]!r} here; {valid}"
-        raise InvalidArguments([{"field": argument, "message": problem_text}])
+        choices = f"one of {', '.join(eligible)}" if eligible else "none: leave it out"
+        problem_text = f"{record_table.path} has no {field_name[:100]!r} here; {choices}"
+        raise InvalidArguments([{"field": argument_name, "message": problem_text}])
 
 
 # --- keys of groups ---

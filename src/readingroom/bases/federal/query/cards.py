@@ -5,16 +5,16 @@ from typing import Any, TypeVar
 
 from pydantic_core import to_json
 
-T = TypeVar("T")
+ItemT = TypeVar("ItemT")
 
 MAX_ANSWER_BYTES = 15_000
 """How long an answer may be where the caller did not say how many items: below 4,000 tokens."""
-_MAX_TEXT, _MAX_ITEMS = 180, 5
-_PROVENANCE = frozenset(
+_MAX_TEXT_LENGTH, _MAX_ITEMS = 180, 5
+_PROVENANCE_FIELDS = frozenset(
     ("citation", "citation_string", "loaded_up_to", "raw_sha256", "retrieved_at", "source_org")
 )
-_IDENTITY = ("id", "source", "title", "url", "published_at")
-_TELLING = (
+_IDENTITY_FIELDS = ("id", "source", "title", "url", "published_at")
+_TELLING_FIELDS = (
     *("congress", "type", "stage", "outcome", "latest_action", "policy_area", "laws", "party"),
     *("state", "chamber", "district", "current", "name", "role", "side", "rank", "committee_id"),
     *("bioguide_id", "bill_id", "bills", "purpose", "question", "result", "totals", "agencies"),
@@ -34,25 +34,26 @@ _TELLING = (
 """The fields that tell a reader of a list what a record is and how far it has come."""
 
 
-def make_card(record: Mapping[str, Any]) -> dict[str, Any]:
+def make_card(record_fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return what identifies a record and tells how far it has come, its texts and lists cut.
 
     What is no record is only rid of provenance and empty fields. `fetch` has the whole record.
     """
-    field_names: Iterable[str] = record
-    if "citation_string" in record or "raw_sha256" in record:
-        field_names = (*_IDENTITY, *_TELLING)
+    field_names: Iterable[str] = record_fields
+    if "citation_string" in record_fields or "raw_sha256" in record_fields:
+        field_names = (*_IDENTITY_FIELDS, *_TELLING_FIELDS)
     card = {
-        field_name: _shorten(record[field_name])
+        field_name: _shorten_value(record_fields[field_name])
         for field_name in field_names
-        if field_name not in _PROVENANCE and record.get(field_name) not in (None, [], {}, "")
+        if field_name not in _PROVENANCE_FIELDS
+        and record_fields.get(field_name) not in (None, [], {}, "")
     }
-    if sponsors := record.get("sponsors"):
+    if sponsors := record_fields.get("sponsors"):
         card["sponsor"] = _name_person(sponsors[0])
-    if speakers := record.get("speakers"):
-        card["speakers"] = _shorten([_name_person(speaker) for speaker in speakers])
-    if committees := record.get("committees"):
-        card["committees"] = _shorten(
+    if speakers := record_fields.get("speakers"):
+        card["speakers"] = _shorten_value([_name_person(speaker) for speaker in speakers])
+    if committees := record_fields.get("committees"):
+        card["committees"] = _shorten_value(
             [
                 committee["id"] if isinstance(committee, Mapping) else committee
                 for committee in committees
@@ -66,11 +67,11 @@ def _name_person(person: Mapping[str, Any]) -> str:
     return f"{person.get('name')} ({party_and_state}) {person.get('bioguide_id') or ''}".strip()
 
 
-def _shorten(field_value: Any) -> Any:
-    if isinstance(field_value, str) and len(field_value) > _MAX_TEXT:
-        return field_value[: _MAX_TEXT - 1].rstrip() + "…"
+def _shorten_value(field_value: Any) -> Any:
+    if isinstance(field_value, str) and len(field_value) > _MAX_TEXT_LENGTH:
+        return field_value[: _MAX_TEXT_LENGTH - 1].rstrip() + "…"
     if isinstance(field_value, list):
-        shown_items = [_shorten(item) for item in field_value[:_MAX_ITEMS]]
+        shown_items = [_shorten_value(item) for item in field_value[:_MAX_ITEMS]]
         return (
             [*shown_items, f"… {len(field_value)} in all"]
             if len(field_value) > _MAX_ITEMS
@@ -78,7 +79,7 @@ def _shorten(field_value: Any) -> Any:
         )
     if isinstance(field_value, Mapping):
         return {
-            inner_name: _shorten(inner_value)
+            inner_name: _shorten_value(inner_value)
             for inner_name, inner_value in field_value.items()
             if inner_value not in (None, [])
         }
@@ -86,33 +87,39 @@ def _shorten(field_value: Any) -> Any:
 
 
 def shorten_fields(
-    record: Mapping[str, Any], max_items: int = 5, max_text: int = 700
+    record_fields: Mapping[str, Any], max_items: int = 5, max_text_length: int = 700
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return a record with long lists and texts cut, and what was cut, by field.
 
     Unlike a card it still has every field of its model.
     """
-    short, cut_fields = dict(record), {}
-    for field_name, field_value in record.items():
+    shortened_fields, cut_fields = dict(record_fields), {}
+    for field_name, field_value in record_fields.items():
         if isinstance(field_value, list) and len(field_value) > max_items:
-            short[field_name] = field_value[:max_items]
+            shortened_fields[field_name] = field_value[:max_items]
             cut_fields[field_name] = f"{max_items} of {len(field_value)}"
-        elif isinstance(field_value, Mapping) and len(str(field_value.get("text", ""))) > max_text:
+        elif (
+            isinstance(field_value, Mapping)
+            and len(str(field_value.get("text", ""))) > max_text_length
+        ):
             summary_text = field_value["text"]
-            short[field_name] = {**field_value, "text": summary_text[:max_text].rstrip() + "…"}
-            cut_fields[field_name] = f"{max_text} of {len(summary_text)} characters"
-    return short, cut_fields
+            shortened_fields[field_name] = {
+                **field_value,
+                "text": summary_text[:max_text_length].rstrip() + "…",
+            }
+            cut_fields[field_name] = f"{max_text_length} of {len(summary_text)} characters"
+    return shortened_fields, cut_fields
 
 
-def fit_answer(items: Sequence[T], max_bytes: int = MAX_ANSWER_BYTES) -> Sequence[T]:
+def fit_answer(items: Sequence[ItemT], max_bytes: int = MAX_ANSWER_BYTES) -> Sequence[ItemT]:
     """Return the first items that fit into an answer, at least one."""
     total_size = 0
-    for item_index, item_size in enumerate(map(_measure, items)):
+    for item_index, item_size in enumerate(map(_measure_json_bytes, items)):
         total_size += item_size
         if total_size > max_bytes and item_index:
             return items[:item_index]
     return items
 
 
-def _measure(item: Any) -> int:
+def _measure_json_bytes(item: Any) -> int:
     return len(to_json(item))

@@ -14,7 +14,7 @@ from readingroom.storage.database import Database, Row
 
 
 @dataclass
-class Tally:
+class ChangeTally:
     """How many records of a source were added, changed and withdrawn, and the first ids."""
 
     new: int = 0
@@ -29,13 +29,13 @@ ChangeRow = tuple[str, str, ChangeKind, str]
 """The source, the record's id, what happened to it, and when."""
 
 
-def add_changes(db: Database, changes: Sequence[ChangeRow]) -> None:
+def add_changes(db: Database, new_changes: Sequence[ChangeRow]) -> None:
     """Store changes in their order, in the transaction that makes them.
 
     A record whose first stored change is not `new` was added at an unknown time.
     """
     # A query of its own: inside the statement below SQLite would read every change to find it.
-    first_number = read_last_change(db) + 1
+    first_number = read_last_change_number(db) + 1
     db.executemany(
         """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
            VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -46,35 +46,39 @@ def add_changes(db: Database, changes: Sequence[ChangeRow]) -> None:
                 record_id,
                 source_name,
                 change_kind,
-                moment,
-                *((moment, seq, seq) if change_kind == "new" else ("", seq, 0)),
+                changed_at,
+                *(
+                    (changed_at, change_number, change_number)
+                    if change_kind == "new"
+                    else ("", change_number, 0)
+                ),
             )
-            for seq, (source_name, record_id, change_kind, moment) in enumerate(
-                changes, first_number
+            for change_number, (source_name, record_id, change_kind, changed_at) in enumerate(
+                new_changes, first_number
             )
         ],
     )
 
 
-def read_last_change(db: Database) -> int:
+def read_last_change_number(db: Database) -> int:
     """Return the number of the newest change."""
     return int(db.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()[0])
 
 
-def tally_changes(db: Database, after_number: int) -> dict[str, Tally]:
+def tally_changes(db: Database, after_number: int) -> dict[str, ChangeTally]:
     """Return what has changed after the change of this number, by source."""
-    tallies: dict[str, Tally] = {}
+    tally_by_source: dict[str, ChangeTally] = {}
     for tally_row in db.execute(
         """SELECT source, record_id,
                   CASE WHEN kind <> 'withdrawn' AND new_seq > ? THEN 'new' ELSE kind END AS kind
            FROM changes WHERE seq > ? ORDER BY seq""",
         (after_number, after_number),
     ):
-        tally = tallies.setdefault(tally_row["source"], Tally())
+        tally = tally_by_source.setdefault(tally_row["source"], ChangeTally())
         setattr(tally, tally_row["kind"], getattr(tally, tally_row["kind"]) + 1)
         if len(tally.first) < _MAX_IDS:
             tally.first.append(tally_row["record_id"])
-    return tallies
+    return tally_by_source
 
 
 def list_changes(
@@ -88,7 +92,7 @@ def list_changes(
     """Return a page of changes, oldest first, the number of its last, and whether more follow."""
     conditions: list[str] = ["at >= ?", "seq > ?"]
     condition_values: list[Any] = [since_day or "", after_number]
-    kind_sql = _KIND.format(
+    kind_sql = _KIND_SQL.format(
         new="new_at" if since_day else "new_seq", than=">=" if since_day else ">"
     )
     since_day_or_number = since_day or after_number
@@ -106,7 +110,7 @@ def list_changes(
     page_rows = change_rows[:max_results]
     last_number = page_rows[-1]["seq"] if page_rows else after_number
     return (
-        [_describe(db, change_row) for change_row in page_rows],
+        [_describe_change(db, change_row) for change_row in page_rows],
         last_number,
         len(change_rows) > max_results,
     )
@@ -114,10 +118,10 @@ def list_changes(
 
 # Whoever reads from a day or a change on has not seen records added after it, so they are new,
 # however often they have changed since.
-_KIND = "CASE WHEN kind <> 'withdrawn' AND {new} {than} ? THEN 'new' ELSE kind END"
+_KIND_SQL = "CASE WHEN kind <> 'withdrawn' AND {new} {than} ? THEN 'new' ELSE kind END"
 
 
-def _describe(db: Database, change_row: Row) -> dict[str, Any]:
+def _describe_change(db: Database, change_row: Row) -> dict[str, Any]:
     """Return a change with the title of its record."""
     record_row = db.execute(
         f"""SELECT record ->> 'title' AS title, source_url AS url, successor_id,
@@ -135,27 +139,27 @@ def _describe(db: Database, change_row: Row) -> dict[str, Any]:
 
 
 def find_successors(
-    db: Database, record_source: Source, withdrawn: Sequence[str], after_number: int
+    db: Database, record_source: Source, withdrawn_ids: Sequence[str], after_number: int
 ) -> dict[str, str]:
     """Return, for withdrawn records, the one added under the same title in the same load.
 
     An id can change where nothing else did: a date corrected, a code reassigned.
     """
-    if not withdrawn:
+    if not withdrawn_ids:
         return {}
-    added: dict[str, list[str]] = {}
-    for link_row in db.execute(
+    added_ids_by_title: dict[str, list[str]] = {}
+    for added_row in db.execute(
         f"""SELECT r.id, r.record ->> 'title' AS title
             FROM changes c JOIN {record_source.name} r ON r.id = c.record_id
             WHERE c.new_seq > ? AND c.source = ? AND c.kind <> 'withdrawn'""",
         (after_number, record_source.name),
     ):
-        added.setdefault(link_row["title"], []).append(link_row["id"])
-    successors: dict[str, str] = {}
-    for withdrawn_id in withdrawn:
+        added_ids_by_title.setdefault(added_row["title"], []).append(added_row["id"])
+    successor_by_id: dict[str, str] = {}
+    for withdrawn_id in withdrawn_ids:
         (record_title,) = db.execute(
             f"SELECT record ->> 'title' FROM {record_source.name} WHERE id = ?", (withdrawn_id,)
         ).fetchone()
-        if len(same_title := added.get(record_title, [])) == 1:
-            successors[withdrawn_id] = same_title[0]
-    return successors
+        if len(same_title_ids := added_ids_by_title.get(record_title, [])) == 1:
+            successor_by_id[withdrawn_id] = same_title_ids[0]
+    return successor_by_id

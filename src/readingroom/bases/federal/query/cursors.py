@@ -30,24 +30,24 @@ def decode(
     try:
         # Validated: else characters outside the alphabet would be passed over.
         cursor_fields = json.loads(base64.b64decode(cursor.encode(), altchars=b"-_", validate=True))
-        after = (*cursor_fields["sort_key"], cursor_fields["id"])
+        after_key = (*cursor_fields["sort_key"], cursor_fields["id"])
         # Cursors of 0.1.0 do not name their list.
         is_of_list = cursor_fields.get("list", list_name) == list_name
-        is_valid = is_of_list and len(after) == len(types) and all(map(_fits, after, types))
+        is_valid = is_of_list and len(after_key) == len(types) and all(map(_fits, after_key, types))
     except (binascii.Error, ValueError, KeyError, TypeError):
         is_valid = False
     if not is_valid:
         raise InvalidCursor(
             "This cursor is not one that this list gave out: leave it out to begin again"
         )
-    return after
+    return after_key
 
 
-def _fits(key_part: Any, expected: type | tuple[type, ...]) -> bool:
+def _fits(key_part: Any, expected_type: type | tuple[type, ...]) -> bool:
     """Return whether a part has its type and SQLite can store it."""
     if isinstance(key_part, str):
         key_part.encode()  # raises ValueError for a lone surrogate
     elif isinstance(key_part, int) and not -(2**63) <= key_part < 2**63:
         return False
     # True is an int in Python, but in no cursor of ours.
-    return isinstance(key_part, expected) and not isinstance(key_part, bool)
+    return isinstance(key_part, expected_type) and not isinstance(key_part, bool)

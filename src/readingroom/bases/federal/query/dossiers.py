@@ -29,7 +29,7 @@ MAX_ITEMS = 5
 
 
 @dataclass(frozen=True)
-class Subject:
+class DossierSubject:
     """The record that a dossier is about, and the connection it is read from."""
 
     db: Database
@@ -46,22 +46,24 @@ class Subject:
         return f"/v1/{self.source.path}/{self.id}"
 
 
-SectionReader = Callable[[Subject], Section]
+SectionReader = Callable[[DossierSubject], Section]
 
 
 def read_sections(
-    dossier_subject: Subject, readers: Mapping[str, SectionReader]
+    dossier_subject: DossierSubject, reader_by_section: Mapping[str, SectionReader]
 ) -> dict[str, Section]:
     """Read every section. One that fails has an error, and does not affect the others."""
     return {
-        section_name: _read_section(section_name, reader, dossier_subject)
-        for section_name, reader in readers.items()
+        section_name: _read_section(section_name, read_section, dossier_subject)
+        for section_name, read_section in reader_by_section.items()
     }
 
 
-def _read_section(section_name: str, reader: SectionReader, dossier_subject: Subject) -> Section:
+def _read_section(
+    section_name: str, read_section: SectionReader, dossier_subject: DossierSubject
+) -> Section:
     try:
-        return reader(dossier_subject)
+        return read_section(dossier_subject)
     except KnowledgeError as error:
         section_error = SectionError(code=error.code, message=error.message)
     except (DatabaseError, ValueError, KeyError, TypeError) as error:
@@ -80,7 +82,7 @@ def make_child_reader(
 ) -> SectionReader:
     """Return a reader of what belongs to a bill, in its own order; `id_field` is the id field."""
 
-    def read(subject: Subject) -> Section:
+    def read(subject: DossierSubject) -> Section:
         child_page, total_count = store.list_children(
             subject.db, table_name, "bill_id", subject.id, MAX_ITEMS, 0
         )
@@ -94,7 +96,7 @@ def make_child_reader(
             child_records,
             total_count,
             f"{subject.rest_path}/{part_name}",
-            child_page.after,
+            child_page.after_key,
         )
 
     return read
@@ -114,15 +116,15 @@ _SOURCES_BY_KIND = {
 def make_link_reader(link_kind: LinkKind) -> SectionReader:
     """Return a reader of linked records; of one that is not loaded, only the id."""
 
-    def read(subject: Subject) -> Section:
+    def read(subject: DossierSubject) -> Section:
         link_rows, after_key, total_count = list_links(
             subject.db, subject.id, link_kind, MAX_ITEMS, None
         )
-        linked_records = _read_linked(subject.db, link_rows)
+        linked_record_by_id = _read_linked_records(subject.db, link_rows)
         link_section = _build_section(
             "links",
             [
-                make_card(linked_records[link_row.id] | {"evidence": link_row.evidence})
+                make_card(linked_record_by_id[link_row.id] | {"evidence": link_row.evidence})
                 for link_row in link_rows
             ],
             total_count,
@@ -146,8 +148,8 @@ def _note_missing_source(db: Database, section: Section, source_name: str | None
     return section.model_copy(update={"note": f"No record of {source_name} is loaded here."})
 
 
-def _read_linked(db: Database, link_rows: Sequence[LinkRow]) -> dict[str, dict[str, Any]]:
-    linked_records = {
+def _read_linked_records(db: Database, link_rows: Sequence[LinkRow]) -> dict[str, dict[str, Any]]:
+    linked_record_by_id = {
         link_row.id: {"id": link_row.id, "source": link_row.source, "loaded": False}
         for link_row in link_rows
     }
@@ -161,8 +163,10 @@ def _read_linked(db: Database, link_rows: Sequence[LinkRow]) -> dict[str, dict[s
             source_ids,
         )
         for record_row in record_rows:
-            linked_records[record_row["id"]] = from_json(record_row["record"]) | {"loaded": True}
-    return linked_records
+            linked_record_by_id[record_row["id"]] = from_json(record_row["record"]) | {
+                "loaded": True
+            }
+    return linked_record_by_id
 
 
 def make_list_reader(
@@ -171,7 +175,7 @@ def make_list_reader(
     """Return a reader of the records of a source whose field has this id, newest first."""
     record_source = BY_NAME[source_name]
 
-    def read(subject: Subject) -> Section:
+    def read(subject: DossierSubject) -> Section:
         filters: dict[str, Any] = {filter_field: subject.id}
         if by_congress and subject.congress is not None:
             filters["congress"] = subject.congress
@@ -179,7 +183,7 @@ def make_list_reader(
         record_page = store.list_records(subject.db, record_source, row_filter, MAX_ITEMS, None)
         total_count = (
             store.count_records(subject.db, record_source, row_filter)
-            if record_page.after
+            if record_page.after_key
             else len(record_page.rows)
         )
         list_section = _build_section(
@@ -187,7 +191,7 @@ def make_list_reader(
             [make_card(record) for record in record_page.rows],
             total_count,
             f"/v1/{record_source.path}",
-            record_page.after,
+            record_page.after_key,
             **filters,
         )
         return _note_missing_source(subject.db, list_section, record_source.name)
@@ -198,11 +202,13 @@ def make_list_reader(
 def make_field_reader(field_name: str, *, by_congress: bool = False) -> SectionReader:
     """Return a reader of a list in the record itself: terms, leadership posts."""
 
-    def read(subject: Subject) -> Section:
+    def read(subject: DossierSubject) -> Section:
         field_items = list(subject.record.get(field_name) or ())
         if by_congress and subject.congress is not None:
             field_items = [
-                field_item for field_item in field_items if _overlaps(field_item, subject.congress)
+                field_item
+                for field_item in field_items
+                if _overlaps_congress(field_item, subject.congress)
             ]
         # The record lists them from the first to the last.
         newest_items = list(reversed(field_items))[:MAX_ITEMS]
@@ -216,23 +222,23 @@ def make_field_reader(field_name: str, *, by_congress: bool = False) -> SectionR
     return read
 
 
-def _overlaps(period: Mapping[str, Any], congress: int) -> bool:
+def _overlaps_congress(period: Mapping[str, Any], congress: int) -> bool:
     """Return whether a period has a day in common with a Congress."""
-    first_day, following = (
+    first_day, next_first_day = (
         get_first_day(congress).isoformat(),
         get_first_day(congress + 1).isoformat(),
     )
     # ISO dates compare as text; whoever still serves has no end.
     period_start, period_end = period.get("start") or "", period.get("end") or "9999"
-    return bool(period_start < following and period_end > first_day)
+    return bool(period_start < next_first_day and period_end > first_day)
 
 
 # --- sections of a single dossier ---
 
 
-def count_bills(dossier_subject: Subject) -> Section:
+def count_bills(dossier_subject: DossierSubject) -> Section:
     """Count the bills that a member sponsored and cosponsored, by Congress."""
-    of_congress = "" if dossier_subject.congress is None else "WHERE congress = ?"
+    congress_condition = "" if dossier_subject.congress is None else "WHERE congress = ?"
     count_rows = dossier_subject.db.execute(
         f"""SELECT congress, sum(sponsored) AS sponsored, sum(cosponsored) AS cosponsored FROM (
                SELECT congress, 1 AS sponsored, 0 AS cosponsored FROM bills
@@ -240,7 +246,7 @@ def count_bills(dossier_subject: Subject) -> Section:
                UNION ALL
                SELECT b.congress, 0, 1 FROM bill_cosponsors c JOIN bills b ON b.id = c.bill_id
                WHERE c.bioguide_id = ? AND b.status = 'active') AS bills_by_role
-           {of_congress} GROUP BY congress ORDER BY congress DESC NULLS LAST""",
+           {congress_condition} GROUP BY congress ORDER BY congress DESC NULLS LAST""",
         (
             dossier_subject.id,
             dossier_subject.id,
@@ -259,16 +265,16 @@ def count_bills(dossier_subject: Subject) -> Section:
     return Section(items=count_items, total=len(count_items), truncated=False)
 
 
-def read_seats(dossier_subject: Subject) -> Section:
+def read_seats(dossier_subject: DossierSubject) -> Section:
     """Read a member's seats on committees, with the committees' names."""
     seat_section = make_list_reader("committee_memberships", "bioguide_id", by_congress=True)(
         dossier_subject
     )
-    committees = read_titles(
+    committee_titles = read_titles(
         dossier_subject.db, (seat["committee_id"] for seat in seat_section.items)
     )
     seat_items = [
-        {**seat, "committee": committees.get(seat["committee_id"], {}).get("title")}
+        {**seat, "committee": committee_titles.get(seat["committee_id"], {}).get("title")}
         for seat in seat_section.items
     ]
     return seat_section.model_copy(update={"items": seat_items})
@@ -277,7 +283,7 @@ def read_seats(dossier_subject: Subject) -> Section:
 _MAX_SUBCOMMITTEES = 60
 
 
-def read_subcommittees(dossier_subject: Subject) -> Section:
+def read_subcommittees(dossier_subject: DossierSubject) -> Section:
     """Read the subcommittees, those that sit now first; of one Congress, those it had."""
     committee_rows = dossier_subject.db.execute(
         f"""SELECT id, record, current FROM committees
@@ -308,7 +314,7 @@ def _is_of_congress(committee: Mapping[str, Any], congress: int) -> bool:
     return congress in known_congresses if known_congresses else bool(committee["current"])
 
 
-def summarize_votes(dossier_subject: Subject) -> Section:
+def summarize_votes(dossier_subject: DossierSubject) -> Section:
     """Count by Congress how often a member voted, missed votes and agreed with the party."""
     summary_items = summarize_member_votes(
         dossier_subject.db, dossier_subject.id, dossier_subject.congress
@@ -321,7 +327,7 @@ def summarize_votes(dossier_subject: Subject) -> Section:
     )
 
 
-def read_members(dossier_subject: Subject) -> Section:
+def read_members(dossier_subject: DossierSubject) -> Section:
     """Read who sits on a committee: the majority first, each side by rank."""
     member_page, total_count, congress = store.list_members(
         dossier_subject.db,
@@ -335,7 +341,7 @@ def read_members(dossier_subject: Subject) -> Section:
         [make_card(seat) for seat in add_party_and_state(dossier_subject.db, member_page.rows)],
         total_count,
         f"{dossier_subject.rest_path}/members",
-        member_page.after,
+        member_page.after_key,
         congress=congress,
     )
     if not total_count and dossier_subject.congress is not None:
@@ -406,7 +412,9 @@ def _build_section(
 
 
 def _build_url(list_path: str, **params: Any) -> str:
-    given_params = {
-        key: param_value for key, param_value in params.items() if param_value is not None
+    stated_params = {
+        param_name: param_value
+        for param_name, param_value in params.items()
+        if param_value is not None
     }
-    return f"{list_path}?{urlencode(given_params)}"
+    return f"{list_path}?{urlencode(stated_params)}"

@@ -39,8 +39,8 @@ def start_of(interval: Interval, calendar_day: date) -> date:
 
 def next_start(interval: Interval, interval_start: date) -> date:
     # From any start this leads into the next interval, and `start_of` back to its first day.
-    longest = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[interval]
-    return start_of(interval, interval_start + timedelta(days=longest))
+    longest_days = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[interval]
+    return start_of(interval, interval_start + timedelta(days=longest_days))
 
 
 def count_intervals(interval: Interval, first_start: date, last_start: date) -> int:
@@ -48,9 +48,11 @@ def count_intervals(interval: Interval, first_start: date, last_start: date) -> 
     if interval in ("day", "week"):
         interval_count = (last_start - first_start).days // (1 if interval == "day" else 7) + 1
     else:
-        months = {"month": 1, "quarter": 3, "year": 12}[interval]
-        apart = (last_start.year - first_start.year) * 12 + last_start.month - first_start.month
-        interval_count = apart // months + 1
+        months_per_interval = {"month": 1, "quarter": 3, "year": 12}[interval]
+        month_distance = (
+            (last_start.year - first_start.year) * 12 + last_start.month - first_start.month
+        )
+        interval_count = month_distance // months_per_interval + 1
     return max(0, interval_count)
 
 

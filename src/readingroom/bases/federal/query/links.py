@@ -30,17 +30,17 @@ class LinkRow:
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
-    """Links where the column `end` has the id; the column `other` has the linked records."""
+    """Links where `own_column` has the id; the `other_column` has the linked records."""
 
-    end: str
-    other: str
-    id: str
+    own_column: str
+    other_column: str
+    record_id: str
 
 
 def list_links(
     db: Database,
     record_id: str,
-    kind: LinkKind | None,
+    link_kind_filter: LinkKind | None,
     max_results: int,
     after_key: Sequence[str] | None,
 ) -> tuple[list[LinkRow], tuple[str, str] | None, int]:
@@ -51,47 +51,57 @@ def list_links(
         {
             pair
             for direction in directions
-            for pair in _read_pairs(db, direction, kind, max_results + 1, after_key)
+            for pair in _read_kind_id_pairs(
+                db, direction, link_kind_filter, max_results + 1, after_key
+            )
         }
     )
     page_pairs = kind_id_pairs[:max_results]
     last_pair = page_pairs[-1] if len(kind_id_pairs) > max_results else None
-    titles = read_titles(db, (other_id for _, other_id in page_pairs))
+    title_by_id = read_titles(db, (other_id for _, other_id in page_pairs))
     link_rows = [
         LinkRow(
             link_kind,
             other_id,
             _read_evidence(db, directions, link_kind, other_id),
             find_source_name(other_id),
-            **titles.get(other_id, {}),
+            **title_by_id.get(other_id, {}),
         )
         for link_kind, other_id in page_pairs
     ]
-    kind_counts = count_links(db, record_id)
-    return link_rows, last_pair, kind_counts.get(kind, 0) if kind else sum(kind_counts.values())
+    count_by_kind = count_links(db, record_id)
+    return (
+        link_rows,
+        last_pair,
+        count_by_kind.get(link_kind_filter, 0) if link_kind_filter else sum(count_by_kind.values()),
+    )
 
 
 def count_links(db: Database, record_id: str) -> dict[str, int]:
     """Return how many records a record is linked to, by kind."""
-    kind_counts: Counter[str] = Counter()
+    count_by_kind: Counter[str] = Counter()
     directions = _list_directions(record_id)
-    for index, direction in enumerate(directions):
+    for direction_index, direction in enumerate(directions):
         # Leave out what an earlier direction counted; the first is the one that may be long.
-        earlier = directions[:index]
-        not_counted = "".join(
-            f""" AND NOT EXISTS (SELECT 1 FROM links e WHERE e.{earlier_direction.end} = ?
-                 AND e.kind = l.kind AND e.{earlier_direction.other} = l.{direction.other})"""
-            for earlier_direction in earlier
+        earlier_directions = directions[:direction_index]
+        not_counted_sql = "".join(
+            f""" AND NOT EXISTS (SELECT 1 FROM links e WHERE e.{earlier_direction.own_column} = ?
+                 AND e.kind = l.kind
+                 AND e.{earlier_direction.other_column} = l.{direction.other_column})"""
+            for earlier_direction in earlier_directions
         )
         count_rows = db.execute(
             f"""SELECT kind, count(*) AS linked FROM (
-                    SELECT DISTINCT kind, {direction.other} FROM links l
-                    WHERE {direction.end} = ?{not_counted})
+                    SELECT DISTINCT kind, {direction.other_column} FROM links l
+                    WHERE {direction.own_column} = ?{not_counted_sql})
                 GROUP BY kind""",
-            (direction.id, *(earlier_direction.id for earlier_direction in earlier)),
+            (
+                direction.record_id,
+                *(earlier_direction.record_id for earlier_direction in earlier_directions),
+            ),
         )
-        kind_counts.update({count_row["kind"]: count_row["linked"] for count_row in count_rows})
-    return dict(sorted(kind_counts.items()))
+        count_by_kind.update({count_row["kind"]: count_row["linked"] for count_row in count_rows})
+    return dict(sorted(count_by_kind.items()))
 
 
 def _list_directions(record_id: str) -> list[_Direction]:
@@ -105,23 +115,23 @@ def _list_directions(record_id: str) -> list[_Direction]:
     return directions
 
 
-def _read_pairs(
+def _read_kind_id_pairs(
     db: Database,
     direction: _Direction,
     link_kind: LinkKind | None,
     max_results: int,
     after_key: Sequence[str] | None,
 ) -> list[tuple[str, str]]:
-    where_sql, sql_values = f"{direction.end} = ?", [direction.id]
+    where_sql, sql_values = f"{direction.own_column} = ?", [direction.record_id]
     if link_kind:
         where_sql += " AND kind = ?"
         sql_values.append(link_kind)
     if after_key:
-        where_sql += f" AND (kind, {direction.other}) > (?, ?)"
+        where_sql += f" AND (kind, {direction.other_column}) > (?, ?)"
         sql_values += after_key
     pair_rows = db.execute(
-        f"""SELECT DISTINCT kind, {direction.other} FROM links WHERE {where_sql}
-            ORDER BY kind, {direction.other} LIMIT ?""",
+        f"""SELECT DISTINCT kind, {direction.other_column} FROM links WHERE {where_sql}
+            ORDER BY kind, {direction.other_column} LIMIT ?""",
         (*sql_values, max_results),
     )
     return [(pair_row[0], pair_row[1]) for pair_row in pair_rows]
@@ -130,7 +140,7 @@ def _read_pairs(
 def _read_evidence(
     db: Database, directions: Sequence[_Direction], link_kind: str, other_id: str
 ) -> list[dict[str, str]]:
-    evidence = [
+    evidence_items = [
         {
             "said_by": evidence_row["from_id"],
             "loader": evidence_row["loader"],
@@ -138,29 +148,30 @@ def _read_evidence(
         }
         for direction in directions
         for evidence_row in db.execute(
-            f"SELECT * FROM links WHERE {direction.end} = ? AND kind = ? AND {direction.other} = ?",
-            (direction.id, link_kind, other_id),
+            f"""SELECT * FROM links
+                WHERE {direction.own_column} = ? AND kind = ? AND {direction.other_column} = ?""",
+            (direction.record_id, link_kind, other_id),
         )
     ]
-    return sorted(evidence, key=lambda item: (item["loader"], item["words"]))
+    return sorted(evidence_items, key=lambda item: (item["loader"], item["words"]))
 
 
 def read_titles(db: Database, record_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return title and URL of those of these records that are loaded and not withdrawn."""
-    by_source: dict[str, list[str]] = defaultdict(list)
+    ids_by_source: dict[str, list[str]] = defaultdict(list)
     for record_id in record_ids:
         if source_name := find_source_name(record_id):
-            by_source[source_name].append(record_id)
-    titles: dict[str, dict[str, Any]] = {}
-    for source_name, source_ids in by_source.items():
+            ids_by_source[source_name].append(record_id)
+    title_by_id: dict[str, dict[str, Any]] = {}
+    for source_name, source_ids in ids_by_source.items():
         placeholders = ", ".join("?" * len(source_ids))
         for title_row in db.execute(
             f"""SELECT id, record ->> 'title' AS title, source_url AS url
                 FROM {source_name} WHERE id IN ({placeholders}) AND status = 'active'""",
             source_ids,
         ):
-            titles[title_row["id"]] = {"title": title_row["title"], "url": title_row["url"]}
-    return titles
+            title_by_id[title_row["id"]] = {"title": title_row["title"], "url": title_row["url"]}
+    return title_by_id
 
 
 def get_containing_id(record_id: str) -> str:
@@ -171,7 +182,7 @@ def get_containing_id(record_id: str) -> str:
 def find_source_name(record_id: str) -> str | None:
     """Return the source that an id belongs to, or None."""
     try:
-        source = parse_federal_id(record_id).source
+        source_name = parse_federal_id(record_id).source
     except UnrecognizedId:
         return None
-    return source if source in BY_NAME else None
+    return source_name if source_name in BY_NAME else None

@@ -68,7 +68,7 @@ def list_records(
         filters_read=describe_reading(row_filter.filters, stored_filter.filters),
         loaded_up_to=store.read_progress(db, record_source).loaded_up_to,
         note=describe_missing_numbers(db, record_source.table, stored_filter.filters),
-        **build_next_page_fields(record_source.name, record_page.after),
+        **build_next_page_fields(record_source.name, record_page.after_key),
     )
 
 
@@ -83,11 +83,11 @@ def list_children(
         db, table_name, parent_column, record_id, max_results, after_key
     )
     page_fields: dict[str, Any] = {
-        "results": [from_json(row["record"]) for row in child_page.rows],
+        "results": [from_json(child_row["record"]) for child_row in child_page.rows],
         "total": total_count,
         parent_column: record_id,
         "loaded_up_to": parent_record["loaded_up_to"],
-        **build_next_page_fields(table_name, child_page.after),
+        **build_next_page_fields(table_name, child_page.after_key),
     }
     return page_model.model_validate(page_fields)
 
@@ -100,29 +100,31 @@ def read_or_tell_links(db: Database, record_source: Source, record_id: str) -> d
         link_rows, _, _ = links.list_links(db, record_id, None, 3, None)
         if not link_rows:
             raise
-        named_by = ", ".join(f"{link_row.id} ({link_row.kind})" for link_row in link_rows)
+        linked_records_text = ", ".join(
+            f"{link_row.id} ({link_row.kind})" for link_row in link_rows
+        )
         raise RecordNotFound(
-            f"{missing.message}, but records here are linked to it: {named_by}",
+            f"{missing.message}, but records here are linked to it: {linked_records_text}",
             source=record_source.name,
             linked_from=[link_row.id for link_row in link_rows],
         ) from missing
 
 
 def add_party_and_state(
-    db: Database, memberships: Sequence[dict[str, Any]]
+    db: Database, committee_seats: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return seats on a committee with the party and the state of their members."""
-    member_ids = [seat["bioguide_id"] for seat in memberships]
-    marks = ", ".join("?" * len(member_ids))
+    member_ids = [seat["bioguide_id"] for seat in committee_seats]
+    placeholders = ", ".join("?" * len(member_ids))
     member_rows = db.execute(
-        f"SELECT id, party, state FROM legislators WHERE id IN ({marks})",
+        f"SELECT id, party, state FROM legislators WHERE id IN ({placeholders})",
         member_ids,
     )
-    by_id = {
+    party_and_state_by_id = {
         member_row["id"]: {"party": member_row["party"], "state": member_row["state"]}
         for member_row in member_rows
     }
-    return [seat | by_id.get(seat["bioguide_id"], {}) for seat in memberships]
+    return [seat | party_and_state_by_id.get(seat["bioguide_id"], {}) for seat in committee_seats]
 
 
 def list_members(
@@ -141,7 +143,7 @@ def list_members(
         committee_id=record_id,
         congress=members_congress,
         loaded_up_to=loaded_up_to,
-        **build_next_page_fields("committee_members", member_page.after),
+        **build_next_page_fields("committee_members", member_page.after_key),
     )
 
 
@@ -158,10 +160,13 @@ def list_member_votes(
         db, record_id, congress, max_results, after_key
     )
     return MemberVotePage(
-        results=[_build_member_vote(row, from_json(row["record"])) for row in vote_page.rows],
+        results=[
+            _build_member_vote(vote_row, from_json(vote_row["record"]))
+            for vote_row in vote_page.rows
+        ],
         total=total_count,
         loaded_up_to=store.read_progress(db, BY_NAME["roll_call_votes"]).loaded_up_to,
-        **build_next_page_fields("member_votes", vote_page.after),
+        **build_next_page_fields("member_votes", vote_page.after_key),
     )
 
 
@@ -174,15 +179,15 @@ def list_roll_call_votes(
         db, "member_votes", "vote_id", record_id, max_results, after_key
     )
     return MemberVotePage(
-        results=[_build_member_vote(row, roll_call) for row in voter_page.rows],
+        results=[_build_member_vote(voter_row, roll_call) for voter_row in voter_page.rows],
         total=total_count,
         loaded_up_to=roll_call["loaded_up_to"],
-        **build_next_page_fields("roll_call_members", voter_page.after),
+        **build_next_page_fields("roll_call_members", voter_page.after_key),
     )
 
 
 def _build_member_vote(vote_row: Row, roll_call: dict[str, Any]) -> MemberVote:
-    about: dict[str, Any] = {
+    roll_call_fields: dict[str, Any] = {
         field_name: roll_call.get(field_name) for field_name in _ROLL_CALL_FIELDS
     }
     return MemberVote(
@@ -193,7 +198,7 @@ def _build_member_vote(vote_row: Row, roll_call: dict[str, Any]) -> MemberVote:
         state=vote_row["state"],
         position=vote_row["position"],
         standard_position=vote_row["standard_position"],
-        **about,
+        **roll_call_fields,
     )
 
 
@@ -205,15 +210,15 @@ def list_links(
     max_results: int,
     after_key: Sequence[str] | None,
 ) -> LinkPage:
-    record = from_json(read_record_json(db, record_source, record_id))
+    record_fields = from_json(read_record_json(db, record_source, record_id))
     link_rows, last_key, total_count = links.list_links(
-        db, record["id"], link_kind, max_results, after_key
+        db, record_fields["id"], link_kind, max_results, after_key
     )
     return LinkPage(
         results=[LinkedRecord.model_validate(asdict(link_row)) for link_row in link_rows],
         total=total_count,
-        id=record["id"],
-        loaded_up_to=record["loaded_up_to"],
+        id=record_fields["id"],
+        loaded_up_to=record_fields["loaded_up_to"],
         **build_next_page_fields("links", last_key),
     )
 
@@ -229,11 +234,11 @@ def list_changes(
     change_rows, last_number, has_more = changes.list_changes(
         db, since_day, record_source, change_kind, max_results, after_key
     )
-    cursor = cursors.encode("changes", (last_number,)) if last_number else None
+    resume_cursor = cursors.encode("changes", (last_number,)) if last_number else None
     return ChangePage(
         results=[Change(**change_row) for change_row in change_rows],
-        next_cursor=cursor if has_more else None,
+        next_cursor=resume_cursor if has_more else None,
         has_more=has_more,
-        resume_cursor=cursor,
+        resume_cursor=resume_cursor,
         since=since_day,
     )

@@ -151,35 +151,36 @@ def parse_list_address(list_address: str) -> ListRecords | None:
 
     Raise InvalidArguments for a path that is no list.
     """
-    split = urlsplit(list_address.strip())
-    if not split.path.startswith("/v1/"):
+    split_url = urlsplit(list_address.strip())
+    if not split_url.path.startswith("/v1/"):
         return None
-    path_names = [
-        unquote(path_name) for path_name in split.path.removeprefix("/v1/").strip("/").split("/")
+    path_segments = [
+        unquote(path_segment)
+        for path_segment in split_url.path.removeprefix("/v1/").strip("/").split("/")
     ]
-    params: dict[str, Any] = dict(parse_qsl(split.query))
-    page_size, cursor = params.pop("limit", None), params.pop("cursor", None)
+    query_params: dict[str, Any] = dict(parse_qsl(split_url.query))
+    page_size, cursor = query_params.pop("limit", None), query_params.pop("cursor", None)
     page_fields: dict[str, Any] = {"cursor": cursor}
     if page_size and page_size.isdecimal() and 1 <= int(page_size) <= 200:
         page_fields["limit"] = int(page_size)
-    if path_names == [CHANGES]:
+    if path_segments == [CHANGES]:
         return ListRecords.model_validate(
-            {"source": CHANGES, "filters": params or None, **page_fields}
+            {"source": CHANGES, "filters": query_params or None, **page_fields}
         )
     try:
-        record_source = find_source(path_names[0])
+        record_source = find_source(path_segments[0])
     except UnknownSource:
         return None
     filters = {
-        path_name: int(param_value) if param_value.isdecimal() else param_value
-        for path_name, param_value in params.items()
+        path_segment: int(param_value) if param_value.isdecimal() else param_value
+        for path_segment, param_value in query_params.items()
     }
     page_fields |= {"source": record_source.name, "filters": filters or None}
-    if len(path_names) == 1:
+    if len(path_segments) == 1:
         return ListRecords.model_validate(page_fields)
-    if len(path_names) == 3 and path_names[2] in _PART_NAMES:
+    if len(path_segments) == 3 and path_segments[2] in _PART_NAMES:
         return ListRecords.model_validate(
-            page_fields | {"id": path_names[1], "part": path_names[2]}
+            page_fields | {"id": path_segments[1], "part": path_segments[2]}
         )
     return None
 
@@ -191,5 +192,5 @@ def format_list_address(question: ListRecords, next_cursor: str | None) -> str |
     list_path = f"/v1/{question.source.replace('_', '-')}"
     if question.id:
         list_path += f"/{question.id}/{question.part}"
-    params = {**(question.filters or {}), "limit": question.limit, "cursor": next_cursor}
-    return f"{list_path}?{urlencode(params)}"
+    query_params = {**(question.filters or {}), "limit": question.limit, "cursor": next_cursor}
+    return f"{list_path}?{urlencode(query_params)}"

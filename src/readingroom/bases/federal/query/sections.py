@@ -43,7 +43,7 @@ def list_sections(body_text: str) -> list[TextSection]:
     heading_matches = _find_headings(body_text)
     label_counts: Counter[str] = Counter()
     sections = []
-    for index, heading_match in enumerate(heading_matches):
+    for heading_index, heading_match in enumerate(heading_matches):
         section_number = heading_match[1].replace("\u2013", "-")
         label_counts[section_number] += 1
         section_label = (
@@ -52,8 +52,8 @@ def list_sections(body_text: str) -> list[TextSection]:
             else f"{section_number}#{label_counts[section_number]}"
         )
         section_end = (
-            heading_matches[index + 1].start()
-            if index + 1 < len(heading_matches)
+            heading_matches[heading_index + 1].start()
+            if heading_index + 1 < len(heading_matches)
             else len(body_text)
         )
         heading_text = heading_match[2].strip()[:_MAX_HEADING]
@@ -65,32 +65,39 @@ def list_sections(body_text: str) -> list[TextSection]:
 
 def _find_headings(body_text: str) -> list[re.Match[str]]:
     """Return the headings of sections; in capitals, unless most of them are not, as in old laws."""
-    capital = list(_HEADING.finditer(body_text))
-    capital_numbers = {heading_match[1] for heading_match in capital}
-    headings = sorted(
-        (*capital, *_SMALL_HEADING.finditer(body_text)),
+    capital_matches = list(_HEADING.finditer(body_text))
+    capital_numbers = {heading_match[1] for heading_match in capital_matches}
+    heading_matches = sorted(
+        (*capital_matches, *_SMALL_HEADING.finditer(body_text)),
         key=lambda heading_match: heading_match.start(),
     )
-    ends = [*(heading_match.start() for heading_match in headings), len(body_text)][1:]
-    is_line = [
-        len(body_text[heading_match.start(2) : line_end].strip()) <= _MAX_CONTENTS_LINE
-        for heading_match, line_end in zip(headings, ends, strict=True)
+    next_heading_starts = [
+        *(heading_match.start() for heading_match in heading_matches),
+        len(body_text),
+    ][1:]
+    is_contents_line = [
+        len(body_text[heading_match.start(2) : next_heading_start].strip()) <= _MAX_CONTENTS_LINE
+        for heading_match, next_heading_start in zip(
+            heading_matches, next_heading_starts, strict=True
+        )
     ]
-    with_text = {
+    numbers_with_text = {
         heading_match[1]
-        for heading_match, short in zip(headings, is_line, strict=True)
-        if not short
+        for heading_match, is_short in zip(heading_matches, is_contents_line, strict=True)
+        if not is_short
     }
-    if capital_numbers and len(with_text - capital_numbers) <= len(capital_numbers):
-        return capital
-    last_places = {
-        heading_match[1]: heading_index for heading_index, heading_match in enumerate(headings)
+    if capital_numbers and len(numbers_with_text - capital_numbers) <= len(capital_numbers):
+        return capital_matches
+    last_index_by_number = {
+        heading_match[1]: heading_index
+        for heading_index, heading_match in enumerate(heading_matches)
     }
     # A line of the contents is short, and its section comes later; a short section stays.
     return [
         heading_match
-        for heading_index, heading_match in enumerate(headings)
-        if not is_line[heading_index] or last_places[heading_match[1]] == heading_index
+        for heading_index, heading_match in enumerate(heading_matches)
+        if not is_contents_line[heading_index]
+        or last_index_by_number[heading_match[1]] == heading_index
     ]
 
 
@@ -106,9 +113,12 @@ def find_section(body_text: str, wanted_section: str) -> TextSection:
     for section in sections:
         if section.label.lower() == section_label.lower():
             return section
-    named = ", ".join(section.label for section in sections[:_MAX_NAMED])
-    more = f", … {len(sections)} in all" if len(sections) > _MAX_NAMED else ""
-    problem_text = f"there is no section {wanted_section[:50]!r}; there are {named or 'none'}{more}"
+    section_labels = ", ".join(section.label for section in sections[:_MAX_NAMED])
+    total_hint = f", … {len(sections)} in all" if len(sections) > _MAX_NAMED else ""
+    problem_text = (
+        f"there is no section {wanted_section[:50]!r}; "
+        f"there are {section_labels or 'none'}{total_hint}"
+    )
     raise InvalidArguments([{"field": "section", "message": problem_text}])
 
 
@@ -124,53 +134,63 @@ def format_outline(body_text: str) -> str:
 # --- two versions ---
 
 
-def compare_versions(older: str, newer: str) -> str:
+def compare_versions(older_text: str, newer_text: str) -> str:
     """Return what differs between two versions, section by section, in the newer one's order.
 
     Removed words stand in [-…-], added ones in {+…+}; equal sections are only counted.
     """
-    old_sections = {section.label: section for section in list_sections(older)}
-    new_sections = list_sections(newer)
+    old_section_by_label = {section.label: section for section in list_sections(older_text)}
+    new_sections = list_sections(newer_text)
     report_lines = []
-    unchanged = 0
+    unchanged_count = 0
     for new_section in new_sections:
-        heading = f"Sec. {new_section.label}. {new_section.heading}"
-        section_text = newer[new_section.start : new_section.end]
-        old_section = old_sections.pop(new_section.label, None)
+        heading_line = f"Sec. {new_section.label}. {new_section.heading}"
+        new_section_text = newer_text[new_section.start : new_section.end]
+        old_section = old_section_by_label.pop(new_section.label, None)
         if old_section is None:
-            report_lines.append(f"{heading}: added, {len(section_text)} characters.")
+            report_lines.append(f"{heading_line}: added, {len(new_section_text)} characters.")
             continue
-        old_text = older[old_section.start : old_section.end]
-        if _split_words(old_text) == _split_words(section_text):
-            unchanged += 1
+        old_section_text = older_text[old_section.start : old_section.end]
+        if _split_words(old_section_text) == _split_words(new_section_text):
+            unchanged_count += 1
         else:
-            report_lines.append(f"{heading}:\n{_mark_changes(old_text, section_text)}")
+            report_lines.append(
+                f"{heading_line}:\n{_mark_changes(old_section_text, new_section_text)}"
+            )
     report_lines += [
-        f"Sec. {section.label}. {section.heading}: removed." for section in old_sections.values()
+        f"Sec. {section.label}. {section.heading}: removed."
+        for section in old_section_by_label.values()
     ]
     if not new_sections and not report_lines:
-        report_lines = [_mark_changes(older, newer)]
-    return "\n\n".join([f"{unchanged} sections are equal.", *report_lines])
+        report_lines = [_mark_changes(older_text, newer_text)]
+    return "\n\n".join([f"{unchanged_count} sections are equal.", *report_lines])
 
 
 def _split_words(section_text: str) -> list[str]:
     return _WORD.findall(section_text)
 
 
-def _mark_changes(older: str, newer: str) -> str:
-    old_words, new_words = _split_words(older), _split_words(newer)
+def _mark_changes(older_text: str, newer_text: str) -> str:
+    old_words, new_words = _split_words(older_text), _split_words(newer_text)
     if max(len(old_words), len(new_words)) > _MAX_COMPARED_WORDS:
-        return f"changed, from {len(older)} to {len(newer)} characters; too long to mark each word."
+        return (
+            f"changed, from {len(older_text)} to {len(newer_text)} characters; "
+            "too long to mark each word."
+        )
     return " ".join(_list_marked(old_words, new_words))
 
 
 def _list_marked(old_words: Sequence[str], new_words: Sequence[str]) -> Iterator[str]:
     matcher = difflib.SequenceMatcher(None, old_words, new_words, autojunk=False)
-    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
-        if tag == "equal":
-            same = new_words[new_start:new_end]
-            is_long = len(same) > 2 * _CONTEXT_WORDS
-            yield from ([*same[:_CONTEXT_WORDS], "…", *same[-_CONTEXT_WORDS:]] if is_long else same)
+    for opcode_tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        if opcode_tag == "equal":
+            equal_words = new_words[new_start:new_end]
+            is_long = len(equal_words) > 2 * _CONTEXT_WORDS
+            yield from (
+                [*equal_words[:_CONTEXT_WORDS], "…", *equal_words[-_CONTEXT_WORDS:]]
+                if is_long
+                else equal_words
+            )
             continue
         if old_end > old_start:
             yield f"[-{' '.join(old_words[old_start:old_end])}-]"

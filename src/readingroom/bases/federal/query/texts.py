@@ -21,7 +21,7 @@ from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.search import MAX_TEXT_CHARS, Citation, Fetched
 from readingroom.storage.database import Database
 
-_METADATA = (
+_METADATA_FIELDS = (
     "published_at",
     "source_org",
     "citation_string",
@@ -50,25 +50,26 @@ def read_record_json(db: Database, record_source: Source, record_id: str) -> str
             raise missing from None  # name the id that was requested
 
 
-def find_versioned_record(db: Database, parsed: FederalId) -> FederalId:
+def find_versioned_record(db: Database, parsed_id: FederalId) -> FederalId:
     """Return which record has the versions of a text: a bill, or the compilation of a law.
 
     Raise RecordNotFound for an id of another source, and for a law of which none is loaded.
     """
-    if parsed.source in ("bills", "statute_compilations"):
-        return parsed
-    if parsed.source != "public_laws":
+    if parsed_id.source in ("bills", "statute_compilations"):
+        return parsed_id
+    if parsed_id.source != "public_laws":
         raise RecordNotFound(
-            f"{parsed.id} is an id of {parsed.source}; versions are kept of bills and of "
+            f"{parsed_id.id} is an id of {parsed_id.source}; versions are kept of bills and of "
             "statute compilations",
-            source=parsed.source,
+            source=parsed_id.source,
         )
     record_row = db.execute(
-        "SELECT id FROM statute_compilations WHERE law_id = ? AND status = 'active'", (parsed.id,)
+        "SELECT id FROM statute_compilations WHERE law_id = ? AND status = 'active'",
+        (parsed_id.id,),
     ).fetchone()
     if record_row is None:
         raise RecordNotFound(
-            f"No compilation of {parsed.id} is loaded; `fetch` gives the law as it was passed",
+            f"No compilation of {parsed_id.id} is loaded; `fetch` gives the law as it was passed",
             source="statute_compilations",
         )
     return FederalId("statute_compilations", record_row["id"])
@@ -76,7 +77,7 @@ def find_versioned_record(db: Database, parsed: FederalId) -> FederalId:
 
 def read_bill_text(
     db: Database,
-    parsed: FederalId,
+    parsed_id: FederalId,
     version_code: str | None,
     offset: int,
     section_label: str | None = None,
@@ -87,76 +88,81 @@ def read_bill_text(
     With `section_label` one section of it, with `compare_with` what differs from that version.
     Raise RecordNotFound if no such text is loaded, InvalidArguments if there is no such section.
     """
-    owner = find_versioned_record(db, parsed)
-    owner_id = owner.id
-    bill = store.read_record(db, BY_NAME[owner.source], owner_id)
-    versions = store.list_texts(db, owner_id)
-    part_name = version_code.lower() if version_code else next(iter(versions), None)
-    bill_text = _read_version(db, bill, part_name, version_code, versions)
-    body_text, older = bill_text.body, None
+    versioned_id = find_versioned_record(db, parsed_id)
+    versioned_record_id = versioned_id.id
+    record_fields = store.read_record(db, BY_NAME[versioned_id.source], versioned_record_id)
+    version_codes = store.list_texts(db, versioned_record_id)
+    part_name = version_code.lower() if version_code else next(iter(version_codes), None)
+    stored_text = _read_version(db, record_fields, part_name, version_code, version_codes)
+    body_text, older_text = stored_text.body, None
     if compare_with:
-        older = _read_version(db, bill, compare_with.lower(), compare_with, versions)
-        body_text = _compare(older.body, body_text, section_label)
+        older_text = _read_version(
+            db, record_fields, compare_with.lower(), compare_with, version_codes
+        )
+        body_text = _compare_texts(older_text.body, body_text, section_label)
     elif section_label:
         body_text = choose_section(body_text, section_label)
     end_offset = offset + MAX_TEXT_CHARS
     next_offset = end_offset if end_offset < len(body_text) else None
-    params = {
-        "version": bill_text.part,
+    query_params = {
+        "version": stored_text.part,
         "section": section_label,
-        "compare_with": older.part if older else None,
+        "compare_with": older_text.part if older_text else None,
         "offset": next_offset,
     }
-    query = urlencode(
+    query_string = urlencode(
         {
             param_name: param_value
-            for param_name, param_value in params.items()
+            for param_name, param_value in query_params.items()
             if param_value is not None
         }
     )
     return BillText(
-        bill_id=owner_id,
-        version=bill_text.part,
-        stage=bill_text.stage,
-        dated=bill_text.dated,
-        title=bill_text.title,
+        bill_id=versioned_record_id,
+        version=stored_text.part,
+        stage=stored_text.stage,
+        dated=stored_text.dated,
+        title=stored_text.title,
         text=body_text[offset:end_offset],
         offset=offset,
         total_chars=len(body_text),
         next_offset=next_offset,
-        more_url=f"/v1/bills/{owner_id}/body?{query}" if next_offset else None,
+        more_url=f"/v1/bills/{versioned_record_id}/body?{query_string}" if next_offset else None,
         section=section_label,
-        compared_with=older.part if older else None,
-        versions=versions,
-        url=bill_text.url,
-        citation=Citation.model_validate(bill["citation"]),
-        loaded_up_to=bill["loaded_up_to"],
+        compared_with=older_text.part if older_text else None,
+        versions=version_codes,
+        url=stored_text.url,
+        citation=Citation.model_validate(record_fields["citation"]),
+        loaded_up_to=record_fields["loaded_up_to"],
     )
 
 
 def _read_version(
     db: Database,
-    bill: dict[str, Any],
+    record_fields: dict[str, Any],
     part_name: str | None,
     version_code: str | None,
-    versions: list[str],
+    version_codes: list[str],
 ) -> store.StoredText:
-    stored_text = store.read_text(db, bill["id"], part_name) if part_name else None
+    stored_text = store.read_text(db, record_fields["id"], part_name) if part_name else None
     if stored_text is None:
-        loaded = f": loaded are {', '.join(versions)}" if versions else ""
-        in_version = f" in version {version_code!r}" if version_code else ""
+        loaded_hint = f": loaded are {', '.join(version_codes)}" if version_codes else ""
+        version_phrase = f" in version {version_code!r}" if version_code else ""
         raise RecordNotFound(
-            f"No text of {bill['id']}{in_version} is loaded{loaded}",
-            versions=versions,
-            url=bill["url"],
+            f"No text of {record_fields['id']}{version_phrase} is loaded{loaded_hint}",
+            versions=version_codes,
+            url=record_fields["url"],
         )
     return stored_text
 
 
-def _compare(older: str, newer: str, section_label: str | None) -> str:
+def _compare_texts(older_text: str, newer_text: str, section_label: str | None) -> str:
     if section_label and section_label.lower() != OUTLINE:
-        older, newer = choose_section(older, section_label), choose_section(newer, section_label)
-    return compare_versions(older, newer)
+        older_text, newer_text = (
+            choose_section(older_text, section_label),
+            choose_section(newer_text, section_label),
+        )
+    return compare_versions(older_text, newer_text)
 
 
 def choose_section(body_text: str, section_label: str) -> str:
@@ -175,11 +181,11 @@ def fetch_record(
     section_label: str | None = None,
 ) -> Fetched:
     """Return a record with as much of its text, or of a section of it, as one answer contains."""
-    record = from_json(read_record_json(db, record_source, record_id))
-    record_id = record["id"]
+    record_fields = from_json(read_record_json(db, record_source, record_id))
+    record_id = record_fields["id"]
     part_names = store.list_texts(db, record_id)
     stored_text = store.read_text(db, record_id, part_names[0]) if part_names else None
-    whole_text = stored_text.body if stored_text else _describe_any(db, record)
+    whole_text = stored_text.body if stored_text else _describe_record(db, record_fields)
     if section_label:
         whole_text = choose_section(whole_text, section_label)
     link_counts = count_links(db, record_id)
@@ -187,42 +193,43 @@ def fetch_record(
     next_offset = end_offset if end_offset < len(whole_text) else None
     return Fetched(
         id=record_id,
-        title=record["title"],
+        title=record_fields["title"],
         text=whole_text[offset:end_offset],
-        url=record["url"],
+        url=record_fields["url"],
         metadata={
-            "source": record["source"],
-            **{field_name: record.get(field_name) for field_name in _METADATA},
+            "source": record_fields["source"],
+            **{field_name: record_fields.get(field_name) for field_name in _METADATA_FIELDS},
         },
-        source=record["source"],
-        citation=Citation.model_validate(record["citation"]),
-        record=record,
+        source=record_fields["source"],
+        citation=Citation.model_validate(record_fields["citation"]),
+        record=record_fields,
         offset=offset,
         total_chars=len(whole_text),
         next_offset=next_offset,
         more_url=_build_fetch_url(record_id, section_label, next_offset) if next_offset else None,
         links=link_counts,
-        links_url=f"/v1/{BY_NAME[record['source']].path}/{record_id}/links"
+        links_url=f"/v1/{BY_NAME[record_fields['source']].path}/{record_id}/links"
         if link_counts
         else None,
     )
 
 
 def _build_fetch_url(record_id: str, section_label: str | None, offset: int) -> str:
-    params = {"id": record_id, "section": section_label, "offset": offset}
-    named = {
+    query_params = {"id": record_id, "section": section_label, "offset": offset}
+    stated_params = {
         param_name: param_value
-        for param_name, param_value in params.items()
+        for param_name, param_value in query_params.items()
         if param_value is not None
     }
-    return f"/v1/fetch?{urlencode(named, safe=':')}"
+    return f"/v1/fetch?{urlencode(stated_params, safe=':')}"
 
 
-def _describe_any(db: Database, record_fields: dict[str, Any]) -> str:
+def _describe_record(db: Database, record_fields: dict[str, Any]) -> str:
     if record_fields["source"] == "roll_call_votes":
-        tallies = tally_by_party(db, record_fields["id"])
-        return f"{_describe(record_fields)}\n\n{describe_roll_call(record_fields, tallies)}"
-    return _describe(record_fields)
+        party_tallies = tally_by_party(db, record_fields["id"])
+        roll_call_text = describe_roll_call(record_fields, party_tallies)
+        return f"{_describe_fields(record_fields)}\n\n{roll_call_text}"
+    return _describe_fields(record_fields)
 
 
 def render_bill_text(bill_text: BillText) -> Fetched:
@@ -277,9 +284,9 @@ def render_list(list_path: str, record_list: RecordList, more_url: str | None) -
     )
 
 
-def _describe(record_fields: dict[str, Any]) -> str:
+def _describe_fields(record_fields: dict[str, Any]) -> str:
     """Return the text of a record that has none of its own, made of its fields."""
-    bill_summary, latest = (
+    bill_summary, latest_action = (
         record_fields.get("summary") or {},
         record_fields.get("latest_action") or {},
     )
@@ -289,7 +296,9 @@ def _describe(record_fields: dict[str, Any]) -> str:
         record_fields.get("description"),
         bill_summary.get("text"),
         record_fields.get("jurisdiction"),
-        f"Latest action ({latest.get('date')}): {latest['text']}" if latest else None,
+        f"Latest action ({latest_action.get('date')}): {latest_action['text']}"
+        if latest_action
+        else None,
         record_fields["citation_string"],
     )
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)

@@ -9,25 +9,32 @@ from typing import Any
 
 from readingroom.storage.database import Database, Row
 
-_SIDE = "coalesce({votes}.standard_position, 'other')"
+_SIDE_SQL = "coalesce({votes}.standard_position, 'other')"
 _MIN_SHARED = 2
 """Fewer votes together say nothing of two members."""
-_ACTIVE = "vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')"
+_ACTIVE_SQL = "vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')"
 
 
 def tally_by_party(db: Database, vote_id: str) -> dict[str, dict[str, int]]:
     """Return how many of each party voted how, the largest party first; empty without members."""
     tally_rows = db.execute(
-        f"""SELECT coalesce(party, '?') AS party, {_SIDE.format(votes="m")} AS side,
+        f"""SELECT coalesce(party, '?') AS party, {_SIDE_SQL.format(votes="m")} AS side,
                    count(*) AS members
             FROM member_votes m WHERE vote_id = ? GROUP BY 1, 2""",
         (vote_id,),
     ).fetchall()
-    tallies: dict[str, dict[str, int]] = {}
+    side_counts_by_party: dict[str, dict[str, int]] = {}
     for tally_row in tally_rows:
-        tallies.setdefault(tally_row["party"], {})[tally_row["side"]] = tally_row["members"]
-    by_size = sorted(tallies, key=lambda party: (-sum(tallies[party].values()), party))
-    return {party: dict(sorted(tallies[party].items(), reverse=True)) for party in by_size}
+        side_counts_by_party.setdefault(tally_row["party"], {})[tally_row["side"]] = tally_row[
+            "members"
+        ]
+    parties_by_size = sorted(
+        side_counts_by_party, key=lambda party: (-sum(side_counts_by_party[party].values()), party)
+    )
+    return {
+        party: dict(sorted(side_counts_by_party[party].items(), reverse=True))
+        for party in parties_by_size
+    }
 
 
 def summarize_member_votes(
@@ -37,15 +44,15 @@ def summarize_member_votes(
 
     The party's side is that of most of its members who voted yea or nay; a tie has none.
     """
-    narrowed, narrowing_values = _narrow(congress)
+    congress_condition, congress_values = _build_congress_condition(congress)
     summary_rows = db.execute(
         f"""WITH own AS (
                 SELECT m.vote_id, m.congress, m.party, substr(m.sorted_at, 1, 10) AS day,
-                       {_SIDE.format(votes="m")} AS side
-                FROM member_votes m WHERE bioguide_id = ? AND {_ACTIVE}{narrowed}),
+                       {_SIDE_SQL.format(votes="m")} AS side
+                FROM member_votes m WHERE bioguide_id = ? AND {_ACTIVE_SQL}{congress_condition}),
             party_side AS (
-                SELECT own.vote_id, sum(CASE WHEN {_SIDE.format(votes="p")} = 'yea' THEN 1
-                                             WHEN {_SIDE.format(votes="p")} = 'nay' THEN -1
+                SELECT own.vote_id, sum(CASE WHEN {_SIDE_SQL.format(votes="p")} = 'yea' THEN 1
+                                             WHEN {_SIDE_SQL.format(votes="p")} = 'nay' THEN -1
                                              ELSE 0 END) AS balance
                 FROM own JOIN member_votes p ON p.vote_id = own.vote_id AND p.party = own.party
                 GROUP BY own.vote_id)
@@ -58,13 +65,13 @@ def summarize_member_votes(
                             THEN 1 ELSE 0 END) AS with_party
             FROM own LEFT JOIN party_side USING (vote_id)
             GROUP BY congress ORDER BY congress DESC""",
-        (bioguide_id, *narrowing_values),
+        (bioguide_id, *congress_values),
     )
     return [_describe_summary(summary_row) for summary_row in summary_rows]
 
 
 def _describe_summary(summary_row: Row) -> dict[str, Any]:
-    compared, with_party = summary_row["compared"] or 0, summary_row["with_party"] or 0
+    compared_count, with_party_count = summary_row["compared"] or 0, summary_row["with_party"] or 0
     return {
         "congress": summary_row["congress"],
         "party": summary_row["party"],
@@ -72,10 +79,10 @@ def _describe_summary(summary_row: Row) -> dict[str, Any]:
         "from": summary_row["first_day"],
         "to": summary_row["last_day"],
         "missed": summary_row["missed"],
-        "missed_percent": _percent(summary_row["missed"], summary_row["votes"]),
-        "compared_with_party": compared,
-        "with_party": with_party,
-        "with_party_percent": _percent(with_party, compared),
+        "missed_percent": _compute_percent(summary_row["missed"], summary_row["votes"]),
+        "compared_with_party": compared_count,
+        "with_party": with_party_count,
+        "with_party_percent": _compute_percent(with_party_count, compared_count),
     }
 
 
@@ -86,25 +93,26 @@ def list_members_voting_alike(
 
     Only votes in which both said yea or nay are compared.
     """
-    narrowed, narrowing_values = _narrow(congress)
+    congress_condition, congress_values = _build_congress_condition(congress)
     member_rows = db.execute(
         f"""WITH own AS (
-                SELECT m.vote_id, {_SIDE.format(votes="m")} AS side, m.congress,
+                SELECT m.vote_id, {_SIDE_SQL.format(votes="m")} AS side, m.congress,
                        substr(m.sorted_at, 1, 10) AS day
-                FROM member_votes m WHERE bioguide_id = ? AND {_ACTIVE}{narrowed})
+                FROM member_votes m WHERE bioguide_id = ? AND {_ACTIVE_SQL}{congress_condition})
             SELECT * FROM (SELECT o.bioguide_id AS bioguide_id, max(o.name) AS name,
                    max(o.party) AS party,
                    max(o.state) AS state, count(*) AS shared,
-                   sum(CASE WHEN {_SIDE.format(votes="o")} = own.side THEN 1 ELSE 0 END) AS alike,
+                   sum(CASE WHEN {_SIDE_SQL.format(votes="o")} = own.side THEN 1 ELSE 0 END)
+                       AS alike,
                    min(own.day) AS first_day, max(own.day) AS last_day
             FROM own JOIN member_votes o ON o.vote_id = own.vote_id
             WHERE o.bioguide_id <> ? AND own.side IN ('yea', 'nay')
-              AND {_SIDE.format(votes="o")} IN ('yea', 'nay')
+              AND {_SIDE_SQL.format(votes="o")} IN ('yea', 'nay')
             GROUP BY o.bioguide_id HAVING count(*) >= {_MIN_SHARED}) AS compared
             ORDER BY 1.0 * alike / shared DESC, shared DESC, bioguide_id""",
-        (bioguide_id, *narrowing_values, bioguide_id),
+        (bioguide_id, *congress_values, bioguide_id),
     ).fetchall()
-    members = [
+    similar_members = [
         {
             "bioguide_id": member_row["bioguide_id"],
             "name": member_row["name"],
@@ -112,70 +120,78 @@ def list_members_voting_alike(
             "state": member_row["state"],
             "votes_together": member_row["shared"],
             "alike": member_row["alike"],
-            "alike_percent": _percent(member_row["alike"], member_row["shared"]),
+            "alike_percent": _compute_percent(member_row["alike"], member_row["shared"]),
             "from": member_row["first_day"],
             "to": member_row["last_day"],
         }
         for member_row in member_rows[offset : offset + max_results]
     ]
-    return members, len(member_rows)
+    return similar_members, len(member_rows)
 
 
 def summarize_roll_call(db: Database, roll_call: dict[str, Any]) -> dict[str, Any]:
     """Return what was voted on, how it ended, how many votes it took, and how each party voted."""
-    totals = roll_call.get("totals") or {}
+    total_by_side = roll_call.get("totals") or {}
     # Of those who voted: members who were present or absent count for no majority.
-    voters = (totals.get("yea") or 0) + (totals.get("nay") or 0)
+    voter_count = (total_by_side.get("yea") or 0) + (total_by_side.get("nay") or 0)
     return {
         **{
             field_name: roll_call.get(field_name)
             for field_name in ("title", "question", "result", "totals")
         },
         "majority_required": roll_call.get("majority_required"),
-        "needed": count_votes_needed(roll_call.get("majority_required") or "", voters),
+        "needed": count_votes_needed(roll_call.get("majority_required") or "", voter_count),
         "by_party": tally_by_party(db, roll_call["id"]),
     }
 
 
-def count_votes_needed(majority: str, voters: int) -> int | None:
+def count_votes_needed(required_majority: str, voter_count: int) -> int | None:
     """Return how many votes it took: more than a half, or at least another share such as `2/3`.
 
     None for a majority that is not stated as a share.
     """
-    numerator, slash, denominator = majority.partition("/")
+    numerator, slash, denominator = required_majority.partition("/")
     if not (slash and numerator.isdecimal() and denominator.isdecimal() and int(denominator)):
         return None
     # Not by floats, which cannot write two thirds.
-    share = Fraction(int(numerator), int(denominator))
-    return voters // 2 + 1 if share == Fraction(1, 2) else math.ceil(share * voters)
+    required_share = Fraction(int(numerator), int(denominator))
+    return (
+        voter_count // 2 + 1
+        if required_share == Fraction(1, 2)
+        else math.ceil(required_share * voter_count)
+    )
 
 
-def describe_roll_call(roll_call: dict[str, Any], tallies: dict[str, dict[str, int]]) -> str:
+def describe_roll_call(
+    roll_call: dict[str, Any], side_counts_by_party: dict[str, dict[str, int]]
+) -> str:
     """Return a roll call in words: its result, its totals, and how each party voted."""
-    totals = roll_call.get("totals") or {}
+    total_by_side = roll_call.get("totals") or {}
     description_lines = [
         f"{roll_call['question']}: {roll_call.get('result') or 'no result is stated'}",
-        f"Yea {totals.get('yea', 0)}, nay {totals.get('nay', 0)}, present "
-        f"{totals.get('present', 0)}, not voting {totals.get('not_voting', 0)}.",
+        f"Yea {total_by_side.get('yea', 0)}, nay {total_by_side.get('nay', 0)}, present "
+        f"{total_by_side.get('present', 0)}, not voting {total_by_side.get('not_voting', 0)}.",
     ]
-    recorded = sum(sum(sides.values()) for sides in tallies.values())
-    if tallies:
+    recorded_count = sum(
+        sum(count_by_side.values()) for count_by_side in side_counts_by_party.values()
+    )
+    if side_counts_by_party:
         description_lines.append(
-            f"By party, of the {recorded} members whose votes are loaded here:"
+            f"By party, of the {recorded_count} members whose votes are loaded here:"
         )
-    for party, sides in tallies.items():
-        counted = ", ".join(
-            f"{side.replace('_', ' ')} {vote_count}" for side, vote_count in sides.items()
+    for party, count_by_side in side_counts_by_party.items():
+        side_counts_text = ", ".join(
+            f"{side.replace('_', ' ')} {vote_count}" for side, vote_count in count_by_side.items()
         )
-        description_lines.append(f"{party}: {counted}")
-    if not tallies:
+        description_lines.append(f"{party}: {side_counts_text}")
+    if not side_counts_by_party:
         description_lines.append("How each member voted is not loaded here.")
     return "\n".join(description_lines)
 
 
-def _narrow(congress: int | None) -> tuple[str, tuple[int, ...]]:
+def _build_congress_condition(congress: int | None) -> tuple[str, tuple[int, ...]]:
     return ("", ()) if congress is None else (" AND m.congress = ?", (congress,))
 
 
-def _percent(part_count: int | None, whole: int | None) -> float | None:
-    return round(100 * (part_count or 0) / whole, 1) if whole else None
+def _compute_percent(part_count: int | None, whole_count: int | None) -> float | None:
+    return round(100 * (part_count or 0) / whole_count, 1) if whole_count else None

@@ -36,7 +36,7 @@ class EmbeddingCoverage:
         return self._percent_by_source
 
 
-def describe_partial_coverage(
+def describe_degraded(
     search_mode: Mode,
     degraded: Degraded | None,
     source_names: Sequence[str],
