@@ -20,7 +20,7 @@ from readingroom.bases.federal.search.queue import count_unembedded
 from readingroom.bases.federal.search.vectors import build_embedded_text
 from readingroom.bases.federal.store import get_database_path
 from readingroom.engine.context import CONTEXT_FIELD, put_in_context
-from readingroom.protocol.embedding_worker import EmbeddingWorker
+from readingroom.protocol.embedding_worker import EmbeddingWorker, ServedRoom
 from readingroom.protocol.errors import RoomUnreachable, WorkRefused
 from readingroom.storage.chunks import Chunks, ChunkStore
 from readingroom.storage.database import connect
@@ -78,9 +78,8 @@ def scripted_room(*script: tuple[int, Any]) -> Iterator[tuple[str, list[tuple[st
 
 def make_worker(url: str, **options: Any) -> EmbeddingWorker:
     embedder: Any = HashedWords()
-    return EmbeddingWorker(
-        url, "rrw_key", embedder, lambda progress: None, wait=lambda seconds: None, **options
-    )
+    room = ServedRoom(url, "rrw_key", wait=lambda seconds: None, **options)
+    return EmbeddingWorker(room, embedder, lambda progress: None, wait=lambda seconds: None)
 
 
 def test_a_room_that_is_away_is_asked_again_and_gets_what_was_made_meanwhile() -> None:

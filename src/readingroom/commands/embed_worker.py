@@ -1,22 +1,35 @@
-"""`readingroom embed-worker`: this machine embeds passages for a room elsewhere."""
+"""`readingroom embed-worker`: this machine embeds passages for a room or a database elsewhere."""
 
 from pathlib import Path
 
 import click
+from pydantic import SecretStr
 
+from readingroom.bases import BASES, open_bases
 from readingroom.console.options import add_embedding_options, print_result, print_text
 from readingroom.core import clock
 from readingroom.core.settings import RoomSettings, reveal_secret
 from readingroom.engine.embedding.shared import embedder_for
 from readingroom.protocol.embedding_work import MAX_BATCH_PASSAGES, EmbeddingProgress
-from readingroom.protocol.embedding_worker import EmbeddingWorker
+from readingroom.protocol.embedding_worker import (
+    EmbeddingWork,
+    EmbeddingWorker,
+    RoomDatabase,
+    ServedRoom,
+)
+from readingroom.protocol.spec import list_unembedded
 
 _REPORT_SECONDS = 10.0
 _POLL_SECONDS = 15.0
+_DATABASE_SCHEMES = ("postgresql", "postgres")
 
 
 @click.command("embed-worker")
-@click.option("--url", required=True, help="The address of the room: https://room.example:8000.")
+@click.option(
+    "--url",
+    help="The address of the room, https://room.example:8000, or of its database, "
+    "postgresql://user@host/name. [READINGROOM_DATABASE_URL]",
+)
 @click.option(
     "--key-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -38,7 +51,7 @@ _POLL_SECONDS = 15.0
 )
 @add_embedding_options
 def embed_worker(
-    url: str,
+    url: str | None,
     key_file: Path | None,
     batch_passages: int | None,
     once: bool,
@@ -59,19 +72,54 @@ def embed_worker(
     linked records. Any number of workers share the work. Stop or kill one at any time: what it had
     is given to another after a minute and a half. The key opens nothing else; the room embeds a few
     texts of each batch itself, and when a vector is wrong it deletes what came with that key.
+
+    Where the room's data is in PostgreSQL, the worker can take and store it there, without a server
+    and a key: the role of the URL decides what it may. Better in READINGROOM_DATABASE_URL than in
+    --url, which other users of this machine see.
     """
+    room_url = url or reveal_secret(settings.database_url)
+    if not room_url:
+        raise click.UsageError(
+            "Name the room with --url, or its database there or in READINGROOM_DATABASE_URL. A "
+            "room that keeps its data in a directory is reached through its server: "
+            "`readingroom serve` there, and --url with its address here."
+        )
+    scheme = room_url.partition("://")[0].lower()
+    if scheme in _DATABASE_SCHEMES:
+        settings = settings.model_copy(update={"database_url": SecretStr(room_url)})
+        work: EmbeddingWork = _open_database(settings, key_file, patience)
+    elif scheme in ("http", "https"):
+        work = ServedRoom(room_url, _read_key(settings, key_file), patience)
+    else:
+        raise click.BadParameter(
+            "an address begins with https://, http:// or postgresql://", param_hint="'--url'"
+        )
+    progress_printer = _ProgressPrinter(is_quiet=as_json)
+    worker = EmbeddingWorker(work, embedder_for(settings), progress_printer, batch_passages)
+    stored_count = worker.run(None if once else _POLL_SECONDS)
+    print_result(as_json, {"stored": stored_count}, f"{stored_count:,} vectors made here.")
+
+
+def _read_key(settings: RoomSettings, key_file: Path | None) -> str:
     secret = key_file.read_text("utf-8") if key_file else reveal_secret(settings.worker_key)
     if not secret or not secret.strip():
         raise click.UsageError(
             "A worker needs a key: set READINGROOM_WORKER_KEY or --key-file. The room's operator "
             "makes one with `readingroom keys add NAME --worker`."
         )
-    progress_printer = _ProgressPrinter(is_quiet=as_json)
-    worker = EmbeddingWorker(
-        url, secret.strip(), embedder_for(settings), progress_printer, patience, batch_passages
-    )
-    stored_count = worker.run(None if once else _POLL_SECONDS)
-    print_result(as_json, {"stored": stored_count}, f"{stored_count:,} vectors made here.")
+    return secret.strip()
+
+
+def _open_database(
+    settings: RoomSettings, key_file: Path | None, patience_seconds: float
+) -> EmbeddingWork:
+    if key_file:
+        raise click.UsageError(
+            "--key-file is for a room that is served: at its database the role of the URL decides."
+        )
+    base_names = [base_name for base_name, spec in BASES.items() if spec.on_database == "moves"]
+    bases = open_bases(base_names, settings)
+    return RoomDatabase(list_unembedded(bases), patience_seconds)
 
 
 class _ProgressPrinter:

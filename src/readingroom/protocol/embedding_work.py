@@ -85,6 +85,9 @@ class LeasablePassages(Protocol):
     def embedder(self) -> Embedder:
         """What makes the vectors that are wanted, and checks those of workers."""
 
+    def read_stored_model(self) -> str | None:
+        """Return the model of the vectors that are there; None where there are none."""
+
     def claim_passages(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
         """Return passages, numbers and texts, that nobody else gets while the lease holds."""
 

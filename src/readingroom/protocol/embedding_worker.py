@@ -1,33 +1,65 @@
-"""A worker on another machine: takes passages from a serving room, and sends back their vectors."""
+"""A worker on another machine: embeds passages of a serving room, or of a room's database."""
 
 import hashlib
+import socket
 import threading
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from contextlib import closing, contextmanager, suppress
+from typing import Any, Protocol, TypeVar
 
 import httpx2
 from pydantic import BaseModel
 
+from readingroom.core.errors import KnowledgeError
 from readingroom.engine.embedding.embedder import Embedder, Matrix
+from readingroom.protocol.checked_embedding import CheckedEmbedding
 from readingroom.protocol.embedding_work import (
     EMBEDDING_PREFIX,
     EmbeddingProgress,
+    LeasablePassages,
     LeasedBatch,
+    SentVectors,
     StoredVectors,
 )
 from readingroom.protocol.errors import RoomUnreachable, WorkRefused
+from readingroom.storage.errors import DatabaseUnreachable, EmbeddingMismatch
 
 _LONGEST_PAUSE = 30.0
 _REQUEST_SECONDS = 120.0
 _TRY_AGAIN = (429, 500, 502, 503, 504)
 Model = TypeVar("Model", bound=BaseModel)
+Answer = TypeVar("Answer")
+
+
+class EmbeddingWork(Protocol):
+    """Where a worker gets passages, and puts their vectors. All blocks.
+
+    What cannot be reached is asked again until the patience ends: then `RoomUnreachable`.
+    """
+
+    def claim_batch(self, model: str, max_passages: int) -> LeasedBatch:
+        """Return passages to embed, none when all are embedded or given out."""
+
+    def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
+        """Have vectors checked and stored."""
+
+    def read_progress(self) -> EmbeddingProgress:
+        """Return how far the embedding is."""
+
+    def extend_lease(self, lease_id: str) -> None:
+        """Keep a lease alive; a failure does no harm, and is not raised."""
+
+    def release_lease(self, lease_id: str) -> None:
+        """Give the passages of a lease back; a failure does no harm, and is not raised."""
+
+    def close(self) -> None:
+        """Close the connections."""
 
 
 class EmbeddingWorker:
-    """Embeds batches of one room, one after the other, until it is stopped.
+    """Embeds batches of one room, one after the other, until it is stop_event.
 
     It can be killed at any time: what it had is given to another worker when its lease runs out.
     A room that is restarted is waited for, and then gets the vectors that were made meanwhile.
@@ -35,22 +67,15 @@ class EmbeddingWorker:
 
     def __init__(
         self,
-        room_url: str,
-        worker_key: str,
+        work: EmbeddingWork,
         embedder: Embedder,
         report_progress: Callable[[EmbeddingProgress], None],
-        patience_seconds: float = 600.0,
         batch_passages: int | None = None,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._http = httpx2.Client(
-            base_url=room_url.rstrip("/") + EMBEDDING_PREFIX,
-            headers={"Authorization": f"Bearer {worker_key}"},
-            timeout=_REQUEST_SECONDS,
-        )
+        self._work = work
         self._embedder = embedder
         self._report_progress = report_progress
-        self._patience_seconds = patience_seconds
         self._batch_passages = batch_passages
         self._wait = wait
         self._open_leases: dict[str, float] = {}
@@ -60,13 +85,14 @@ class EmbeddingWorker:
         """Embed what waits, and look again after so many seconds; None: return when all is done.
 
         Return how many vectors the room stored. Raise `RoomUnreachable` when it does not answer
-        for longer than the patience lasts, `WorkRefused` when it wants nothing of this worker.
+        for longer than the patience lasts, and what it says against this worker: `WorkRefused`,
+        or `EmbeddingMismatch` and `VectorsRefused` on a database.
         """
         stored_count = 0
-        with self._http, self._keep_leases():
+        with closing(self._work), self._keep_leases():
             while True:
                 stored_count += self._embed_waiting()
-                progress = self._send_until_answered("GET", "/progress", EmbeddingProgress)
+                progress = self._work.read_progress()
                 if poll_seconds is None and progress.embedded >= progress.total:
                     return stored_count
                 # What is left is another worker's, unless that one falls silent.
@@ -77,68 +103,31 @@ class EmbeddingWorker:
         stored_count = 0
         batches = ((batch, _list_texts(batch)) for batch in self._claim_batches())
         for batch, matrix in self._embedder.embed_stream(batches):
-            stored_vectors = self._send_vectors(batch, matrix)
+            stored_vectors = self._work.store_vectors(batch.lease_id, self._pack(batch, matrix))
             del self._open_leases[batch.lease_id]
             stored_count += stored_vectors.stored
             self._report_progress(stored_vectors.progress)
         return stored_count
 
     def _claim_batches(self) -> Iterator[LeasedBatch]:
+        max_passages = self._batch_passages or self._embedder.batch_texts
         while True:
-            batch = self._send_until_answered(
-                "POST",
-                "/batches",
-                LeasedBatch,
-                {
-                    "model": self._embedder.identity,
-                    "max_passages": self._batch_passages or self._embedder.batch_texts,
-                },
-            )
+            batch = self._work.claim_batch(self._embedder.identity, max_passages)
             if not batch.passages:
                 return
             self._open_leases[batch.lease_id] = batch.lease_seconds
             yield batch
 
-    def _send_vectors(self, batch: LeasedBatch, matrix: Matrix) -> StoredVectors:
-        text_digests = [
-            hashlib.sha256(passage_text.encode()).hexdigest() for passage_text in _list_texts(batch)
-        ]
-        return self._send_until_answered(
-            "POST",
-            f"/batches/{batch.lease_id}/vectors",
-            StoredVectors,
-            {
-                "model": self._embedder.identity,
-                "ids": [passage.id for passage in batch.passages],
-                "text_digests": text_digests,
-                "vectors": b64encode(matrix.astype("<f4").tobytes()).decode(),
-            },
+    def _pack(self, batch: LeasedBatch, matrix: Matrix) -> SentVectors:
+        return SentVectors(
+            model=self._embedder.identity,
+            ids=[passage.id for passage in batch.passages],
+            text_digests=[
+                hashlib.sha256(passage_text.encode()).hexdigest()
+                for passage_text in _list_texts(batch)
+            ],
+            vectors=b64encode(matrix.astype("<f4").tobytes()).decode(),
         )
-
-    def _send_until_answered(
-        self, method: str, request_path: str, answer_model: type[Model], request_body: Any = None
-    ) -> Model:
-        """Send a request until it is answered, waiting longer each time; return the answer."""
-        give_up_at = time.monotonic() + self._patience_seconds
-        pause_seconds = 0.5
-        while True:
-            try:
-                response = self._http.request(method, request_path, json=request_body)
-            except httpx2.TransportError as error:
-                failure_reason = f"{type(error).__name__}: {error}"
-            else:
-                if response.status_code not in _TRY_AGAIN:
-                    return answer_model.model_validate_json(_check_answer(response))
-                failure_reason = f"it answers {response.status_code}"
-                pause_seconds = max(pause_seconds, _read_retry_after(response))
-            if time.monotonic() + pause_seconds > give_up_at:
-                raise RoomUnreachable(
-                    f"{self._http.base_url.host} could not be reached for "
-                    f"{self._patience_seconds:.0f} seconds ({failure_reason}); start the worker "
-                    "again when it is back, nothing is lost"
-                )
-            self._wait(pause_seconds)
-            pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE)
 
     @contextmanager
     def _keep_leases(self) -> Iterator[None]:
@@ -148,7 +137,7 @@ class EmbeddingWorker:
         def send_heartbeats() -> None:
             while not stop_event.wait(min([30.0, *list(self._open_leases.values())]) / 3):
                 for lease_id in list(self._open_leases):
-                    self._try_request("POST", f"/batches/{lease_id}/heartbeat")
+                    self._work.extend_lease(lease_id)
 
         heartbeat_thread = threading.Thread(target=send_heartbeats, name="heartbeat", daemon=True)
         heartbeat_thread.start()
@@ -158,12 +147,178 @@ class EmbeddingWorker:
             stop_event.set()
             heartbeat_thread.join()
             for lease_id in list(self._open_leases):
-                self._try_request("DELETE", f"/batches/{lease_id}")
+                self._work.release_lease(lease_id)
+
+
+class ServedRoom:
+    """The work of a room that is served elsewhere, over HTTP with a worker's key."""
+
+    def __init__(
+        self,
+        room_url: str,
+        worker_key: str,
+        patience_seconds: float = 600.0,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._http = httpx2.Client(
+            base_url=room_url.rstrip("/") + EMBEDDING_PREFIX,
+            headers={"Authorization": f"Bearer {worker_key}"},
+            timeout=_REQUEST_SECONDS,
+        )
+        self._patience_seconds = patience_seconds
+        self._wait = wait
+
+    def claim_batch(self, model: str, max_passages: int) -> LeasedBatch:
+        """Return passages to embed. Raise `WorkRefused`, or `RoomUnreachable`."""
+        wanted = {"model": model, "max_passages": max_passages}
+        return self._send_until_answered("POST", "/batches", LeasedBatch, wanted)
+
+    def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
+        """Send vectors. Raise `WorkRefused`, or `RoomUnreachable`."""
+        vectors_path = f"/batches/{lease_id}/vectors"
+        return self._send_until_answered(
+            "POST", vectors_path, StoredVectors, sent_vectors.model_dump()
+        )
+
+    def read_progress(self) -> EmbeddingProgress:
+        """Return how far the room is. Raise `WorkRefused`, or `RoomUnreachable`."""
+        return self._send_until_answered("GET", "/progress", EmbeddingProgress)
+
+    def extend_lease(self, lease_id: str) -> None:
+        """Keep a lease alive, if the room answers."""
+        self._try_request("POST", f"/batches/{lease_id}/heartbeat")
+
+    def release_lease(self, lease_id: str) -> None:
+        """Give the passages of a lease back, if the room answers."""
+        self._try_request("DELETE", f"/batches/{lease_id}")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def _send_until_answered(
+        self, method: str, request_path: str, answer_model: type[Model], request_body: Any = None
+    ) -> Model:
+        def send() -> Model:
+            try:
+                response = self._http.request(method, request_path, json=request_body)
+            except httpx2.TransportError as error:
+                raise _NoAnswer(f"{type(error).__name__}: {error}") from error
+            if response.status_code in _TRY_AGAIN:
+                raise _NoAnswer(f"it answers {response.status_code}", _read_retry_after(response))
+            return answer_model.model_validate_json(_check_answer(response))
+
+        room_host = self._http.base_url.host
+        return _ask_until_answered(send, room_host, self._patience_seconds, self._wait)
 
     def _try_request(self, method: str, request_path: str) -> None:
         """Send a request whose failure does no harm: the lease runs out, and is given again."""
         with suppress(httpx2.HTTPError):
             self._http.request(method, request_path, timeout=10.0)
+
+
+class RoomDatabase:
+    """The work of a room whose data is in a database, taken and stored there without a server.
+
+    Who may is the database's own affair: its role. Leases, checks and stores are those of a server.
+    """
+
+    def __init__(
+        self,
+        offered: Sequence[LeasablePassages],
+        patience_seconds: float = 600.0,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`offered` are in the order in which they are embedded."""
+        self._offered = offered
+        self._embedding = CheckedEmbedding(offered)
+        # A key's name has no colon.
+        self._worker = f"database:{socket.gethostname()}"
+        self._patience_seconds = patience_seconds
+        self._wait = wait
+
+    def claim_batch(self, model: str, max_passages: int) -> LeasedBatch:
+        """Return passages to embed. Raise `EmbeddingMismatch`, or `RoomUnreachable`."""
+        return self._ask(lambda: self._claim_checked(model, max_passages))
+
+    def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
+        """Check and store vectors. Raise `VectorsRefused`, or `RoomUnreachable`."""
+        return self._ask(
+            lambda: self._embedding.store_vectors(self._worker, lease_id, sent_vectors)
+        )
+
+    def read_progress(self) -> EmbeddingProgress:
+        """Return how far all bases together are. Raise `RoomUnreachable`."""
+        return self._ask(self._embedding.read_progress)
+
+    def extend_lease(self, lease_id: str) -> None:
+        """Keep a lease alive, if the database answers."""
+        with suppress(KnowledgeError):
+            self._embedding.extend_lease(lease_id)
+
+    def release_lease(self, lease_id: str) -> None:
+        """Give the passages of a lease back, if the database answers."""
+        with suppress(KnowledgeError):
+            self._embedding.release_lease(lease_id)
+
+    def close(self) -> None:
+        """Do nothing: the connections belong to the process."""
+
+    def _claim_checked(self, model: str, max_passages: int) -> LeasedBatch:
+        # No server says which model the room has; the vectors that are there do.
+        for passages in self._offered:
+            stored_model = passages.read_stored_model()
+            if stored_model not in (None, model):
+                raise EmbeddingMismatch(
+                    f"This room has vectors of {stored_model}; the worker makes those of {model}. "
+                    "Start it with the same weights and precision."
+                )
+        return self._embedding.claim_batch(model, max_passages)
+
+    def _ask(self, run: Callable[[], Answer]) -> Answer:
+        def run_statements() -> Answer:
+            try:
+                return run()
+            except KnowledgeError as error:
+                for failure in (error, error.__cause__):
+                    if isinstance(failure, DatabaseUnreachable):
+                        raise _NoAnswer(failure.message) from error
+                raise
+
+        return _ask_until_answered(
+            run_statements, "The database", self._patience_seconds, self._wait
+        )
+
+
+class _NoAnswer(Exception):
+    """Nothing was answered; asking again may help, after so many seconds."""
+
+    def __init__(self, failure_reason: str, pause_seconds: float = 0.0) -> None:
+        super().__init__(failure_reason)
+        self.pause_seconds = pause_seconds
+
+
+def _ask_until_answered(
+    ask: Callable[[], Answer],
+    asked_name: str,
+    patience_seconds: float,
+    wait: Callable[[float], None],
+) -> Answer:
+    """Ask until there is an answer, waiting longer each time; return it."""
+    give_up_at = time.monotonic() + patience_seconds
+    pause_seconds = 0.5
+    while True:
+        try:
+            return ask()
+        except _NoAnswer as failure:
+            pause_seconds = max(pause_seconds, failure.pause_seconds)
+            if time.monotonic() + pause_seconds > give_up_at:
+                raise RoomUnreachable(
+                    f"{asked_name} could not be reached for {patience_seconds:.0f} seconds "
+                    f"({failure}); start the worker again when it is back, nothing is lost"
+                ) from failure
+        wait(pause_seconds)
+        pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE)
 
 
 def _list_texts(batch: LeasedBatch) -> Sequence[str]:

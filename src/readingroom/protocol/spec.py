@@ -1,6 +1,6 @@
 """A knowledge base before it is opened (`BaseSpec`) and once it is open (`KnowledgeBase`)."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -71,6 +71,12 @@ class KnowledgeBase:
     """Loads what its first search would wait for, such as the model; called in the background."""
     metric_collectors: tuple[Any, ...] = ()
     """Prometheus collectors of its own, shown at `/metrics` beside the server's."""
+
+
+def list_unembedded(bases: Iterable[KnowledgeBase]) -> list[LeasablePassages]:
+    """Return what workers may embed of bases, each once, first what an ingestion waits for."""
+    offered = dict.fromkeys(base.unembedded for base in bases if base.unembedded is not None)
+    return sorted(offered, key=lambda passages: passages.is_backlog)
 
 
 class LazyImport:

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.protocol.command import ADMIN_PREFIX, Command
 from readingroom.protocol.embedding_work import LeasablePassages
-from readingroom.protocol.spec import KnowledgeBase
+from readingroom.protocol.spec import KnowledgeBase, list_unembedded
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.browsers import Browsers
 from readingroom.server.auth.connectors import KeyBackedIssuer, make_issuer_routes
@@ -310,13 +310,10 @@ def _list_unembedded(
     A base without REST gets their routes only where there is a key for one: FastAPI is slow to
     import.
     """
-    passages_to_embed = dict.fromkeys(
-        base.unembedded for base in bases if base.unembedded is not None
-    )
     has_rest = any(base.routers() for base in bases)
     if not has_rest and not WorkerKeys(settings.data).list_keys():
         return []
-    return sorted(passages_to_embed, key=lambda passages: passages.is_backlog)
+    return list_unembedded(bases)
 
 
 def _build_rest(

@@ -1,5 +1,6 @@
 """The embedder that all bases of a process share, what helps it, and the reranker of the desk."""
 
+from functools import partial
 from pathlib import Path
 
 from readingroom.core.settings import RoomSettings, reveal_secret
@@ -10,7 +11,7 @@ from readingroom.engine.embedding.waiting_texts import (
     WaitingTexts,
     create_waiting_tables,
 )
-from readingroom.storage.postgres.state import open_waiting_tables
+from readingroom.storage.postgres.state import list_collection_models, open_waiting_tables
 
 _RERANKERS: dict[tuple[Path, int | None], Reranker] = {}
 _EMBEDDERS: dict[tuple[object, ...], Embedder] = {}
@@ -36,7 +37,9 @@ def embedder_for(settings: RoomSettings) -> HelpedEmbedder:
     if room_settings not in _HELPED_EMBEDDERS:
         _HELPED_EMBEDDERS[room_settings] = HelpedEmbedder(
             WaitingTexts(
-                open_waiting_tables(settings, create_waiting_tables), _EMBEDDERS[model_settings]
+                open_waiting_tables(settings, create_waiting_tables),
+                _EMBEDDERS[model_settings],
+                list_stored_models=partial(list_collection_models, settings),
             )
         )
     return _HELPED_EMBEDDERS[room_settings]

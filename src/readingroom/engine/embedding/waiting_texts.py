@@ -65,10 +65,13 @@ class WaitingTexts:
         tables: StateTables,
         embedder: Embedder,
         now: Callable[[], float] = clock.unix_seconds,
+        list_stored_models: Callable[[], Sequence[str]] = tuple,
     ) -> None:
+        """`list_stored_models` names the models of the vectors that ingestions have stored."""
         self._state_tables = tables
         self.embedder = embedder
         self._now = now
+        self._list_stored_models = list_stored_models
         self._new_vectors_condition = threading.Condition()
 
     # --- for ingestions ---
@@ -107,6 +110,13 @@ class WaitingTexts:
         return self._state_tables.has_data()
 
     # --- for workers ---
+
+    def read_stored_model(self) -> str | None:
+        """Return the model of stored vectors, ours if it is one of several; None without any."""
+        stored_models = self._list_stored_models()
+        if self.embedder.identity in stored_models:
+            return self.embedder.identity
+        return stored_models[0] if stored_models else None
 
     def claim_passages(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
         """Return texts with their numbers, which belong to the lease from then on."""

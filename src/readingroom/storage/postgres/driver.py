@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 
+from readingroom.core.errors import InvalidSetting
 from readingroom.storage.dialect import POSTGRES, SqlDialect
 from readingroom.storage.errors import (
     DatabaseConflict,
@@ -38,7 +41,11 @@ def connect(url: str) -> "PostgresConnection":
 
 
 def open_connection(url: str, search_path: str, is_read_only: bool = False) -> Any:
-    """Open a connection of psycopg's own in autocommit mode. Raise `DatabaseUnreachable`."""
+    """Open a connection of psycopg's own in autocommit mode.
+
+    Raise `DatabaseUnreachable`, or `InvalidSetting` for a URL that is none.
+    """
+    _check_url(url)
     read_only = " -c default_transaction_read_only=on" if is_read_only else ""
     with _translate_errors():
         return psycopg.connect(
@@ -49,6 +56,20 @@ def open_connection(url: str, search_path: str, is_read_only: bool = False) -> A
             # Comparisons are of bytes, days are written as ISO 8601, whatever the server's habits.
             options=f"-c search_path={search_path} -c datestyle=ISO -c timezone=UTC{read_only}",
             **_KEEPALIVES,
+        )
+
+
+def _check_url(url: str) -> None:
+    # psycopg would quote in its error what it cannot read: the password, or a part of it.
+    try:
+        conninfo_to_dict(url)
+        is_readable = urlsplit(url).netloc.count("@") <= 1
+    except (psycopg.ProgrammingError, ValueError):
+        is_readable = False
+    if not is_readable:
+        raise InvalidSetting(
+            "The URL of the database cannot be read: write postgresql://user:password@host/name, "
+            "with the special characters of the password as %40 and so on"
         )
 
 

@@ -182,6 +182,18 @@ def open_grants(settings: RoomSettings) -> GrantStore:
     return GrantStore(settings.data, tables=tables)
 
 
+def list_collection_models(settings: RoomSettings) -> list[str]:
+    """Return the models whose vectors the database has in collections; none without a database."""
+    database = find_database(settings)
+    if database is None:
+        return []
+    with SharedTables(database, "collections", "The collections").begin_reading() as db:
+        model_rows = db.execute(
+            "SELECT DISTINCT embedding FROM collections WHERE embedding IS NOT NULL ORDER BY 1"
+        )
+        return [model_row[0] for model_row in model_rows]
+
+
 def open_waiting_tables(
     settings: RoomSettings, create_tables: Callable[[Database], object]
 ) -> StateTables:

@@ -30,6 +30,7 @@ _SOURCE_MARKS = ", ".join("?" * len(_EMBEDDED_SOURCES))
 _UNEMBEDDED_SQL = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
     LEFT JOIN vectors v USING (chunk)
     WHERE v.chunk IS NULL AND d.source IN ({_SOURCE_MARKS})"""
+_CLAIM_LOCK = "readingroom:federal:embedding_leases"
 _NOT_LEASED_SQL = "NOT EXISTS (SELECT 1 FROM embedding_leases l WHERE l.chunk = c.chunk)"
 
 
@@ -42,8 +43,8 @@ class EmbeddingQueue:
         self._next_documents: list[int] = []
         """Records that have passages without vectors, the most wanted last."""
         self._asked_documents: dict[int, None] = {}
-        self._exhausted_generation = -1
-        """At this generation of the file everything was embedded or leased."""
+        self._exhausted_at: tuple[int, int] | None = None
+        """At this generation and with so many leases everything was embedded or leased."""
 
     def prioritize_documents(self, document_numbers: Iterable[int]) -> None:
         """Remember records that a search found, so that they come before all others."""
@@ -57,12 +58,13 @@ class EmbeddingQueue:
         with self._lock:
             if self._delete_expired(db):
                 self._forget_order()
-            generation = read_generation(db)
-            if not self._next_documents and generation != self._exhausted_generation:
+            # Another process may have given back what it had, which leaves the generation as it is.
+            queue_state = (read_generation(db), _count_leases(db))
+            if not self._next_documents and queue_state != self._exhausted_at:
                 self._next_documents = _order_documents(db)
             leased_rows = self._lease_rows(db, lease_id, max_passages)
             if not leased_rows and not self._next_documents:
-                self._exhausted_generation = generation
+                self._exhausted_at = queue_state
             return leased_rows
 
     def extend_lease(self, db: Database, lease_id: str) -> int:
@@ -82,7 +84,7 @@ class EmbeddingQueue:
     def _forget_order(self) -> None:
         """Look again for what waits: what was given out before is there again."""
         self._next_documents = []
-        self._exhausted_generation = -1
+        self._exhausted_at = None
 
     def _delete_expired(self, db: Database) -> bool:
         now = self._now()
@@ -96,6 +98,9 @@ class EmbeddingQueue:
     def _lease_rows(self, db: Database, lease_id: str, max_passages: int) -> list[Row]:
         leased_rows: list[Row] = []
         with db.transaction():
+            if db.dialect.engine == "postgres":
+                # Who claims waits for whoever does already, as all writers of a file do.
+                db.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (_CLAIM_LOCK,))
             while len(leased_rows) < max_passages and (document_numbers := self._take_documents()):
                 waiting_rows = _read_waiting_passages(db, document_numbers)
                 wanted_count = max_passages - len(leased_rows)
@@ -152,6 +157,11 @@ def count_unembedded(db: Database) -> int:
         f"SELECT count(*) {_UNEMBEDDED_SQL}", _EMBEDDED_SOURCES
     ).fetchone()
     return int(unembedded_count)
+
+
+def _count_leases(db: Database) -> int:
+    (lease_count,) = db.execute("SELECT count(*) FROM embedding_leases").fetchone()
+    return int(lease_count)
 
 
 def _order_documents(db: Database) -> list[int]:

@@ -33,6 +33,12 @@ class FederalPassages:
         """What makes the vectors of this base."""
         return self._vectors.embedder
 
+    def read_stored_model(self) -> str | None:
+        """Return the model of the newest vector, if there is one."""
+        with self._open() as db:
+            model_row = db.execute("SELECT model FROM vectors ORDER BY seq DESC LIMIT 1").fetchone()
+        return str(model_row[0]) if model_row else None
+
     def claim_passages(self, lease_id: str, max_passages: int) -> list[tuple[int, str]]:
         """Return passages with their numbers, the most wanted first."""
         with self._open() as db:
