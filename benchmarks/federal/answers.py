@@ -111,19 +111,23 @@ def measure_names(quick: bool) -> Table:
 
 def _search_trigrams(db: sqlite3.Connection, source: str, name: str) -> None:
     trigrams = dict.fromkeys(
-        trigram for word in fold.words(name) for trigram in fold.trigrams(word)
+        trigram for word in fold.fold_name(name) for trigram in fold.list_trigrams(word)
     )
-    first = fold.first_row(source)
+    first = fold.get_first_name_row(source)
     db.execute(
         """SELECT rowid FROM names_fts WHERE names_fts MATCH ? AND rowid BETWEEN ? AND ?
            ORDER BY rank LIMIT 10""",
-        (" OR ".join(f'"{trigram}"' for trigram in trigrams), first, first + fold.ROWS),
+        (
+            " OR ".join(f'"{trigram}"' for trigram in trigrams),
+            first,
+            first + fold.MAX_ROWS_PER_SOURCE,
+        ),
     ).fetchall()
 
 
 def _resolve_name(db: sqlite3.Connection, source: str, name: str) -> None:
     source_spec = BY_NAME[source]
-    resolver.resolve(db, source_spec, name, parse_filters(source_spec.table, {}))
+    resolver.resolve_name(db, source_spec, name, parse_filters(source_spec.table, {}))
 
 
 # --- numbers ---

@@ -301,7 +301,7 @@ def test_a_word_may_be_a_short_form_or_of_the_same_stem(
 def test_letters_may_be_the_initials_of_some_words_of_a_name(
     letters: str, name: str, words: int
 ) -> None:
-    assert len(find_initials(letters, fold.words(name)) or ()) == words
+    assert len(find_initials(letters, fold.fold_name(name)) or ()) == words
 
 
 @requirement("federal:AC-15", "federal:D")
@@ -455,10 +455,11 @@ def test_typos_are_counted_like_a_naive_recursion_counts_them(one: str, other: s
 
 def test_no_two_registries_share_rows_of_names() -> None:
     firsts = sorted(
-        fold.first_row(name) for name in list_source_names(list_sources_of_shape(Shape.REGISTRY))
+        fold.get_first_name_row(name)
+        for name in list_source_names(list_sources_of_shape(Shape.REGISTRY))
     )
     gaps = [later - earlier for earlier, later in pairwise(firsts)]
-    assert all(gap > fold.ROWS for gap in gaps)
+    assert all(gap > fold.MAX_ROWS_PER_SOURCE for gap in gaps)
 
 
 # --- the real registries ---
@@ -488,7 +489,7 @@ def _check(db: sqlite3.Connection, table: list[tuple[str, str, str]]) -> None:
 
 def _rank(db: sqlite3.Connection, query: str, entity_type: str, id: str) -> int:
     source = find_registry(entity_type)
-    found = resolver.resolve(db, source, query, parse_filters(source.table, {}))
+    found = resolver.resolve_name(db, source, query, parse_filters(source.table, {}))
     return next((place for place, one in enumerate(found) if one.id == id), 1000)
 
 

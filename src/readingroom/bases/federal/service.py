@@ -318,7 +318,7 @@ class FederalService:
         def read(db: Database) -> Resolved:
             with db.begin_consistent_read():
                 stored_filter = resolve_filters(db, record_source.table, row_filter)
-                name_matches = resolver.resolve(db, record_source, query, stored_filter)
+                name_matches = resolver.resolve_name(db, record_source, query, stored_filter)
                 loaded_up_to = store.read_progress(db, record_source).loaded_up_to
             records = [
                 match.record

@@ -24,7 +24,12 @@ from readingroom.bases.federal.formats.parts.xml import (
     parse_xml,
 )
 from readingroom.bases.federal.formats.uslm import parse_spelled_date
-from readingroom.bases.federal.schema.congress import GPO, SPOKEN, format_ordinal, get_congress_on
+from readingroom.bases.federal.schema.congress import (
+    BILL_LABELS,
+    GPO,
+    format_ordinal,
+    get_congress_on,
+)
 from readingroom.bases.federal.schema.entries import (
     Link,
     ParsedRecord,
@@ -225,13 +230,7 @@ class _ItemPage:
             "bill": [bill_id] if bill_id else [],
         }
         text_version = Text(
-            "text",
-            amendment_text,
-            cite,
-            url,
-            amendment.raw_sha256,
-            "Submitted",
-            self.published_at,
+            "text", amendment_text, cite, url, amendment.raw_sha256, "Submitted", self.published_at
         )
         evidence = f"printed as an amendment to it: {opening[:_MAX_EVIDENCE]}"
         bill_links = [Link(LinkKind.AMENDMENT, bill_id, evidence)] if bill_id else []
@@ -388,7 +387,7 @@ def _format_amended(bill_id: str | None) -> str:
     if bill_id is None:
         return ""
     bill_type, _, bill_number = bill_id.split(":")
-    return f" to {SPOKEN[bill_type]} {bill_number}"
+    return f" to {BILL_LABELS[bill_type]} {bill_number}"
 
 
 def _find_bill_id(opening_text: str, congress: int) -> str | None:
@@ -472,7 +471,7 @@ def _find_amendments(extension: Element) -> Mentions:
 def _find_laws(extension: Element) -> Mentions:
     for element, named_congress, law_number in _iterate_numbered(extension, "law"):
         is_private = element.get("isPrivate") == "true"
-        yield make_law_id(f"{named_congress}-{law_number}", private=is_private), element
+        yield make_law_id(f"{named_congress}-{law_number}", is_private=is_private), element
 
 
 def _find_reports(extension: Element) -> Mentions:

@@ -154,7 +154,7 @@ def _find_laws(related_items: list[dict[str, Any]]) -> Iterator[tuple[str, str]]
             yield (
                 make_law_id(
                     f"{related_item['congress']}-{related_item['number']}",
-                    private=law_type == "PRIV",
+                    is_private=law_type == "PRIV",
                 ),
                 _describe_related_item(related_item),
             )

@@ -10,7 +10,7 @@ from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_bills
 from readingroom.bases.federal.formats.parts.people import build_committee_stub, parse_chamber
 from readingroom.bases.federal.formats.parts.xml import get_text, parse_iso_date, parse_xml
-from readingroom.bases.federal.schema.congress import SPOKEN, format_ordinal
+from readingroom.bases.federal.schema.congress import BILL_LABELS, format_ordinal
 from readingroom.bases.federal.schema.entries import (
     Link,
     ParsedRecord,
@@ -326,7 +326,7 @@ def _list_committees(hearing_data: dict[str, Any]) -> list[NamedCommittee]:
 def _build_bill_links(related_bills: Sequence[dict[str, Any]]) -> Iterator[Link]:
     for bill_data in related_bills:
         bill_type = str(bill_data.get("type") or "").lower()
-        if bill_type in SPOKEN:
+        if bill_type in BILL_LABELS:
             bill_id = make_bill_id(bill_data["congress"], bill_type, bill_data["number"])
             yield Link(
                 LinkKind.HEARING,

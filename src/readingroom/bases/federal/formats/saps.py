@@ -12,7 +12,7 @@ from readingroom.bases.federal.formats.parts.mentions import find_bills
 from readingroom.bases.federal.formats.parts.pdfs import PdfText
 from readingroom.bases.federal.formats.parts.positions import find_position
 from readingroom.bases.federal.formats.parts.yaml_files import load_yaml
-from readingroom.bases.federal.schema.congress import SPOKEN
+from readingroom.bases.federal.schema.congress import BILL_LABELS
 from readingroom.bases.federal.schema.entries import (
     FileProblem,
     Link,
@@ -24,7 +24,7 @@ from readingroom.bases.federal.schema.entries import (
     hash_item,
 )
 from readingroom.bases.federal.schema.ids import make_bill_id, make_sap_id
-from readingroom.bases.federal.schema.presidents import BY_NUMBER
+from readingroom.bases.federal.schema.presidents import PRESIDENTS_BY_NUMBER
 from readingroom.bases.federal.schema.records import LinkKind, Sap
 
 # One official record has ten numbers run together as one; which they were is not for us to guess.
@@ -106,7 +106,7 @@ class Administration:
 
     @property
     def president_name(self) -> str | None:
-        president = BY_NUMBER.get(self.president_number or 0)
+        president = PRESIDENTS_BY_NUMBER.get(self.president_number or 0)
         return president.name if president else None
 
 
@@ -120,7 +120,7 @@ def _find_titled_bills(statement_title: str, congress: int) -> Iterator[str]:
     for bill_link in find_bills(statement_title, congress, LinkKind.STATEMENT, "document_title"):
         bill_type, _, bill_number = bill_link.id.split(":")
         bill_pattern = re.compile(
-            rf"{SPOKEN[bill_type].replace('.', r'[.]? ?')}{bill_number}", re.I
+            rf"{BILL_LABELS[bill_type].replace('.', r'[.]? ?')}{bill_number}", re.I
         )
         preceding_texts = [
             statement_title[: spelling_match.start()]

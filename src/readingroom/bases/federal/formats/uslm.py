@@ -22,8 +22,8 @@ from readingroom.bases.federal.formats.parts.people import (
 )
 from readingroom.bases.federal.formats.parts.xml import extract_prose, get_text, parse_xml
 from readingroom.bases.federal.schema.congress import (
+    BILL_LABELS,
     GPO,
-    SPOKEN,
     build_bill_page_url,
     format_bill_number,
 )
@@ -166,7 +166,7 @@ def _build_bill(bill_element: Element, metadata: Element, provenance: Provenance
         text=Text(
             part=version_code,
             body=extract_body(bill_element),
-            title=f"{SPOKEN[bill_type]} {bill_number} "
+            title=f"{BILL_LABELS[bill_type]} {bill_number} "
             f"({stage_label or version_code.upper()}): {bill_subject}",
             url=f"{_GOVINFO}/BILLS-{congress}{bill_type}{bill_number}{version_code}",
             raw_sha256=provenance.sha256,
@@ -227,7 +227,7 @@ def _parse_bill_identity(metadata: Element) -> tuple[int, str, int, str]:
 
 
 def _parse_bill_type(type_text: str) -> str:
-    if (bill_type := type_text.lower()) in SPOKEN:
+    if (bill_type := type_text.lower()) in BILL_LABELS:
         return bill_type
     raise ValueError(f"{type_text!r} is not a type of bill")
 

@@ -10,7 +10,11 @@ from xml.etree.ElementTree import Element
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import build_legislator_stub
 from readingroom.bases.federal.formats.parts.xml import get_text, parse_xml
-from readingroom.bases.federal.schema.congress import SPOKEN, format_ordinal, get_first_day
+from readingroom.bases.federal.schema.congress import (
+    BILL_LABELS,
+    format_ordinal,
+    get_first_day,
+)
 from readingroom.bases.federal.schema.entries import (
     Link,
     ParsedRecord,
@@ -222,7 +226,7 @@ def _find_voted_bills(vote_element: Element, congress: int) -> Iterator[tuple[st
             r"[.\s]", "", get_text(document_element, "document_type") or ""
         ).lower()
         document_number = get_text(document_element, "document_number")
-        if document_type in SPOKEN and document_number and document_number.isdecimal():
+        if document_type in BILL_LABELS and document_number and document_number.isdecimal():
             bill_id = make_bill_id(
                 get_text(document_element, "document_congress") or congress,
                 document_type,

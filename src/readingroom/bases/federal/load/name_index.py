@@ -51,13 +51,13 @@ class NameIndex:
             self.put_name(record.source, record.id, record_name)
 
     def put_name(self, source_name: str, record_id: str, record_name: str) -> None:
-        if folded_words := fold.words(record_name):
+        if folded_words := fold.fold_name(record_name):
             name_row = self._ensure_name_row(source_name, folded_words)
             self._form_batch.rows.append((name_row, record_id, record_name))
 
     def _ensure_name_row(self, source_name: str, folded_words: Sequence[str]) -> int:
         """Return the row of a name, created when there is none."""
-        folded_name = fold.pad(folded_words)
+        folded_name = fold.pad_words(folded_words)
         if (source_name, folded_name) in self._added_rows:
             return self._added_rows[source_name, folded_name]
         stored_row = self._db.execute(
@@ -67,7 +67,7 @@ class NameIndex:
             return int(stored_row["name_row"])
         name_row = self._newest_rows[source_name] = self._read_newest_row(source_name) + 1
         self._name_batch.rows.append(
-            (name_row, source_name, folded_name, fold.initials(folded_words))
+            (name_row, source_name, folded_name, fold.sort_initials(folded_words))
         )
         self._index_batch.rows.append((name_row, folded_name))
         self._added_rows[source_name, folded_name] = name_row
@@ -76,10 +76,10 @@ class NameIndex:
     def _read_newest_row(self, source_name: str) -> int:
         """Return the newest row in the range of a source: each has its own."""
         if source_name not in self._newest_rows:
-            first_row = fold.first_row(source_name)
+            first_row = fold.get_first_name_row(source_name)
             (self._newest_rows[source_name],) = self._db.execute(
                 "SELECT coalesce(max(name_row), ?) FROM names WHERE name_row BETWEEN ? AND ?",
-                (first_row, first_row, first_row + fold.ROWS),
+                (first_row, first_row, first_row + fold.MAX_ROWS_PER_SOURCE),
             ).fetchone()
         return self._newest_rows[source_name]
 

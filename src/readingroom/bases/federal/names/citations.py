@@ -7,7 +7,7 @@ records print end in a title.
 import re
 from collections.abc import Sequence
 
-from readingroom.bases.federal.schema.congress import SPOKEN
+from readingroom.bases.federal.schema.congress import BILL_LABELS
 from readingroom.bases.federal.schema.ids import FederalId, parse_bill_number, parse_federal_id
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.text import fold_dashes
@@ -36,8 +36,8 @@ def find_cited_id(db: Database, citation: str) -> FederalId:
         )
         if cited_id:
             return cited_id
-        if bill := parse_bill_number(citation):
-            raise _ask_for_congress(db, *bill) from unrecognized
+        if bill_type_and_number := parse_bill_number(citation):
+            raise _ask_for_congress(db, *bill_type_and_number) from unrecognized
         raise
 
 
@@ -56,41 +56,45 @@ def _find_by_beginning(citation: str) -> FederalId | None:
 
 
 def _find_by_page(db: Database, citation: str) -> FederalId | None:
-    plain = fold_dashes(citation)
-    if page_match := _REGISTER_PAGE.search(plain):
+    plain_citation = fold_dashes(citation)
+    if page_match := _REGISTER_PAGE.search(plain_citation):
         volume, page_number = int(page_match[1]), page_match[2]
         register_sources = ("federal_register", "presidential_documents")
-        published_year, cited = volume + _REGISTER_FIRST_YEAR, f"{volume} FR {page_number}"
+        published_year, page_citation = volume + _REGISTER_FIRST_YEAR, f"{volume} FR {page_number}"
         cited_ids = [
             FederalId(source_name, record_id)
             for source_name in register_sources
-            for record_id in _read_register_ids(db, source_name, published_year, cited)
+            for record_id in _read_register_ids(db, source_name, published_year, page_citation)
         ]
-        return _choose_only(db, cited_ids, cited)
-    if page_match := _RECORD_PAGE.search(plain):
+        return _choose_only(db, cited_ids, page_citation)
+    if page_match := _RECORD_PAGE.search(plain_citation):
         volume, page_number = int(page_match[1]), f"{page_match[2].upper()}{page_match[3]}"
         cited_ids = [
             FederalId("congressional_record", record_id)
-            for record_id in _read_record_pages(db, volume + _RECORD_FIRST_YEAR, page_number)
+            for record_id in _read_congressional_record_ids(
+                db, volume + _RECORD_FIRST_YEAR, page_number
+            )
         ]
         return _choose_only(db, cited_ids, f"{volume} Cong. Rec. {page_number}")
     return None
 
 
 def _read_register_ids(
-    db: Database, source_name: str, published_year: int, cited: str
+    db: Database, source_name: str, published_year: int, page_citation: str
 ) -> list[str]:
     """Return the documents of a year that are cited by this page."""
     rows = db.execute(
         f"""SELECT id FROM {source_name}
             WHERE published_at BETWEEN ? AND ? AND status = 'active'
               AND record ->> 'fr_citation' = ? ORDER BY id LIMIT {_MAX_CANDIDATES}""",
-        (f"{published_year}-01-01", f"{published_year}-12-31", cited),
+        (f"{published_year}-01-01", f"{published_year}-12-31", page_citation),
     )
     return [row["id"] for row in rows]
 
 
-def _read_record_pages(db: Database, published_year: int, page_number: str) -> list[str]:
+def _read_congressional_record_ids(
+    db: Database, published_year: int, page_number: str
+) -> list[str]:
     """Return the items that begin on a page; if none does, those that go on over it."""
     rows = db.execute(
         """SELECT id, record ->> 'pages' AS pages FROM congressional_record
@@ -98,16 +102,18 @@ def _read_record_pages(db: Database, published_year: int, page_number: str) -> l
            ORDER BY published_at NULLS FIRST, id""",
         (f"{published_year}-01-01", f"{published_year}-12-31"),
     ).fetchall()
-    spans = [(row["id"], *_split_pages(row["pages"])) for row in rows]
-    beginning = [record_id for record_id, first_page, _ in spans if first_page == page_number]
+    page_spans = [(row["id"], *_split_pages(row["pages"])) for row in rows]
+    ids_beginning_there = [
+        record_id for record_id, first_page, _ in page_spans if first_page == page_number
+    ]
     bare_number = int(page_number[1:])
-    covering = [
+    ids_covering_page = [
         record_id
-        for record_id, first_page, last_page in spans
+        for record_id, first_page, last_page in page_spans
         if first_page[:1] == page_number[0]
         and int(first_page[1:] or 0) <= bare_number <= int(last_page[1:] or 0)
     ]
-    return (beginning or covering)[:_MAX_CANDIDATES]
+    return (ids_beginning_there or ids_covering_page)[:_MAX_CANDIDATES]
 
 
 def _split_pages(page_range: str | None) -> tuple[str, str]:
@@ -115,12 +121,15 @@ def _split_pages(page_range: str | None) -> tuple[str, str]:
     return first_page, last_page or first_page
 
 
-def _choose_only(db: Database, candidate_ids: Sequence[FederalId], cited: str) -> FederalId | None:
+def _choose_only(
+    db: Database, candidate_ids: Sequence[FederalId], page_citation: str
+) -> FederalId | None:
     if len(candidate_ids) <= 1:
         return candidate_ids[0] if candidate_ids else None
     raise UnrecognizedId(
-        f"{cited} may be several: {_list_titles(db, candidate_ids)}; fetch one of these ids",
-        candidates=[each.id for each in candidate_ids],
+        f"{page_citation} may be several: {_list_titles(db, candidate_ids)}; "
+        "fetch one of these ids",
+        candidates=[candidate_id.id for candidate_id in candidate_ids],
     )
 
 
@@ -157,26 +166,27 @@ def _ask_for_congress(db: Database, bill_type: str, bill_number: int) -> Unrecog
             ORDER BY congress DESC NULLS LAST LIMIT {_MAX_CANDIDATES}""",
         (bill_type, str(bill_number)),
     ).fetchall()
-    cited = f"{SPOKEN[bill_type]} {bill_number}"
+    bill_label = f"{BILL_LABELS[bill_type]} {bill_number}"
     if not rows:
         return UnrecognizedId(
-            f"{cited} of which Congress? None is loaded here; write "
+            f"{bill_label} of which Congress? None is loaded here; write "
             f"`{bill_type}:119:{bill_number}` for the one of the 119th",
             candidates=[],
         )
-    titles = "; ".join(f"{row['congress']}: `{row['id']}` ({row['title'][:80]})" for row in rows)
+    bill_list = "; ".join(f"{row['congress']}: `{row['id']}` ({row['title'][:80]})" for row in rows)
     return UnrecognizedId(
-        f"{cited} of which Congress? Those loaded here: {titles}",
+        f"{bill_label} of which Congress? Those loaded here: {bill_list}",
         candidates=[row["id"] for row in rows],
         congresses=[row["congress"] for row in rows],
     )
 
 
-def _list_titles(db: Database, record_ids: Sequence[FederalId]) -> str:
-    titles = []
-    for each in record_ids:
+def _list_titles(db: Database, federal_ids: Sequence[FederalId]) -> str:
+    listed_titles = []
+    for record_id in federal_ids:
         row = db.execute(
-            f"SELECT record ->> 'title' AS title FROM {each.source} WHERE id = ?", (each.id,)
+            f"SELECT record ->> 'title' AS title FROM {record_id.source} WHERE id = ?",
+            (record_id.id,),
         ).fetchone()
-        titles.append(f"`{each.id}` ({row['title'][:60]})")
-    return "; ".join(titles)
+        listed_titles.append(f"`{record_id.id}` ({row['title'][:60]})")
+    return "; ".join(listed_titles)

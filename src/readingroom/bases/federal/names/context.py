@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from readingroom.bases.federal.names.similarity import (
     Similarity,
     WordMatch,
-    compare,
+    compare_words,
     find_initials,
     match_word,
     score_initials,
@@ -79,29 +79,29 @@ class Parent:
 class NameContext:
     """Explains words of a query by the context of a record. Each parent is read once."""
 
-    def __init__(self, db: Database, source_name: str, query: Sequence[str]) -> None:
+    def __init__(self, db: Database, source_name: str, query_words: Sequence[str]) -> None:
         self._db = db
-        self._fields = get_context_fields(source_name)
-        self._query = query
-        self._parents: dict[str, Parent | None] = {}
+        self._context_fields = get_context_fields(source_name)
+        self._query_words = query_words
+        self._parents_by_id: dict[str, Parent | None] = {}
 
     def find_parents(self, record: Mapping[str, Any]) -> list[Parent]:
         """Return the records that this one belongs to, as far as they are loaded."""
-        parents = (
-            self._get_parent(registry, parent_id)
-            for field_name, registry in self._fields.parents.items()
+        parents_or_none = (
+            self._get_parent(registry_name, parent_id)
+            for field_name, registry_name in self._context_fields.parents.items()
             for parent_id in _to_list(record.get(field_name))
         )
-        return [parent for parent in parents if parent]
+        return [parent for parent in parents_or_none if parent]
 
-    def _get_parent(self, registry: str, parent_id: str) -> Parent | None:
-        if parent_id not in self._parents:
-            self._parents[parent_id] = self._read_parent(registry, parent_id)
-        return self._parents[parent_id]
+    def _get_parent(self, registry_name: str, parent_id: str) -> Parent | None:
+        if parent_id not in self._parents_by_id:
+            self._parents_by_id[parent_id] = self._read_parent(registry_name, parent_id)
+        return self._parents_by_id[parent_id]
 
-    def _read_parent(self, registry: str, parent_id: str) -> Parent | None:
+    def _read_parent(self, registry_name: str, parent_id: str) -> Parent | None:
         row = self._db.execute(
-            f"SELECT record FROM {registry} WHERE id = ?", (parent_id,)
+            f"SELECT record FROM {registry_name} WHERE id = ?", (parent_id,)
         ).fetchone()
         name_rows = self._db.execute(
             "SELECT folded FROM name_forms JOIN names USING (name_row) WHERE record_id = ?",
@@ -111,20 +111,22 @@ class NameContext:
             return None
         parent_record = from_json(row["record"])
         similarities = (
-            self._compare(tuple(name_row["folded"].split()), parent_record)
+            self._compare_name(tuple(name_row["folded"].split()), parent_record)
             for name_row in name_rows
         )
-        return Parent(parent_record, max(similarities, key=_sum_scores))
+        return Parent(parent_record, max(similarities, key=_rank_similarity))
 
-    def _compare(self, name_words: tuple[str, ...], record: Mapping[str, Any]) -> Similarity:
+    def _compare_name(self, name_words: tuple[str, ...], record: Mapping[str, Any]) -> Similarity:
         """Compare the query with a name; a word of the query may also be the name's initials."""
-        similarity = compare(self._query, name_words)
-        word_matches = list(similarity.matches)
-        for index, word in enumerate(self._query):
-            if word_matches[index] is None and 3 <= len(word) <= 6:
-                initials_score = score_initials(word, name_words, get_extra_initials(record))
-                initials_match = WordMatch(word, " ".join(name_words), initials_score, "stands for")
-                word_matches[index] = initials_match if initials_score else None
+        similarity = compare_words(self._query_words, name_words)
+        word_matches = list(similarity.word_matches)
+        for word_index, query_word in enumerate(self._query_words):
+            if word_matches[word_index] is None and 3 <= len(query_word) <= 6:
+                initials_score = score_initials(query_word, name_words, get_extra_initials(record))
+                initials_match = WordMatch(
+                    query_word, " ".join(name_words), initials_score, "stands for"
+                )
+                word_matches[word_index] = initials_match if initials_score else None
         return Similarity(tuple(word_matches), similarity.coverage)
 
     def match_words(
@@ -137,28 +139,30 @@ class NameContext:
         field_words = tuple(islice(self._iterate_field_words(record), _MAX_FIELD_WORDS))
         similarities = [parent.similarity for parent in parents]
         if record.get("source") == "committees":
-            similarities.append(self._compare(name_words, record))
+            similarities.append(self._compare_name(name_words, record))
         return [
-            _choose_best(
+            _choose_best_match(
                 [
                     *(
-                        _scale(parent_similarity.matches[index], _PARENT_FACTOR)
+                        _scale_match(parent_similarity.word_matches[word_index], _PARENT_FACTOR)
                         for parent_similarity in similarities
                     ),
-                    _match_among(word, field_words),
+                    _match_among_field_words(query_word, field_words),
                 ]
             )
-            for index, word in enumerate(self._query)
+            for word_index, query_word in enumerate(self._query_words)
         ]
 
     def _iterate_field_words(self, record: Mapping[str, Any]) -> Iterator[str]:
-        for field_name in self._fields.texts:
+        for field_name in self._context_fields.texts:
             for field_text in _iterate_texts(record.get(field_name)):
                 yield from fold.fold_all_words(field_text)
 
 
-def _sum_scores(similarity: Similarity) -> tuple[float, float]:
-    return sum(match.score for match in similarity.matches if match), similarity.coverage
+def _rank_similarity(similarity: Similarity) -> tuple[float, float]:
+    return sum(
+        word_match.score for word_match in similarity.word_matches if word_match
+    ), similarity.coverage
 
 
 def _to_list(field_value: Any) -> Sequence[str]:
@@ -176,30 +180,32 @@ def _iterate_texts(field_value: Any) -> Iterator[str]:
         yield str(field_value)
 
 
-def _match_among(word: str, name_words: tuple[str, ...]) -> WordMatch | None:
+def _match_among_field_words(query_word: str, field_words: tuple[str, ...]) -> WordMatch | None:
     """Return the best match of a word among those of the fields, where initials do not count."""
-    if not word:
+    if not query_word:
         return None
-    if word in name_words:
-        return WordMatch(word, word, _FIELD_FACTOR, "stands beside")
-    if len(word) < 3:
+    if query_word in field_words:
+        return WordMatch(query_word, query_word, _FIELD_FACTOR, "stands beside")
+    if len(query_word) < 3:
         return None
-    if initials_range := find_initials(word, name_words):
-        spelled_out = " ".join(name_words[initials_range.start : initials_range.stop])
-        return _scale(WordMatch(word, spelled_out, 0.85, "stands for"), _FIELD_FACTOR)
-    matches = (match_word(word, name_word) for name_word in set(name_words) if len(name_word) > 2)
-    return _scale(_choose_best(matches), _FIELD_FACTOR)
+    if initials_range := find_initials(query_word, field_words):
+        spelled_out = " ".join(field_words[initials_range.start : initials_range.stop])
+        return _scale_match(WordMatch(query_word, spelled_out, 0.85, "stands for"), _FIELD_FACTOR)
+    word_matches = (
+        match_word(query_word, field_word) for field_word in set(field_words) if len(field_word) > 2
+    )
+    return _scale_match(_choose_best_match(word_matches), _FIELD_FACTOR)
 
 
-def _scale(word_match: WordMatch | None, factor: float) -> WordMatch | None:
+def _scale_match(word_match: WordMatch | None, factor: float) -> WordMatch | None:
     if word_match is None or word_match.score < _MIN_SCORE:
         return None
     return WordMatch(
-        word_match.word, word_match.name_word, word_match.score * factor, word_match.relation
+        word_match.query_word, word_match.name_word, word_match.score * factor, word_match.relation
     )
 
 
-def _choose_best(word_matches: Iterable[WordMatch | None]) -> WordMatch | None:
+def _choose_best_match(word_matches: Iterable[WordMatch | None]) -> WordMatch | None:
     return max(
         (word_match for word_match in word_matches if word_match),
         key=lambda word_match: word_match.score,

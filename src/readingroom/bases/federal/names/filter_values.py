@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from readingroom.bases.federal.filters import RowFilter, build_row_filter
 from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.names.agencies import (
-    fold_agency,
+    fold_agency_name,
     list_initials,
     match_abbreviation,
 )
@@ -58,7 +58,7 @@ def resolve_filters(db: Database, table: RecordTable, row_filter: RowFilter) -> 
 
     Raise InvalidArguments, which lists the nearest values, for one that means nothing here.
     """
-    written_filters = _name_one_president(db, table, row_filter.filters)
+    written_filters = _replace_president_name(db, table, row_filter.filters)
     resolved = {
         filter_name: _resolve_value(db, table, filter_name, filter_value, written_filters)
         for filter_name, filter_value in written_filters.items()
@@ -68,25 +68,25 @@ def resolve_filters(db: Database, table: RecordTable, row_filter: RowFilter) -> 
     return build_row_filter(table, resolved)
 
 
-def _name_one_president(
+def _replace_president_name(
     db: Database, table: RecordTable, filters: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Return the filters with a full name as the president's number: surnames are shared."""
-    said_words = set(fold.words(str(filters.get("president") or ""))) - {"president"}
+    said_words = set(fold.fold_name(str(filters.get("president") or ""))) - {"president"}
     if table.name != "saps" or not said_words:
         return filters
-    presidents = list_presidents(db)
+    words_by_number = list_president_words(db)
     # George W. Bush is not George H. W. Bush, whose name has all of these words too.
-    meant = [
-        number for number, names in presidents.items() if said_words == names - {str(number)}
-    ] or [number for number, names in presidents.items() if said_words <= names]
-    if len(meant) != 1:
+    meant_numbers = [
+        number for number, words in words_by_number.items() if said_words == words - {str(number)}
+    ] or [number for number, words in words_by_number.items() if said_words <= words]
+    if len(meant_numbers) != 1:
         return filters
     other_filters = {name: filters[name] for name in filters if name != "president"}
-    return {**other_filters, "president_number": meant[0]}
+    return {**other_filters, "president_number": meant_numbers[0]}
 
 
-def list_presidents(db: Database) -> dict[int, set[str]]:
+def list_president_words(db: Database) -> dict[int, set[str]]:
     """Return the presidents of the loaded statements by number, each with the words of the name."""
     rows = db.execute(
         """SELECT president_number AS number, max(record ->> 'president_name') AS name,
@@ -94,7 +94,7 @@ def list_presidents(db: Database) -> dict[int, set[str]]:
            WHERE president_number IS NOT NULL GROUP BY president_number"""
     )
     return {
-        row["number"]: {*fold.words(row["name"] or row["surname"] or ""), str(row["number"])}
+        row["number"]: {*fold.fold_name(row["name"] or row["surname"] or ""), str(row["number"])}
         for row in rows
     }
 
@@ -114,14 +114,14 @@ def describe_reading(
 
     Another case or punctuation is not told.
     """
-    changed = {
+    changed_values = {
         filter_name: list(resolved_value) if isinstance(resolved_value, tuple) else resolved_value
         for filter_name, resolved_value in resolved.items()
         if isinstance(resolved_value, tuple)
         or _fold_value(str(resolved_value))
         != _fold_value(str(written_filters.get(filter_name, "")))
     }
-    return changed or None
+    return changed_values or None
 
 
 def describe_missing_numbers(
@@ -131,18 +131,18 @@ def describe_missing_numbers(
 
     A Congress or a year of which nothing is loaded means something, so it is told and not refused.
     """
-    numeric = {column.name for column in table.filters if column.kind == "INTEGER"}
+    numeric_columns = {column.name for column in table.filters if column.kind == "INTEGER"}
     for filter_name, filter_value in filters.items():
         column_values = _ColumnValues(db, table, filter_name)
-        if filter_name not in numeric or column_values.has(filter_value):
+        if filter_name not in numeric_columns or column_values.has_value(filter_value):
             continue
         nearest_numbers = sorted(
-            column_values.list_some(_MAX_VALUES), key=lambda number: abs(number - filter_value)
+            column_values.list_values(_MAX_VALUES), key=lambda number: abs(number - filter_value)
         )
         nearest_list = ", ".join(str(number) for number in sorted(nearest_numbers[:_MAX_NEAREST]))
-        loaded = f"the nearest that are: {nearest_list}" if nearest_list else "none has any"
+        note = f"the nearest that are: {nearest_list}" if nearest_list else "none has any"
         return (
-            f"No record of {table.path} with {filter_name} {filter_value} is loaded here; {loaded}."
+            f"No record of {table.path} with {filter_name} {filter_value} is loaded here; {note}."
         )
     return None
 
@@ -157,9 +157,9 @@ def _resolve_search_value(
     facet_values = _FacetValues(db, filter_name)
     if filter_name in REFERENCES:
         return _resolve_reference(db, facet_values, filter_name, filter_value, filters)
-    if facet_values.has(filter_value) or not facet_values.list_some(1):
+    if facet_values.has_value(filter_value) or not facet_values.list_values(1):
         return filter_value
-    return _match_text(db, filter_name, filter_value, facet_values.list_some(_MAX_VALUES))[0]
+    return _match_values(db, filter_name, filter_value, facet_values.list_values(_MAX_VALUES))[0]
 
 
 def _resolve_value(
@@ -182,13 +182,13 @@ def _resolve_value(
         return equivalents
     # Names and slugs of agencies are both facets; lists and groups go by the slug.
     goes_by_slug = facet is not None and filter_name == "agency"
-    is_stored = stored_values.has(filter_value) and not (
+    is_stored = stored_values.has_value(filter_value) and not (
         goes_by_slug and filter_value != filter_value.lower()
     )
-    if is_stored or not stored_values.list_some(1):
+    if is_stored or not stored_values.list_values(1):
         return filter_value  # also where nothing is loaded that could tell a wrong value
-    matching_values = _match_text(
-        db, filter_name, filter_value, stored_values.list_some(_MAX_VALUES)
+    matching_values = _match_values(
+        db, filter_name, filter_value, stored_values.list_values(_MAX_VALUES)
     )
     if goes_by_slug:
         slugs = tuple(value for value in matching_values if value == value.lower())
@@ -222,14 +222,14 @@ class _ColumnValues:
     table: RecordTable
     column: str
 
-    def has(self, searched_value: str | int) -> bool:
+    def has_value(self, searched_value: str | int) -> bool:
         return _has_row(
             self.db,
             f"SELECT 1 FROM {self.table.name} WHERE {self.column} = ? LIMIT 1",
             searched_value,
         )
 
-    def list_some(self, limit: int) -> list[Any]:
+    def list_values(self, limit: int) -> list[Any]:
         table_name, column_name = self.table.name, self.column
         if column_name not in self.table.lookups:
             rows = self.db.execute(
@@ -258,14 +258,14 @@ class _FacetValues:
     db: Database
     field: str
 
-    def has(self, searched_value: str) -> bool:
+    def has_value(self, searched_value: str) -> bool:
         return _has_row(
             self.db,
             f"SELECT 1 FROM facets WHERE field = '{self.field}' AND value = ? LIMIT 1",
             searched_value,
         )
 
-    def list_some(self, limit: int) -> list[str]:
+    def list_values(self, limit: int) -> list[str]:
         rows = self.db.execute(
             """WITH RECURSIVE stored (value) AS (
                    SELECT min(value) FROM facets WHERE field = ?1
@@ -286,12 +286,12 @@ class _ItemValues:
     db: Database
     facet: Facet
 
-    def has(self, searched_value: str) -> bool:
+    def has_value(self, searched_value: str) -> bool:
         return _has_row(
             self.db, f"SELECT 1 FROM ({self.facet.rows}) WHERE value = ? LIMIT 1", searched_value
         )
 
-    def list_some(self, limit: int) -> list[str]:
+    def list_values(self, limit: int) -> list[str]:
         rows = self.db.execute(
             f"SELECT DISTINCT value FROM ({self.facet.rows}) WHERE value IS NOT NULL LIMIT ?",
             (limit,),
@@ -331,53 +331,55 @@ def _resolve_reference(
     Raise InvalidArguments for an id of another source, and for one that is neither loaded nor named
     by the records that are filtered.
     """
-    named_source = BY_NAME[REFERENCES[filter_name]]
+    id_source = BY_NAME[REFERENCES[filter_name]]
     congress = filters.get("congress")
     try:
-        parsed = parse_federal_id(written_value, congress if isinstance(congress, int) else None)
+        parsed_id = parse_federal_id(written_value, congress if isinstance(congress, int) else None)
     except UnrecognizedId:
-        return _find_named(db, named_source, filter_name, written_value)
-    if parsed.source != named_source.name:
-        id_problem = f"{parsed.id} is an id of {parsed.source}, not of {named_source.name}"
-        _refuse(filter_name, f"{id_problem}; an id such as `{_EXAMPLES[named_source.name]}`")
-    is_loaded = _has_row(db, f"SELECT 1 FROM {named_source.name} WHERE id = ?", parsed.id)
-    if is_loaded or stored_values.has(parsed.id):
-        return parsed.id
-    nearest_ids = _list_neighbouring_ids(db, named_source, parsed.id)
-    nearest_ids = nearest_ids or stored_values.list_some(_MAX_NEAREST)
+        return _find_record_by_name(db, id_source, filter_name, written_value)
+    if parsed_id.source != id_source.name:
+        id_problem = f"{parsed_id.id} is an id of {parsed_id.source}, not of {id_source.name}"
+        _refuse(filter_name, f"{id_problem}; an id such as `{_EXAMPLES[id_source.name]}`")
+    is_loaded = _has_row(db, f"SELECT 1 FROM {id_source.name} WHERE id = ?", parsed_id.id)
+    if is_loaded or stored_values.has_value(parsed_id.id):
+        return parsed_id.id
+    nearest_ids = _list_neighbouring_ids(db, id_source, parsed_id.id)
+    nearest_ids = nearest_ids or stored_values.list_values(_MAX_NEAREST)
     if nearest_ids:  # else nothing is loaded that could tell a wrong id
         _refuse(
             filter_name,
-            f"{parsed.id} is not loaded here, and nothing that is loaded names it; the nearest of "
-            f"{named_source.name}: {', '.join(nearest_ids)}; `resolve_entity` finds ids by name",
+            f"{parsed_id.id} is not loaded here, and nothing that is loaded names it; the nearest "
+            f"of {id_source.name}: {', '.join(nearest_ids)}; `resolve_entity` finds ids by name",
         )
-    return parsed.id
+    return parsed_id.id
 
 
 def _list_neighbouring_ids(db: Database, source: Source, record_id: str) -> list[str]:
     """Return the loaded ids of a source that stand around one in their order."""
-    each_side = _MAX_NEAREST // 2
+    side_limit = _MAX_NEAREST // 2
     rows_before = db.execute(
         f"SELECT id FROM {source.name} WHERE id < ? ORDER BY id DESC LIMIT ?",
-        (record_id, each_side),
+        (record_id, side_limit),
     )
     rows_after = db.execute(
-        f"SELECT id FROM {source.name} WHERE id > ? ORDER BY id LIMIT ?", (record_id, each_side)
+        f"SELECT id FROM {source.name} WHERE id > ? ORDER BY id LIMIT ?", (record_id, side_limit)
     )
     return sorted(row["id"] for rows in (rows_before, rows_after) for row in rows)
 
 
-def _find_named(db: Database, source: Source, filter_name: str, record_name: str) -> str:
-    everything = build_row_filter(source.table, {})
-    matches = resolver.resolve(db, source, record_name, everything)
-    likely = [match for match in matches if match.score >= _SURE_SCORE]
+def _find_record_by_name(db: Database, source: Source, filter_name: str, record_name: str) -> str:
+    no_filter = build_row_filter(source.table, {})
+    entity_matches = resolver.resolve_name(db, source, record_name, no_filter)
+    likely = [match for match in entity_matches if match.score >= _SURE_SCORE]
     if likely and (
         len(likely) == 1
         or likely[0].score - likely[1].score >= _SCORE_GAP
         or _is_only_current(likely)
     ):
         return likely[0].id
-    nearest_names = ", ".join(f"{match.id} ({match.record['title']})" for match in matches[:4])
+    nearest_names = ", ".join(
+        f"{match.id} ({match.record['title']})" for match in entity_matches[:4]
+    )
     _refuse(
         filter_name,
         f"{record_name!r} may be several: {nearest_names}; say its id"
@@ -408,24 +410,24 @@ def _is_only_current(likely: Sequence[resolver.EntityMatch]) -> bool:
 # --- words ---
 
 
-def _match_text(
+def _match_values(
     db: Database, filter_name: str, written_value: str, stored_values: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the stored values that a text means; raise InvalidArguments if there is none."""
-    meant = _expand_alias(db, filter_name, written_value)
-    fold_value = fold_agency if filter_name == "agency" else _fold_value
-    folded = fold_value(meant)
-    if equal := tuple(
-        stored_value for stored_value in stored_values if fold_value(stored_value) == folded
+    meant_value = _expand_alias(db, filter_name, written_value)
+    fold_value = fold_agency_name if filter_name == "agency" else _fold_value
+    folded_value = fold_value(meant_value)
+    if equals := tuple(
+        stored_value for stored_value in stored_values if fold_value(stored_value) == folded_value
     ):
-        return equal
-    if filter_name == "agency" and (matching := match_abbreviation(meant, stored_values)):
+        return equals
+    if filter_name == "agency" and (matching := match_abbreviation(meant_value, stored_values)):
         return matching
-    containing = _find_containing(meant, stored_values)
+    containing = _find_containing(meant_value, stored_values)
     is_one_value = len({fold_value(stored_value) for stored_value in containing}) == 1
     if containing and (is_one_value or filter_name in _ORGANIZATIONS):
         return tuple(containing)
-    nearest_values = ", ".join(_list_nearest(meant, stored_values, containing))
+    nearest_values = ", ".join(_list_nearest(meant_value, stored_values, containing))
     _refuse(filter_name, f"nothing here has {written_value!r}; the nearest: {nearest_values}")
 
 
@@ -456,12 +458,12 @@ def _fold_value(filter_value: str) -> str:
 
 def _find_containing(written_value: str, stored_values: Iterable[str]) -> list[str]:
     """Return the values that have all words of a text, or whose words are all in it."""
-    said_words = set(fold.words(written_value))
-    weak = fold.load_vocabulary().weak
+    said_words = set(fold.fold_name(written_value))
+    weak_words = fold.load_vocabulary().weak_words
     containing = []
     for stored_value in stored_values:
-        value_words = set(fold.words(stored_value))
-        if said_words <= value_words or (value_words <= said_words and value_words - weak):
+        value_words = set(fold.fold_name(stored_value))
+        if said_words <= value_words or (value_words <= said_words and value_words - weak_words):
             containing.append(stored_value)
     return containing
 
@@ -472,24 +474,26 @@ def _list_nearest(
     """Return the values nearest to a text, each in one spelling."""
     if len(stored_values) <= _MAX_NEAREST:
         return list(stored_values)
-    written_trigrams = set(fold.trigrams(_fold_value(written_value)))
+    written_trigrams = set(fold.list_trigrams(_fold_value(written_value)))
 
-    def count_shared(stored_value: str) -> tuple[bool, float]:
-        own = set(fold.trigrams(_fold_value(stored_value)))
-        initial_trigrams = set(chain.from_iterable(map(fold.trigrams, list_initials(stored_value))))
-        closest = max(
-            own, initial_trigrams, key=lambda each: len(written_trigrams & each) / (len(each) or 1)
+    def rank_similarity(stored_value: str) -> tuple[bool, float]:
+        own_trigrams = set(fold.list_trigrams(_fold_value(stored_value)))
+        initials = list_initials(stored_value)
+        initial_trigrams = set(chain.from_iterable(map(fold.list_trigrams, initials)))
+        closest_trigrams = max(
+            own_trigrams,
+            initial_trigrams,
+            key=lambda trigrams: len(written_trigrams & trigrams) / (len(trigrams) or 1),
         )
-        return stored_value in containing, len(written_trigrams & closest) / (
-            len(written_trigrams) + len(closest)
-        )
+        shared = len(written_trigrams & closest_trigrams)
+        return stored_value in containing, shared / (len(written_trigrams) + len(closest_trigrams))
 
     # Of a name and its slug, the name is shown.
-    by_fold = {
+    value_by_fold = {
         _fold_value(stored_value): stored_value
         for stored_value in sorted(stored_values, key=str.islower, reverse=True)
     }
-    return heapq.nlargest(_MAX_NEAREST, by_fold.values(), key=count_shared)
+    return heapq.nlargest(_MAX_NEAREST, value_by_fold.values(), key=rank_similarity)
 
 
 def _refuse(filter_name: str, problem: str) -> NoReturn:

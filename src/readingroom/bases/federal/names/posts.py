@@ -33,21 +33,21 @@ def find_holders(
     yield from _find_leaders(db, said_words, years)
     role = next((_ROLES[word] for word in post_words if word in _ROLES), None)
     if role:
-        vice = "Vice " if "vice" in said_words else ""
+        vice_prefix = "Vice " if "vice" in said_words else ""
         committee_name = " ".join(
             word for word in post_words if word not in {*_ROLES, *_FILLERS, "vice"}
         )
-        committee = find_committee(committee_name) if committee_name else None
-        if committee:
-            yield from _find_chairs(db, committee, vice + role)
+        committee_id = find_committee(committee_name) if committee_name else None
+        if committee_id:
+            yield from _find_chairs(db, committee_id, vice_prefix + role)
 
 
 def _list_words(post_name: str) -> list[str]:
-    codes = fold.load_vocabulary().parties
+    party_codes = fold.load_vocabulary().parties_by_word
     long_names = {"D": "democratic", "R": "republican"}
     return [
-        long_names.get(codes.get(word, ""), word) if len(word) > 1 else word
-        for word in fold.words(post_name)
+        long_names.get(party_codes.get(word, ""), word) if len(word) > 1 else word
+        for word in fold.fold_name(post_name)
     ]
 
 
@@ -59,27 +59,35 @@ def _find_leaders(
            WHERE status = 'active' AND record ->> 'leadership' <> '[]'"""
     )
     for row in rows if said_words else ():
-        record = from_json(row["record"])
-        for post in reversed(record["leadership"]):
-            if not _is_named(said_words, post["title"], record):
+        legislator = from_json(row["record"])
+        for leadership_post in reversed(legislator["leadership"]):
+            if not _is_post_named(said_words, leadership_post["title"], legislator):
                 continue
-            first_day, last_day = post.get("start") or "", post.get("end")
-            is_meant = any(first_day[:4] <= year <= (last_day or "9999")[:4] for year in years)
-            if years and not is_meant:
+            first_day, last_day = leadership_post.get("start") or "", leadership_post.get("end")
+            is_in_said_year = any(
+                first_day[:4] <= year <= (last_day or "9999")[:4] for year in years
+            )
+            if years and not is_in_said_year:
                 continue
-            score = 1.0 if is_meant or (not years and last_day is None) else _PAST_SCORE
-            reason = f"{post['title']}, {first_day or '?'} to {last_day or 'now'}"
-            yield row["id"], score, reason, record
+            score = 1.0 if is_in_said_year or (not years and last_day is None) else _PAST_SCORE
+            reason = f"{leadership_post['title']}, {first_day or '?'} to {last_day or 'now'}"
+            yield row["id"], score, reason, legislator
             break
 
 
-def _is_named(said_words: frozenset[str], post_title: str, record: Mapping[str, Any]) -> bool:
+def _is_post_named(
+    said_words: frozenset[str], post_title: str, legislator: Mapping[str, Any]
+) -> bool:
     """Return whether the words are a title, whose chamber or side may go without saying."""
-    title_words = frozenset(fold.words(post_title))
-    party = frozenset(_PARTIES.get(record.get("party") or "", ()))
-    unsaid, unexplained = title_words - said_words, said_words - title_words
-    allowed = _CHAMBERS | (_SIDES if unexplained & party else frozenset())
-    return unexplained <= party and unsaid <= allowed and bool(said_words & title_words - _CHAMBERS)
+    title_words = frozenset(fold.fold_name(post_title))
+    party_words = frozenset(_PARTIES.get(legislator.get("party") or "", ()))
+    unsaid_words, unexplained_words = title_words - said_words, said_words - title_words
+    optional_words = _CHAMBERS | (_SIDES if unexplained_words & party_words else frozenset())
+    return (
+        unexplained_words <= party_words
+        and unsaid_words <= optional_words
+        and bool(said_words & title_words - _CHAMBERS)
+    )
 
 
 def _find_chairs(
@@ -98,6 +106,6 @@ def _find_chairs(
         (committee_id, f"{role}%", committee_id),
     ).fetchall()
     for row in rows:
-        congress = format_ordinal(row["congress"])
-        reason = f"{row['role']}, {row['committee']}, {congress} Congress"
+        congress_ordinal = format_ordinal(row["congress"])
+        reason = f"{row['role']}, {row['committee']}, {congress_ordinal} Congress"
         yield row["id"], 1.0, reason, from_json(row["record"])

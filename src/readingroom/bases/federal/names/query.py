@@ -39,11 +39,11 @@ class NameQuery:
     @classmethod
     def parse(cls, written_name: str, registry: str) -> "NameQuery":
         """Return the query for a text, without stopwords unless it has no other words."""
-        kind_words = load_vocabulary().kinds.get(registry, frozenset())
-        plain = _POSSESSIVE.sub("", written_name)
+        kind_words = load_vocabulary().kind_words_by_registry.get(registry, frozenset())
+        plain_name = _POSSESSIVE.sub("", written_name)
         words = tuple(
             replace(word, is_record_kind=word.text in kind_words)
-            for word in _add_meanings(tuple(_split_compounds(fold.fold_all_words(plain))))
+            for word in _add_meanings(tuple(_split_compounds(fold.fold_all_words(plain_name))))
         )
         content_words = tuple(
             word for word in words if word.text not in load_vocabulary().stopwords
@@ -62,14 +62,14 @@ class NameQuery:
     @cached_property
     def distinctive_words(self) -> tuple[str, ...]:
         """The words that tell names apart; all words if none does."""
-        weak = load_vocabulary().weak
-        strong = [word.text for word in self.words if word.text not in weak]
-        plain = [
+        weak_words = load_vocabulary().weak_words
+        strong_words = [word.text for word in self.words if word.text not in weak_words]
+        plain_words = [
             word.text
             for word in self.words
-            if word.text in strong and not word.meaning and not word.is_record_kind
+            if word.text in strong_words and not word.meaning and not word.is_record_kind
         ]
-        return tuple(plain or strong or self.texts)
+        return tuple(plain_words or strong_words or self.texts)
 
     @cached_property
     def lookup_words(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class NameQuery:
         ]
         if len(self.distinctive_words) > 1:
             return (*self.distinctive_words, *number_words)
-        synonyms = load_vocabulary().nicknames.get(self.distinctive_words[0], ())
+        synonyms = load_vocabulary().equivalents_by_name.get(self.distinctive_words[0], ())
         return (*self.distinctive_words, *number_words, *synonyms)
 
     @cached_property
@@ -94,45 +94,48 @@ class NameQuery:
     @cached_property
     def acronym_words(self) -> tuple[str, ...]:
         """The words that `acronym` is made of: one of several letters, or all, of one letter."""
-        are_letters = all(len(word) == 1 for word in self.distinctive_words)
-        return self.distinctive_words if are_letters else self.distinctive_words[:1]
+        are_single_letters = all(len(word) == 1 for word in self.distinctive_words)
+        return self.distinctive_words if are_single_letters else self.distinctive_words[:1]
 
     @cached_property
     def acronym(self) -> str | None:
         """`AOC`, `HASC`, `T&I`: letters that may be the initials of a name."""
-        joined = "".join(self.acronym_words)
+        joined_letters = "".join(self.acronym_words)
         if len(self.acronym_words) < len(self.distinctive_words):
             return None
-        return joined if 2 <= len(joined) <= 6 and joined.isalpha() else None
+        return (
+            joined_letters if 2 <= len(joined_letters) <= 6 and joined_letters.isalpha() else None
+        )
 
     def join_neighbours(self) -> Iterator["NameQuery"]:
         """Yield the query with each two neighbours as one word: `van hollen` is `vanhollen`."""
-        for index, pair in enumerate(pairwise(self.texts)):
-            joined = QueryWord("".join(pair))
-            yield replace(self, words=(*self.words[:index], joined, *self.words[index + 2 :]))
+        for index, word_pair in enumerate(pairwise(self.texts)):
+            joined_word = QueryWord("".join(word_pair))
+            yield replace(self, words=(*self.words[:index], joined_word, *self.words[index + 2 :]))
 
 
 def _split_compounds(word_texts: Iterable[str]) -> Iterator[str]:
     """Yield `HR21` as two words, and `FY15` as the year it is."""
     for word_text in word_texts:
-        if fiscal_year := _FISCAL_YEAR.fullmatch(word_text):
-            yield f"20{fiscal_year[1][-2:]}"
-        elif bill := _BILL.fullmatch(word_text):
-            yield from bill.groups()
+        if year_match := _FISCAL_YEAR.fullmatch(word_text):
+            yield f"20{year_match[1][-2:]}"
+        elif bill_match := _BILL.fullmatch(word_text):
+            yield from bill_match.groups()
         else:
             yield word_text
 
 
 def _add_meanings(word_texts: Sequence[str]) -> Iterator[QueryWord]:
     """Yield the words with their meanings; the two of `new york` share one."""
-    states = load_vocabulary().states
+    code_by_state_words = load_vocabulary().codes_by_state_words
     index = 0
     while index < len(word_texts):
         is_place = index > 0 and word_texts[index - 1] in _BEFORE_PLACES
-        pair = tuple(word_texts[index : index + 2])
-        if len(pair) == 2 and pair in states:
+        word_pair = tuple(word_texts[index : index + 2])
+        if len(word_pair) == 2 and word_pair in code_by_state_words:
             yield from (
-                QueryWord(word_text, ("state", states[pair]), is_place) for word_text in pair
+                QueryWord(word_text, ("state", code_by_state_words[word_pair]), is_place)
+                for word_text in word_pair
             )
             index += 2
             continue
@@ -144,19 +147,19 @@ def _add_meanings(word_texts: Sequence[str]) -> Iterator[QueryWord]:
 
 def _find_meaning(word_text: str) -> tuple[str, str] | None:
     vocabulary = load_vocabulary()
-    tables = {
-        "chamber": vocabulary.chambers,
-        "party": vocabulary.parties,
-        "period": vocabulary.periods,
+    tables_by_kind = {
+        "chamber": vocabulary.chambers_by_word,
+        "party": vocabulary.parties_by_word,
+        "period": vocabulary.periods_by_word,
     }
-    for meaning_kind, terms_of_kind in tables.items():
-        if word_text in terms_of_kind:
-            return meaning_kind, terms_of_kind[word_text]
-    if (word_text,) in vocabulary.states:
-        return "state", vocabulary.states[(word_text,)]
-    if word_text in vocabulary.subcommittee:
+    for meaning_kind, value_by_word in tables_by_kind.items():
+        if word_text in value_by_word:
+            return meaning_kind, value_by_word[word_text]
+    if (word_text,) in vocabulary.codes_by_state_words:
+        return "state", vocabulary.codes_by_state_words[(word_text,)]
+    if word_text in vocabulary.subcommittee_words:
         return "kind", "subcommittee"
-    if ordinal := _ORDINAL.fullmatch(word_text):
-        return "number", ordinal[1]
+    if ordinal_match := _ORDINAL.fullmatch(word_text):
+        return "number", ordinal_match[1]
     # Nothing is counted that far: a longer number is a name, such as that of a meeting.
     return ("number", word_text) if word_text.isdecimal() and len(word_text) < 5 else None

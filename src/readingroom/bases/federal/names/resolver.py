@@ -24,7 +24,7 @@ from readingroom.bases.federal.names.scoring import (
     select_candidates,
 )
 from readingroom.bases.federal.names.similarity import (
-    compare,
+    compare_words,
     compute_word_weight,
     find_initials,
     score_initials,
@@ -44,7 +44,7 @@ _MAX_RECORDS = 600
 # How many names are tried whose initials contain the letters of an acronym.
 _MAX_INITIALS = 5_000
 # A score that ends the search. Below it, the context of records is searched as well.
-_SURE = 0.8
+_SURE_SCORE = 0.8
 # How many of the likeliest names of parents lead to the records that belong to them.
 _MAX_PARENTS = 12
 # What a subcommittee scores compared with its committee, unless the query asks for one.
@@ -52,7 +52,7 @@ _SUBCOMMITTEE_FACTOR = 0.9
 # What a committee of the past scores compared with one that sits.
 _PAST_FACTOR = 0.95
 
-Name = tuple[str, ...]
+NameWords = tuple[str, ...]
 """A name as folded words."""
 
 
@@ -71,16 +71,16 @@ class EntityMatch:
 # --- the answer ---
 
 
-def resolve(
+def resolve_name(
     db: Database, source: Source, written_name: str, row_filter: RowFilter
 ) -> list[EntityMatch]:
     """Return every record of a registry that a text may mean, the likeliest first."""
     query = NameQuery.parse(written_name, source.name)
     words_by_row = _find_names(db, source, query, row_filter) if query.words else {}
     candidates = select_candidates(query, words_by_row)
-    best: dict[str, EntityMatch] = {}
+    best_by_id: dict[str, EntityMatch] = {}
     _keep_best(
-        best,
+        best_by_id,
         chain(
             _match_id(db, source, written_name, row_filter),
             _match_candidates(db, source, query, candidates, row_filter),
@@ -90,21 +90,23 @@ def resolve(
         ),
     )
     context_fields = get_context_fields(source.name)
-    is_unsure = all(match.score < _SURE for match in best.values())
+    is_unsure = all(entity_match.score < _SURE_SCORE for entity_match in best_by_id.values())
     if context_fields.parents or (context_fields.texts and is_unsure):
         # Names that explain only some of the words, where the record may explain the others.
-        candidates = select_candidates(query, words_by_row, unexplained=0.8)
-        _keep_best(best, _match_candidates(db, source, query, candidates, row_filter))
-        _keep_best(best, _match_by_parents(db, source, query, row_filter))
-    matches = (match for match in best.values() if match.score >= MIN_SCORE)
-    return sorted(matches, key=_sort_key)
+        candidates = select_candidates(query, words_by_row, unexplained_score=0.8)
+        _keep_best(best_by_id, _match_candidates(db, source, query, candidates, row_filter))
+        _keep_best(best_by_id, _match_by_parents(db, source, query, row_filter))
+    entity_matches = (
+        entity_match for entity_match in best_by_id.values() if entity_match.score >= MIN_SCORE
+    )
+    return sorted(entity_matches, key=_sort_key)
 
 
-def _keep_best(best: dict[str, EntityMatch], matches: Iterable[EntityMatch]) -> None:
-    for entity_match in matches:
-        previous_match = best.get(entity_match.id)
+def _keep_best(best_by_id: dict[str, EntityMatch], entity_matches: Iterable[EntityMatch]) -> None:
+    for entity_match in entity_matches:
+        previous_match = best_by_id.get(entity_match.id)
         if previous_match is None or entity_match.score > previous_match.score:
-            best[entity_match.id] = entity_match
+            best_by_id[entity_match.id] = entity_match
 
 
 def _sort_key(entity_match: EntityMatch) -> tuple[Any, ...]:
@@ -133,11 +135,11 @@ def _match_id(
 ) -> Iterator[EntityMatch]:
     """The text may simply be an id."""
     try:
-        parsed = parse_federal_id(written_id)
+        parsed_id = parse_federal_id(written_id)
     except UnrecognizedId:
         return
-    if parsed.source == source.name:
-        for record_id, record in _read_records(db, source, ("id = ?", parsed.id), row_filter):
+    if parsed_id.source == source.name:
+        for record_id, record in _read_records(db, source, ("id = ?", parsed_id.id), row_filter):
             yield EntityMatch(record_id, 1.0, [f"{record_id} is its id"], record)
 
 
@@ -166,11 +168,13 @@ def _match_record(
     record_id: str,
     record: dict[str, Any],
 ) -> Iterator[EntityMatch]:
-    parents = (parent.record for parent in name_context.find_parents(record))
-    committees = [parent for parent in parents if "parent_id" in parent]
+    parent_records = (parent_record.record for parent_record in name_context.find_parents(record))
+    committee_records = [
+        parent_record for parent_record in parent_records if "parent_id" in parent_record
+    ]
     if any(
         is_of_other_chamber(query, candidate, checked_record)
-        for checked_record in (record, *committees)
+        for checked_record in (record, *committee_records)
     ):
         return
     score, reasons = score_record(name_context, query, candidate, name_form, record)
@@ -178,7 +182,7 @@ def _match_record(
         score *= _SUBCOMMITTEE_FACTOR
     if record.get("source") == "committees" and not record["current"]:
         score *= _PAST_FACTOR
-    yield EntityMatch(record_id, round(score, 4), reasons, record, len(candidate.words))
+    yield EntityMatch(record_id, round(score, 4), reasons, record, len(candidate.name_words))
 
 
 def _match_popular_names(
@@ -187,8 +191,8 @@ def _match_popular_names(
     """What everybody calls a record, though no official file does."""
     name_context = NameContext(db, source.name, query.name_texts)
     for popular_name, record_id in load_vocabulary().popular_names.get(source.name, {}).items():
-        candidate = make_candidate(fold.words(popular_name), query)
-        if candidate.best_score >= _SURE:
+        candidate = make_candidate(fold.fold_name(popular_name), query)
+        if candidate.best_score >= _SURE_SCORE:
             for found_id, record in _read_records(db, source, ("id = ?", record_id), row_filter):
                 yield from _match_record(
                     name_context, query, candidate, popular_name, found_id, record
@@ -202,9 +206,9 @@ def _match_by_parents(
     if not query.words:
         return
     name_context = NameContext(db, source.name, query.name_texts)
-    for parent_field, registry in get_context_fields(source.name).parents.items():
-        parents = _find_likely_parents(db, BY_NAME[registry], query)
-        for record_id, record in _read_records_of(db, source, parent_field, parents, row_filter):
+    for parent_field, registry_name in get_context_fields(source.name).parents.items():
+        parent_ids = _find_likely_parents(db, BY_NAME[registry_name], query)
+        for record_id, record in _read_records_of(db, source, parent_field, parent_ids, row_filter):
             for record_name, name_form in _read_names(db, record_id):
                 candidate = make_candidate(record_name, query)
                 yield from _match_record(
@@ -214,27 +218,27 @@ def _match_by_parents(
 
 def _find_likely_parents(db: Database, registry: Source, query: NameQuery) -> list[str]:
     """Return the likeliest records of a registry that some of the words name."""
-    everything = RowFilter(registry.table.where, (), {})
-    words_by_row = _find_names_by_trigrams(db, registry, query, everything)
+    no_filter = RowFilter(registry.table.where, (), {})
+    words_by_row = _find_names_by_trigrams(db, registry, query, no_filter)
     for word in query.distinctive_words:
         if registry.name == "committees" and 3 <= len(word) <= 6:
             words_by_row |= _find_names_by_initials(db, registry, word)
-    likely = sorted(words_by_row, key=lambda row: (-_score_mention(query, words_by_row[row]), row))[
-        :_MAX_PARENTS
-    ]
-    if not likely:
+    likely_rows = sorted(
+        words_by_row, key=lambda row: (-_score_mention(query, words_by_row[row]), row)
+    )[:_MAX_PARENTS]
+    if not likely_rows:
         return []
     rows = db.execute(
         f"""SELECT DISTINCT record_id FROM name_forms
-            WHERE name_row IN ({", ".join("?" * len(likely))}) LIMIT {2 * _MAX_PARENTS}""",
-        likely,
+            WHERE name_row IN ({", ".join("?" * len(likely_rows))}) LIMIT {2 * _MAX_PARENTS}""",
+        likely_rows,
     )
     return [row["record_id"] for row in rows]
 
 
-def _score_mention(query: NameQuery, record_name: Name) -> float:
+def _score_mention(query: NameQuery, record_name: NameWords) -> float:
     """Return how well some of the words name this, whatever the others say."""
-    similarity = compare(query.name_texts, record_name)
+    similarity = compare_words(query.name_texts, record_name)
     initials_score = max(
         (
             score_initials(word, record_name, COMMITTEE_INITIALS)
@@ -244,7 +248,9 @@ def _score_mention(query: NameQuery, record_name: Name) -> float:
         default=0.0,
     )
     words_score = sum(
-        match.score * compute_word_weight(match.word) for match in similarity.matches if match
+        word_match.score * compute_word_weight(word_match.query_word)
+        for word_match in similarity.word_matches
+        if word_match
     )
     return max(words_score, initials_score) + 0.5 * similarity.coverage
 
@@ -253,13 +259,13 @@ def _match_without_name(
     db: Database, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
     """Those who are meant when there is no name at all: `senators from Mass`, `CA-11`."""
-    meanings = _find_meanings(source, query)
-    if "state" not in meanings or not all(
+    value_by_column = _find_meanings(source, query)
+    if "state" not in value_by_column or not all(
         word.meaning or word.is_record_kind for word in query.words
     ):
         return
     for found_id, record in _read_records(
-        db, source, ("status = 'active'",), _add_filters(row_filter, meanings)
+        db, source, ("status = 'active'",), _add_filters(row_filter, value_by_column)
     ):
         scores, reasons = explain_words(query, query.no_matches, query.no_matches, [record])
         yield EntityMatch(found_id, round(combine_scores(query, scores, 1.0), 4), reasons, record)
@@ -274,8 +280,10 @@ def _match_posts(
 
     def find_committee(committee_name: str) -> str | None:
         registry = BY_NAME["committees"]
-        matches = resolve(db, registry, committee_name, RowFilter(registry.table.where, (), {}))
-        return matches[0].id if matches else None
+        entity_matches = resolve_name(
+            db, registry, committee_name, RowFilter(registry.table.where, (), {})
+        )
+        return entity_matches[0].id if entity_matches else None
 
     for holder_id, score, reason, record in find_holders(db, post_name, find_committee):
         if next(_read_records(db, source, ("id = ?", holder_id), row_filter), None):
@@ -290,10 +298,10 @@ def _find_meanings(source: Source, query: NameQuery) -> dict[str, str]:
     )
 
 
-def _add_filters(row_filter: RowFilter, filters: Mapping[str, str]) -> RowFilter:
-    sql = " AND ".join([row_filter.sql, *(f"{filter_name} = ?" for filter_name in filters)])
-    filter_values = (*row_filter.values, *filters.values())
-    return RowFilter(sql, filter_values, {**row_filter.filters, **filters})
+def _add_filters(row_filter: RowFilter, added_filters: Mapping[str, str]) -> RowFilter:
+    sql = " AND ".join([row_filter.sql, *(f"{filter_name} = ?" for filter_name in added_filters)])
+    filter_values = (*row_filter.values, *added_filters.values())
+    return RowFilter(sql, filter_values, {**row_filter.filters, **added_filters})
 
 
 # --- names that may be meant ---
@@ -301,46 +309,48 @@ def _add_filters(row_filter: RowFilter, filters: Mapping[str, str]) -> RowFilter
 
 def _find_names(
     db: Database, source: Source, query: NameQuery, row_filter: RowFilter
-) -> dict[int, Name]:
+) -> dict[int, NameWords]:
     words_by_row = _find_names_by_trigrams(db, source, query, row_filter)
     if len(words_by_row) >= _MAX_NAMES:
         # There are more of the name than are compared: do not miss those of the state in the query.
-        stricter = _add_filters(row_filter, _find_meanings(source, query))
-        words_by_row |= _find_names_by_trigrams(db, source, query, stricter)
+        stricter_filter = _add_filters(row_filter, _find_meanings(source, query))
+        words_by_row |= _find_names_by_trigrams(db, source, query, stricter_filter)
     return {**words_by_row, **_find_names_by_initials(db, source, query.acronym)}
 
 
 def _find_names_by_trigrams(
     db: Database, source: Source, query: NameQuery, row_filter: RowFilter
-) -> dict[int, Name]:
+) -> dict[int, NameWords]:
     """Return the names that share most trigrams with the query, and those equal to it."""
-    first_row = fold.first_row(source.name)
+    first_row = fold.get_first_name_row(source.name)
     trigrams = dict.fromkeys(
-        trigram for word in query.lookup_words for trigram in fold.trigrams(word)
+        trigram for word in query.lookup_words for trigram in fold.list_trigrams(word)
     )
-    counted = count_shared_trigrams(db, list(trigrams), first_row, first_row + fold.ROWS)
-    passing = _filter_names(db, source, _keep_nearest(counted), row_filter)
-    nearest_rows = list(islice(passing, _MAX_NAMES))
+    counted_rows = count_shared_trigrams(
+        db, list(trigrams), first_row, first_row + fold.MAX_ROWS_PER_SOURCE
+    )
+    passing_rows = _filter_names(db, source, _keep_nearest(counted_rows), row_filter)
+    nearest_rows = list(islice(passing_rows, _MAX_NAMES))
     rows = db.execute(
         "SELECT name_row, folded FROM names WHERE source = ? AND folded = ?",
-        (source.name, fold.pad(query.texts)),
+        (source.name, fold.pad_words(query.texts)),
     ).fetchall()
     if nearest_rows:
         placeholders = ", ".join("?" * len(nearest_rows))
         rows += db.execute(
             f"SELECT name_row, folded FROM names WHERE name_row IN ({placeholders})", nearest_rows
         )
-    return _index_by_row(sorted(rows, key=lambda row: row["name_row"]))
+    return _index_words_by_row(sorted(rows, key=lambda row: row["name_row"]))
 
 
-def _index_by_row(rows: Iterable[Row]) -> dict[int, Name]:
+def _index_words_by_row(rows: Iterable[Row]) -> dict[int, NameWords]:
     return {row["name_row"]: tuple(row["folded"].split()) for row in rows}
 
 
-def _keep_nearest(counted: Iterable[Row]) -> Iterator[int]:
+def _keep_nearest(counted_rows: Iterable[Row]) -> Iterator[int]:
     """Yield the names that share at least half as many trigrams as the first, the best."""
     most_shared = 0
-    for row in counted:
+    for row in counted_rows:
         most_shared = most_shared or row["shared"]
         if 2 * row["shared"] < most_shared:
             return
@@ -362,15 +372,17 @@ def _filter_names(
             yield name_row
 
 
-def _find_names_by_initials(db: Database, source: Source, acronym: str | None) -> dict[int, Name]:
+def _find_names_by_initials(
+    db: Database, source: Source, acronym: str | None
+) -> dict[int, NameWords]:
     """Return names whose initials are the acronym, with or without chamber and `committee`.
 
     Also those with more words than it has letters: `THUD` has no R for Related Agencies.
     """
     if not acronym:
         return {}
-    # Sorted, as `fold.initials` stores them. Every subset is tried, because some of the letters may
-    # stand for weak words, which have no initial there: the H and the C of HASC.
+    # Sorted, as `fold.sort_initials` stores them. Every subset is tried, because some of the
+    # letters may stand for weak words, which have no initial there: the H and the C of HASC.
     sorted_letters = sorted(acronym)
     initials_keys = {
         "".join(subset)
@@ -383,7 +395,7 @@ def _find_names_by_initials(db: Database, source: Source, acronym: str | None) -
             LIMIT {_MAX_NAMES}""",
         (source.name, *initials_keys),
     )
-    words_by_row = _index_by_row(rows)
+    words_by_row = _index_words_by_row(rows)
     if len(acronym) < 3:
         return words_by_row
     rows = db.execute(
@@ -391,10 +403,10 @@ def _find_names_by_initials(db: Database, source: Source, acronym: str | None) -
             WHERE source = ? AND initials LIKE ? LIMIT {_MAX_INITIALS}""",
         (source.name, f"%{'%'.join(sorted_letters)}%"),
     )
-    longer = _index_by_row(rows)
+    longer_names = _index_words_by_row(rows)
     return words_by_row | {
         name_row: folded_name
-        for name_row, folded_name in longer.items()
+        for name_row, folded_name in longer_names.items()
         if find_initials(acronym, folded_name)
     }
 
@@ -422,21 +434,21 @@ def _read_records_of(
     db: Database,
     source: Source,
     parent_field: str,
-    parents: Sequence[str],
+    parent_ids: Sequence[str],
     row_filter: RowFilter,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the newest records that belong to any of these parents."""
-    if not parents:
+    if not parent_ids:
         return iter(())
-    placeholders = ", ".join("?" * len(parents))
+    placeholders = ", ".join("?" * len(parent_ids))
     if any(column.name == parent_field for column in source.columns):
         condition = f"{parent_field} IN ({placeholders})"
     else:
         condition = f"id IN (SELECT from_id FROM links WHERE to_id IN ({placeholders}))"
-    return _read_records(db, source, (condition, *parents), row_filter)
+    return _read_records(db, source, (condition, *parent_ids), row_filter)
 
 
-def _read_names(db: Database, record_id: str) -> Iterator[tuple[Name, str]]:
+def _read_names(db: Database, record_id: str) -> Iterator[tuple[NameWords, str]]:
     rows = db.execute(
         "SELECT folded, form FROM name_forms JOIN names USING (name_row) WHERE record_id = ?",
         (record_id,),

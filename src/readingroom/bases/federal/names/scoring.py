@@ -10,7 +10,7 @@ from readingroom.bases.federal.names.query import NameQuery, QueryWord
 from readingroom.bases.federal.names.similarity import (
     Similarity,
     WordMatch,
-    compare,
+    compare_words,
     compute_word_weight,
     is_same_but_for_typos,
     score_initials,
@@ -34,7 +34,7 @@ _MEANING_WEIGHT = 0.6
 class Candidate:
     """A name that may be meant, and the variant of the query that is most similar to it."""
 
-    words: tuple[str, ...]
+    name_words: tuple[str, ...]
     query: NameQuery
     similarity: Similarity
     best_score: float
@@ -42,68 +42,79 @@ class Candidate:
 
 
 def select_candidates(
-    query: NameQuery, names_by_row: Mapping[int, tuple[str, ...]], unexplained: float = 0.0
+    query: NameQuery, names_by_row: Mapping[int, tuple[str, ...]], unexplained_score: float = 0.0
 ) -> dict[int, Candidate]:
     """Return the names that may reach MIN_SCORE, by row.
 
     Only for the best of them are two words also tried as one: trying all costs too much.
     """
     candidates = {
-        row: make_candidate(name_words, query, unexplained)
-        for row, name_words in names_by_row.items()
+        name_row: make_candidate(name_words, query, unexplained_score)
+        for name_row, name_words in names_by_row.items()
     }
-    best = sorted(candidates, key=lambda row: (-candidates[row].best_score, row))[:_MAX_VARIANTS]
+    best_rows = sorted(
+        candidates, key=lambda name_row: (-candidates[name_row].best_score, name_row)
+    )[:_MAX_VARIANTS]
     candidates |= {
-        row: max(_make_variants(candidates[row]), key=lambda variant: variant.best_score)
-        for row in best
+        name_row: max(_make_variants(candidates[name_row]), key=lambda variant: variant.best_score)
+        for name_row in best_rows
     }
     return {
-        row: candidate for row, candidate in candidates.items() if candidate.best_score >= MIN_SCORE
+        name_row: candidate
+        for name_row, candidate in candidates.items()
+        if candidate.best_score >= MIN_SCORE
     }
 
 
 def _make_variants(candidate: Candidate) -> Iterator[Candidate]:
     """Yield the candidate, and it with two words of the query, or of the name, joined."""
     yield candidate
-    weak = load_vocabulary().weak
+    weak_words = load_vocabulary().weak_words
     query_words = candidate.query.words
-    for index, query in enumerate(candidate.query.join_neighbours()):
-        is_apart = any(
-            word.is_record_kind or word.text in weak for word in query_words[index : index + 2]
+    for index, joined_query in enumerate(candidate.query.join_neighbours()):
+        stays_apart = any(
+            word.is_record_kind or word.text in weak_words
+            for word in query_words[index : index + 2]
         )
-        joined = query.texts[index]
-        if not is_apart and any(is_same_but_for_typos(joined, word) for word in candidate.words):
-            yield make_candidate(candidate.words, query)
-    for index, (first_word, second) in enumerate(pairwise(candidate.words)):
-        joined = first_word + second
-        if any(is_same_but_for_typos(word, joined) for word in candidate.query.texts):
-            joined_name = (*candidate.words[:index], joined, *candidate.words[index + 2 :])
+        joined_word = joined_query.texts[index]
+        if not stays_apart and any(
+            is_same_but_for_typos(joined_word, word) for word in candidate.name_words
+        ):
+            yield make_candidate(candidate.name_words, joined_query)
+    for index, (first_word, second_word) in enumerate(pairwise(candidate.name_words)):
+        joined_word = first_word + second_word
+        if any(is_same_but_for_typos(word, joined_word) for word in candidate.query.texts):
+            joined_name = (
+                *candidate.name_words[:index],
+                joined_word,
+                *candidate.name_words[index + 2 :],
+            )
             yield make_candidate(joined_name, candidate.query)
 
 
 def make_candidate(
-    name_words: tuple[str, ...], query: NameQuery, unexplained: float = 0.0
+    name_words: tuple[str, ...], query: NameQuery, unexplained_score: float = 0.0
 ) -> Candidate:
-    """Compare a name with a query. Words that the name does not explain score `unexplained`."""
-    similarity = compare(query.name_texts, name_words)
+    """Compare a name with a query. Words that it does not explain score `unexplained_score`."""
+    similarity = compare_words(query.name_texts, name_words)
     if query.acronym and score_initials(query.acronym, name_words, COMMITTEE_INITIALS):
         return Candidate(name_words, query, similarity, 1.0)
-    scores = [
-        _find_best_word_score(word, word_match, unexplained)
-        for word, word_match in zip(query.words, similarity.matches, strict=True)
+    word_scores = [
+        _find_best_word_score(query_word, word_match, unexplained_score)
+        for query_word, word_match in zip(query.words, similarity.word_matches, strict=True)
     ]
-    best_score = combine_scores(query, scores, similarity.coverage)
+    best_score = combine_scores(query, word_scores, similarity.coverage)
     return Candidate(name_words, query, similarity, best_score)
 
 
 def _find_best_word_score(
-    query_word: QueryWord, word_match: WordMatch | None, unexplained: float
+    query_word: QueryWord, word_match: WordMatch | None, unexplained_score: float
 ) -> float:
     if query_word.meaning:
         return 1.0
     if word_match:
         return word_match.score
-    return 0.0 if query_word.is_record_kind else unexplained
+    return 0.0 if query_word.is_record_kind else unexplained_score
 
 
 def is_subcommittee(record: Mapping[str, Any]) -> bool:
@@ -123,20 +134,20 @@ def score_record(
 ) -> tuple[float, list[str]]:
     """Return how well a record explains the query, and the reasons for that."""
     if acronym_score := _score_acronym(query, candidate, record):
-        scores, reasons = explain_words(query, query.no_matches, query.no_matches, [record])
-        scores = [
-            acronym_score if word.text in query.acronym_words else other
-            for word, other in zip(query.words, scores, strict=True)
+        word_scores, reasons = explain_words(query, query.no_matches, query.no_matches, [record])
+        word_scores = [
+            acronym_score if query_word.text in query.acronym_words else word_score
+            for query_word, word_score in zip(query.words, word_scores, strict=True)
         ]
-        initials = f"{query.acronym!r} are the initials of {name_form!r}"
-        return combine_scores(query, scores, 1.0), [initials, *reasons]
+        initials_reason = f"{query.acronym!r} are the initials of {name_form!r}"
+        return combine_scores(query, word_scores, 1.0), [initials_reason, *reasons]
     return _score_by_words(name_context, query, candidate, name_form, record)
 
 
 def _score_acronym(query: NameQuery, candidate: Candidate, record: Mapping[str, Any]) -> float:
     if not query.acronym:
         return 0.0
-    return score_initials(query.acronym, candidate.words, get_extra_initials(record))
+    return score_initials(query.acronym, candidate.name_words, get_extra_initials(record))
 
 
 def _score_by_words(
@@ -146,19 +157,23 @@ def _score_by_words(
     name_form: str,
     record: Mapping[str, Any],
 ) -> tuple[float, list[str]]:
-    word_matches = candidate.similarity.matches
+    word_matches = candidate.similarity.word_matches
     parents: list[Parent] = []
-    in_context: Sequence[WordMatch | None] = candidate.query.no_matches
-    is_exact = all(match and match.score == 1.0 for match in word_matches)
+    context_matches: Sequence[WordMatch | None] = candidate.query.no_matches
+    is_exact = all(word_match and word_match.score == 1.0 for word_match in word_matches)
     # A variant has other words than the query that the context was made for.
     if candidate.query is query and not is_exact:
         parents = name_context.find_parents(record)
-        in_context = name_context.match_words(candidate.words, record, parents)
-    if not any(match and match.score > 0.5 for match in (*word_matches, *in_context)):
+        context_matches = name_context.match_words(candidate.name_words, record, parents)
+    if not any(
+        word_match and word_match.score > 0.5 for word_match in (*word_matches, *context_matches)
+    ):
         return 0.0, []
     confirming_records = [record, *(parent.record for parent in parents)]
-    scores, reasons = explain_words(candidate.query, word_matches, in_context, confirming_records)
-    if parents and _is_name_of_another(candidate.query, word_matches, scores):
+    word_scores, reasons = explain_words(
+        candidate.query, word_matches, context_matches, confirming_records
+    )
+    if parents and _is_name_of_another(candidate.query, word_matches, word_scores):
         return 0.0, []
     coverages = [
         candidate.similarity.coverage,
@@ -166,37 +181,41 @@ def _score_by_words(
     ]
     coverage = sum(coverages) / len(coverages)
     unexplained_weight = 0.5 if _is_full_name(candidate) else 1.0
-    record_score = combine_scores(candidate.query, scores, coverage, unexplained_weight)
+    record_score = combine_scores(candidate.query, word_scores, coverage, unexplained_weight)
     return record_score, [f"named {name_form!r}", *reasons]
 
 
 def _is_name_of_another(
-    query: NameQuery, word_matches: Sequence[WordMatch | None], scores: Sequence[float | None]
+    query: NameQuery, word_matches: Sequence[WordMatch | None], word_scores: Sequence[float | None]
 ) -> bool:
     """Return whether the query has a name that is not the record's, and nothing of the record's.
 
     Whoever sits on the committee mentioned beside `Gandalf` is no answer.
     """
     if any(
-        match and match.score > 0.5 and compute_word_weight(match.word) == 1.0
-        for match in word_matches
+        word_match and word_match.score > 0.5 and compute_word_weight(word_match.query_word) == 1.0
+        for word_match in word_matches
     ):
         return False
     return any(
-        score == 0.0
-        and not word.meaning
-        and not word.is_record_kind
-        and compute_word_weight(word.text) == 1.0
-        for word, score in zip(query.words, scores, strict=True)
+        word_score == 0.0
+        and not query_word.meaning
+        and not query_word.is_record_kind
+        and compute_word_weight(query_word.text) == 1.0
+        for query_word, word_score in zip(query.words, word_scores, strict=True)
     )
 
 
 def _is_full_name(candidate: Candidate) -> bool:
     """Return whether the query has a whole name of several words: other words count less then."""
     similarity = candidate.similarity
-    close_matches = (match for match in similarity.matches if match and match.score > 0.8)
+    close_matches = (
+        word_match
+        for word_match in similarity.word_matches
+        if word_match and word_match.score > 0.8
+    )
     return (
-        sum(compute_word_weight(match.word) == 1.0 for match in close_matches) > 1
+        sum(compute_word_weight(word_match.query_word) == 1.0 for word_match in close_matches) > 1
         and similarity.coverage > 0.9
     )
 
@@ -204,35 +223,41 @@ def _is_full_name(candidate: Candidate) -> bool:
 def explain_words(
     query: NameQuery,
     word_matches: Sequence[WordMatch | None],
-    in_context: Sequence[WordMatch | None],
+    context_matches: Sequence[WordMatch | None],
     confirming_records: Sequence[Mapping[str, Any]],
 ) -> tuple[list[float | None], list[str]]:
     """Return the score of each word and the reasons; None if it is neither for nor against.
 
     The first record is the one that may be meant, the others are those it belongs to.
     """
-    scores: list[float | None] = []
+    word_scores: list[float | None] = []
     reasons = []
-    for word, match, context_match in zip(query.words, word_matches, in_context, strict=True):
-        best = (
+    for query_word, name_match, context_match in zip(
+        query.words, word_matches, context_matches, strict=True
+    ):
+        best_match = (
             context_match
-            if context_match and (match is None or context_match.score > match.score)
-            else match
+            if context_match and (name_match is None or context_match.score > name_match.score)
+            else name_match
         )
         confirming_field = next(
-            filter(None, (_find_confirming_field(record, word) for record in confirming_records)),
+            filter(
+                None, (_find_confirming_field(record, query_word) for record in confirming_records)
+            ),
             None,
         )
-        if confirming_field and (best is None or best.score < 1.0):
-            scores.append(1.0)
-            reasons.append(f"{word.text!r} is its {confirming_field}")
-        elif best:
-            scores.append(best.score)
-            if best.score < 1.0:
-                reasons.append(f"{best.word!r} {best.relation} {best.name_word!r}")
+        if confirming_field and (best_match is None or best_match.score < 1.0):
+            word_scores.append(1.0)
+            reasons.append(f"{query_word.text!r} is its {confirming_field}")
+        elif best_match:
+            word_scores.append(best_match.score)
+            if best_match.score < 1.0:
+                reasons.append(
+                    f"{best_match.query_word!r} {best_match.relation} {best_match.name_word!r}"
+                )
         else:
-            scores.append(None if _is_neutral(word, confirming_records[0]) else 0.0)
-    return scores, reasons
+            word_scores.append(None if _is_neutral(query_word, confirming_records[0]) else 0.0)
+    return word_scores, reasons
 
 
 def _is_neutral(query_word: QueryWord, record: Mapping[str, Any]) -> bool:
@@ -250,11 +275,18 @@ def is_of_other_chamber(query: NameQuery, candidate: Candidate, record: Mapping[
 
     People change chambers and are called by either; what is joint belongs to both.
     """
-    chambers = [word for word in query.words if word.meaning and word.meaning[0] == "chamber"]
-    if not chambers or "terms" in record or record.get("chamber") not in ("house", "senate"):
+    chamber_words = [
+        chamber_word
+        for chamber_word in query.words
+        if chamber_word.meaning and chamber_word.meaning[0] == "chamber"
+    ]
+    if not chamber_words or "terms" in record or record.get("chamber") not in ("house", "senate"):
         return False
-    own = ("chamber", record["chamber"])
-    return not any(word.meaning == own or word.text in candidate.words for word in chambers)
+    record_meaning = ("chamber", record["chamber"])
+    return not any(
+        chamber_word.meaning == record_meaning or chamber_word.text in candidate.name_words
+        for chamber_word in chamber_words
+    )
 
 
 def _find_confirming_field(record: Mapping[str, Any], query_word: QueryWord) -> str | None:
@@ -275,34 +307,34 @@ def _find_confirming_field(record: Mapping[str, Any], query_word: QueryWord) -> 
             ),
             None,
         )
-    past = (term.get(meaning_kind) for term in record.get("terms") or ())
-    return meaning_kind if meaning_value in (record.get(meaning_kind), *past) else None
+    term_values = (term.get(meaning_kind) for term in record.get("terms") or ())
+    return meaning_kind if meaning_value in (record.get(meaning_kind), *term_values) else None
 
 
 def combine_scores(
     query: NameQuery,
-    scores: Sequence[float | None],
-    coverage: float,
+    word_scores: Sequence[float | None],
+    name_coverage: float,
     unexplained_weight: float = 1.0,
 ) -> float:
     """Return mostly how much of the query is explained, and a little how much of the name.
 
     Words that nothing explains count `unexplained_weight` times as much as others.
     """
-    total_weight = explained = 0.0
-    for word, score in zip(query.words, scores, strict=True):
-        if score is None:
+    total_weight = explained_weight = 0.0
+    for query_word, word_score in zip(query.words, word_scores, strict=True):
+        if word_score is None:
             continue
-        weight = _compute_weight_in_query(word, score)
-        total_weight += weight if score else weight * unexplained_weight
-        explained += weight * score
+        word_weight = _compute_weight_in_query(query_word, word_score)
+        total_weight += word_weight if word_score else word_weight * unexplained_weight
+        explained_weight += word_weight * word_score
     # A little for coverage: of names that explain the query alike, the shorter one is meant.
-    return explained / total_weight * (0.85 + 0.15 * coverage) if total_weight else 0.0
+    return explained_weight / total_weight * (0.85 + 0.15 * name_coverage) if total_weight else 0.0
 
 
 def _compute_weight_in_query(query_word: QueryWord, word_score: float) -> float:
     """Return how much a word counts; least when it only names a kind of record, and another."""
     if query_word.is_record_kind:
         return _KIND_WEIGHT if word_score else _WRONG_KIND_WEIGHT
-    weight = compute_word_weight(query_word.text)
-    return _MEANING_WEIGHT if query_word.meaning and weight == 1.0 else weight
+    word_weight = compute_word_weight(query_word.text)
+    return _MEANING_WEIGHT if query_word.meaning and word_weight == 1.0 else word_weight

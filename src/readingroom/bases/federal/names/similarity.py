@@ -24,7 +24,7 @@ _STOPWORD_INITIALS = frozenset("afiot")
 class WordMatch:
     """A word of the query, the word of a name that explains it, how well, and by what relation."""
 
-    word: str
+    query_word: str
     name_word: str
     score: float
     relation: str
@@ -34,28 +34,31 @@ class WordMatch:
 class Similarity:
     """What a name explains of a query, and how much of the name the query covers."""
 
-    matches: tuple[WordMatch | None, ...]
+    word_matches: tuple[WordMatch | None, ...]
     """One for each word of the query; None for a word that the name does not explain."""
     coverage: float
 
 
-def compare(query: Sequence[str], name_words: Sequence[str]) -> Similarity:
+def compare_words(query_words: Sequence[str], name_words: Sequence[str]) -> Similarity:
     """Pair the words of a query with those of a name, best pairs first, each word used once.
 
     The order of the words does not matter. An empty word of the query is never paired.
     """
-    pairs = sorted(
+    scored_pairs = sorted(
         (-word_match.score, query_index, name_index, word_match)
-        for query_index, query_word in enumerate(query)
+        for query_index, query_word in enumerate(query_words)
         for name_index, name_word in enumerate(name_words)
         if query_word and (word_match := match_word(query_word, name_word))
     )
     matches_by_index: dict[int, WordMatch] = {}
-    used: dict[int, float] = {}
-    for _, query_index, name_index, word_match in pairs:
-        if query_index not in matches_by_index and name_index not in used:
-            matches_by_index[query_index], used[name_index] = word_match, word_match.score
-    for index, query_word in enumerate(query):
+    score_by_name_index: dict[int, float] = {}
+    for _, query_index, name_index, word_match in scored_pairs:
+        if query_index not in matches_by_index and name_index not in score_by_name_index:
+            matches_by_index[query_index], score_by_name_index[name_index] = (
+                word_match,
+                word_match.score,
+            )
+    for index, query_word in enumerate(query_words):
         if index not in matches_by_index and (
             initials_range := find_initials(query_word, name_words)
             or _find_blend(query_word, name_words)
@@ -65,35 +68,40 @@ def compare(query: Sequence[str], name_words: Sequence[str]) -> Similarity:
             matches_by_index[index] = WordMatch(
                 query_word, spelled_out, initials_score, "stands for"
             )
-            used |= {
-                name_index: max(initials_score, used.get(name_index, 0.0))
+            score_by_name_index |= {
+                name_index: max(initials_score, score_by_name_index.get(name_index, 0.0))
                 for name_index in initials_range
             }
     if not any(
-        len(word_match.name_word) > 1 or len(word_match.word) == 1
+        len(word_match.name_word) > 1 or len(word_match.query_word) == 1
         for word_match in matches_by_index.values()
     ):
         # That some name has the initial of a word is no evidence by itself.
-        matches_by_index, used = {}, {}
+        matches_by_index, score_by_name_index = {}, {}
     return Similarity(
-        tuple(map(matches_by_index.get, range(len(query)))), _compute_coverage(name_words, used)
+        tuple(map(matches_by_index.get, range(len(query_words)))),
+        _compute_coverage(name_words, score_by_name_index),
     )
 
 
 def compute_word_weight(word: str) -> float:
     """Return how much a word tells about which name is meant."""
-    if word in load_vocabulary().weak:
+    if word in load_vocabulary().weak_words:
         return _WEAK_WEIGHT
     return 0.3 if len(word) == 1 else 1.0
 
 
-def _compute_coverage(name_words: Sequence[str], used: dict[int, float]) -> float:
+def _compute_coverage(name_words: Sequence[str], score_by_name_index: dict[int, float]) -> float:
     """Return the share of a name that was explained; weak words need not be."""
-    weights = {index: compute_word_weight(word) for index, word in enumerate(name_words)}
-    counted = {
-        index: weight for index, weight in weights.items() if weight > _WEAK_WEIGHT or index in used
+    weights = {index: compute_word_weight(name_word) for index, name_word in enumerate(name_words)}
+    counted_weights = {
+        index: weight
+        for index, weight in weights.items()
+        if weight > _WEAK_WEIGHT or index in score_by_name_index
     } or weights
-    return sum(counted[index] * used.get(index, 0.0) for index in counted) / sum(counted.values())
+    return sum(
+        counted_weights[index] * score_by_name_index.get(index, 0.0) for index in counted_weights
+    ) / sum(counted_weights.values())
 
 
 @lru_cache(maxsize=65_536)
@@ -101,7 +109,7 @@ def match_word(query_word: str, name_word: str) -> WordMatch | None:
     """Return how a word of a query may mean a word of a name, or None if it cannot."""
     if query_word == name_word:
         return WordMatch(query_word, name_word, 1.0, "is")
-    if name_word in load_vocabulary().nicknames.get(query_word, ()):
+    if name_word in load_vocabulary().equivalents_by_name.get(query_word, ()):
         return WordMatch(query_word, name_word, _NICKNAME, "is short for, or a form of,")
     if len(query_word) == 1 or len(name_word) == 1:
         initial_score = _INITIAL if len(query_word) == 1 else _NAME_INITIAL
@@ -113,8 +121,8 @@ def match_word(query_word: str, name_word: str) -> WordMatch | None:
         )
     if _is_prefix(query_word, name_word):
         return WordMatch(query_word, name_word, _PREFIX, "begins")
-    if initial_score := _score_spelling(query_word, name_word):
-        return WordMatch(query_word, name_word, initial_score, "is spelt like")
+    if spelling_score := _score_spelling(query_word, name_word):
+        return WordMatch(query_word, name_word, spelling_score, "is spelt like")
     if _has_same_stem(query_word, name_word):
         return WordMatch(query_word, name_word, _STEM, "has the stem of")
     if _is_contraction(query_word, name_word):
@@ -154,7 +162,7 @@ def _is_contraction(query_word: str, name_word: str) -> bool:
 def _has_same_stem(query_word: str, name_word: str) -> bool:
     """`China` and `Chinese`, `immigrants` and `immigration` differ only in a common ending."""
     shared_length = Prefix.similarity(query_word, name_word)
-    endings = load_vocabulary().endings
+    endings = load_vocabulary().word_endings
     # The last letter they share may belong to both endings: immigr-ants, immigr-ation.
     return any(
         query_word[stem_length:] in endings and name_word[stem_length:] in endings
@@ -174,25 +182,26 @@ def find_initials(letters: str, name_words: Sequence[str]) -> range | None:
     stopword_positions = (
         index for index in range(1, len(letters) - 1) if letters[index] in _STOPWORD_INITIALS
     )
-    shorter = (letters[:index] + letters[index + 1 :] for index in stopword_positions)
-    for sequence in (letters, *shorter):
-        first_index = initials.find(sequence)
-        weights = [
+    shorter_letters = (letters[:index] + letters[index + 1 :] for index in stopword_positions)
+    for letter_sequence in (letters, *shorter_letters):
+        first_index = initials.find(letter_sequence)
+        word_weights = [
             compute_word_weight(word)
-            for word in name_words[first_index : first_index + len(sequence)]
+            for word in name_words[first_index : first_index + len(letter_sequence)]
         ]
-        if first_index >= 0 and sum(weight > _WEAK_WEIGHT for weight in weights) > 1:
-            return range(first_index, first_index + len(sequence))
+        if first_index >= 0 and sum(weight > _WEAK_WEIGHT for weight in word_weights) > 1:
+            return range(first_index, first_index + len(letter_sequence))
     return None
 
 
-def _find_blend(word: str, name_words: Sequence[str]) -> range | None:
+def _find_blend(blended_word: str, name_words: Sequence[str]) -> range | None:
     """Return where a name has two words whose beginnings make this: `MilCon`, `fintech`."""
-    for index, (first_word, second) in enumerate(pairwise(name_words)):
-        cuts = range(3, len(word) - 2)
+    for index, (first_word, second_word) in enumerate(pairwise(name_words)):
+        cut_indexes = range(3, len(blended_word) - 2)
         if any(
-            first_word.startswith(word[:cut_index]) and second.startswith(word[cut_index:])
-            for cut_index in cuts
+            first_word.startswith(blended_word[:cut_index])
+            and second_word.startswith(blended_word[cut_index:])
+            for cut_index in cut_indexes
         ):
             return range(index, index + 2)
     return None
@@ -203,28 +212,34 @@ def score_initials(letters: str, name_words: Sequence[str], extra_letters: str =
 
     They may include initials of weak words, such as the H and the C of HASC, and `extra_letters`.
     """
-    counted = Counter(letters)
-    core = [word[0] for word in name_words if word not in load_vocabulary().weak]
-    weak = [word[0] for word in name_words if word in load_vocabulary().weak]
-    surplus = counted - Counter(core)
-    if Counter(core) - counted or not surplus <= Counter(weak) | Counter(extra_letters):
+    letter_counts = Counter(letters)
+    core_initials = [word[0] for word in name_words if word not in load_vocabulary().weak_words]
+    weak_initials = [word[0] for word in name_words if word in load_vocabulary().weak_words]
+    surplus_letters = letter_counts - Counter(core_initials)
+    if Counter(core_initials) - letter_counts or not surplus_letters <= Counter(
+        weak_initials
+    ) | Counter(extra_letters):
         return 0.0
-    if len(core) < 2 and len(letters) < 4 and letters not in _initials_in_order(name_words):
+    if (
+        len(core_initials) < 2
+        and len(letters) < 4
+        and letters not in _list_ordered_initials(name_words)
+    ):
         return 0.0
     remaining_letters = iter(letters)
-    initials_score = 0.95 if all(letter in remaining_letters for letter in core) else 0.65
+    initials_score = 0.95 if all(letter in remaining_letters for letter in core_initials) else 0.65
     return (
         initials_score - 0.05
-        if len(core) < 2 or any(len(word) == 1 for word in name_words)
+        if len(core_initials) < 2 or any(len(word) == 1 for word in name_words)
         else initials_score
     )
 
 
-def _initials_in_order(name_words: Sequence[str]) -> tuple[str, str]:
+def _list_ordered_initials(name_words: Sequence[str]) -> tuple[str, str]:
     """Return all initials, and those with the C of `committee` last: `SJC` for the Judiciary."""
     initials = "".join(word[0] for word in name_words)
     significant_initials = "".join(
-        word[0] for word in name_words if word not in load_vocabulary().committee
+        word[0] for word in name_words if word not in load_vocabulary().committee_words
     )
     return initials, f"{significant_initials}c"
 
@@ -236,24 +251,26 @@ def _score_spelling(query_word: str, name_word: str) -> float:
     """
     if query_word.isdecimal() or name_word.isdecimal():
         return 0.0
-    longest = max(len(query_word), len(name_word))
+    longer_length = max(len(query_word), len(name_word))
     # Short words that differ in a letter are other names: Lee, Lew.
-    allowed = 0 if longest < 4 else 1 if longest < 6 else 2 if longest < 9 else 3
+    allowed_typos = (
+        0 if longer_length < 4 else 1 if longer_length < 6 else 2 if longer_length < 9 else 3
+    )
     # Two cheap checks rule out nearly every pair before the distance is computed.
-    if abs(len(query_word) - len(name_word)) > allowed or not _share_letter_pair(
+    if abs(len(query_word) - len(name_word)) > allowed_typos or not _share_letter_pair(
         query_word, name_word
     ):
         return 0.0
     typos = count_typos(query_word, name_word)
-    if typos > allowed:
+    if typos > allowed_typos:
         return 0.0
-    other_initial = 0.08 if query_word[0] != name_word[0] else 0.0
-    return 0.97 - 0.9 * typos / longest - other_initial
+    initial_penalty = 0.08 if query_word[0] != name_word[0] else 0.0
+    return 0.97 - 0.9 * typos / longer_length - initial_penalty
 
 
 def _share_letter_pair(query_word: str, name_word: str) -> bool:
-    pairs = {query_word[index : index + 2] for index in range(len(query_word) - 1)}
-    return any(name_word[index : index + 2] in pairs for index in range(len(name_word) - 1))
+    letter_pairs = {query_word[index : index + 2] for index in range(len(query_word) - 1)}
+    return any(name_word[index : index + 2] in letter_pairs for index in range(len(name_word) - 1))
 
 
 def count_typos(query_word: str, name_word: str) -> int:

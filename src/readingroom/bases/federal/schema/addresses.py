@@ -13,86 +13,86 @@ _FR = r"([A-Z]?\d{1,4}(?:-\d{4})?-\d{1,6})"
 _UUID = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 
 
-def rewrite_address(written_address: str) -> str | None:
+def rewrite_url(url_or_citation: str) -> str | None:
     """Return the id, or a spelling of it, that an address names; None for any other text."""
-    for address_pattern, rewrite in _ADDRESSES:
-        if address_match := address_pattern.fullmatch(written_address):
-            return rewrite(address_match)
+    for url_pattern, rewrite in _URL_RULES:
+        if url_match := url_pattern.fullmatch(url_or_citation):
+            return rewrite(url_match)
     return None
 
 
-def _make_address(path_pattern: str, rewrite: str | _Rewrite) -> tuple[re.Pattern[str], _Rewrite]:
+def _make_url_rule(path_pattern: str, rewrite: str | _Rewrite) -> tuple[re.Pattern[str], _Rewrite]:
     expand = (lambda match: match.expand(rewrite)) if isinstance(rewrite, str) else rewrite
     return re.compile(path_pattern + _REST, re.ASCII | re.I), expand
 
 
-def _cite_house_vote(address_match: re.Match[str]) -> str:
+def _cite_house_vote(url_match: re.Match[str]) -> str:
     """The Clerk counts votes by year; a session is a year of a Congress."""
-    year = int(address_match[1])
-    return f"house:{(year - 1787) // 2}:{1 if year % 2 else 2}:{address_match[2]}"
+    year = int(url_match[1])
+    return f"house:{(year - 1787) // 2}:{1 if year % 2 else 2}:{url_match[2]}"
 
 
-def _cite_law(address_match: re.Match[str]) -> str:
-    law_kind = "pl" if address_match[2].lower() == "publ" else "pvtl"
-    return f"{law_kind}:{address_match[1]}-{address_match[3]}"
+def _cite_law(url_match: re.Match[str]) -> str:
+    law_kind = "pl" if url_match[2].lower() == "publ" else "pvtl"
+    return f"{law_kind}:{url_match[1]}-{url_match[3]}"
 
 
-def _cite_report(address_match: re.Match[str]) -> str:
-    part_suffix = f"-pt{address_match[4]}" if address_match[4] not in (None, "1") else ""
-    return f"crpt:{address_match[1]}{address_match[2][0]}rpt{address_match[3]}{part_suffix}"
+def _cite_report(url_match: re.Match[str]) -> str:
+    part_suffix = f"-pt{url_match[4]}" if url_match[4] not in (None, "1") else ""
+    return f"crpt:{url_match[1]}{url_match[2][0]}rpt{url_match[3]}{part_suffix}"
 
 
-_ADDRESSES = (
-    _make_address(
+_URL_RULES = (
+    _make_url_rule(
         rf"{_WEB}congress\.gov/bill/{_ORDINAL}-congress/{_BILL_PAGE}/(\d+)", r"\2 \3, \1"
     ),
-    _make_address(
+    _make_url_rule(
         rf"{_WEB}congress\.gov/amendment/{_ORDINAL}-congress/(house|senate)-amendment/(\d+)",
         r"\2 amendment \3, \1",
     ),
-    _make_address(
+    _make_url_rule(
         rf"{_WEB}congress\.gov/congressional-report/{_ORDINAL}-congress/"
         r"(house|senate|executive)-report/(\d+)(?:/(\d+))?",
         _cite_report,
     ),
-    _make_address(rf"{_WEB}congress\.gov/(\d+)/plaws/publ(\d+)", r"pl:\1-\2"),
-    _make_address(rf"{_WEB}congress\.gov/member/[^/]+/([A-Z]\d{{6}})", r"\1"),
-    _make_address(rf"{_WEB}congress\.gov/committee/[^/]+/([hsj][a-z]{{3}}\d{{2}})", r"\1"),
-    _make_address(rf"{_WEB}congress\.gov/crs-product/([A-Z]{{1,3}}\d{{5}})", r"\1"),
-    _make_address(
+    _make_url_rule(rf"{_WEB}congress\.gov/(\d+)/plaws/publ(\d+)", r"pl:\1-\2"),
+    _make_url_rule(rf"{_WEB}congress\.gov/member/[^/]+/([A-Z]\d{{6}})", r"\1"),
+    _make_url_rule(rf"{_WEB}congress\.gov/committee/[^/]+/([hsj][a-z]{{3}}\d{{2}})", r"\1"),
+    _make_url_rule(rf"{_WEB}congress\.gov/crs-product/([A-Z]{{1,3}}\d{{5}})", r"\1"),
+    _make_url_rule(
         rf"{_WEB}crsreports\.congress\.gov/product/(?:pdf|details)(?:/\w+)?"
         r"[/?](?:prodcode=)?([A-Z]{1,3}\d{5})",
         r"\1",
     ),
-    _make_address(rf"{_WEB}bioguide\.congress\.gov/search/bio/([A-Z]\d{{6}})", r"\1"),
+    _make_url_rule(rf"{_WEB}bioguide\.congress\.gov/search/bio/([A-Z]\d{{6}})", r"\1"),
     # A bill's text or status, with or without its version.
-    _make_address(
+    _make_url_rule(
         rf"{_GOVINFO}(?:BILLS(?:TATUS|UM)?-)?(\d{{1,3}})"
         r"(hr|s|[hs]jres|[hs]res|[hs]conres)(\d+)(?:[a-z]{2,4}\d?)?",
         r"bill:\1-\2-\3",
     ),
-    _make_address(rf"{_GOVINFO}PLAW-(\d{{1,3}})(publ|pvtl)(\d+)", _cite_law),
-    _make_address(rf"{_GOVINFO}CREC-[\d-]{{10}}/(?:html/)?(CREC-[\w-]+)", r"crec:\1"),
-    _make_address(rf"{_GOVINFO}COMPS-(\d+)", r"comps:\1"),
-    _make_address(
+    _make_url_rule(rf"{_GOVINFO}PLAW-(\d{{1,3}})(publ|pvtl)(\d+)", _cite_law),
+    _make_url_rule(rf"{_GOVINFO}CREC-[\d-]{{10}}/(?:html/)?(CREC-[\w-]+)", r"crec:\1"),
+    _make_url_rule(rf"{_GOVINFO}COMPS-(\d+)", r"comps:\1"),
+    _make_url_rule(
         rf"{_GOVINFO}CRPT-(\d{{1,3}}[hsej]rpt\d{{1,5}}(?:-(?:pt|bk)\d{{1,3}}|-errata)?)", r"crpt:\1"
     ),
-    _make_address(rf"{_GOVINFO}CHRG-(\w+)", lambda match: f"hearing:CHRG-{match[1].lower()}"),
-    _make_address(
+    _make_url_rule(rf"{_GOVINFO}CHRG-(\w+)", lambda match: f"hearing:CHRG-{match[1].lower()}"),
+    _make_url_rule(
         rf"{_WEB}govinfo\.gov/link/cfr/(\d+)/(\w+)\?sectionnum=([\w-]+)(?:&.*)?", r"cfr:\1:\2.\3"
     ),
-    _make_address(rf"{_WEB}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR}", r"\1"),
-    _make_address(rf"FR\s?Doc\.?\s?(?:No\.?\s?)?{_FR}", r"\1"),
-    _make_address(rf"{_WEB}senate\.gov/.*vote_(\d+)_([12])_(\d+)", r"senate:\1:\2:\3"),
-    _make_address(rf"{_WEB}clerk\.house\.gov/Votes/(\d{{4}})(\d+)", _cite_house_vote),
-    _make_address(rf"{_WEB}clerk\.house\.gov/evs/(\d{{4}})/roll(\d+)", _cite_house_vote),
-    _make_address(
+    _make_url_rule(rf"{_WEB}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR}", r"\1"),
+    _make_url_rule(rf"FR\s?Doc\.?\s?(?:No\.?\s?)?{_FR}", r"\1"),
+    _make_url_rule(rf"{_WEB}senate\.gov/.*vote_(\d+)_([12])_(\d+)", r"senate:\1:\2:\3"),
+    _make_url_rule(rf"{_WEB}clerk\.house\.gov/Votes/(\d{{4}})(\d+)", _cite_house_vote),
+    _make_url_rule(rf"{_WEB}clerk\.house\.gov/evs/(\d{{4}})/roll(\d+)", _cite_house_vote),
+    _make_url_rule(
         rf"(House|Senate) (?:roll call )?vote (?:No\.? )?(\d+), {_ORDINAL} Congress, "
         r"([123])(?:st|nd|rd) session(?: \([\d-]+\))?",
         r"\1:\3:\4:\2",
     ),
-    _make_address(rf"{_WEB}cbo\.gov/publication/(\d+)", r"cbo:\1"),
-    _make_address(rf"{_WEB}lda\.(?:senate\.)?gov/filings/public/filing/{_UUID}", r"lda:\1"),
-    _make_address(rf"{_WEB}regulations\.gov/docket/([\w-]+)", r"docket:\1"),
-    _make_address(rf"{_WEB}docs\.house\.gov/.*EventID=(\d+)", r"hearing:house-\1"),
+    _make_url_rule(rf"{_WEB}cbo\.gov/publication/(\d+)", r"cbo:\1"),
+    _make_url_rule(rf"{_WEB}lda\.(?:senate\.)?gov/filings/public/filing/{_UUID}", r"lda:\1"),
+    _make_url_rule(rf"{_WEB}regulations\.gov/docket/([\w-]+)", r"docket:\1"),
+    _make_url_rule(rf"{_WEB}docs\.house\.gov/.*EventID=(\d+)", r"hearing:house-\1"),
 )

@@ -3,7 +3,7 @@
 from datetime import date
 
 GPO = "U.S. Government Publishing Office"
-SPOKEN = {
+BILL_LABELS = {
     "hr": "H.R.",
     "s": "S.",
     "hjres": "H.J.Res.",
@@ -25,9 +25,9 @@ _PAGES = {
 }
 
 
-def get_congress_on(moment: str) -> int:
+def get_congress_on(iso_moment: str) -> int:
     """Return the number of the Congress on a day. Each begins on 3 January of an odd year."""
-    calendar_day = date.fromisoformat(moment[:10])
+    calendar_day = date.fromisoformat(iso_moment[:10])
     start_year = calendar_day.year - (1 if (calendar_day.month, calendar_day.day) < (1, 3) else 0)
     return (start_year - 1789) // 2 + 1
 
@@ -38,14 +38,14 @@ def get_first_day(congress: int) -> date:
 
 
 def format_ordinal(number: int) -> str:
-    ending = (
+    ordinal_suffix = (
         "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     )
-    return f"{number}{ending}"
+    return f"{number}{ordinal_suffix}"
 
 
 def format_bill_number(congress: int, bill_type: str, bill_number: int) -> str:
-    return f"{SPOKEN[bill_type]} {bill_number}, {format_ordinal(congress)} Congress"
+    return f"{BILL_LABELS[bill_type]} {bill_number}, {format_ordinal(congress)} Congress"
 
 
 def build_bill_page_url(congress: int, bill_type: str, bill_number: int) -> str:

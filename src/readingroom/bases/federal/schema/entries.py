@@ -121,7 +121,7 @@ def build_citation_fields(
     }
 
 
-def hash_item(item_value: Any) -> str:
+def hash_item(item_data: Any) -> str:
     """Return the hash of one item of a file, which other items of the file do not change."""
-    item_json = json.dumps(item_value, sort_keys=True, ensure_ascii=False, default=str)
+    item_json = json.dumps(item_data, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(item_json.encode()).hexdigest()

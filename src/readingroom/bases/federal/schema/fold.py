@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-_VOCABULARY = Path(__file__).with_name("names.toml")
+_VOCABULARY_FILE = Path(__file__).with_name("names.toml")
 _DROPPED = re.compile(r"['\u2019\u02bc`.]")  # O'Brien and J.D. are one word each
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
@@ -19,52 +19,52 @@ class Vocabulary:
     """What the words around a name mean, and which names stand for each other."""
 
     stopwords: frozenset[str]
-    weak: frozenset[str]
+    weak_words: frozenset[str]
     """Words that occur in so many names that they hardly tell them apart."""
-    endings: frozenset[str]
+    word_endings: frozenset[str]
     """What words of one stem may end in, including nothing at all."""
-    committee: frozenset[str]
-    subcommittee: frozenset[str]
-    chambers: Mapping[str, str]
-    parties: Mapping[str, str]
-    periods: Mapping[str, str]
-    kinds: Mapping[str, frozenset[str]]
+    committee_words: frozenset[str]
+    subcommittee_words: frozenset[str]
+    chambers_by_word: Mapping[str, str]
+    parties_by_word: Mapping[str, str]
+    periods_by_word: Mapping[str, str]
+    kind_words_by_registry: Mapping[str, frozenset[str]]
     """By registry, the words that only say what kind of record is wanted."""
     popular_names: Mapping[str, Mapping[str, str]]
     """By registry, names that no official file has, each with the id of its record."""
     value_aliases: Mapping[str, Mapping[str, str]]
     """By filter, codes and abbreviations in lower case, each with the words it stands for."""
-    states: Mapping[tuple[str, ...], str]
-    nicknames: Mapping[str, frozenset[str]]
+    codes_by_state_words: Mapping[tuple[str, ...], str]
+    equivalents_by_name: Mapping[str, frozenset[str]]
 
 
 @cache
 def load_vocabulary() -> Vocabulary:
     """Return the vocabulary in `names.toml`."""
-    tables = tomllib.loads(_VOCABULARY.read_text("utf-8"))
-    codes = {(state_code.lower(),): state_code for state_code in tables["states"]}
-    state_names = {
-        tuple(word.split("-")): state_code
-        for state_code, state_words in tables["states"].items()
-        for word in state_words.split()
+    tables = tomllib.loads(_VOCABULARY_FILE.read_text("utf-8"))
+    codes_by_code = {(state_code.lower(),): state_code for state_code in tables["states"]}
+    codes_by_name = {
+        tuple(state_name.split("-")): state_code
+        for state_code, state_names in tables["states"].items()
+        for state_name in state_names.split()
     }
     return Vocabulary(
         stopwords=frozenset(tables["stopwords"].split()),
-        weak=frozenset(tables["weak"].split()),
-        endings=frozenset(["", *tables["endings"].split()]),
-        committee=frozenset(tables["committee"].split()),
-        subcommittee=frozenset(tables["subcommittee"].split()),
-        chambers=_index_by_word(tables["chambers"]),
-        parties=_index_by_word(tables["parties"]),
-        periods=_index_by_word(tables["periods"]),
-        kinds={
-            kind_name: frozenset(state_words.split())
-            for kind_name, state_words in tables["kinds"].items()
+        weak_words=frozenset(tables["weak"].split()),
+        word_endings=frozenset(["", *tables["endings"].split()]),
+        committee_words=frozenset(tables["committee"].split()),
+        subcommittee_words=frozenset(tables["subcommittee"].split()),
+        chambers_by_word=_index_by_word(tables["chambers"]),
+        parties_by_word=_index_by_word(tables["parties"]),
+        periods_by_word=_index_by_word(tables["periods"]),
+        kind_words_by_registry={
+            registry_name: frozenset(kind_words.split())
+            for registry_name, kind_words in tables["kinds"].items()
         },
         popular_names=tables["popular_names"],
         value_aliases=tables["value_aliases"],
-        states=codes | state_names,
-        nicknames=_group_nicknames(tables["nicknames"]["groups"].split("\n")),
+        codes_by_state_words=codes_by_code | codes_by_name,
+        equivalents_by_name=_group_nicknames(tables["nicknames"]["groups"].split("\n")),
     )
 
 
@@ -87,10 +87,13 @@ def _group_nicknames(nickname_lines: Iterable[str]) -> dict[str, frozenset[str]]
     }
 
 
-def words(full_name: str) -> tuple[str, ...]:
+def fold_name(full_name: str) -> tuple[str, ...]:
     """Return a name as folded words, without stopwords unless it has no other words."""
-    folded = fold_all_words(full_name)
-    return tuple(word for word in folded if word not in load_vocabulary().stopwords) or folded
+    folded_words = fold_all_words(full_name)
+    return (
+        tuple(word for word in folded_words if word not in load_vocabulary().stopwords)
+        or folded_words
+    )
 
 
 def fold_all_words(written_text: str) -> tuple[str, ...]:
@@ -101,34 +104,41 @@ def fold_all_words(written_text: str) -> tuple[str, ...]:
 
 def _strip_accents(accented_text: str) -> str:
     # These two letters have no decomposition in Unicode.
-    plain = unicodedata.normalize("NFKD", accented_text.replace("ß", "ss").replace("ø", "o"))
-    return "".join(letter for letter in plain if not unicodedata.combining(letter)).lower()
+    decomposed_text = unicodedata.normalize(
+        "NFKD", accented_text.replace("ß", "ss").replace("ø", "o")
+    )
+    return "".join(
+        letter for letter in decomposed_text if not unicodedata.combining(letter)
+    ).lower()
 
 
-def pad(name_words: Sequence[str]) -> str:
+def pad_words(name_words: Sequence[str]) -> str:
     """Join words with spaces on both sides of each, so that its edges make trigrams too."""
     return f"  {'  '.join(name_words)} "
 
 
-def trigrams(word: str) -> list[str]:
+def list_trigrams(word: str) -> list[str]:
     """Return the trigrams of a word with its edges: ` ma`, `mar`, …, `ey `."""
-    padded = f" {word} " if len(word) > 1 else f"  {word} "
+    padded_word = f" {word} " if len(word) > 1 else f"  {word} "
     return list(
         dict.fromkeys(
-            padded[start_index : start_index + 3] for start_index in range(len(padded) - 2)
+            padded_word[start_index : start_index + 3]
+            for start_index in range(len(padded_word) - 2)
         )
     )
 
 
-def initials(name_words: Sequence[str]) -> str:
+def sort_initials(name_words: Sequence[str]) -> str:
     """Return the initials of the words that are not weak, sorted.
 
     Sorted, because acronyms do not keep the order of a name: `HASC` is Armed Services.
     """
-    return "".join(sorted(word[0] for word in name_words if word not in load_vocabulary().weak))
+    return "".join(
+        sorted(word[0] for word in name_words if word not in load_vocabulary().weak_words)
+    )
 
 
-def first_row(source_name: str) -> int:
+def get_first_name_row(source_name: str) -> int:
     """Return where the rows of a source's names begin.
 
     The names of a source have neighbouring rows, so that they can be searched without the others.
@@ -137,5 +147,5 @@ def first_row(source_name: str) -> int:
     return zlib.crc32(source_name.encode()) << 30
 
 
-ROWS = 2**30 - 1
+MAX_ROWS_PER_SOURCE = 2**30 - 1
 """How many rows of names a source may have."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from readingroom.bases.federal.schema.addresses import rewrite_address
+from readingroom.bases.federal.schema.addresses import rewrite_url
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.text import fold_dashes
 
@@ -26,14 +26,14 @@ class FederalId:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _IdForm:
     """A way to write an id: a pattern, and a function that builds the canonical form."""
 
     source: str
-    shown: str
+    listed_form: str
     """How the form is listed in the error for an unrecognized id; empty for an alias."""
     pattern: re.Pattern[str]
-    build: Callable[[re.Match[str]], str]
+    build_id: Callable[[re.Match[str]], str]
 
 
 def make_bill_id(congress: int | str, bill_type: str, bill_number: int | str) -> str:
@@ -46,10 +46,10 @@ def make_vote_id(
     return f"{chamber.lower()}:{int(congress)}:{int(session)}:{int(roll_number)}"
 
 
-def make_law_id(law_number: str, private: bool = False) -> str:
+def make_law_id(law_number: str, is_private: bool = False) -> str:
     """`117-103` becomes `pl:117-103`; private laws have a series of their own."""
-    congress, _, running = fold_dashes(law_number).partition("-")
-    return f"{'pvtl' if private else 'pl'}:{int(congress)}-{int(running)}"
+    congress, _, running_number = fold_dashes(law_number).partition("-")
+    return f"{'pvtl' if is_private else 'pl'}:{int(congress)}-{int(running_number)}"
 
 
 def make_committee_id(committee_code: str) -> str:
@@ -62,10 +62,14 @@ def make_amendment_id(congress: int | str, amendment_type: str, amendment_number
     return f"amdt:{int(congress)}:{amendment_type.lower()}:{int(amendment_number)}"
 
 
-def make_sap_id(congress: int | str, issued_on: str, bills: Sequence[str], repeat: int = 1) -> str:
+def make_sap_id(
+    congress: int | str, issued_on: str, bills: Sequence[str], repeat_number: int = 1
+) -> str:
     """Return the id of a statement; those of a day on the same bills differ in a last number."""
-    about = "-".join(bills).lower() or "unnumbered"
-    return f"sap:{int(congress)}:{issued_on}:{about}" + (f":{repeat}" if repeat > 1 else "")
+    bill_list = "-".join(bills).lower() or "unnumbered"
+    return f"sap:{int(congress)}:{issued_on}:{bill_list}" + (
+        f":{repeat_number}" if repeat_number > 1 else ""
+    )
 
 
 def make_report_id(
@@ -90,10 +94,14 @@ def parse_report_citation(citation: str) -> str | None:
 
 def _parse_report_part(part_text: str | None) -> str | None:
     """`Part 2` and `Part II` become `pt2`, `Book 1` `bk1`; the first part is the report itself."""
-    part_word, _, running = (part_text or "").lower().partition(" ")
-    running = _ROMAN.get(running, running)
-    short = {"part": "pt", "pt.": "pt", "book": "bk"}.get(part_word, part_word)
-    return None if (short, running) in (("", ""), ("pt", "1")) else f"{short}{running}"
+    part_word, _, part_number = (part_text or "").lower().partition(" ")
+    part_number = _ROMAN.get(part_number, part_number)
+    part_prefix = {"part": "pt", "pt.": "pt", "book": "bk"}.get(part_word, part_word)
+    return (
+        None
+        if (part_prefix, part_number) in (("", ""), ("pt", "1"))
+        else f"{part_prefix}{part_number}"
+    )
 
 
 def make_cfr_id(title_number: int | str, section_number: str) -> str:
@@ -104,21 +112,23 @@ def make_compilation_id(compilation_number: int | str) -> str:
     return f"comps:{int(compilation_number)}"
 
 
-def make_proceeding_id(granule: str) -> str:
+def make_proceeding_id(granule_id: str) -> str:
     """Return a granule such as `CREC-2005-07-20-pt1-PgE1551-2` in its usual case, with a prefix."""
-    granule_match = _GRANULE.fullmatch(granule)
+    granule_match = _GRANULE.fullmatch(granule_id)
     if granule_match is None:
-        return f"crec:{granule}"
+        return f"crec:{granule_id}"
     issue_day, record_part, page_label, granule_suffix = granule_match.groups()
     page_label = page_label.lower() if page_label.lower() == "null" else page_label.upper()
-    suffix = granule_suffix.lower().replace("frontm", "FrontM")
-    return f"crec:CREC-{issue_day}-pt{record_part}-Pg{page_label}{suffix}"
+    cased_suffix = granule_suffix.lower().replace("frontm", "FrontM")
+    return f"crec:CREC-{issue_day}-pt{record_part}-Pg{page_label}{cased_suffix}"
 
 
 @lru_cache(maxsize=4096)  # there are a thousand subjects, each of which occurs in many files
 def make_topic_id(topic_name: str) -> str:
-    plain = unicodedata.normalize("NFKD", topic_name).encode("ascii", "ignore").decode().lower()
-    return "topic:" + "-".join(re.findall("[a-z0-9]+", plain))
+    ascii_name = (
+        unicodedata.normalize("NFKD", topic_name).encode("ascii", "ignore").decode().lower()
+    )
+    return "topic:" + "-".join(re.findall("[a-z0-9]+", ascii_name))
 
 
 _ESTIMATE = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
@@ -130,28 +140,28 @@ def parse_estimate_id(url: str) -> str | None:
     return f"cbo:{int(url_match[1])}" if url_match else None
 
 
-def make_staff_id(office: str) -> str:
+def make_staff_id(office_id: str) -> str:
     """`P000620-cañon_city` becomes `staff:P000620-canon_city`."""
-    plain = unicodedata.normalize("NFKD", office).encode("ascii", "ignore").decode()
-    return f"staff:{re.sub('[^A-Za-z0-9._-]+', '_', plain)}"
+    ascii_id = unicodedata.normalize("NFKD", office_id).encode("ascii", "ignore").decode()
+    return f"staff:{re.sub('[^A-Za-z0-9._-]+', '_', ascii_id)}"
 
 
 def make_docket_id(docket_number: str) -> str:
     return f"docket:{fold_dashes(docket_number).strip().upper()}"
 
 
-def make_meeting_id(chamber: str | None, event: str) -> str:
+def make_meeting_id(chamber: str | None, event_id: str) -> str:
     """Return the id of a meeting; each chamber has event numbers of its own."""
-    return f"hearing:{(chamber or 'joint').lower()}-{event}"
+    return f"hearing:{(chamber or 'joint').lower()}-{event_id}"
 
 
-def make_transcript_id(congress: int | str, chamber: str | None, jacket: int | str) -> str:
+def make_transcript_id(congress: int | str, chamber: str | None, jacket_number: int | str) -> str:
     """Return the id of a printed hearing, as GovInfo has it: `hearing:CHRG-116shrg37721`."""
-    return f"hearing:CHRG-{int(congress)}{(chamber or 'joint')[0].lower()}hrg{jacket}"
+    return f"hearing:CHRG-{int(congress)}{(chamber or 'joint')[0].lower()}hrg{jacket_number}"
 
 
-def make_membership_id(congress: int | str, committee: str, bioguide: str) -> str:
-    return f"membership:{int(congress)}:{committee}:{bioguide}"
+def make_membership_id(congress: int | str, committee_id: str, bioguide_id: str) -> str:
+    return f"membership:{int(congress)}:{committee_id}:{bioguide_id}"
 
 
 def parse_federal_id(written_id: str, congress: int | None = None) -> FederalId:
@@ -160,18 +170,18 @@ def parse_federal_id(written_id: str, congress: int | None = None) -> FederalId:
     Raise UnrecognizedId if no form fits.
     """
     # NFKC also folds full-width letters and no-break spaces. Nearly all ids are ASCII and skip it.
-    plain = (
+    plain_id = (
         written_id
         if written_id.isascii()
         else fold_dashes(unicodedata.normalize("NFKC", written_id))
     )
-    folded = plain.strip()
-    for spelling in (folded, rewrite_address(folded)):
+    stripped_id = plain_id.strip()
+    for spelling in (stripped_id, rewrite_url(stripped_id)):
         for id_form in _FORMS if spelling else ():
-            if bill_match := id_form.pattern.fullmatch(spelling or ""):
-                return FederalId(id_form.source, id_form.build(bill_match))
-    if congress and (bill_match := _BARE_BILL.fullmatch(folded)):
-        return FederalId("bills", make_bill_id(congress, bill_match[1], bill_match[2]))
+            if id_match := id_form.pattern.fullmatch(spelling or ""):
+                return FederalId(id_form.source, id_form.build_id(id_match))
+    if congress and (id_match := _BARE_BILL.fullmatch(stripped_id)):
+        return FederalId("bills", make_bill_id(congress, id_match[1], id_match[2]))
     raise UnrecognizedId(
         f"{written_id[:100]!r} is not the id of a federal record. Ids look like hr:119:1, "
         "S000033, HSAG, "
@@ -182,33 +192,33 @@ def parse_federal_id(written_id: str, congress: int | None = None) -> FederalId:
 
 def parse_bill_number(written_number: str) -> tuple[str, int] | None:
     """Return type and number of a bill that is named without its Congress (`H.R. 22`), or None."""
-    plain = (
+    plain_number = (
         written_number
         if written_number.isascii()
         else fold_dashes(unicodedata.normalize("NFKC", written_number))
     )
-    bill_match = _BARE_BILL.fullmatch(plain.strip())
+    bill_match = _BARE_BILL.fullmatch(plain_number.strip())
     return (_parse_bill_type(bill_match[1]), int(bill_match[2])) if bill_match else None
 
 
 def _parse_bill_type(written_type: str) -> str:
     """`H.J.Res.`, `House Joint Resolution` and the `house-joint-resolution` of a URL are hjres."""
     type_letters = re.sub(r"[^a-z]", "", written_type.lower())
-    for chamber_word, short in (
+    for chamber_word, abbreviation in (
         ("house", "h"),
         ("senate", "s"),
         ("joint", "j"),
         ("concurrent", "con"),
     ):
-        type_letters = type_letters.replace(chamber_word, short)
+        type_letters = type_letters.replace(chamber_word, abbreviation)
     type_letters = type_letters.replace("resolution", "res")
     return {"hbill": "hr", "sbill": "s"}.get(type_letters, type_letters)
 
 
 def _make_form(
-    source_name: str, example_id: str, id_pattern: str, build: Callable[[re.Match[str]], str]
-) -> _Form:
-    return _Form(source_name, example_id, re.compile(id_pattern, re.ASCII | re.I), build)
+    source_name: str, example_id: str, id_pattern: str, build_id: Callable[[re.Match[str]], str]
+) -> _IdForm:
+    return _IdForm(source_name, example_id, re.compile(id_pattern, re.ASCII | re.I), build_id)
 
 
 _TYPE = "(" + "|".join(BILL_TYPES) + ")"
@@ -287,7 +297,7 @@ _FORMS = (
         "public_laws",
         "pvtl: (pvtl:112-1)",
         rf"(?:pvtl:|Priv(?:ate|\.)?\s?L(?:aw|\.)?\s?){_NO}{_CONGRESS}[-:]{_NUMBER}",
-        lambda m: make_law_id(f"{m[1]}-{m[2]}", private=True),
+        lambda m: make_law_id(f"{m[1]}-{m[2]}", is_private=True),
     ),
     _make_form(
         "legislators", "a bioguide id (S000033)", r"(?:member:|bioguide:)?([A-Z]\d{6})", _to_upper
@@ -401,4 +411,4 @@ _FORMS = (
     ),
 )
 
-VALID_PREFIXES = tuple(form.shown for form in _FORMS if form.shown)
+VALID_PREFIXES = tuple(form.listed_form for form in _FORMS if form.listed_form)

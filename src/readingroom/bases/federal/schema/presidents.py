@@ -23,10 +23,12 @@ PRESIDENTS = (
     President(46, "Joe Biden", "2021-01-20"),
     President(47, "Donald Trump", "2025-01-20"),
 )
-BY_NUMBER = {president.number: president for president in PRESIDENTS}
+PRESIDENTS_BY_NUMBER = {president.number: president for president in PRESIDENTS}
 
 
 def find_president_on(iso_date: str) -> President | None:
     """Return who was president on a day, None before 1981."""
-    in_office = [president for president in PRESIDENTS if president.took_office_at <= iso_date]
-    return in_office[-1] if in_office else None
+    presidents_so_far = [
+        president for president in PRESIDENTS if president.took_office_at <= iso_date
+    ]
+    return presidents_so_far[-1] if presidents_so_far else None

@@ -172,11 +172,11 @@ def list_shared_statements() -> Iterator[str]:
 
 
 def _list_table_statements(source: Source) -> Iterator[str]:
-    generated = "".join(f",\n    {_define_generated(column)}" for column in source.columns)
-    citation = "".join(
-        f",\n    {name} text GENERATED ALWAYS AS (record ->> '{name}') STORED"
-        for name in CITATION
-        if name != "published_at"
+    generated_columns = "".join(f",\n    {_define_generated(column)}" for column in source.columns)
+    citation_columns = "".join(
+        f",\n    {citation_field} text GENERATED ALWAYS AS (record ->> '{citation_field}') STORED"
+        for citation_field in CITATION
+        if citation_field != "published_at"
     )
     yield f"""
 CREATE TABLE {source.name} (
@@ -187,21 +187,23 @@ CREATE TABLE {source.name} (
     status text COLLATE "C" NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'withdrawn')),
     tombstone_at text,
     tombstone_reason text,
-    successor_id text{generated}{citation}
+    successor_id text{generated_columns}{citation_columns}
 )"""
-    for index_name, key in list_source_indexes(source).items():
-        columns = ", ".join(column.replace(" DESC", " DESC NULLS LAST") for column in key)
-        yield f"CREATE INDEX {index_name} ON {source.name} ({columns})"
+    for index_name, index_columns in list_source_indexes(source).items():
+        column_list = ", ".join(
+            column.replace(" DESC", " DESC NULLS LAST") for column in index_columns
+        )
+        yield f"CREATE INDEX {index_name} ON {source.name} ({column_list})"
 
 
 def _define_generated(column: Column) -> str:
-    steps = re.findall(r"[^.\[\]$]+", column.path or f"$.{column.name}")
-    value = f"record #>> '{{{','.join(steps)}}}'"
+    path_steps = re.findall(r"[^.\[\]$]+", column.path or f"$.{column.name}")
+    value_sql = f"record #>> '{{{','.join(path_steps)}}}'"
     if column.kind == "BOOLEAN":
-        value = f"CASE {value} WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
+        value_sql = f"CASE {value_sql} WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
     elif column.kind != "TEXT":
-        value = f"({value})::{_TYPES[column.kind]}"
-    return f"{column.name} {_TYPES[column.kind]} GENERATED ALWAYS AS ({value}) STORED"
+        value_sql = f"({value_sql})::{_TYPES[column.kind]}"
+    return f"{column.name} {_TYPES[column.kind]} GENERATED ALWAYS AS ({value_sql}) STORED"
 
 
 def _translate_statement(statement: str) -> str:

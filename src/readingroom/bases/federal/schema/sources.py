@@ -601,13 +601,15 @@ def find_registry(registry_name: str) -> Source:
     record_source = _find(registry_name)
     if record_source is not None and record_source.has_names:
         return record_source
-    valid = ", ".join(named.path for named in SOURCES if named.has_names)
+    valid_names = ", ".join(named_source.path for named_source in SOURCES if named_source.has_names)
     problem_text = (
         f"{record_source.name} is searched with search, not by name"
         if record_source
         else f"There is no source {registry_name[:100]!r}"
     )
-    raise InvalidArguments([{"field": "entity_type", "message": f"{problem_text}; one of {valid}"}])
+    raise InvalidArguments(
+        [{"field": "entity_type", "message": f"{problem_text}; one of {valid_names}"}]
+    )
 
 
 def find_table(table_name: str) -> RecordTable:
@@ -615,8 +617,8 @@ def find_table(table_name: str) -> RecordTable:
     record_source = _find(table_name)
     table = TABLES.get(record_source.name if record_source else _fold_name(table_name))
     if table is None:
-        valid = ", ".join(each.path for each in TABLES.values())
-        problem_text = f"there is no {table_name[:100]!r}; one of {valid}"
+        valid_names = ", ".join(valid_table.path for valid_table in TABLES.values())
+        problem_text = f"there is no {table_name[:100]!r}; one of {valid_names}"
         raise InvalidArguments([{"field": "resource", "message": problem_text}])
     return table
 
@@ -638,8 +640,8 @@ def find_sources(source_names: str | Sequence[str] | None) -> tuple[Source, ...]
 
 
 def _find(source_name: str) -> Source | None:
-    folded = _fold_name(source_name)
-    return BY_NAME.get(folded) or _ALIASES.get(folded)
+    folded_name = _fold_name(source_name)
+    return BY_NAME.get(folded_name) or _ALIASES.get(folded_name)
 
 
 def _fold_name(source_name: str) -> str:

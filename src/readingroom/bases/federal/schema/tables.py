@@ -79,25 +79,27 @@ def _check_version(stored_version: int, database_path: Path) -> None:
 def _list_missing(db: Database) -> Iterator[str]:
     """Yield the SQL of tables, columns and indexes that the file lacks, being older than them."""
     for record_source in SOURCES:
-        existing = {
+        existing_columns = {
             column_row[1] for column_row in db.execute(f"PRAGMA table_xinfo({record_source.name})")
         }
-        if not existing:
+        if not existing_columns:
             yield from _list_table_statements(record_source)
             continue
         for column in record_source.columns:
-            if column.name not in existing:
+            if column.name not in existing_columns:
                 # SQLite cannot add a column that it would have to store in every row.
-                added = _define_generated(column).replace("STORED", "VIRTUAL")
-                yield f"ALTER TABLE {record_source.name} ADD COLUMN {added}"
-        for index, index_columns in list_source_indexes(record_source).items():
-            indexed = [column_row[2] for column_row in db.execute(f"PRAGMA index_info({index})")]
-            if indexed != [column.removesuffix(" DESC") for column in index_columns]:
+                column_sql = _define_generated(column).replace("STORED", "VIRTUAL")
+                yield f"ALTER TABLE {record_source.name} ADD COLUMN {column_sql}"
+        for index_name, index_columns in list_source_indexes(record_source).items():
+            indexed_columns = [
+                column_row[2] for column_row in db.execute(f"PRAGMA index_info({index_name})")
+            ]
+            if indexed_columns != [column.removesuffix(" DESC") for column in index_columns]:
                 # Those of 0.1.0 end in the column they are named after, so its lists were sorted.
-                yield f"DROP INDEX IF EXISTS {index}"
-                yield _create_index(record_source, index, index_columns)
-    voting = {column_row[1] for column_row in db.execute("PRAGMA table_xinfo(member_votes)")}
-    if voting and "standard_position" not in voting:
+                yield f"DROP INDEX IF EXISTS {index_name}"
+                yield _create_index(record_source, index_name, index_columns)
+    vote_columns = {column_row[1] for column_row in db.execute("PRAGMA table_xinfo(member_votes)")}
+    if vote_columns and "standard_position" not in vote_columns:
         yield f"ALTER TABLE member_votes ADD COLUMN {_STANDARD_POSITION}"
     for added_table, statements in _ADDED_TABLES.items():
         if not db.execute(f"PRAGMA table_info({added_table})").fetchall():
@@ -118,8 +120,10 @@ def list_fixed_statements() -> tuple[str, ...]:
 
 
 def _list_table_statements(record_source: Source) -> Iterator[str]:
-    generated = "".join(f",\n    {_define_generated(column)}" for column in record_source.columns)
-    citation = "".join(
+    generated_columns = "".join(
+        f",\n    {_define_generated(column)}" for column in record_source.columns
+    )
+    citation_columns = "".join(
         f",\n    {citation_field} TEXT "
         f"GENERATED ALWAYS AS (json_extract(record, '$.{citation_field}')) VIRTUAL"
         for citation_field in CITATION
@@ -134,14 +138,14 @@ CREATE TABLE {record_source.name} (
     status TEXT NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'withdrawn')),
     tombstone_at TEXT,
     tombstone_reason TEXT,
-    successor_id TEXT{generated}{citation}
+    successor_id TEXT{generated_columns}{citation_columns}
 )"""
-    for index, index_columns in list_source_indexes(record_source).items():
-        yield _create_index(record_source, index, index_columns)
+    for index_name, index_columns in list_source_indexes(record_source).items():
+        yield _create_index(record_source, index_name, index_columns)
 
 
-def _create_index(record_source: Source, index: str, index_columns: Sequence[str]) -> str:
-    return f"CREATE INDEX {index} ON {record_source.name} ({', '.join(index_columns)})"
+def _create_index(record_source: Source, index_name: str, index_columns: Sequence[str]) -> str:
+    return f"CREATE INDEX {index_name} ON {record_source.name} ({', '.join(index_columns)})"
 
 
 _LIST_ORDER = ("published_at DESC", "id")
@@ -171,8 +175,8 @@ def list_source_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
 
 def _define_generated(table_column: Column) -> str:
     json_path = table_column.path or f"$.{table_column.name}"
-    stored_value = f"GENERATED ALWAYS AS (json_extract(record, '{json_path}')) STORED"
-    return f"{table_column.name} {table_column.kind} {stored_value}"
+    generation_sql = f"GENERATED ALWAYS AS (json_extract(record, '{json_path}')) STORED"
+    return f"{table_column.name} {table_column.kind} {generation_sql}"
 
 
 # 0.1.0 wrote the date of the newest record where now the date stands up to which all are here.

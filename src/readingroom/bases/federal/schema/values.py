@@ -29,8 +29,8 @@ def _parse_chamber(written_chamber: Any) -> Any:
     """`House`, `Senators`, `House of Representatives`; other values are left for the type."""
     if not isinstance(written_chamber, str):
         return written_chamber
-    chambers = fold.load_vocabulary().chambers
-    meanings = {chambers.get(chamber_word) for chamber_word in fold.words(written_chamber)}
+    chambers = fold.load_vocabulary().chambers_by_word
+    meanings = {chambers.get(chamber_word) for chamber_word in fold.fold_name(written_chamber)}
     return meanings.pop() if len(meanings) == 1 and None not in meanings else written_chamber
 
 
@@ -40,7 +40,9 @@ HouseOrSenate = Annotated[Literal["house", "senate"], BeforeValidator(_parse_cha
 
 def _parse_party(written_party: str) -> str:
     """`Democrat` and `democratic` are D. Parties of the past go by their names: Whig."""
-    party_code = fold.load_vocabulary().parties.get(" ".join(fold.fold_all_words(written_party)))
+    party_code = fold.load_vocabulary().parties_by_word.get(
+        " ".join(fold.fold_all_words(written_party))
+    )
     if party_code or len(written_party) <= 2:
         return party_code or written_party.upper()
     return written_party.title() if written_party.islower() else written_party
@@ -51,13 +53,13 @@ Party = Annotated[ShortText, AfterValidator(_parse_party)]
 
 def _parse_state(written_state: str) -> str:
     """`Oregon` and `or` are OR; the code of a former territory is in no list here."""
-    plain = written_state.strip()
+    plain_state = written_state.strip()
     # With stopwords first: `OR` and `IN` are states before they are words.
-    for state_words in (fold.fold_all_words(plain), fold.words(plain)):
-        if state_code := fold.load_vocabulary().states.get(state_words):
+    for state_words in (fold.fold_all_words(plain_state), fold.fold_name(plain_state)):
+        if state_code := fold.load_vocabulary().codes_by_state_words.get(state_words):
             return state_code
-    if len(plain) == 2 and plain.isalpha():
-        return plain.upper()
+    if len(plain_state) == 2 and plain_state.isalpha():
+        return plain_state.upper()
     raise ValueError(f"there is no state {written_state!r}; a name or a code, such as Oregon or OR")
 
 
@@ -82,10 +84,10 @@ def _fold_value(written_value: str) -> str:
 
 def make_choice_type(choices: Sequence[str]) -> Any:
     """Return the type of one of these, whatever its case and punctuation: `H.R.` is hr."""
-    by_folded = {_fold_value(choice): choice for choice in choices}
+    choice_by_folded = {_fold_value(choice): choice for choice in choices}
 
     def parse(written_choice: str) -> str:
-        choice = by_folded.get(_fold_value(written_choice))
+        choice = choice_by_folded.get(_fold_value(written_choice))
         if choice is None:
             raise ValueError(f"there is no {written_choice!r} here; one of {', '.join(choices)}")
         return choice
@@ -95,8 +97,8 @@ def make_choice_type(choices: Sequence[str]) -> Any:
 
 def _parse_type(written_type: str) -> str:
     """The sources have many types, of which only those of bills are written in many ways."""
-    folded = _fold_value(written_type)
-    return folded if folded in BILL_TYPES else written_type
+    folded_type = _fold_value(written_type)
+    return folded_type if folded_type in BILL_TYPES else written_type
 
 
 AnyType = Annotated[ShortText, AfterValidator(_parse_type)]

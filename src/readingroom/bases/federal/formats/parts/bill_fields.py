@@ -15,7 +15,7 @@ from readingroom.bases.federal.formats.parts.xml import (
     parse_iso_date,
     strip_html,
 )
-from readingroom.bases.federal.schema.congress import SPOKEN, get_first_day
+from readingroom.bases.federal.schema.congress import BILL_LABELS, get_first_day
 from readingroom.bases.federal.schema.entries import (
     Link,
 )
@@ -201,7 +201,7 @@ def _find_roll_calls(action_text: str, action_date: str, congress: int) -> Itera
 def parse_law_ids(law_element: Element) -> Iterator[str]:
     if law_number := get_text(law_element, "number"):
         yield make_law_id(
-            law_number, private="private" in (get_text(law_element, "type") or "").lower()
+            law_number, is_private="private" in (get_text(law_element, "type") or "").lower()
         )
 
 
@@ -347,7 +347,7 @@ def parse_related_bills(bill_element: Element) -> Iterator[RelatedBill]:
             get_text(related_element, field_name) for field_name in ("congress", "type", "number")
         )
         bill_type = re.sub(r"[.\s]", "", bill_type or "").lower()  # the oldest files write `H.Res.`
-        if congress and bill_number and bill_type in SPOKEN:
+        if congress and bill_number and bill_type in BILL_LABELS:
             yield RelatedBill(
                 id=make_bill_id(congress, bill_type, bill_number),
                 title=get_text(related_element, "title")

@@ -79,7 +79,9 @@ def _parse_member(member_element: Element) -> dict[str, Any]:
     printed_name = _HONORIFIC.sub("", get_text(member_element) or "")
     state_match = _OF_STATE.search(printed_name)
     state_code = (
-        load_vocabulary().states.get(tuple(state_match[1].lower().split())) if state_match else None
+        load_vocabulary().codes_by_state_words.get(tuple(state_match[1].lower().split()))
+        if state_match
+        else None
     )
     return {
         "bioguide_id": member_element.get("bioGuideId"),
