@@ -36,8 +36,8 @@ _IDLE_SECONDS = 75
 class Certificate:
     """The certificate chain of an HTTPS server and its private key, as PEM files."""
 
-    chain: Path
-    key: Path
+    chain_path: Path
+    key_path: Path
 
     def check(self) -> None:
         """Raise InvalidSetting unless the files are a matching pair, before anything is started."""
@@ -45,7 +45,7 @@ class Certificate:
             self.make_context()
         except (OSError, ValueError) as error:  # an SSLError is an OSError
             raise InvalidSetting(
-                f"{self.chain} and {self.key} are not a matching certificate and key: {error}. "
+                f"{self.chain_path} and {self.key_path} are not a matching certificate and key: {error}. "
                 "Both must be PEM files, and the key must have no password."
             ) from error
 
@@ -53,7 +53,7 @@ class Certificate:
         """Return the TLS context of a server with this certificate."""
         tls_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         # A key with a password would make OpenSSL ask for it on the terminal.
-        tls_context.load_cert_chain(self.chain, self.key, password=lambda: "")
+        tls_context.load_cert_chain(self.chain_path, self.key_path, password=lambda: "")
         return tls_context
 
 

@@ -36,9 +36,9 @@ async def serve_stdio(base: KnowledgeBase, is_sample: bool = False) -> None:
             # The SDK passes over it in silence, and a client's author would wonder.
             logger.debug("a line on standard input is no JSON-RPC message and was passed over")
         else:
-            unanswered_requests.add(message)
+            unanswered_requests.count_incoming(message)
 
     async with base.lifespan(), stdio_server() as (incoming, outgoing):
         requests = WatchedReceiveStream(incoming, note_message, wait_for_answers)
-        responses = WatchedSendStream(outgoing, unanswered_requests.remove)
+        responses = WatchedSendStream(outgoing, unanswered_requests.note_outgoing)
         await server.run(requests, responses, server.create_initialization_options())

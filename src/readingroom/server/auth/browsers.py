@@ -36,7 +36,7 @@ class Browsers:
     def __init__(self, key_auth: KeyAuth, settings: ServerSettings) -> None:
         self._key_auth = key_auth
         self._settings = settings
-        self._sessions = open_sessions(settings)
+        self._browser_sessions = open_sessions(settings)
         # Stands for the session where nobody has to sign in.
         self._open_secret = secrets.token_hex(32)
 
@@ -46,7 +46,7 @@ class Browsers:
         if not session_id:
             return None
         # In a thread: the sessions may be in a database on another machine.
-        session = await anyio.to_thread.run_sync(self._sessions.find_session, session_id)
+        session = await anyio.to_thread.run_sync(self._browser_sessions.find_session, session_id)
         if session is None:
             return None
         scope["state"][_SESSION_STATE] = session
@@ -68,12 +68,12 @@ class Browsers:
         key_digest = self._key_auth.find_digest(api_key.strip().encode())
         if key_digest is None:
             raise Unauthorized("This key is not known here; check that it was copied whole")
-        return self._sessions.start_session(key_digest)
+        return self._browser_sessions.start_session(key_digest)
 
     def sign_out(self, scope: Scope, response: Response) -> None:
         """End the session of this browser."""
         if session_id := self._read_session_cookie(scope):
-            self._sessions.end_session(session_id)
+            self._browser_sessions.end_session(session_id)
         response.delete_cookie(self._choose_cookie_name(scope), path="/")
 
     def set_cookie(self, scope: Scope, response: Response, session: BrowserSession) -> None:

@@ -87,11 +87,11 @@ class _ToolHandlers:
 
     def __init__(self, face: Face, recorders: Sequence[Recorder], is_sample: bool) -> None:
         self._face = face
-        self._tools = face.tools
+        self._tools_by_name = face.tools
         self._is_sample = is_sample
-        self._with_headers = {
+        self._schemas_with_headers = {
             tool_name: tool.input_schema
-            for tool_name, (tool, _) in self._tools.items()
+            for tool_name, (tool, _) in self._tools_by_name.items()
             # The annotation may be at any depth of the schema.
             if "x-mcp-header" in str(tool.input_schema)
         }
@@ -100,14 +100,14 @@ class _ToolHandlers:
         self._has_resources = any(base.resources for base in face.bases)
         self._read_only_tools = {
             tool_name: (tool, error_dialect)
-            for tool_name, (tool, error_dialect) in self._tools.items()
+            for tool_name, (tool, error_dialect) in self._tools_by_name.items()
             if tool.hints.read_only
         }
 
-    def _tools_for(self, context: Context) -> dict[str, tuple[Tool, ErrorDialect]]:
+    def _get_caller_tools(self, context: Context) -> dict[str, tuple[Tool, ErrorDialect]]:
         """Return the tools of this caller: a read-only key has none that writes."""
         can_write = context.request is None or may_write(context.request.scope)
-        return self._tools if can_write else self._read_only_tools
+        return self._tools_by_name if can_write else self._read_only_tools
 
     def _list_tool_names(self, context: Context) -> Collection[str]:
         """Return the names of the tools that the address of this request asks for."""
@@ -124,7 +124,7 @@ class _ToolHandlers:
 
     def input_schema(self, tool_name: str) -> dict[str, Any] | None:
         """Return the schema of a tool that takes arguments as headers, which the SDK checks."""
-        return self._with_headers.get(tool_name)
+        return self._schemas_with_headers.get(tool_name)
 
     async def list_tools(
         self, context: Context, params: wire.PaginatedRequestParams | None
@@ -132,13 +132,13 @@ class _ToolHandlers:
         listed_names = self._list_tool_names(context)
         listed_tools = [
             tool
-            for tool_name, (tool, _) in self._tools_for(context).items()
+            for tool_name, (tool, _) in self._get_caller_tools(context).items()
             if tool_name in listed_names
         ]
         if not self._has_schemas:
             # Pydantic builds schemas at their first use. On the event loop every other request,
             # `/health` included, would wait for them.
-            await anyio.to_thread.run_sync(_build_schemas, self._tools)
+            await anyio.to_thread.run_sync(_build_schemas, self._tools_by_name)
             self._has_schemas = True
         return wire.ListToolsResult(tools=[describe_tool(tool) for tool in listed_tools])
 
@@ -148,7 +148,7 @@ class _ToolHandlers:
         tool_call = replace(
             make_call_from_context(context), ask_person=make_person_asker(context, params)
         )
-        tool_entry = self._tools_for(context).get(params.name)
+        tool_entry = self._get_caller_tools(context).get(params.name)
         # A name that callers make up must not become a time series of its own in the metrics.
         tool_name = params.name if tool_entry else "unknown"
         # A call that ends without an answer or an error was cancelled by its caller.
@@ -163,7 +163,7 @@ class _ToolHandlers:
         try:
             if tool_entry is None:
                 call_record.error_code = "unknown_tool"
-                reason = ": this key may only read" if params.name in self._tools else ""
+                reason = ": this key may only read" if params.name in self._tools_by_name else ""
                 raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{reason}")
             if "input_responses" in params.model_fields_set and params.input_responses is None:
                 call_record.error_code = "invalid_arguments"

@@ -143,14 +143,14 @@ class UnansweredRequests:
         """`on_settled` is called with the bytes of each request that is waited for no longer."""
         self._on_settled = on_settled
         self._sizes_by_id: dict[wire.RequestId, list[int]] = {}
-        self.count = 0
+        self.request_count = 0
         self._all_answered = anyio.Event()
 
-    def add(self, message: Any, byte_count: int = 0) -> None:
+    def count_incoming(self, message: Any, byte_count: int = 0) -> None:
         """Count an incoming message if it is a request."""
         request = getattr(message, "message", None)
         if isinstance(request, wire.JSONRPCRequest):
-            self.count += 1
+            self.request_count += 1
             # A client may use an id twice.
             self._sizes_by_id.setdefault(request.id, []).append(byte_count)
             # A request that its caller cancels gets no answer; then the SDK calls this.
@@ -160,19 +160,19 @@ class UnansweredRequests:
         else:
             self._on_settled(byte_count)
 
-    def remove(self, message: Any) -> None:
+    def note_outgoing(self, message: Any) -> None:
         """Note an outgoing message if it is an answer."""
         if isinstance(message.message, wire.JSONRPCResponse | wire.JSONRPCError):
             self._forget_one(message.message.id)
 
-    def clear(self) -> None:
+    def forget_all(self) -> None:
         """Forget all of them, as their session ends."""
         for request_id in [id for id, sizes in self._sizes_by_id.items() for _ in sizes]:
             self._forget_one(request_id)
 
     async def wait_until_answered(self) -> None:
         """Return when every request is answered."""
-        if self.count:
+        if self.request_count:
             self._all_answered = anyio.Event()
             await self._all_answered.wait()
 
@@ -187,6 +187,6 @@ class UnansweredRequests:
         self._on_settled(sizes.pop())
         if not sizes:
             del self._sizes_by_id[request_id]
-        self.count -= 1
-        if not self.count:
+        self.request_count -= 1
+        if not self.request_count:
             self._all_answered.set()

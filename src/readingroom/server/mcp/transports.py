@@ -115,7 +115,9 @@ class Sse:
         """Pass a message to the session that its address names. Raise TooManyMessages."""
         session_id = _read_session_id(scope)
         unanswered = self._unanswered_by_session.get(session_id)
-        request_count = self._posting_counts[session_id] + (unanswered.count if unanswered else 0)
+        request_count = self._posting_counts[session_id] + (
+            unanswered.request_count if unanswered else 0
+        )
         if request_count >= _MAX_UNANSWERED:
             raise TooManyMessages(
                 f"{_MAX_UNANSWERED} messages of this session have no answer yet; read its event "
@@ -162,10 +164,10 @@ class Sse:
                     self._unanswered_by_session[session_id] = unanswered_requests
                     body_bytes = message.metadata.request_context.state.body_bytes
                     held_bytes.add_bytes(caller, body_bytes)
-                    unanswered_requests.add(message, body_bytes)
+                    unanswered_requests.count_incoming(message, body_bytes)
 
                 requests = WatchedReceiveStream(incoming, note_message, anyio.lowlevel.checkpoint)
-                watched = WatchedSendStream(outgoing, unanswered_requests.remove)
+                watched = WatchedSendStream(outgoing, unanswered_requests.note_outgoing)
                 try:
                     async with anyio.create_task_group() as refusals:
                         answers = BoundedSendStream(watched, held_bytes, caller, refusals)
@@ -173,7 +175,7 @@ class Sse:
                         refusals.cancel_scope.cancel()
                 finally:
                     self._unanswered_by_session.pop(session_id, None)
-                    unanswered_requests.clear()
+                    unanswered_requests.forget_all()
 
 
 def is_page_request(scope: Scope) -> bool:

@@ -57,17 +57,17 @@ class PostgresDatabase:
         self.url = url
         self._connect: Callable[[str], Connection] = _load_driver()
         self._idle_connections: list[Connection] = []
-        self._free_places = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        self._connection_slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         self._current_transaction: ContextVar[SharedTransaction | None] = ContextVar(
             "current", default=None
         )
         self.notices = NoticeListener(self.open_own_connection)
-        self._preparing = threading.Lock()
+        self._prepare_lock = threading.Lock()
         self._is_prepared = False
 
     def prepare(self) -> None:
         """Create the tables that are missing. Raise `SchemaTooNew`, or `DatabaseFailed`."""
-        with self._preparing:
+        with self._prepare_lock:
             if not self._is_prepared:
                 with self.lend_connection() as connection:
                     schema.migrate(connection)
@@ -185,7 +185,7 @@ class PostgresDatabase:
     @contextmanager
     def lend_connection(self) -> Iterator[Connection]:
         """Lend a connection that belongs to no transaction of a base, also inside of one."""
-        self._free_places.acquire(timeout=_WAIT_SECONDS)
+        self._connection_slots.acquire(timeout=_WAIT_SECONDS)
         try:
             connection = self._take_idle() or self._connect(self.url)
             try:
@@ -196,7 +196,7 @@ class PostgresDatabase:
                 else:
                     connection.close()
         finally:
-            self._free_places.release()
+            self._connection_slots.release()
 
     def _take_idle(self) -> Connection | None:
         while True:

@@ -51,7 +51,7 @@ class SharedKeyRing(KeyRing):
         self._database = database
         self._key_copy: _KeyCopy | None = None
         self._read_at = 0.0
-        self._starting = threading.Lock()
+        self._start_lock = threading.Lock()
         self._is_closed = False
         self._may_have_changed = threading.Event()
 
@@ -115,7 +115,7 @@ class SharedKeyRing(KeyRing):
 
     def _get_copy(self) -> _KeyCopy:
         if self._key_copy is None:
-            with self._starting:
+            with self._start_lock:
                 if self._key_copy is None:
                     self._key_copy = self._read_copy()
                     self._database.notices.subscribe(_STORE_NAME, self._may_have_changed.set)
