@@ -45,8 +45,8 @@ class Certificate:
             self.make_context()
         except (OSError, ValueError) as error:  # an SSLError is an OSError
             raise InvalidSetting(
-                f"{self.chain_path} and {self.key_path} are not a matching certificate and key: {error}. "
-                "Both must be PEM files, and the key must have no password."
+                f"{self.chain_path} and {self.key_path} are not a matching certificate and key: "
+                f"{error}. Both must be PEM files, and the key must have no password."
             ) from error
 
     def make_context(self) -> ssl.SSLContext:
