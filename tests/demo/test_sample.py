@@ -21,7 +21,7 @@ from readingroom.commands.sample import renew_sample
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import find_sample_directory
 from readingroom.demo.corpus import (
-    digest,
+    hash_corpus,
     policies,
     write_application,
     write_more_records,
@@ -71,7 +71,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def is_loaded(data: Path) -> bool:
     mark = data / "sample.json"
     told = json.loads(mark.read_text()) if mark.exists() else {}
-    return (told.get("corpus"), told.get("state")) == (digest(), "loaded")
+    return (told.get("corpus"), told.get("state")) == (hash_corpus(), "loaded")
 
 
 @requirement("room:docs")
@@ -378,9 +378,9 @@ def test_nothing_of_the_users_reaches_the_sample(tmp_path: Path) -> None:
     ("mark", "kept"),
     [
         ({"corpus": None, "state": "loading"}, True),
-        ({"corpus": digest(), "state": "loading"}, True),
-        ({"corpus": digest(), "state": "loaded"}, True),
-        ({"corpus": digest(), "state": "failed"}, False),
+        ({"corpus": hash_corpus(), "state": "loading"}, True),
+        ({"corpus": hash_corpus(), "state": "loaded"}, True),
+        ({"corpus": hash_corpus(), "state": "failed"}, False),
         ({"corpus": "of another version", "state": "loaded"}, False),
     ],
 )

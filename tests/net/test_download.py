@@ -30,7 +30,7 @@ def test_a_busy_host_is_asked_again_when_it_said_a_minute_later_at_most(
         httpx2.Response(200, content=b"listing"),
     ]
     waits: list[float] = []
-    with closing(Downloads(tmp_path, pause=0.5, sleep=waits.append)) as downloads:
+    with closing(Downloads(tmp_path, pause_seconds=0.5, sleep=waits.append)) as downloads:
         transport = httpx2.MockTransport(lambda request: responses.pop(0))
         downloads._http_client = httpx2.Client(transport=transport)
         assert downloads.read("https://host.example/listing") == b"listing"

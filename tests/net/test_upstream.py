@@ -193,7 +193,7 @@ async def test_the_budget_is_counted_when_a_request_is_sent() -> None:
         now=clock,
         sleep=clock.sleep,
     )
-    client.__dict__["_http"] = httpx2.AsyncClient(transport=OneConnection())
+    client.__dict__["_http_client"] = httpx2.AsyncClient(transport=OneConnection())
     async with anyio.create_task_group() as burst:
         for number in range(12):
             request = Request("content", f"/api/content/{number}")
@@ -424,7 +424,7 @@ def client_of(handler: Handler, clock: Clock) -> UpstreamClient:
         sleep=clock.sleep,
         jitter=lambda: 0.5,
     )
-    client._http = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
+    client._http_client = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
     return client
 
 
@@ -566,11 +566,11 @@ async def test_a_caller_who_leaves_during_the_probe_does_not_keep_the_breaker_sh
         await anyio.sleep_forever()
         return GOOD
 
-    good = client._http
-    client._http = httpx2.AsyncClient(transport=httpx2.MockTransport(slowly))
+    good = client._http_client
+    client._http_client = httpx2.AsyncClient(transport=httpx2.MockTransport(slowly))
     with anyio.move_on_after(0.05):
         await client.get(ASKED, CONTEXT)
-    client._http = good
+    client._http_client = good
     assert await client.get(ASKED, CONTEXT)
 
 

@@ -76,13 +76,13 @@ def test_the_wheel_works_by_itself(installed: Path, tmp_path: Path) -> None:
 @requirement("room:packages")
 @pytest.mark.slow
 def test_the_wheel_brings_its_sample_with_it(installed: Path, tmp_path: Path) -> None:
-    ask = "from readingroom.demo.corpus import digest; print(digest())"
+    ask = "from readingroom.demo.corpus import hash_corpus; print(hash_corpus())"
     there = subprocess.run(
         [installed / "python", "-c", ask], capture_output=True, text=True, check=True, cwd=tmp_path
     )
-    from readingroom.demo.corpus import digest
+    from readingroom.demo.corpus import hash_corpus
 
-    assert there.stdout.strip() == digest()
+    assert there.stdout.strip() == hash_corpus()
 
 
 # --- the image ---

@@ -25,7 +25,7 @@ _MAX_WIDTH = 100
 _MAX_CHARS = 600  # of a passage that is printed
 
 
-def _list_sources(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
+def _list_sources(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
     return list(BASES)
 
 
@@ -56,18 +56,18 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     command = Ask(search=build_model(DeskSearch, query=question, **values))
     with apply_sample_settings(settings, BASES.values()) as chosen_settings:
         search_answer = run_command(command, ROOM, chosen_settings, no_progress)
-    notes = [
+    own_notes = [
         *_describe_emptiness(search_answer, chosen_settings),
         *_describe_missing_model(search_answer, chosen_settings),
     ]
-    print_result(as_json, search_answer, _format_answer(search_answer, notes))
+    print_result(as_json, search_answer, _format_answer(search_answer, own_notes))
     if not search_answer["results"] or search_answer["confidence"] == "none":
         sys.exit(1)
 
 
 def _describe_emptiness(search_answer: dict[str, Any], settings: RoomSettings) -> Iterator[str]:
-    if not search_answer["results"] and (empty_names := list_empty_bases(settings)):
-        yield f"(There is nothing in {', '.join(empty_names)} yet.)"
+    if not search_answer["results"] and (empty_base_names := list_empty_bases(settings)):
+        yield f"(There is nothing in {', '.join(empty_base_names)} yet.)"
 
 
 def _describe_missing_model(search_answer: dict[str, Any], settings: RoomSettings) -> Iterator[str]:
@@ -86,18 +86,18 @@ def _describe_missing_model(search_answer: dict[str, Any], settings: RoomSetting
 def _format_answer(search_answer: dict[str, Any], own_notes: Sequence[str] = ()) -> str:
     line_width = min(_MAX_WIDTH, shutil.get_terminal_size().columns)
     hits = search_answer["results"]
-    passages = [
+    formatted_hits = [
         _format_hit(hit_number, hit, line_width) for hit_number, hit in enumerate(hits, 1)
     ] or [wrap_text("Nothing here answers that. Try other words, or load more: readingroom --help")]
     if hits and search_answer["confidence"] in ("weak", "none"):
-        passages.insert(0, search_answer["confidence_reason"])
-    notes = [
+        formatted_hits.insert(0, search_answer["confidence_reason"])
+    note_texts = [
         wrap_text(f"({answer_note['base']}: {answer_note['message']})")
         for answer_note in search_answer["notes"]
     ]
     # What must be repeated with the words, once however many hits demand it.
     attributions = dict.fromkeys(hit["attribution"] for hit in hits if hit.get("attribution"))
-    return "\n\n".join([*passages, *notes, *map(wrap_text, (*own_notes, *attributions))])
+    return "\n\n".join([*formatted_hits, *note_texts, *map(wrap_text, (*own_notes, *attributions))])
 
 
 def _format_hit(hit_number: int, hit: dict[str, Any], line_width: int) -> str:
@@ -113,8 +113,10 @@ def _format_hit(hit_number: int, hit: dict[str, Any], line_width: int) -> str:
     return "\n".join(hit_lines)
 
 
-def _format_days(days: dict[str, Any] | None) -> str | None:
-    if days is None:
+def _format_days(in_force_days: dict[str, Any] | None) -> str | None:
+    if in_force_days is None:
         return None
-    until = f"to {days['effective_to']}" if days["effective_to"] else "and still"
-    return f"in force from {days['effective_from']} {until}"
+    until_text = (
+        f"to {in_force_days['effective_to']}" if in_force_days["effective_to"] else "and still"
+    )
+    return f"in force from {in_force_days['effective_from']} {until_text}"

@@ -136,14 +136,15 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
 
 def summarise(manifest: Manifest) -> str:
     """Return what a backup holds, in words: `policy (6 policies, 174 chunks)`."""
-    summaries = []
+    base_summaries = []
     for base_name, record_counts in manifest.bases.items():
-        contents = ", ".join(
-            _format_count(noun, record_count) for noun, record_count in record_counts.items()
+        contents_text = ", ".join(
+            _format_count(record_noun, record_count)
+            for record_noun, record_count in record_counts.items()
         )
-        summaries.append(f"{base_name} ({contents})")
-    return ", ".join(summaries) or "no base"
+        base_summaries.append(f"{base_name} ({contents_text})")
+    return ", ".join(base_summaries) or "no base"
 
 
-def _format_count(noun: str, record_count: int) -> str:
-    return f"schema {record_count}" if noun == "schema" else f"{record_count} {noun}"
+def _format_count(record_noun: str, record_count: int) -> str:
+    return f"schema {record_count}" if record_noun == "schema" else f"{record_count} {record_noun}"

@@ -131,23 +131,23 @@ def check_model(settings: ServerSettings) -> Iterator[Complaint]:
 def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
     if not settings.enable_ocr:
         return
-    program = shutil.which("tesseract")
-    if program is None:
+    tesseract_path = shutil.which("tesseract")
+    if tesseract_path is None:
         yield _make_complaint(
             "tesseract",
             "it is not installed, so scanned pages have no text",
             "install tesseract-ocr, or set ENABLE_OCR=false",
         )
         return
-    listing = run_confined([program, "--list-langs"], make_sandbox_environment())
-    if listing.returncode != 0:
-        failure_reason = (listing.stderr.splitlines() or ["no reason was given"])[-1]
+    language_listing = run_confined([tesseract_path, "--list-langs"], make_sandbox_environment())
+    if language_listing.returncode != 0:
+        failure_reason = (language_listing.stderr.splitlines() or ["no reason was given"])[-1]
         yield _make_complaint(
             "tesseract",
-            f"{program} does not run inside the sandbox: {failure_reason}",
+            f"{tesseract_path} does not run inside the sandbox: {failure_reason}",
             "install tesseract with your system's packages, so that it lies below /usr",
         )
-    elif _OCR_LANGUAGE not in listing.stdout.split():
+    elif _OCR_LANGUAGE not in language_listing.stdout.split():
         yield _make_complaint(
             "tesseract",
             f"it does not know the language {_OCR_LANGUAGE!r}",
@@ -157,9 +157,9 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
 
 def check_sandbox(settings: ServerSettings) -> Iterator[Complaint]:
     """A document that takes over its reader can do no harm."""
-    if gaps := describe_gaps():
+    if gaps_text := describe_gaps():
         fix = "use a newer Linux kernel; until then read only documents that you trust"
-        yield _make_complaint("sandbox", gaps, fix, is_note=True)
+        yield _make_complaint("sandbox", gaps_text, fix, is_note=True)
     for program_path in find_program_paths(make_sandbox_environment()):
         if settings.data.resolve().is_relative_to(Path(program_path).resolve()):
             problem_text = (
@@ -183,12 +183,12 @@ def check_versions(settings: ServerSettings) -> Iterator[Complaint]:
         except sqlite3.OperationalError:
             fix = "use a Python whose SQLite was built with FTS5"
             yield _make_complaint("versions", "SQLite has no full-text search (FTS5)", fix)
-    for package in _list_required_packages():
+    for package_name in _list_required_packages():
         try:
-            metadata.version(package)
+            metadata.version(package_name)
         except metadata.PackageNotFoundError:
             yield _make_complaint(
-                "versions", f"the package {package} is missing", "install readingroom anew"
+                "versions", f"the package {package_name} is missing", "install readingroom anew"
             )
 
 
@@ -208,23 +208,23 @@ def check_database(settings: ServerSettings) -> Iterator[Complaint]:
         fix = "look at READINGROOM_DATABASE_URL, and whether the server runs and lets us in"
         yield _make_complaint("database", error.message, fix)
         return
-    for problem_text in problems:
+    for complaint in problems:
         yield _make_complaint(
-            "database", problem_text.problem, problem_text.fix, is_note=problem_text.is_note
+            "database", complaint.problem, complaint.fix, is_note=complaint.is_note
         )
 
 
 def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
     """The server at REDIS_URL answers and does not forget."""
-    url = reveal_secret(settings.redis_url)
-    if url is None:
+    redis_url = reveal_secret(settings.redis_url)
+    if redis_url is None:
         return
 
     async def check_server() -> bool:
-        async with open_key_values(url, settings.data) as client:
-            await client.ping()
-            await check_durability(client)
-            return bool((await client.info("persistence")).get("aof_enabled"))
+        async with open_key_values(redis_url, settings.data) as redis_client:
+            await redis_client.ping()
+            await check_durability(redis_client)
+            return bool((await redis_client.info("persistence")).get("aof_enabled"))
 
     fix = "start it, or correct REDIS_URL; set maxmemory-policy to noeviction"
     try:
@@ -244,11 +244,11 @@ def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
 def check_port(settings: ServerSettings) -> Iterator[Complaint]:
     """Where we would listen nobody else does; a server of ours is nobody else."""
     port = ALL_PORT if settings.port is None else settings.port
-    with socket.socket() as probe:
-        probe.settimeout(2)
-        if port == 0 or probe.connect_ex(("127.0.0.1", port)) != 0:
+    with socket.socket() as probe_socket:
+        probe_socket.settimeout(2)
+        if port == 0 or probe_socket.connect_ex(("127.0.0.1", port)) != 0:
             return
-    if not _is_ours("https" if settings.tls_cert else "http", port):
+    if not _is_our_server("https" if settings.tls_cert else "http", port):
         yield _make_complaint(
             "port",
             f"another program listens on {port}",
@@ -257,7 +257,7 @@ def check_port(settings: ServerSettings) -> Iterator[Complaint]:
         )
 
 
-def _is_ours(scheme: str, port: int) -> bool:
+def _is_our_server(scheme: str, port: int) -> bool:
     try:
         # Not verified: it is our own machine, by an address that no certificate names.
         with make_client(timeout=5, verify=False) as client:

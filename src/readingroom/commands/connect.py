@@ -63,12 +63,12 @@ def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any
         return
     client_format = _CLIENTS[client]
     connection_target = _resolve_target(
-        settings, options, stdio=options["stdio"] or client == "claude"
+        settings, options, over_stdio=options["stdio"] or client == "claude"
     )
     client_entry = {connection_target.name: _build_entry(client_format, connection_target)}
     project_folder = (options["folder"] or Path()).absolute()
     client_file = options["file"] or _find_client_file(client_format, project_folder)
-    previous_file = (
+    backup_file = (
         _write_entry(client_file, client_format.section, client_entry) if options["write"] else None
     )
     outcome_fields = {
@@ -76,7 +76,7 @@ def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any
         "file": str(client_file),
         "configuration": {client_format.section: client_entry},
         "written": options["write"],
-        "copy": str(previous_file) if previous_file else None,
+        "copy": str(backup_file) if backup_file else None,
     }
     print_result(
         as_json, outcome_fields, _describe_outcome(client_format, connection_target, outcome_fields)
@@ -84,7 +84,7 @@ def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class _ConnectionTarget:
     """What is to be reached: an address, or a command that the client starts."""
 
     name: str
@@ -95,43 +95,45 @@ class _Target:
     data: str | None
 
 
-def _resolve_target(settings: ServerSettings, options: dict[str, Any], stdio: bool) -> _Target:
+def _resolve_target(
+    settings: ServerSettings, options: dict[str, Any], over_stdio: bool
+) -> _ConnectionTarget:
     base_name: str | None = options["base"]
-    if stdio:
+    if over_stdio:
         base_name = base_name or _DEFAULT_STDIO
         if not BASES[base_name].stdio:
             raise InvalidSetting(
                 f"{base_name} is not served over stdio: serve it over HTTP, and in Claude "
                 "add it as a connector (docs/clients.md)"
             )
-    server_address = options["url"] or settings.public_url or _find_server(settings)
+    server_address = options["url"] or settings.public_url or _find_server_address(settings)
     if not server_address.startswith(("http://", "https://")):
         raise InvalidSetting(
             f"{server_address!r} is not an address: it must begin with http:// or https://"
         )
     face_path = f"/{base_name}/mcp" if base_name else "/mcp"
-    return _Target(
+    return _ConnectionTarget(
         name=f"{ROOM_SERVER_NAME}-{base_name}" if base_name else ROOM_SERVER_NAME,
         url=server_address
         if server_address.endswith("/mcp")
         else server_address.rstrip("/") + face_path,
         key=options["key"],
         needs_key=settings.api_key is not None or open_keys(settings).has_keys(),
-        stdio=base_name if stdio else None,
+        stdio=base_name if over_stdio else None,
         # Named only where it was named to us: else the client's default is the same.
         data=str(settings.data) if click.get_current_context().params.get("data") else None,
     )
 
 
-def _find_server(settings: ServerSettings) -> str:
+def _find_server_address(settings: ServerSettings) -> str:
     """Return where a server of this data directory answers now, else where one would."""
     owner = read_owner(settings.data / DESK)
     return owner.url if owner else f"http://127.0.0.1:{settings.port or ALL_PORT}"
 
 
-def _build_entry(client: Client, connection_target: _Target) -> dict[str, Any]:
+def _build_entry(client_format: Client, connection_target: _ConnectionTarget) -> dict[str, Any]:
     if connection_target.stdio:
-        transport_field = {"type": "stdio"} if client.typed else {}
+        transport_field = {"type": "stdio"} if client_format.typed else {}
         data_arguments = ["--data", connection_target.data] if connection_target.data else []
         return {
             **transport_field,
@@ -139,50 +141,50 @@ def _build_entry(client: Client, connection_target: _Target) -> dict[str, Any]:
             "args": ["stdio", connection_target.stdio, *data_arguments],
         }
     sent_key = connection_target.key or (
-        client.variable % _KEY_VARIABLE if connection_target.needs_key else None
+        client_format.variable % _KEY_VARIABLE if connection_target.needs_key else None
     )
-    return client.build_entry(connection_target.url, sent_key)
+    return client_format.build_entry(connection_target.url, sent_key)
 
 
 def _find_program() -> str:
     """Return the full path of our own command: a client has another PATH."""
-    beside_python = Path(sys.executable).with_name("readingroom")
-    if beside_python.exists():
-        return str(beside_python)
+    program_beside_python = Path(sys.executable).with_name("readingroom")
+    if program_beside_python.exists():
+        return str(program_beside_python)
     return shutil.which("readingroom") or "readingroom"
 
 
-def _find_client_file(client: Client, project_folder: Path) -> Path:
+def _find_client_file(client_format: Client, project_folder: Path) -> Path:
     """Return the client's file: in the project's folder, or among the user's applications."""
-    if client is not _DESKTOP:
-        return project_folder / client.file
+    if client_format is not _DESKTOP:
+        return project_folder / client_format.file
     if sys.platform == "darwin":
         settings_folder = Path.home() / "Library" / "Application Support"
     else:
         settings_folder = Path.home() / ".config"
-    return settings_folder / "Claude" / client.file
+    return settings_folder / "Claude" / client_format.file
 
 
 def _write_entry(client_file: Path, section_name: str, client_entry: dict[str, Any]) -> Path | None:
     """Put the entry into the file and return the copy of what it was, if it was there."""
     client_file = client_file.resolve()  # a link to a shared file stays one
     client_config = _read_client_file(client_file)
-    servers = client_config.setdefault(section_name, {})
-    if not isinstance(servers, dict):
+    server_entries = client_config.setdefault(section_name, {})
+    if not isinstance(server_entries, dict):
         raise ClientFileUnreadable(
             f"{client_file}: {section_name!r} is not an object; mend it first"
         )
-    previous_file = None
+    backup_file = None
     if client_file.exists():
-        previous_file = client_file.with_name(f"{client_file.name}.before-{ROOM_SERVER_NAME}")
-        shutil.copy2(client_file, previous_file)
-    servers.update(client_entry)
+        backup_file = client_file.with_name(f"{client_file.name}.before-{ROOM_SERVER_NAME}")
+        shutil.copy2(client_file, backup_file)
+    server_entries.update(client_entry)
     client_file.parent.mkdir(parents=True, exist_ok=True)
     new_file = client_file.with_name(f".{client_file.name}.{ROOM_SERVER_NAME}")
     new_file.touch(mode=0o600)  # it may hold a key
     new_file.write_text(json.dumps(client_config, indent=2, ensure_ascii=False) + "\n", "utf-8")
     new_file.replace(client_file)
-    return previous_file
+    return backup_file
 
 
 def _read_client_file(client_file: Path) -> dict[str, Any]:
@@ -201,20 +203,21 @@ def _read_client_file(client_file: Path) -> dict[str, Any]:
 
 
 def _describe_outcome(
-    client: Client, connection_target: _Target, outcome_fields: dict[str, Any]
+    client_format: Client, connection_target: _ConnectionTarget, outcome_fields: dict[str, Any]
 ) -> str:
     if outcome_fields["written"]:
-        copy_sentence = (
+        backup_sentence = (
             f" What it was before is in {outcome_fields['copy']}." if outcome_fields["copy"] else ""
         )
         outcome_lines = [
-            f"{client.title}: {connection_target.name} is in "
-            f"{outcome_fields['file']}.{copy_sentence} Restart the client."
+            f"{client_format.title}: {connection_target.name} is in "
+            f"{outcome_fields['file']}.{backup_sentence} Restart the client."
         ]
     else:
         outcome_lines = [json.dumps(outcome_fields["configuration"], indent=2), ""]
         outcome_lines += [
-            f"{client.title} reads this from {outcome_fields['file']}; --write puts it there."
+            f"{client_format.title} reads this from {outcome_fields['file']}; "
+            "--write puts it there."
         ]
     if connection_target.needs_key and not connection_target.key and not connection_target.stdio:
         outcome_lines += [
@@ -227,7 +230,7 @@ def _describe_outcome(
 
 def _print_chatgpt(settings: ServerSettings, options: dict[str, Any], as_json: bool) -> None:
     """It has no file: a connector is added in its settings."""
-    connection_target = _resolve_target(settings, options, stdio=False)
+    connection_target = _resolve_target(settings, options, over_stdio=False)
     is_public = connection_target.url.startswith("https://")
     step_texts = [
         "Settings > Connectors > Advanced: switch on developer mode.",

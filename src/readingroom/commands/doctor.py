@@ -26,18 +26,20 @@ def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
     Each line says what to do. Ends with 0 when all is well or was mended, else with 1; a note does
     not count.
     """
-    specs = [spec for spec in BASES.values() if _has_data(spec, settings)]
-    checked = [*(spec.name for spec in specs), *CHECKS]
-    findings = [finding for spec in specs for finding in _check_base(spec, settings, repair)]
+    checked_specs = [spec for spec in BASES.values() if _has_data(spec, settings)]
+    checked_names = [*(spec.name for spec in checked_specs), *CHECKS]
+    findings = [
+        finding for spec in checked_specs for finding in _check_base(spec, settings, repair)
+    ]
     findings += [finding for check in CHECKS.values() for finding in check(settings)]
     complaints = [finding for finding in findings if not finding.is_note]
     notes = [finding for finding in findings if finding.is_note]
     finding_lines = [_format_finding(complaint) for complaint in complaints]
     finding_lines += [_format_finding(note, "note: ") for note in notes]
     if not complaints:
-        finding_lines.append(f"All is well: {', '.join(checked)}.")
+        finding_lines.append(f"All is well: {', '.join(checked_names)}.")
     report_fields = {
-        "checked": checked,
+        "checked": checked_names,
         "complaints": [complaint.model_dump(mode="json") for complaint in complaints],
         "notes": [note.model_dump(mode="json", exclude={"repaired"}) for note in notes],
     }
@@ -45,23 +47,23 @@ def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
     sys.exit(0 if all(complaint.repaired for complaint in complaints) else 1)
 
 
-def _has_data(spec: BaseSpec, settings: ServerSettings) -> bool:
+def _has_data(base_spec: BaseSpec, settings: ServerSettings) -> bool:
     """Return whether there is anything to check; a folder is not made for the check's sake."""
-    if spec.doctor is None:
+    if base_spec.doctor is None:
         return False
-    if spec.on_database == "moves" and settings.database_url:
+    if base_spec.on_database == "moves" and settings.database_url:
         return True
-    return not spec.folder_locked or (settings.data / spec.name).is_dir()
+    return not base_spec.folder_locked or (settings.data / base_spec.name).is_dir()
 
 
-def _check_base(spec: BaseSpec, settings: ServerSettings, repair: bool) -> Iterator[Complaint]:
+def _check_base(base_spec: BaseSpec, settings: ServerSettings, repair: bool) -> Iterator[Complaint]:
     """Yield what is wrong with a base, or why it could not be checked."""
-    assert spec.doctor is not None
+    assert base_spec.doctor is not None
     try:
-        yield from spec.doctor(settings, repair, partial(run_base_command, spec.name))
+        yield from base_spec.doctor(settings, repair, partial(run_base_command, base_spec.name))
     except KnowledgeError as error:
         fix = "mend that first, or restore a backup; the server's log may say more"
-        yield Complaint(subject=spec.name, problem=error.message, fix=fix)
+        yield Complaint(subject=base_spec.name, problem=error.message, fix=fix)
 
 
 def _format_finding(finding: Complaint, line_prefix: str = "") -> str:

@@ -134,13 +134,15 @@ class _ProgressPrinter:
         if self._is_quiet or now < self._print_again_at:
             return
         self._print_again_at = now + _REPORT_SECONDS
-        rate = f", {progress.per_second:,.1f} a second" if progress.per_second else ""
+        passages_per_second = (
+            f", {progress.per_second:,.1f} a second" if progress.per_second else ""
+        )
         time_left = (
             f", {_format_duration(progress.seconds_left)} left" if progress.seconds_left else ""
         )
         print_text(
             f"{progress.embedded:,} of {progress.total:,} passages ({progress.percent:.1f} %)"
-            f"{rate}{time_left}",
+            f"{passages_per_second}{time_left}",
             err=True,
         )
 

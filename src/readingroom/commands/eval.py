@@ -39,7 +39,7 @@ def eval(file: Path, source: tuple[str, ...], settings: RoomSettings, as_json: b
     command = build_model(Evaluate, questions=questions, source=list(source) or None)
     with apply_sample_settings(settings, BASES.values()) as chosen_settings:
         evaluation_result = run_command(command, ROOM, chosen_settings)
-    print_result(as_json, evaluation_result, _format(evaluation_result))
+    print_result(as_json, evaluation_result, _format_evaluation(evaluation_result))
 
 
 def read_questions(questions_file: Path) -> list[EvaluationQuestion]:
@@ -75,20 +75,20 @@ def _parse_line(file_line: str, line_place: str) -> EvaluationQuestion:
         raise click.UsageError(f"{line_place}: {error.errors()[0]['msg']}") from error
 
 
-def _format(evaluation_result: dict[str, Any]) -> str:
+def _format_evaluation(evaluation_result: dict[str, Any]) -> str:
     figure_rows = [
         (
             "questions",
             f"{evaluation_result['questions']}, of which {evaluation_result['unanswerable']} "
             "without an answer",
         ),
-        ("right answer first", _percent(evaluation_result["hit_at_1"])),
-        ("among the first 3", _percent(evaluation_result["hit_at_3"])),
-        ("among the first 10", _percent(evaluation_result["hit_at_10"])),
-        ("nDCG@10", _figure(evaluation_result["ndcg_at_10"])),
-        ("MRR", _figure(evaluation_result["mrr"])),
-        ("AUROC of the score", _figure(evaluation_result["confidence_auroc"])),
-        ("answerable, called none", _percent(evaluation_result["called_none"])),
+        ("right answer first", _format_percent(evaluation_result["hit_at_1"])),
+        ("among the first 3", _format_percent(evaluation_result["hit_at_3"])),
+        ("among the first 10", _format_percent(evaluation_result["hit_at_10"])),
+        ("nDCG@10", _format_figure(evaluation_result["ndcg_at_10"])),
+        ("MRR", _format_figure(evaluation_result["mrr"])),
+        ("AUROC of the score", _format_figure(evaluation_result["confidence_auroc"])),
+        ("answerable, called none", _format_percent(evaluation_result["called_none"])),
         (
             "milliseconds, p50 / p95",
             f"{evaluation_result['latency_p50_ms']} / {evaluation_result['latency_p95_ms']}",
@@ -104,9 +104,9 @@ def _format(evaluation_result: dict[str, Any]) -> str:
     return "\n".join(figure_lines)
 
 
-def _percent(share: float | None) -> str:
+def _format_percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def _figure(figure_value: float | None) -> str:
+def _format_figure(figure_value: float | None) -> str:
     return "-" if figure_value is None else f"{figure_value:.3f}"

@@ -75,7 +75,7 @@ def list_keys(settings: RoomSettings, as_json: bool) -> None:
     )
 
 
-def _list_names(settings: RoomSettings, typed_values: Mapping[str, Any]) -> list[str]:
+def _list_names(settings: RoomSettings, typed_arguments: Mapping[str, Any]) -> list[str]:
     all_keys = [*open_keys(settings).list_keys(), *WorkerKeys(settings.data).list_keys()]
     return [key.name for key in all_keys]
 

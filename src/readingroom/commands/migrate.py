@@ -44,51 +44,52 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
     if settings.database_url:
         raise InvalidSetting("READINGROOM_DATABASE_URL is set: this room is on a database already")
     target_settings = settings.model_copy(update={"database_url": SecretStr(url)})
-    outcomes: dict[str, dict[str, Any]] = {}
+    outcome_by_base: dict[str, dict[str, Any]] = {}
     for base_name, spec in BASES.items():
         has_data = spec.backup is not None and spec.backup.load().exists(settings)
         if spec.on_database == "moves" and has_data:
             click.echo(f"{base_name}: copying", err=True)
-            outcomes[base_name] = load_base_backups()[base_name].migrate_base(
+            outcome_by_base[base_name] = load_base_backups()[base_name].migrate_base(
                 settings, target_settings, force
             ) or _migrate_base(base_name, settings, target_settings, force)
     key_count = _migrate_keys(settings, target_settings)
     outcome_lines = [
-        f"{store_name}: {_describe(outcome)}" for store_name, outcome in outcomes.items()
+        f"{store_name}: {_describe_outcome(outcome)}"
+        for store_name, outcome in outcome_by_base.items()
     ]
     outcome_lines += [
         f"keys: {key_count} copied",
         "Set READINGROOM_DATABASE_URL, and serve from there.",
     ]
-    print_result(as_json, {"bases": outcomes, "keys": key_count}, "\n".join(outcome_lines))
+    print_result(as_json, {"bases": outcome_by_base, "keys": key_count}, "\n".join(outcome_lines))
 
 
 def _migrate_base(
     base_name: str, settings: RoomSettings, target_settings: RoomSettings, force: bool
 ) -> dict[str, Any]:
     with _open_workspace(settings.data) as workspace:
-        original, folder_before, folder_after = (
+        original_folder, folder_before, folder_after = (
             workspace / folder_name for folder_name in ("original", "before", "after")
         )
-        record_counts = _write_copy(base_name, settings, original)
+        record_counts = _write_copy(base_name, settings, original_folder)
         if _write_copy(
             base_name, target_settings, folder_before
-        ) == record_counts and not _list_differences(original, folder_before):
+        ) == record_counts and not _list_differences(original_folder, folder_before):
             return {"counts": record_counts, "was_there": True}
-        staged = target_settings.model_copy(update={"data": workspace / "staged"})
-        staged.data.mkdir()
-        shutil.copytree(original / base_name, staged.data / base_name)
+        staged_settings = target_settings.model_copy(update={"data": workspace / "staged"})
+        staged_settings.data.mkdir()
+        shutil.copytree(original_folder / base_name, staged_settings.data / base_name)
         load_base_backups()[base_name].restore_backup(
-            staged, settings.data, force, partial(run_base_command, base_name)
+            staged_settings, settings.data, force, partial(run_base_command, base_name)
         )
         _write_copy(base_name, target_settings, folder_after)
-        if differences := _list_differences(original, folder_after):
+        if differences := _list_differences(original_folder, folder_after):
             raise CopyDiffers(
                 f"The {base_name} base in the database differs from the original "
                 f"({', '.join(differences[:5])}); did it change meanwhile? Run this again with "
                 "--force"
             )
-        question_count = _compare_answers(base_name, settings, target_settings, original)
+        question_count = _compare_answers(base_name, settings, target_settings, original_folder)
     return {"counts": record_counts, "was_there": False, "compared_answers": question_count}
 
 
@@ -111,18 +112,18 @@ def _write_copy(base_name: str, settings: RoomSettings, copy_folder: Path) -> di
     )
 
 
-def _list_differences(original: Path, copy_folder: Path) -> list[str]:
+def _list_differences(original_folder: Path, copy_folder: Path) -> list[str]:
     """Return the names of the files that do not say the same."""
     file_names = {
         file_path.relative_to(compared_folder).as_posix()
-        for compared_folder in (original, copy_folder)
+        for compared_folder in (original_folder, copy_folder)
         for file_path in compared_folder.rglob("*")
         if file_path.is_file()
     }
     return sorted(
         file_name
         for file_name in file_names
-        if _read_content(original / file_name) != _read_content(copy_folder / file_name)
+        if _read_content(original_folder / file_name) != _read_content(copy_folder / file_name)
     )
 
 
@@ -134,10 +135,12 @@ def _read_content(file_path: Path) -> object:
         return _sort_lists(json.loads(file_path.read_text("utf-8")))
     if file_path.suffix == ".db":
         with closing(open_untrusted(file_path)) as db:
-            tables = [table_row[0] for table_row in db.execute(db.dialect.table_names).fetchall()]
+            table_names = [
+                table_row[0] for table_row in db.execute(db.dialect.table_names).fetchall()
+            ]
             return {
                 table_name: sorted(map(_normalise_row, db.execute(f"SELECT * FROM {table_name}")))
-                for table_name in tables
+                for table_name in table_names
             }
     return hash_file(file_path)
 
@@ -171,54 +174,62 @@ def _sort_lists(json_value: Any) -> Any:
 
 
 def _compare_answers(
-    base_name: str, settings: RoomSettings, target_settings: RoomSettings, original: Path
+    base_name: str, settings: RoomSettings, target_settings: RoomSettings, original_folder: Path
 ) -> int:
     """Ask both the same; return how many questions. Raise `CopyDiffers` for other answers."""
-    with closing(open_untrusted(original / base_name / "chunks.db")) as db:
+    with closing(open_untrusted(original_folder / base_name / "chunks.db")) as db:
         sample_rows = db.execute(
             "SELECT text FROM chunks ORDER BY id LIMIT ?", (_SAMPLE_QUESTIONS,)
         ).fetchall()
-    search = _find_search_command(base_name)
-    for (query_text,) in sample_rows:
-        command = search.model_validate({"question": {"query": " ".join(query_text.split()[:12])}})
-        answers = [
-            run_base_command(base_name, command, side) for side in (settings, target_settings)
+    search_command = _find_search_command(base_name)
+    for (chunk_text,) in sample_rows:
+        command = search_command.model_validate(
+            {"question": {"query": " ".join(chunk_text.split()[:12])}}
+        )
+        answer_of_each_side = [
+            run_base_command(base_name, command, side_settings)
+            for side_settings in (settings, target_settings)
         ]
-        citations = [[hit["citation"] for hit in answer["results"]] for answer in answers]
-        if citations[0][:3] != citations[1][:3]:
+        citations_of_each_side = [
+            [hit["citation"] for hit in answer["results"]] for answer in answer_of_each_side
+        ]
+        if citations_of_each_side[0][:3] != citations_of_each_side[1][:3]:
             raise CopyDiffers(
-                f"The {base_name} base in the database answers {query_text[:60]!r} otherwise than "
+                f"The {base_name} base in the database answers {chunk_text[:60]!r} otherwise than "
                 "the original; report this, and keep serving the original"
             )
     return len(sample_rows)
 
 
 def _find_search_command(base_name: str) -> type[Command]:
-    commands = BASES[base_name].commands
-    assert commands is not None
-    search: type[Command] = next(
-        command for command in commands.load() if command.name == f"{base_name}.search"
+    command_loader = BASES[base_name].commands
+    assert command_loader is not None
+    search_command: type[Command] = next(
+        command for command in command_loader.load() if command.name == f"{base_name}.search"
     )
-    return search
+    return search_command
 
 
 def _migrate_keys(settings: RoomSettings, target_settings: RoomSettings) -> int:
     """Copy the keys that the database does not have yet; return how many."""
-    target_keys = open_keys(target_settings)
-    assert isinstance(target_keys, SharedKeyRing)
-    known_names = {known_key.name for known_key in target_keys.list_keys()}
-    own_keys = KeyRing(settings.data)
-    if not own_keys.path.exists():
+    target_key_ring = open_keys(target_settings)
+    assert isinstance(target_key_ring, SharedKeyRing)
+    known_names = {known_key.name for known_key in target_key_ring.list_keys()}
+    own_key_ring = KeyRing(settings.data)
+    if not own_key_ring.path.exists():
         return 0
-    new_rows = [key_row for key_row in own_keys.read_rows() if key_row[0] not in known_names]
-    target_keys.insert_rows(new_rows)
+    new_rows = [key_row for key_row in own_key_ring.read_rows() if key_row[0] not in known_names]
+    target_key_ring.insert_rows(new_rows)
     return len(new_rows)
 
 
-def _describe(outcome: dict[str, Any]) -> str:
-    contents = ", ".join(
-        f"{record_count} {noun}" for noun, record_count in outcome["counts"].items()
+def _describe_outcome(outcome: dict[str, Any]) -> str:
+    contents_text = ", ".join(
+        f"{record_count} {record_noun}" for record_noun, record_count in outcome["counts"].items()
     )
     if outcome["was_there"]:
-        return f"{contents}; all of it was there already"
-    return f"{contents}; the same in the database, and {outcome['compared_answers']} answers alike"
+        return f"{contents_text}; all of it was there already"
+    return (
+        f"{contents_text}; the same in the database, and {outcome['compared_answers']} "
+        "answers alike"
+    )

@@ -64,7 +64,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
             has_keys = (staging_folder / KEYS_FILE).exists()
             old_keys = _list_old_keys(settings)
             restored_counts = _restore_bases(manifest, base_backups, settings, force)
-            _share_keys(settings, staging_folder)
+            _move_keys_to_database(settings, staging_folder)
             _put_in_place(staging_folder, data_directory)
         finally:
             shutil.rmtree(staging_folder, ignore_errors=True)
@@ -85,9 +85,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
 
 
 def _check_empty(data_directory: Path, force: bool) -> None:
-    occupied_names = sorted(
-        occupied_path.name for occupied_path in _list_replaceable(data_directory)
-    )
+    occupied_names = sorted(old_path.name for old_path in _list_replaceable(data_directory))
     if occupied_names and not force:
         raise DataNotEmpty(
             f"{data_directory} is not empty ({', '.join(occupied_names[:5])}). Choose another "
@@ -109,9 +107,9 @@ def _list_replaceable(data_directory: Path) -> list[Path]:
 @contextmanager
 def _lock_bases(base_backups: dict[str, BaseBackup], data_directory: Path) -> Iterator[None]:
     """Keep servers out of the directory. Raise `FolderInUse` when one is running on it."""
-    with ExitStack() as stack:
+    with ExitStack() as lock_stack:
         for base_backup in base_backups.values():
-            stack.enter_context(base_backup.lock_base(data_directory))
+            lock_stack.enter_context(base_backup.lock_base(data_directory))
         yield
 
 
@@ -143,11 +141,11 @@ def _restore_keys(staging_folder: Path) -> list[Key]:
     return restored_keys
 
 
-def _share_keys(settings: RoomSettings, staging_folder: Path) -> None:
+def _move_keys_to_database(settings: RoomSettings, staging_folder: Path) -> None:
     """Move the restored keys to the database, where the settings name one."""
-    shared_keys, keys_file = open_keys(settings), staging_folder / KEYS_FILE
-    if isinstance(shared_keys, SharedKeyRing) and keys_file.exists():
-        shared_keys.replace_all_keys(keys_file)
+    key_ring, keys_file = open_keys(settings), staging_folder / KEYS_FILE
+    if isinstance(key_ring, SharedKeyRing) and keys_file.exists():
+        key_ring.replace_all_keys(keys_file)
         keys_file.unlink()
 
 
@@ -160,9 +158,11 @@ def _list_old_keys(settings: RoomSettings) -> list[Key]:
 
 
 def _describe_key(key: Key) -> str:
-    rights = ", read-only" if key.read_only else ", an operator's" if key.operator else ""
-    holder = f"OAuth subject {key.subject!r}" if key.subject else "whoever has it"
-    return f"Key {key.name} ({holder}, made {key.created_at}{rights}) is valid from now on"
+    rights_text = ", read-only" if key.read_only else ", an operator's" if key.operator else ""
+    holder_text = f"OAuth subject {key.subject!r}" if key.subject else "whoever has it"
+    return (
+        f"Key {key.name} ({holder_text}, made {key.created_at}{rights_text}) is valid from now on"
+    )
 
 
 def _describe_old_key(key: Key, is_replaced: bool) -> str:
@@ -172,7 +172,10 @@ def _describe_old_key(key: Key, is_replaced: bool) -> str:
 
 
 def _restore_bases(
-    manifest: Manifest, base_backups: dict[str, BaseBackup], settings: RoomSettings, replace: bool
+    manifest: Manifest,
+    base_backups: dict[str, BaseBackup],
+    settings: RoomSettings,
+    may_replace: bool,
 ) -> dict[str, dict[str, int]]:
     """Fill each base in the staging directory from its copy there."""
     staging_folder = settings.data / STAGING_FOLDER
@@ -184,11 +187,11 @@ def _restore_bases(
     for base_name in manifest.bases:
         click.echo(f"{base_name}: putting back", err=True)
         run_command_here = partial(run_base_command, base_name)
-        counts = base_backups[base_name].restore_backup(
-            staged_settings, settings.data, replace, run_command_here
+        base_counts = base_backups[base_name].restore_backup(
+            staged_settings, settings.data, may_replace, run_command_here
         )
-        if counts is not None:
-            restored_counts[base_name] = counts
+        if base_counts is not None:
+            restored_counts[base_name] = base_counts
     return restored_counts
 
 

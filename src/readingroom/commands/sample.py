@@ -16,7 +16,7 @@ from readingroom.console.dispatch import dispatch
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgressSync, no_progress
 from readingroom.core.settings import MODELS_FOLDER, RoomSettings
-from readingroom.demo.corpus import digest
+from readingroom.demo.corpus import hash_corpus
 from readingroom.engine.embedding.weights import download_weights, find_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.protocol.command import Command
@@ -38,7 +38,11 @@ Announce = Callable[[str], None]
 def renew_sample(sample_folder: Path, reset: bool) -> None:
     """Empty the directory on request, after a failure, or when its corpus is another one."""
     sample_state = read_sample_state(sample_folder)
-    if not reset and sample_state.state != "failed" and sample_state.corpus in (None, digest()):
+    if (
+        not reset
+        and sample_state.state != "failed"
+        and sample_state.corpus in (None, hash_corpus())
+    ):
         return
     _check_unused(sample_folder)
     for folder_entry in sample_folder.iterdir():
@@ -54,33 +58,35 @@ def renew_sample(sample_folder: Path, reset: bool) -> None:
     write_sample_state(sample_folder)
 
 
-def load_in_background(settings: RoomSettings, bases: Iterable[str], announce: Announce) -> None:
+def load_in_background(
+    settings: RoomSettings, base_names: Iterable[str], announce: Announce
+) -> None:
     """Load what is missing, on a thread that ends with the process."""
     threading.Thread(
-        target=_load_sample, args=(settings, list(bases), announce), name="sample", daemon=True
+        target=_load_sample, args=(settings, list(base_names), announce), name="sample", daemon=True
     ).start()
 
 
-def _load_sample(settings: RoomSettings, bases: list[str], announce: Announce) -> None:
-    corpus = digest()
-    if read_sample_state(settings.data) == SampleState(corpus, "loaded"):
+def _load_sample(settings: RoomSettings, base_names: list[str], announce: Announce) -> None:
+    corpus_digest = hash_corpus()
+    if read_sample_state(settings.data) == SampleState(corpus_digest, "loaded"):
         return
-    write_sample_state(settings.data, SampleState(corpus))
+    write_sample_state(settings.data, SampleState(corpus_digest))
     if not has_model(settings, announce):
-        write_sample_state(settings.data, SampleState(corpus, "failed"))
+        write_sample_state(settings.data, SampleState(corpus_digest, "failed"))
         return
     with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as corpus_folder:
-        sample_steps = _list_steps(settings, bases, Path(corpus_folder))
-        outcomes = [
+        sample_steps = _list_steps(settings, base_names, Path(corpus_folder))
+        step_successes = [
             _run_step(step, f"{step_number} of {len(sample_steps)}", announce)
             for step_number, step in enumerate(sample_steps, 1)
         ]
-    if not all(outcomes):
-        write_sample_state(settings.data, SampleState(corpus, "failed"))
+    if not all(step_successes):
+        write_sample_state(settings.data, SampleState(corpus_digest, "failed"))
         announce("sample: not everything could be loaded; the next start begins anew")
         return
-    if set(bases) >= _SAMPLED:
-        write_sample_state(settings.data, SampleState(corpus, "loaded"))
+    if set(base_names) >= _SAMPLED_BASES:
+        write_sample_state(settings.data, SampleState(corpus_digest, "loaded"))
     announce("sample: everything is loaded")
 
 
@@ -102,10 +108,12 @@ def has_model(settings: RoomSettings, announce: Announce) -> bool:
     return False
 
 
-def _list_steps(settings: RoomSettings, bases: list[str], corpus_folder: Path) -> list[SampleStep]:
+def _list_steps(
+    settings: RoomSettings, base_names: list[str], corpus_folder: Path
+) -> list[SampleStep]:
     sample_steps: list[SampleStep] = []
     for spec in BASES.values():
-        if spec.sample and spec.name in bases:
+        if spec.sample and spec.name in base_names:
             sample: BaseSample = spec.sample.load()
             sample_steps += sample.steps(settings, corpus_folder, partial(_run_command, spec.name))
     return sorted(sample_steps, key=lambda step: step.turn)
@@ -131,15 +139,15 @@ def _run_step(step: SampleStep, step_position: str, announce: Announce) -> bool:
 
 def _announce_quarters(step_title: str, announce: Announce) -> ReportProgressSync:
     """Return a callback that says when a quarter, a half and three quarters are done."""
-    announced = 0
+    announced_quarters = 0
 
     def report(
         done_amount: float, total_amount: float | None, progress_message: str | None
     ) -> None:
-        nonlocal announced
+        nonlocal announced_quarters
         quarters = int(4 * done_amount / total_amount) if total_amount else 0
-        if announced < quarters < 4:
-            announced = quarters
+        if announced_quarters < quarters < 4:
+            announced_quarters = quarters
             announce(f"sample: {step_title}, {25 * quarters} %")
 
     return report
@@ -148,9 +156,9 @@ def _announce_quarters(step_title: str, announce: Announce) -> ReportProgressSyn
 def _check_unused(sample_folder: Path) -> None:
     """Raise `FolderInUse` when a process has one of the bases."""
     for lock_path in sample_folder.glob("*/lock"):
-        lock = FolderLock(lock_path.parent)
-        lock.acquire()
-        lock.release()
+        folder_lock = FolderLock(lock_path.parent)
+        folder_lock.acquire()
+        folder_lock.release()
 
 
-_SAMPLED = {spec.name for spec in BASES.values() if spec.sample}
+_SAMPLED_BASES = {spec.name for spec in BASES.values() if spec.sample}

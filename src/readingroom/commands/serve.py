@@ -108,24 +108,28 @@ def _serve(only_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) 
     local_address = format_local_address(listener, "https" if certificate else "http")
     specs = [only_spec] if only_spec else [*BASES.values(), ROOM]
     base_names = [only_spec.name] if only_spec else sorted(BASES)
-    with ExitStack() as stack:
+    with ExitStack() as lock_stack:
         # For the admin route: a new one in each run, known to whoever may read the owner's file.
         operator_key = secrets.token_urlsafe(32)
         owns_folders = _lock_folders(
-            specs, settings, Owner(local_address, operator_key, os.getpid()), stack
+            specs, settings, Owner(local_address, operator_key, os.getpid()), lock_stack
         )
 
         def open_app() -> tuple[Starlette, Callable[[], None]]:
-            bases = open_bases(base_names, settings)
+            opened_bases = open_bases(base_names, settings)
             faces = (
-                (make_face(bases[0]),) if only_spec else _make_faces(bases, settings, local_address)
+                (make_face(opened_bases[0]),)
+                if only_spec
+                else _make_faces(opened_bases, settings, local_address)
             )
-            policies = AuthPolicies(faces, settings, key_auth)
+            auth_policies = AuthPolicies(faces, settings, key_auth)
             admin_access = (
                 AdminAccess(operator_key, _load_commands(specs)) if owns_folders else None
             )
-            announcement = _format_announcement(faces, local_address, settings, policies, as_json)
-            app = build_app(faces, settings, policies, admin_access)
+            announcement = _format_announcement(
+                faces, local_address, settings, auth_policies, as_json
+            )
+            app = build_app(faces, settings, auth_policies, admin_access)
             return app, partial(_announce_ready, announcement, settings, base_names, as_json)
 
         run_server(open_app, listener, certificate, settings.trusted_proxies)
@@ -138,18 +142,18 @@ def _load_commands(specs: list[BaseSpec]) -> dict[str, type[Command]]:
 
 
 def _lock_folders(
-    specs: list[BaseSpec], settings: ServerSettings, owner: Owner, stack: ExitStack
+    specs: list[BaseSpec], settings: ServerSettings, owner: Owner, lock_stack: ExitStack
 ) -> bool:
-    """Own the folders of the bases that need it until `stack` is closed; return whether any do.
+    """Own the folders of bases that need it until `lock_stack` is closed; return whether any do.
 
     Raise `FolderInUse` when another process owns one.
     """
     locked_names = [spec.name for spec in specs if spec.needs_folder_lock(settings)]
     for base_name in locked_names:
-        lock = FolderLock(settings.data / base_name)
-        lock.acquire()
-        stack.callback(lock.release)
-        lock.write_owner(owner)
+        folder_lock = FolderLock(settings.data / base_name)
+        folder_lock.acquire()
+        lock_stack.callback(folder_lock.release)
+        folder_lock.write_owner(owner)
     return bool(locked_names)
 
 
@@ -182,10 +186,10 @@ def _announce_loading(as_json: bool, sentence: str) -> None:
 
 
 def _make_faces(
-    bases: tuple[KnowledgeBase, ...], settings: ServerSettings, server_address: str
+    opened_bases: tuple[KnowledgeBase, ...], settings: ServerSettings, server_address: str
 ) -> tuple[Face, ...]:
-    desk = make_desk(bases, settings, settings.public_url or server_address)
-    return make_faces(bases, desk, settings.face_tools)
+    desk_base = make_desk(opened_bases, settings, settings.public_url or server_address)
+    return make_faces(opened_bases, desk_base, settings.face_tools)
 
 
 def _check_bind(settings: ServerSettings, is_guarded: bool) -> None:
@@ -221,34 +225,38 @@ def _find_exposed_address(settings: ServerSettings) -> str | None:
 
 def _format_announcement(
     faces: tuple[Face, ...],
-    listening: str,
+    local_address: str,
     settings: ServerSettings,
-    policies: AuthPolicies,
+    auth_policies: AuthPolicies,
     as_json: bool,
 ) -> str:
-    shown_address = settings.public_url or listening
+    shown_address = settings.public_url or local_address
     if as_json:
-        detail_fields = {"listening": listening, "key_required": policies.key_auth.is_required}
+        detail_fields = {
+            "listening": local_address,
+            "key_required": auth_policies.key_auth.is_required,
+        }
         return json.dumps(
-            LandingPages(faces, settings, policies).describe_servers(shown_address) | detail_fields
+            LandingPages(faces, settings, auth_policies).describe_servers(shown_address)
+            | detail_fields
         )
-    accesses = [policies.find_policy(face).access for face in faces]
+    access_of_each_face = [auth_policies.find_policy(face).access for face in faces]
     announcement_lines = [f"Reading Room {__version__} is answering on {shown_address}", ""]
     announcement_lines += [
         f"  {face.server_name:<18} {access:<6} {shown_address}{face.path}/mcp{_format_sse(face)}"
-        for face, access in zip(faces, accesses, strict=True)
+        for face, access in zip(faces, access_of_each_face, strict=True)
     ]
     announcement_lines += [
-        f"  {'everything else':<18} {policies.default_policy.access:<6} {shown_address}/",
+        f"  {'everything else':<18} {auth_policies.default_policy.access:<6} {shown_address}/",
         "",
     ]
-    access_kinds = dict.fromkeys((*accesses, policies.default_policy.access))
+    access_kinds = dict.fromkeys((*access_of_each_face, auth_policies.default_policy.access))
     announcement_lines += [
         f"  {access}: {_describe_access(access, settings)}" for access in access_kinds
     ]
     announcement_lines += ["", "Paste this into your client's configuration (.mcp.json):", ""]
     announcement_lines += [
-        format_client_configuration(faces[0], shown_address, accesses[0] == "key"),
+        format_client_configuration(faces[0], shown_address, access_of_each_face[0] == "key"),
         "",
     ]
     return "\n".join([*announcement_lines, "Press Ctrl-C to stop."])

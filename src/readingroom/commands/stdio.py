@@ -35,10 +35,10 @@ def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:
     """
     configure_logging(settings.log_level, blocking=False)
     with apply_sample_settings(settings, [BASES[base]]) as chosen_settings:
-        opened = BASES[base].open_base(chosen_settings)
+        opened_base = BASES[base].open_base(chosen_settings)
         for signal_number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signal_number, _exit_at_once)
-        anyio.run(serve_stdio, opened, chosen_settings.sample)
+        anyio.run(serve_stdio, opened_base, chosen_settings.sample)
 
 
 def _exit_at_once(*signal_and_frame: object) -> None:

@@ -14,8 +14,8 @@ from readingroom.core.settings import RoomSettings, read_shell_variable
 from readingroom.protocol.command import Command
 from readingroom.protocol.spec import BaseSpec
 
-_MAX_ITEMS = 200
-_NOT_PLAIN = re.compile(r"[^\w./:@%+,-]")
+_MAX_COMPLETIONS = 200
+_NOT_PLAIN_CHARACTER = re.compile(r"[^\w./:@%+,-]")
 
 ListValues = Callable[[RoomSettings, Mapping[str, Any]], Iterable[str]]
 """Returns what an argument may be, given the settings and the arguments typed before it."""
@@ -39,7 +39,10 @@ def complete_with(list_values: ListValues) -> CompleteArgument:
             ]
         except (KnowledgeError, OSError):  # a line that is being typed is no place for errors
             return []
-        return [CompletionItem(_quote(completion)) for completion in completions[:_MAX_ITEMS]]
+        return [
+            CompletionItem(_quote_for_shell(completion))
+            for completion in completions[:_MAX_COMPLETIONS]
+        ]
 
     return complete
 
@@ -52,12 +55,12 @@ def ask_quietly(command: Command, spec: BaseSpec, settings: RoomSettings) -> dic
 def _load_settings(context: click.Context) -> RoomSettings:
     data_option = context.params.get("data")
     if context.params.get("demo"):
-        data_option = str(find_sample_folder(data_option, make=False))
+        data_option = str(find_sample_folder(data_option, may_create=False))
     settings: RoomSettings = context.find_root().obj({"data": data_option})
     return settings
 
 
-def _quote(completion: str) -> str:
+def _quote_for_shell(completion: str) -> str:
     # Bash takes what it is given as it stands; the other shells quote it themselves.
     is_bash = read_shell_variable("_READINGROOM_COMPLETE").startswith("bash")
-    return _NOT_PLAIN.sub(r"\\\g<0>", completion) if is_bash else completion
+    return _NOT_PLAIN_CHARACTER.sub(r"\\\g<0>", completion) if is_bash else completion

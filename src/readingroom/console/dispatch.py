@@ -39,18 +39,18 @@ async def _run_or_send(
     if command.reads_only and not (settings.data / command.base).exists():
         return await _run_without_folder(command, spec, settings, report_progress)
     # Trying the lock is the only way to know: an address in the file may be a dead server's.
-    lock = FolderLock(settings.data / command.base)
+    folder_lock = FolderLock(settings.data / command.base)
     try:
-        lock.acquire()
+        folder_lock.acquire()
     except FolderInUse:
-        owner = read_owner(lock.path.parent)
-        if owner is None:  # it holds the folder but has not said where it answers
+        folder_owner = read_owner(folder_lock.path.parent)
+        if folder_owner is None:  # it holds the folder but has not said where it answers
             raise
-        return await _send_to_owner(command, owner, report_progress)
+        return await _send_to_owner(command, folder_owner, report_progress)
     try:
         return await _run_here(command, spec.open_base(settings), report_progress)
     finally:
-        lock.release()
+        folder_lock.release()
 
 
 async def _run_without_folder(
@@ -60,11 +60,13 @@ async def _run_without_folder(
 
     It runs on an empty directory that goes afterwards.
     """
-    with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch:
-        models = settings.models if settings.models.exists() else Path(scratch) / "models"
-        changed_settings: dict[str, Path] = {"models_dir": models}
+    with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch_folder:
+        models_folder = (
+            settings.models if settings.models.exists() else Path(scratch_folder) / "models"
+        )
+        changed_settings: dict[str, Path] = {"models_dir": models_folder}
         if not spec.is_view:
-            changed_settings["data"] = Path(scratch)
+            changed_settings["data"] = Path(scratch_folder)
         opened_base = spec.open_base(settings.model_copy(update=changed_settings))
         return await _run_here(command, opened_base, report_progress)
 
@@ -82,9 +84,9 @@ async def _run_here(
 
 
 async def _send_to_owner(
-    command: Command, owner: Owner, report_progress: ReportProgress
+    command: Command, folder_owner: Owner, report_progress: ReportProgress
 ) -> dict[str, Any]:
-    headers = {"Authorization": f"Bearer {owner.key}"}
+    headers = {"Authorization": f"Bearer {folder_owner.key}"}
     timeout = httpx2.Timeout(10, read=None)  # a long command is silent between its steps
     try:
         # Not verified: a server's certificate names the host that others know it by, not loopback.
@@ -92,7 +94,7 @@ async def _send_to_owner(
             make_async_client(timeout=timeout, verify=False) as client,
             client.stream(
                 "POST",
-                f"{owner.url}{ADMIN_PREFIX}{command.name}",
+                f"{folder_owner.url}{ADMIN_PREFIX}{command.name}",
                 content=command.model_dump_json(),
                 headers=headers,
             ) as response,
@@ -100,8 +102,8 @@ async def _send_to_owner(
             return await _read_result(response, report_progress)
     except httpx2.TransportError as error:
         raise OwnerUnreachable(
-            f"The server at {owner.url} (process {owner.pid}) owns the folder but does not "
-            "answer; end it, and run this again"
+            f"The server at {folder_owner.url} (process {folder_owner.pid}) owns the folder "
+            "but does not answer; end it, and run this again"
         ) from error
 
 

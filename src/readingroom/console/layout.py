@@ -34,8 +34,8 @@ def render_styles(marked_text: str, stream: TextIO) -> str:
     """Return a text as a stream takes it: styled for a terminal, plain for anything else."""
     if not _takes_colour(stream):
         return marked_text.translate(_MARKS)
-    for mark, ansi_code in _CODES.items():
-        marked_text = marked_text.replace(mark, ansi_code)
+    for style_mark, ansi_code in _CODES.items():
+        marked_text = marked_text.replace(style_mark, ansi_code)
     return marked_text
 
 
@@ -71,19 +71,25 @@ def format_table(
     if not table_rows:
         return ""
     terminal_width = get_width()
-    aligned_lines = _align([headings, *table_rows] if headings else table_rows, right_aligned)
-    if terminal_width is None or max(map(_measure, aligned_lines)) <= terminal_width:
+    aligned_lines = _align_columns(
+        [headings, *table_rows] if headings else table_rows, right_aligned
+    )
+    if terminal_width is None or max(map(_measure_width, aligned_lines)) <= terminal_width:
         return "\n".join(aligned_lines)
-    return "\n".join(_stack(table_row, headings, terminal_width) for table_row in table_rows)
+    return "\n".join(_stack_cells(table_row, headings, terminal_width) for table_row in table_rows)
 
 
-def _align(table_rows: Sequence[Sequence[str]], right_aligned: Sequence[int]) -> list[str]:
-    widths = [max(map(_measure, padded_cells)) for padded_cells in zip(*table_rows, strict=True)]
+def _align_columns(table_rows: Sequence[Sequence[str]], right_aligned: Sequence[int]) -> list[str]:
+    column_widths = [
+        max(map(_measure_width, padded_cells)) for padded_cells in zip(*table_rows, strict=True)
+    ]
     aligned_lines = []
     for table_row in table_rows:
         padded_cells = []
-        for column_number, (cell, column_width) in enumerate(zip(table_row, widths, strict=True)):
-            padding = " " * (column_width - _measure(cell))
+        for column_number, (cell, column_width) in enumerate(
+            zip(table_row, column_widths, strict=True)
+        ):
+            padding = " " * (column_width - _measure_width(cell))
             padded_cells.append(
                 padding + cell if column_number in right_aligned else cell + padding
             )
@@ -91,19 +97,21 @@ def _align(table_rows: Sequence[Sequence[str]], right_aligned: Sequence[int]) ->
     return aligned_lines
 
 
-def _stack(table_row: Sequence[str], headings: Sequence[str] | None, terminal_width: int) -> str:
+def _stack_cells(
+    table_row: Sequence[str], headings: Sequence[str] | None, terminal_width: int
+) -> str:
     """Return a row as its name, and below it the other cells."""
     first_cell, *other_cells = table_row
-    labels = headings[1:] if headings else [""] * len(other_cells)
+    cell_labels = headings[1:] if headings else [""] * len(other_cells)
     labelled_cells = [
         f"{cell_label} {cell}".strip()
-        for cell_label, cell in zip(labels, other_cells, strict=True)
+        for cell_label, cell in zip(cell_labels, other_cells, strict=True)
         if cell.strip()
     ]
-    stacked_lines = [_break(first_cell, terminal_width)]
+    stacked_lines = [_break_lines(first_cell, terminal_width)]
     stacked_lines += [
-        _break(detail, terminal_width, "  ")
-        for detail in _join_short(labelled_cells, terminal_width - 2)
+        _break_lines(detail_line, terminal_width, "  ")
+        for detail_line in _join_short(labelled_cells, terminal_width - 2)
     ]
     return "\n".join(stacked_lines)
 
@@ -111,18 +119,18 @@ def _stack(table_row: Sequence[str], headings: Sequence[str] | None, terminal_wi
 def _join_short(labelled_cells: Sequence[str], terminal_width: int) -> list[str]:
     """Return details joined into lines, as many in each as fit."""
     joined_lines: list[str] = []
-    for detail in labelled_cells:
-        joined = f"{joined_lines[-1]}{_GAP}{detail}" if joined_lines else detail
-        if joined_lines and _measure(joined) <= terminal_width:
-            joined_lines[-1] = joined
+    for labelled_cell in labelled_cells:
+        joined_line = f"{joined_lines[-1]}{_GAP}{labelled_cell}" if joined_lines else labelled_cell
+        if joined_lines and _measure_width(joined_line) <= terminal_width:
+            joined_lines[-1] = joined_line
         else:
-            joined_lines.append(detail)
+            joined_lines.append(labelled_cell)
     return joined_lines
 
 
-def _break(long_text: str, terminal_width: int, indent: str = "") -> str:
+def _break_lines(long_text: str, terminal_width: int, indent: str = "") -> str:
     """Return a text in lines of at most this width, a long word cut where it must be."""
-    if _measure(long_text) + len(indent) <= terminal_width:
+    if _measure_width(long_text) + len(indent) <= terminal_width:
         return indent + long_text
     return textwrap.fill(
         long_text.translate(_MARKS),
@@ -133,11 +141,11 @@ def _break(long_text: str, terminal_width: int, indent: str = "") -> str:
     )
 
 
-def _measure(marked_text: str) -> int:
+def _measure_width(marked_text: str) -> int:
     """Return how many columns a text takes, its styles left out."""
     return len(marked_text.translate(_MARKS))
 
 
 def _takes_colour(stream: TextIO) -> bool:
-    is_wanted = not read_shell_variable("NO_COLOR") and read_shell_variable("TERM") != "dumb"
-    return is_wanted and stream.isatty()
+    is_colour_wanted = not read_shell_variable("NO_COLOR") and read_shell_variable("TERM") != "dumb"
+    return is_colour_wanted and stream.isatty()

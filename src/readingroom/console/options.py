@@ -117,7 +117,12 @@ def _name_options(error: KnowledgeError) -> str:
         return _describe_problems(error.hint["errors"], parameters)
     if click_context and error.code in _WRONG_PARAMETER_CODES:
         parameter = _find_quoted(click_context, error.message) or next(
-            (given for given in parameters if isinstance(given, click.Argument)), None
+            (
+                given_parameter
+                for given_parameter in parameters
+                if isinstance(given_parameter, click.Argument)
+            ),
+            None,
         )
         if parameter:
             return f"{_describe_parameter(parameter)}: {error.message}"
@@ -140,14 +145,14 @@ def _find_quoted(click_context: click.Context, error_message: str) -> click.Para
 def _describe_problems(
     problems: Sequence[Mapping[str, str]], parameters: Sequence[click.Parameter]
 ) -> str:
-    labels = {parameter.name: _describe_parameter(parameter) for parameter in parameters}
+    label_by_field = {parameter.name: _describe_parameter(parameter) for parameter in parameters}
     # The text that a command searches for is its first argument, whatever it is called.
     arguments = (parameter for parameter in parameters if isinstance(parameter, click.Argument))
-    labels.setdefault("query", next(map(_describe_parameter, arguments), "query"))
+    label_by_field.setdefault("query", next(map(_describe_parameter, arguments), "query"))
     return InvalidArguments(
         [
             {
-                "field": labels.get(problem["field"].rpartition(".")[2], problem["field"]),
+                "field": label_by_field.get(problem["field"].rpartition(".")[2], problem["field"]),
                 # What Pydantic puts before the words of a check of our own.
                 "message": problem["message"].removeprefix("Value error, "),
             }
@@ -163,8 +168,8 @@ def _describe_parameter(parameter: click.Parameter) -> str:
     return parameter.human_readable_name
 
 
-def find_sample_folder(named_path: str | None, make: bool) -> Path:
-    """Return the sample's data directory; `make` turns an empty directory into it.
+def find_sample_folder(named_path: str | None, may_create: bool) -> Path:
+    """Return the sample's data directory; `may_create` turns an empty directory into it.
 
     Raise `InvalidSetting` when there is no sample, and `DataNotEmpty` when the directory holds
     something else.
@@ -174,7 +179,7 @@ def find_sample_folder(named_path: str | None, make: bool) -> Path:
     )
     if is_sample(sample_folder):
         return sample_folder
-    if not make:
+    if not may_create:
         raise InvalidSetting(
             f"There is no sample in {sample_folder} yet: `readingroom serve --demo` makes it"
         )

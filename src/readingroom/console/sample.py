@@ -14,9 +14,9 @@ def apply_sample_settings(
 ) -> Iterator[AnySettings]:
     """Give the settings to work with: for the sample, with what its bases replace."""
     with ExitStack() as stack:
-        changes: dict[str, Any] = {}
+        setting_changes: dict[str, Any] = {}
         if settings.sample:
             for spec in specs:
                 if spec.sample_settings:
-                    changes |= stack.enter_context(spec.sample_settings(settings))
-        yield settings.model_copy(update=changes)
+                    setting_changes |= stack.enter_context(spec.sample_settings(settings))
+        yield settings.model_copy(update=setting_changes)

@@ -66,7 +66,9 @@ class InvalidArguments(KnowledgeError):
         self.errors = errors
 
     @classmethod
-    def from_validation_error(cls, failure: ValidationError, arguments: Any = None) -> Self:
+    def from_validation_error(
+        cls, validation_error: ValidationError, arguments: Any = None
+    ) -> Self:
         """Return the error for what a model refused, field by field.
 
         Where a field has a union type, Pydantic reports a problem for each member of the union, at
@@ -74,7 +76,9 @@ class InvalidArguments(KnowledgeError):
         and the problems are joined into one for the field.
         """
         # Without the input: an error is logged and shown, and arguments may be confidential.
-        problems = failure.errors(include_url=False, include_input=False, include_context=False)
+        problems = validation_error.errors(
+            include_url=False, include_input=False, include_context=False
+        )
         messages_by_field: dict[str, list[str]] = {}
         for problem in problems[:_MAX_PROBLEMS]:
             location = problem["loc"]

@@ -31,11 +31,11 @@ def pause_garbage_collection() -> Iterator[None]:
     if not gc.isenabled():
         yield
         return
-    modules = len(sys.modules)
+    module_count = len(sys.modules)
     gc.disable()
     try:
         yield
     finally:
-        if len(sys.modules) > modules:
+        if len(sys.modules) > module_count:
             gc.freeze()
         gc.enable()

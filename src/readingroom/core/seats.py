@@ -13,9 +13,9 @@ Item = TypeVar("Item")
 class Seats:
     """A number of seats for each caller, and in all one more than that."""
 
-    def __init__(self, per_caller: int) -> None:
-        self._per_caller = per_caller
-        self._all_seats = anyio.CapacityLimiter(per_caller + 1)
+    def __init__(self, seats_per_caller: int) -> None:
+        self._seats_per_caller = seats_per_caller
+        self._all_seats = anyio.CapacityLimiter(seats_per_caller + 1)
         self._seats_of_caller: dict[str, anyio.CapacityLimiter] = {}
 
     @property
@@ -27,15 +27,15 @@ class Seats:
     async def take(self, caller: str) -> AsyncIterator[None]:
         """Wait for a seat, and give it back at the end."""
         own_seats = self._seats_of_caller.setdefault(
-            caller, anyio.CapacityLimiter(self._per_caller)
+            caller, anyio.CapacityLimiter(self._seats_per_caller)
         )
         try:
             # The own ones first: who waits for one of those keeps nobody else waiting.
             async with own_seats, self._all_seats:
                 yield
         finally:
-            statistics = own_seats.statistics()
-            if not statistics.borrowed_tokens and not statistics.tasks_waiting:
+            seat_statistics = own_seats.statistics()
+            if not seat_statistics.borrowed_tokens and not seat_statistics.tasks_waiting:
                 self._seats_of_caller.pop(caller, None)
 
 

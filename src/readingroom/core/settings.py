@@ -77,14 +77,14 @@ def setting(
     `for_sample`: whether the sample takes it; not so where it would mix in the user's own data.
     `flag`: the command-line option, where it is not the field's name.
     """
-    extra: dict[str, Any] = {"env": env}
+    schema_extra: dict[str, Any] = {"env": env}
     if empty_counts:
-        extra["empty_counts"] = True
+        schema_extra["empty_counts"] = True
     if not for_sample:
-        extra["not_for_sample"] = True
+        schema_extra["not_for_sample"] = True
     if flag:
-        extra["flag"] = flag
-    return Field(default, description=description, json_schema_extra=extra, **bounds)
+        schema_extra["flag"] = flag
+    return Field(default, description=description, json_schema_extra=schema_extra, **bounds)
 
 
 class RoomSettings(BaseModel):
@@ -239,13 +239,13 @@ def read_settings(
 
     Raise `InvalidSetting` with a line for each bad value.
     """
-    variables = os.environ if environment is None else environment
+    environment_variables = os.environ if environment is None else environment
     flags = {
         setting_name: setting_value
         for setting_name, setting_value in flags.items()
         if setting_value is not None
     }
-    chosen_values = _read_environment(settings_class, variables) | flags
+    chosen_values = _read_environment(settings_class, environment_variables) | flags
     # Before the file is read, because the file is inside the directory.
     data_directory = _choose_data_directory(chosen_values.get("data"))
     file_values = _read_file(data_directory / CONFIGURATION_FILE)
@@ -307,13 +307,13 @@ def _choose_data_directory(named_path: str | Path | None) -> Path:
 
 
 def _read_environment(
-    settings_class: type[RoomSettings], variables: Mapping[str, str]
+    settings_class: type[RoomSettings], environment_variables: Mapping[str, str]
 ) -> dict[str, Any]:
     return {
-        setting_name: variables[get_variable_name(field)]
+        setting_name: environment_variables[get_variable_name(field)]
         for setting_name, field in settings_class.model_fields.items()
-        if variables.get(get_variable_name(field))
-        or (get_variable_name(field) in variables and _get_extra(field, "empty_counts"))
+        if environment_variables.get(get_variable_name(field))
+        or (get_variable_name(field) in environment_variables and _get_extra(field, "empty_counts"))
     }
 
 
@@ -338,11 +338,11 @@ def _describe_errors(
     """Return each bad value, named the way its author wrote it."""
     problem_texts = []
     for problem in error.errors():
-        origin = _describe_origin(settings_class, str(problem["loc"][0]), file_values, flags)
+        origin_text = _describe_origin(settings_class, str(problem["loc"][0]), file_values, flags)
         message = problem["msg"]
         if problem.get("ctx", {}).get("pattern") == HOST_URL:
             message = "must be the address of a host alone, such as https://www.gov.uk"
-        problem_texts.append(f"{origin}: {message}")
+        problem_texts.append(f"{origin_text}: {message}")
     return "; ".join(problem_texts)
 
 

@@ -134,7 +134,7 @@ class _Member:
         return f"S{self.bioguide_id[-3:]}"
 
     @property
-    def place(self) -> str:
+    def party_and_state(self) -> str:
         """The party and the state, as files of bills write them."""
         district = f"-{self.district}" if self.district else ""
         return f"{self.party}-{self.state}{district}"
@@ -176,11 +176,11 @@ def write_congress(target_folder: Path) -> None:
 
     Members and committees are added to the lists that are there.
     """
-    chance = random.Random(_SEED)
-    members = _make_members(chance)
-    bills = list(_make_bills(chance, members))
-    _append(target_folder / "legislators-current.yaml", list(map(_describe_member, members)))
-    _append(target_folder / "committees-current.yaml", list(_describe_committees()))
+    random_source = random.Random(_SEED)
+    members = _make_members(random_source)
+    bills = list(_make_bills(random_source, members))
+    _append_yaml(target_folder / "legislators-current.yaml", list(map(_describe_member, members)))
+    _append_yaml(target_folder / "committees-current.yaml", list(_describe_committees()))
     for bill in bills:
         (target_folder / f"BILLSTATUS-{bill.file_stem}.xml").write_text(_render_bill(bill), "utf-8")
     for bill in [bill for bill in bills if bill.stage >= 3][:3]:
@@ -189,10 +189,10 @@ def write_congress(target_folder: Path) -> None:
             version_path.write_text(_render_text(bill, version_code, stage_name, stage), "utf-8")
     for bill in [bill for bill in bills if bill.stage >= 2]:
         vote_path = target_folder / f"{_name_vote_file(bill)}.xml"
-        vote_path.write_text(_render_vote(bill, members, chance), "utf-8")
+        vote_path.write_text(_render_vote(bill, members, random_source), "utf-8")
 
 
-def _append(yaml_path: Path, yaml_entries: Sequence[object]) -> None:
+def _append_yaml(yaml_path: Path, yaml_entries: Sequence[object]) -> None:
     """Add entries to a YAML list; JSON is YAML, and one entry a line stays readable."""
     yaml_lines = "".join(f"- {json.dumps(yaml_entry)}\n" for yaml_entry in yaml_entries)
     yaml_path.write_text(yaml_path.read_text("utf-8") + yaml_lines, "utf-8")
@@ -201,19 +201,19 @@ def _append(yaml_path: Path, yaml_entries: Sequence[object]) -> None:
 # --- people ---
 
 
-def _make_members(chance: random.Random) -> list[_Member]:
+def _make_members(random_source: random.Random) -> list[_Member]:
     full_names = list(itertools.product(_FIRST_NAMES, _LAST_NAMES))
-    chance.shuffle(full_names)
+    random_source.shuffle(full_names)
     seats: list[tuple[Chamber, str, int | None]] = []
     for state_code in _STATES:
-        missing = 2 - _SENATORS_OF_THE_STORY.get(state_code, 0)
-        seats += [("Senate", state_code, None)] * missing
+        open_seats = 2 - _SENATORS_OF_THE_STORY.get(state_code, 0)
+        seats += [("Senate", state_code, None)] * open_seats
         seats += [("House", state_code, district) for district in (11, 12)]
     return [
         _Member(
             f"{full_names[index][1][0]}980{index:03}",
             *full_names[index],
-            chance.choices(("D", "R", "I"), (48, 49, 3))[0],
+            random_source.choices(("D", "R", "I"), (48, 49, 3))[0],
             state_code,
             chamber,
             district,
@@ -255,36 +255,38 @@ def _describe_committees() -> Iterator[object]:
 # --- bills ---
 
 
-def _make_bills(chance: random.Random, members: Sequence[_Member]) -> Iterator[_Bill]:
+def _make_bills(random_source: random.Random, members: Sequence[_Member]) -> Iterator[_Bill]:
     for congress, (first_day, last_day) in _CONGRESSES.items():
-        days = (last_day - first_day).days
-        for index in range(BILLS_PER_CONGRESS):
-            chamber: Chamber = "House" if index % 5 < 3 else "Senate"
+        day_count = (last_day - first_day).days
+        for bill_index in range(BILLS_PER_CONGRESS):
+            chamber: Chamber = "House" if bill_index % 5 < 3 else "Senate"
             colleagues = [member for member in members if member.chamber == chamber]
-            sponsor, *cosponsors = chance.sample(colleagues, 1 + chance.randint(0, 6))
-            year = first_day.year + index * 2 // BILLS_PER_CONGRESS
-            bill_subject = chance.choice(_SUBJECTS)
-            title_words = f"{chance.choice(bill_subject.things)} {chance.choice(_ENDINGS)}"
+            sponsor, *cosponsors = random_source.sample(colleagues, 1 + random_source.randint(0, 6))
+            year = first_day.year + bill_index * 2 // BILLS_PER_CONGRESS
+            bill_subject = random_source.choice(_SUBJECTS)
+            title_words = (
+                f"{random_source.choice(bill_subject.things)} {random_source.choice(_ENDINGS)}"
+            )
             yield _Bill(
                 congress,
-                _FIRST_NUMBER + index,
+                _FIRST_NUMBER + bill_index,
                 chamber,
                 f"{sponsor.state} {title_words} of {year}",
                 bill_subject,
-                first_day + dt.timedelta(days=days * index // BILLS_PER_CONGRESS),
+                first_day + dt.timedelta(days=day_count * bill_index // BILLS_PER_CONGRESS),
                 sponsor,
                 cosponsors,
-                chance.choice(_COMMITTEES[chamber]),
-                4 if index == 1 else chance.choices(range(5), (70, 14, 8, 4, 4))[0],
+                random_source.choice(_COMMITTEES[chamber]),
+                4 if bill_index == 1 else random_source.choices(range(5), (70, 14, 8, 4, 4))[0],
             )
 
 
 def _render_bill(bill: _Bill) -> str:
     actions = list(_list_actions(bill))
     action_day, latest_action, _, _ = actions[-1]
-    law = f"{bill.congress}-{bill.number}"
-    laws = f"<laws><item><type>Public Law</type><number>{law}</number></item></laws>"
-    committee_code, committee = bill.committee
+    law_number = f"{bill.congress}-{bill.number}"
+    laws_xml = f"<laws><item><type>Public Law</type><number>{law_number}</number></item></laws>"
+    committee_code, committee_name = bill.committee
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <billStatus><version>3.0.0</version><bill>
 <number>{bill.number}</number><type>{bill.type_code}</type><congress>{bill.congress}</congress>
@@ -296,9 +298,9 @@ def _render_bill(bill: _Bill) -> str:
 <subjects><legislativeSubjects><item><name>{bill.subject.term}</name></item></legislativeSubjects></subjects>
 <sponsors>{_render_person(bill.sponsor)}</sponsors>
 <cosponsors>{"".join(_render_person(member, bill.introduced) for member in bill.cosponsors)}</cosponsors>
-<committees><item><systemCode>{committee_code}</systemCode><name>{committee} Committee</name><chamber>{bill.chamber}</chamber><activities><item><name>Referred To</name><date>{bill.introduced}T15:00:00Z</date></item></activities></item></committees>
+<committees><item><systemCode>{committee_code}</systemCode><name>{committee_name} Committee</name><chamber>{bill.chamber}</chamber><activities><item><name>Referred To</name><date>{bill.introduced}T15:00:00Z</date></item></activities></item></committees>
 <actions>{"".join(_render_action(*action) for action in reversed(actions))}</actions>
-{laws if bill.stage == 4 else ""}
+{laws_xml if bill.stage == 4 else ""}
 <summaries><summary><versionCode>00</versionCode><actionDate>{bill.introduced}</actionDate><actionDesc>Introduced in {bill.chamber}</actionDesc><text>{_summarise(bill)}</text></summary></summaries>
 <latestAction><actionDate>{action_day}</actionDate><text>{latest_action}</text></latestAction>
 </bill></billStatus>
@@ -314,7 +316,7 @@ def _summarise(bill: _Bill) -> str:
 
 def _render_person(member: _Member, signed: dt.date | None = None) -> str:
     honorific = "Sen." if member.chamber == "Senate" else "Rep."
-    full_name = f"{honorific} {member.last_name}, {member.first_name} [{member.place}]"
+    full_name = f"{honorific} {member.last_name}, {member.first_name} [{member.party_and_state}]"
     district = f"<district>{member.district}</district>" if member.district else ""
     sponsorship_date = f"<sponsorshipDate>{signed}</sponsorshipDate>" if signed else ""
     return (
@@ -325,30 +327,36 @@ def _render_person(member: _Member, signed: dt.date | None = None) -> str:
 
 def _list_actions(bill: _Bill) -> Iterator[tuple[dt.date, str, str, str]]:
     """Yield the day, the words, the type and the vote of each step, the oldest first."""
-    _, committee = bill.committee
+    _, committee_name = bill.committee
     other_chamber = "Senate" if bill.chamber == "House" else "House"
     action_steps = (
-        (f"Introduced in {bill.chamber} and referred to the Committee on {committee}.", "Intro"),
-        (f"Reported by the Committee on {committee}.", "Committee"),
-        (f"Passed {bill.chamber} by recorded vote (Roll no. {_number_vote(bill)}).", "Floor"),
+        (
+            f"Introduced in {bill.chamber} and referred to the Committee on {committee_name}.",
+            "Intro",
+        ),
+        (f"Reported by the Committee on {committee_name}.", "Committee"),
+        (
+            f"Passed {bill.chamber} by recorded vote (Roll no. {_compute_roll_number(bill)}).",
+            "Floor",
+        ),
         (f"Passed {other_chamber} without amendment by voice vote.", "Floor"),
         (f"Became Public Law No: {bill.congress}-{bill.number}.", "BecameLaw"),
     )
     for stage, (action_text, action_type) in enumerate(action_steps[: bill.stage + 1]):
         action_day = bill.introduced if stage == 0 else bill.day_of_stage(stage)
-        vote = _refer_to_vote(bill) if stage == 2 else ""
+        vote_xml = _render_vote_reference(bill) if stage == 2 else ""
         yield (
             action_day,
             action_text,
             "IntroReferral" if action_type == "Intro" else action_type,
-            vote,
+            vote_xml,
         )
 
 
-def _render_action(action_day: dt.date, action_text: str, action_type: str, vote: str) -> str:
+def _render_action(action_day: dt.date, action_text: str, action_type: str, vote_xml: str) -> str:
     return (
         f"<item><actionDate>{action_day}</actionDate><text>{action_text}</text>"
-        f"<type>{action_type}</type>{vote}</item>"
+        f"<type>{action_type}</type>{vote_xml}</item>"
     )
 
 
@@ -369,11 +377,15 @@ _TEXT_VERSIONS: dict[Chamber, Sequence[tuple[str, str, int]]] = {
 
 def _render_text(bill: _Bill, version_code: str, stage_name: str, stage: int) -> str:
     """Return the text of a version; what a chamber passes has a section more, and less money."""
-    money = 40 + bill.number % 50 - 5 * stage
+    million_dollars = 40 + bill.number % 50 - 5 * stage
     section_texts = [
         ("Short title", f"This Act may be called the {bill.title}. It is a sample and not law."),
         ("Grants", f"Grants are made to {bill.subject.aim}."),
-        ("Money", f"There are authorized {money} million dollars for each of five fiscal years."),
+        (
+            "Money",
+            f"There are authorized {million_dollars} million dollars for each of five fiscal "
+            "years.",
+        ),
     ]
     if stage >= 2:
         section_texts.insert(
@@ -384,11 +396,11 @@ def _render_text(bill: _Bill, version_code: str, stage_name: str, stage: int) ->
         f"<heading>{section_heading}</heading><content><p>{section_text}</p></content></section>"
         for section_number, (section_heading, section_text) in enumerate(section_texts, 1)
     )
-    cited = f"{bill.file_stem}{version_code}"
+    citable_name = f"{bill.file_stem}{version_code}"
     version_day = bill.day_of_stage(stage) if stage else bill.introduced
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <bill xmlns="http://schemas.gpo.gov/xml/uslm" xmlns:dc="http://purl.org/dc/elements/1.1/">
-<meta><dc:title>{bill.congress} {bill.type_code} {bill.number} {version_code.upper()}: {bill.title} (sample)</dc:title><citableAs>{cited}</citableAs><docNumber>{bill.number}</docNumber><docStage>{stage_name}</docStage><congress>{bill.congress}</congress></meta>
+<meta><dc:title>{bill.congress} {bill.type_code} {bill.number} {version_code.upper()}: {bill.title} (sample)</dc:title><citableAs>{citable_name}</citableAs><docNumber>{bill.number}</docNumber><docStage>{stage_name}</docStage><congress>{bill.congress}</congress></meta>
 <preface><action><date date="{version_day}">{version_day:%B} {version_day.day}, {version_day.year}</date></action></preface>
 <main><longTitle><docTitle>A BILL</docTitle><officialTitle>To make grants to {bill.subject.aim} (sample).</officialTitle></longTitle>
 {sections_xml}</main>
@@ -399,30 +411,30 @@ def _render_text(bill: _Bill, version_code: str, stage_name: str, stage: int) ->
 # --- votes ---
 
 
-def _number_vote(bill: _Bill) -> int:
+def _compute_roll_number(bill: _Bill) -> int:
     return _FIRST_ROLL_CALL + bill.number - _FIRST_NUMBER
 
 
-def _find_session(bill: _Bill) -> int:
+def _compute_session(bill: _Bill) -> int:
     return 1 if bill.day_of_stage(2).year % 2 else 2
 
 
 def _name_vote_file(bill: _Bill) -> str:
     if bill.chamber == "House":
-        return f"{bill.congress}-roll{_number_vote(bill)}"
-    return f"vote_{bill.congress}_{_find_session(bill)}_{_number_vote(bill):05}"
+        return f"{bill.congress}-roll{_compute_roll_number(bill)}"
+    return f"vote_{bill.congress}_{_compute_session(bill)}_{_compute_roll_number(bill):05}"
 
 
-def _refer_to_vote(bill: _Bill) -> str:
+def _render_vote_reference(bill: _Bill) -> str:
     return (
-        f"<recordedVotes><recordedVote><rollNumber>{_number_vote(bill)}</rollNumber>"
+        f"<recordedVotes><recordedVote><rollNumber>{_compute_roll_number(bill)}</rollNumber>"
         f"<chamber>{bill.chamber}</chamber><congress>{bill.congress}</congress>"
         f"<date>{bill.day_of_stage(2)}T20:10:00Z</date>"
-        f"<sessionNumber>{_find_session(bill)}</sessionNumber></recordedVote></recordedVotes>"
+        f"<sessionNumber>{_compute_session(bill)}</sessionNumber></recordedVote></recordedVotes>"
     )
 
 
-def _render_vote(bill: _Bill, members: Sequence[_Member], chance: random.Random) -> str:
+def _render_vote(bill: _Bill, members: Sequence[_Member], random_source: random.Random) -> str:
     voters = [member for member in members if member.chamber == bill.chamber]
     if bill.chamber == "Senate":
         # The two of the story have seats as well.
@@ -430,60 +442,62 @@ def _render_vote(bill: _Bill, members: Sequence[_Member], chance: random.Random)
             _Member("D990903", "Mina", "Dunmore", "R", "VA", "Senate"),
             _Member("E990904", "Ivo", "Eastlake", "D", "WA", "Senate"),
         ]
-    positions = {member: _vote(member, bill, chance) for member in voters}
-    position_counts = [list(positions.values()).count(position) for position in _POSITIONS]
+    position_by_member = {
+        member: _choose_position(member, bill, random_source) for member in voters
+    }
+    position_counts = [list(position_by_member.values()).count(position) for position in _POSITIONS]
     if bill.chamber == "House":
-        return _render_house_vote(bill, positions, position_counts)
-    return _render_senate_vote(bill, positions, position_counts)
+        return _render_house_vote(bill, position_by_member, position_counts)
+    return _render_senate_vote(bill, position_by_member, position_counts)
 
 
 _POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
 
 
-def _vote(member: _Member, bill: _Bill, chance: random.Random) -> str:
+def _choose_position(member: _Member, bill: _Bill, random_source: random.Random) -> str:
     is_own_party = member.party == bill.sponsor.party
-    return chance.choices(_POSITIONS, (88, 8, 1, 3) if is_own_party else (46, 48, 1, 5))[0]
+    return random_source.choices(_POSITIONS, (88, 8, 1, 3) if is_own_party else (46, 48, 1, 5))[0]
 
 
 def _render_house_vote(
-    bill: _Bill, positions: dict[_Member, str], position_counts: Sequence[int]
+    bill: _Bill, position_by_member: dict[_Member, str], position_counts: Sequence[int]
 ) -> str:
     vote_day = bill.day_of_stage(2)
-    session = {1: "1st", 2: "2nd"}[_find_session(bill)]
-    votes = "".join(
+    session_text = {1: "1st", 2: "2nd"}[_compute_session(bill)]
+    votes_xml = "".join(
         f'<recorded-vote><legislator name-id="{member.bioguide_id}" '
         f'sort-field="{member.last_name}" party="{member.party}" state="{member.state}">'
         f"{member.last_name}</legislator><vote>{position}</vote></recorded-vote>\n"
-        for member, position in positions.items()
+        for member, position in position_by_member.items()
     )
     return f"""<?xml version="1.0" encoding="UTF-8"?>
-<rollcall-vote><vote-metadata><congress>{bill.congress}</congress><session>{session}</session>
-<rollcall-num>{_number_vote(bill)}</rollcall-num><legis-num>H R {bill.number}</legis-num>
+<rollcall-vote><vote-metadata><congress>{bill.congress}</congress><session>{session_text}</session>
+<rollcall-num>{_compute_roll_number(bill)}</rollcall-num><legis-num>H R {bill.number}</legis-num>
 <vote-question>On Passage</vote-question><vote-type>YEA-AND-NAY</vote-type>
 <vote-result>Passed</vote-result><action-date>{vote_day.day}-{vote_day:%b-%Y}</action-date>
 <vote-desc>{bill.title} (sample)</vote-desc>
 <vote-totals><totals-by-vote><yea-total>{position_counts[0]}</yea-total><nay-total>{position_counts[1]}</nay-total>
 <present-total>{position_counts[2]}</present-total><not-voting-total>{position_counts[3]}</not-voting-total></totals-by-vote></vote-totals>
 </vote-metadata><vote-data>
-{votes}</vote-data></rollcall-vote>
+{votes_xml}</vote-data></rollcall-vote>
 """
 
 
 def _render_senate_vote(
-    bill: _Bill, positions: dict[_Member, str], position_counts: Sequence[int]
+    bill: _Bill, position_by_member: dict[_Member, str], position_counts: Sequence[int]
 ) -> str:
     vote_day = bill.day_of_stage(2)
-    votes = "".join(
-        f"<member><member_full>{member.last_name} ({member.place})</member_full>"
+    votes_xml = "".join(
+        f"<member><member_full>{member.last_name} ({member.party_and_state})</member_full>"
         f"<last_name>{member.last_name}</last_name><first_name>{member.first_name}</first_name>"
         f"<party>{member.party}</party><state>{member.state}</state>"
         f"<vote_cast>{position}</vote_cast>"
         f"<lis_member_id>{_find_lis_id(member)}</lis_member_id></member>\n"
-        for member, position in positions.items()
+        for member, position in position_by_member.items()
     )
     return f"""<?xml version="1.0" encoding="UTF-8"?>
-<roll_call_vote><congress>{bill.congress}</congress><session>{_find_session(bill)}</session><congress_year>{vote_day.year}</congress_year>
-<vote_number>{_number_vote(bill)}</vote_number><vote_date>{vote_day:%B} {vote_day.day}, {vote_day.year},  11:42 AM</vote_date>
+<roll_call_vote><congress>{bill.congress}</congress><session>{_compute_session(bill)}</session><congress_year>{vote_day.year}</congress_year>
+<vote_number>{_compute_roll_number(bill)}</vote_number><vote_date>{vote_day:%B} {vote_day.day}, {vote_day.year},  11:42 AM</vote_date>
 <vote_question_text>On Passage of the Bill {bill.citation}</vote_question_text>
 <vote_document_text>A sample bill.</vote_document_text>
 <vote_title>{bill.title} (sample)</vote_title><majority_requirement>1/2</majority_requirement>
@@ -491,7 +505,7 @@ def _render_senate_vote(
 <document><document_congress>{bill.congress}</document_congress><document_type>S.</document_type><document_number>{bill.number}</document_number><document_name>{bill.citation}</document_name><document_title>{bill.title} (sample)</document_title></document>
 <count><yeas>{position_counts[0]}</yeas><nays>{position_counts[1]}</nays><present>{position_counts[2] or ""}</present><absent>{position_counts[3] or ""}</absent></count>
 <members>
-{votes}</members></roll_call_vote>
+{votes_xml}</members></roll_call_vote>
 """  # noqa: E501
 
 

@@ -19,7 +19,7 @@ _HERE = Path(__file__).parent
 _FOOTER = "Sample text written for Reading Room"
 
 
-def digest() -> str:
+def hash_corpus() -> str:
     """Return a hash of the whole corpus, so that a changed corpus is loaded anew."""
     corpus_files = sorted(
         file_path
@@ -57,8 +57,8 @@ def write_records(target_folder: Path) -> Path:
         if record_file.name == "README.md":
             continue
         if record_file.suffix == ".md":
-            pdf = make_pdf(record_file.read_text("utf-8"), _FOOTER)
-            (records_folder / record_file.with_suffix(".pdf").name).write_bytes(pdf)
+            pdf_bytes = make_pdf(record_file.read_text("utf-8"), _FOOTER)
+            (records_folder / record_file.with_suffix(".pdf").name).write_bytes(pdf_bytes)
         else:
             (records_folder / record_file.name).write_bytes(record_file.read_bytes())
     return records_folder
@@ -86,8 +86,8 @@ def write_shop_application(target_folder: Path) -> Path:
     application_folder = target_folder / "shop_application"
     application_folder.mkdir()
     for document_file in (_HERE / "shop_application").iterdir():
-        pdf = make_pdf(document_file.read_text("utf-8"), _FOOTER)
-        (application_folder / document_file.with_suffix(".pdf").name).write_bytes(pdf)
+        pdf_bytes = make_pdf(document_file.read_text("utf-8"), _FOOTER)
+        (application_folder / document_file.with_suffix(".pdf").name).write_bytes(pdf_bytes)
     return application_folder
 
 
@@ -99,19 +99,19 @@ def write_application(target_folder: Path) -> Path:
         text_file.stem: text_file.read_text("utf-8")
         for text_file in (_HERE / "application").iterdir()
     }
-    letter, notice = (
+    letter_text, notice_text = (
         document_texts.pop("Parish_Council_Letter_Scan"),
         document_texts.pop("Site_Notice"),
     )
     for document_name, document_text in document_texts.items():
         (application_folder / f"{document_name}.pdf").write_bytes(make_pdf(document_text, _FOOTER))
-    images = {
-        "Parish_Council_Letter_Scan.pdf": pictures.save_pdf([pictures.draw_scan(letter)]),
-        "Site_Notice.tiff": pictures.save_tiff([pictures.draw_scan(notice)]),
+    image_bytes_by_name = {
+        "Parish_Council_Letter_Scan.pdf": pictures.save_pdf([pictures.draw_scan(letter_text)]),
+        "Site_Notice.tiff": pictures.save_tiff([pictures.draw_scan(notice_text)]),
         "Proposed_Site_Plan.pdf": pictures.save_pdf([pictures.draw_site_plan()]),
         "Street_Scene_Visualisation.png": pictures.save_png(pictures.draw_street_scene()),
     }
-    for document_name, image_bytes in images.items():
+    for document_name, image_bytes in image_bytes_by_name.items():
         (application_folder / document_name).write_bytes(image_bytes)
     return application_folder
 
@@ -124,6 +124,6 @@ def _write_revisions(
         is_cut_off = revision_fields.pop("is_cut_off", False)
         text_file = Path(revision_fields["file"])
         pdf_bytes = make_pdf((_HERE / "policies" / text_file).read_text("utf-8"), _FOOTER)
-        pdf = target_folder / f"{revision_number}-{text_file.stem}.pdf"
-        pdf.write_bytes(pdf_bytes[: len(pdf_bytes) // 3] if is_cut_off else pdf_bytes)
-        yield {**revision_fields, "file": pdf.name}
+        pdf_path = target_folder / f"{revision_number}-{text_file.stem}.pdf"
+        pdf_path.write_bytes(pdf_bytes[: len(pdf_bytes) // 3] if is_cut_off else pdf_bytes)
+        yield {**revision_fields, "file": pdf_path.name}

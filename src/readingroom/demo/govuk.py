@@ -88,8 +88,8 @@ class Emulator:
         """Return the ASGI application."""
         router = Starlette(
             routes=[
-                Route("/api/content/{path:path}", self._make_endpoint(self._content)),
-                Route("/api/search.json", self._make_endpoint(self._search)),
+                Route("/api/content/{path:path}", self._make_endpoint(self._answer_content)),
+                Route("/api/search.json", self._make_endpoint(self._answer_search)),
             ]
         )
 
@@ -107,15 +107,15 @@ class Emulator:
         )
 
     def _make_endpoint(
-        self, answer: Callable[[Request], Response]
+        self, make_response: Callable[[Request], Response]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            response = answer(request)
+            response = make_response(request)
             return await self.fault(request, response) if self.fault else response
 
         return endpoint
 
-    def _content(self, request: Request) -> Response:
+    def _answer_content(self, request: Request) -> Response:
         page_path = "/" + request.path_params.get("path", "")
         content_item = self.items.get(page_path)
         if content_item is None:
@@ -125,24 +125,24 @@ class Emulator:
 
     def _redirect_to_guide(self, page_path: str) -> Response:
         """Redirect from a part of a guide, which has its own address, to the guide; else 404."""
-        guide, _, slug = page_path.rpartition("/")
-        guide_parts = self.items.get(guide, {}).get("details", {}).get("parts", [])
-        if any(guide_part["slug"] == slug for guide_part in guide_parts):
-            return Response(status_code=303, headers={"Location": f"/api/content{guide}"})
-        return JSONResponse({"errors": {"status": 404}}, 404, self._cache_headers())
+        guide_path, _, part_slug = page_path.rpartition("/")
+        guide_parts = self.items.get(guide_path, {}).get("details", {}).get("parts", [])
+        if any(guide_part["slug"] == part_slug for guide_part in guide_parts):
+            return Response(status_code=303, headers={"Location": f"/api/content{guide_path}"})
+        return JSONResponse({"errors": {"status": 404}}, 404, self._make_cache_headers())
 
     def _respond(self, request: Request, json_body: object, status: int = 200) -> Response:
-        raw = json.dumps(json_body, ensure_ascii=False).encode()
-        tag = f'W/"{hashlib.sha256(raw).hexdigest()[:32]}"'
-        headers = {**self._cache_headers(), "ETag": tag}
-        if request.headers.get("if-none-match") == tag:
+        body_bytes = json.dumps(json_body, ensure_ascii=False).encode()
+        etag = f'W/"{hashlib.sha256(body_bytes).hexdigest()[:32]}"'
+        headers = {**self._make_cache_headers(), "ETag": etag}
+        if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
-        return Response(raw, status, headers, media_type="application/json; charset=utf-8")
+        return Response(body_bytes, status, headers, media_type="application/json; charset=utf-8")
 
-    def _cache_headers(self) -> dict[str, str]:
+    def _make_cache_headers(self) -> dict[str, str]:
         return {"Cache-Control": f"max-age={self.max_age}, public"}
 
-    def _search(self, request: Request) -> Response:
+    def _answer_search(self, request: Request) -> Response:
         params = request.query_params
         problem_text = _find_problem(params.multi_items())
         if problem_text:
@@ -150,10 +150,10 @@ class Emulator:
         matching_items = [
             item
             for item in self.items.values()
-            if _matches(item, params.multi_items())
+            if _matches_params(item, params.multi_items())
             and (self.lists_withdrawn or not item.get("withdrawn_notice"))
         ]
-        ordered = _sort(matching_items, params.get("q", ""), params.get("order"))
+        ordered_items = _sort_items(matching_items, params.get("q", ""), params.get("order"))
         first_index, result_count = int(params.get("start", 0)), int(params.get("count", 10))
         wanted_fields = params.getlist("fields")
         return self._respond(
@@ -161,9 +161,9 @@ class Emulator:
             {
                 "results": [
                     _make_result(item, wanted_fields)
-                    for item in ordered[first_index : first_index + result_count]
+                    for item in ordered_items[first_index : first_index + result_count]
                 ],
-                **({"total": len(ordered)} if self.lists_total else {}),
+                **({"total": len(ordered_items)} if self.lists_total else {}),
                 "start": first_index,
                 "aggregates": {},
                 "suggested_queries": [],
@@ -178,23 +178,25 @@ def on_loopback(emulator: Emulator) -> Iterator[str]:
     # Bound here and not by uvicorn: the port must be known before the server runs.
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(emulator.app(), log_config=None, lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    while not server.started and thread.is_alive():
+    server_thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    server_thread.start()
+    while not server.started and server_thread.is_alive():
         time.sleep(0.01)
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         # Without force it would wait for clients that keep their connections open.
         server.should_exit = server.force_exit = True
-        thread.join()
+        server_thread.join()
 
 
 def sample_items() -> dict[str, Item]:
     """Return the sample pages as items of the Content API, by path."""
-    sample = tomllib.loads(SAMPLE.read_text("utf-8"))
-    items_by_path = {page_entry["path"]: _make_item(page_entry) for page_entry in sample["page"]}
-    for page_entry in sample["page"]:
+    sample_document = tomllib.loads(SAMPLE.read_text("utf-8"))
+    items_by_path = {
+        page_entry["path"]: _make_item(page_entry) for page_entry in sample_document["page"]
+    }
+    for page_entry in sample_document["page"]:
         _link_translation(items_by_path, page_entry)
         _link_members(items_by_path, page_entry)
     return items_by_path
@@ -222,7 +224,7 @@ def _make_item(page_entry: Mapping[str, Any]) -> Item:
     return {
         "analytics_identifier": None,
         "base_path": page_entry["path"],
-        "content_id": _content_id(page_entry.get("same_as", page_entry["path"])),
+        "content_id": _make_content_id(page_entry.get("same_as", page_entry["path"])),
         "description": page_entry.get("description", ""),
         "details": _make_details(page_entry, schema),
         "document_type": page_entry.get("document_type", schema),
@@ -290,7 +292,7 @@ def _make_details(page_entry: Mapping[str, Any], schema: str) -> Item:
                 "title": document_group["title"],
                 "body": document_group.get("body", ""),
                 "documents": [
-                    _content_id(document_path) for document_path in document_group["documents"]
+                    _make_content_id(document_path) for document_path in document_group["documents"]
                 ],
             }
             for document_group in page_entry["groups"]
@@ -313,7 +315,7 @@ def _make_organisation(organisation_slug: str) -> Item:
     organisation_path = f"/government/organisations/{organisation_slug}"
     return {
         "base_path": organisation_path,
-        "content_id": real_ids.get(organisation_slug, _content_id(organisation_path)),
+        "content_id": real_ids.get(organisation_slug, _make_content_id(organisation_path)),
         "locale": "en",
         "title": "Charity Commission"
         if organisation_slug == COMMISSION
@@ -323,7 +325,7 @@ def _make_organisation(organisation_slug: str) -> Item:
     }
 
 
-def _content_id(page_path: str) -> str:
+def _make_content_id(page_path: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"readingroom:sample{page_path}"))
 
 
@@ -384,17 +386,17 @@ def _find_problem(params: Iterable[tuple[str, str]]) -> str | None:
 _PERIOD = re.compile(r"(?:(?:from|to):\d{4}-\d{2}-\d{2},?)+")
 
 
-def _matches(item: Item, params: Iterable[tuple[str, str]]) -> bool:
+def _matches_params(item: Item, params: Iterable[tuple[str, str]]) -> bool:
     """Whether an item passes every filter; several values of one filter are alternatives."""
     if item.get("schema_name") in ("redirect", "gone"):
         return False
-    filters: dict[str, set[str]] = {}
+    values_by_filter: dict[str, set[str]] = {}
     for param_name, param_value in params:
         if param_name.startswith("filter_"):
-            filters.setdefault(param_name.removeprefix("filter_"), set()).add(param_value)
+            values_by_filter.setdefault(param_name.removeprefix("filter_"), set()).add(param_value)
     return all(
         _passes_filter(item, param_name, param_values)
-        for param_name, param_values in filters.items()
+        for param_name, param_values in values_by_filter.items()
     )
 
 
@@ -402,12 +404,12 @@ def _passes_filter(item: Item, filter_name: str, filter_values: set[str]) -> boo
     match filter_name:
         case "organisations":
             organisation_paths = [
-                organisation["base_path"] for organisation in _organisations(item)
+                organisation["base_path"] for organisation in _list_organisations(item)
             ]
-            slugs = {
+            organisation_slugs = {
                 organisation_path.rpartition("/")[2] for organisation_path in organisation_paths
             }
-            return bool(slugs & filter_values)
+            return bool(organisation_slugs & filter_values)
         case "format":
             return item.get("schema_name") in filter_values
         case "content_store_document_type":
@@ -416,31 +418,35 @@ def _passes_filter(item: Item, filter_name: str, filter_values: set[str]) -> boo
             return item.get("content_id") in filter_values
     updated_on = str(item.get("public_updated_at") or "")[:10]
     (period,) = filter_values
-    ends = dict(period_end.split(":") for period_end in period.split(",") if period_end)
-    return ends.get("from", "") <= updated_on <= ends.get("to", "9999")
+    period_ends = dict(
+        name_and_day.split(":") for name_and_day in period.split(",") if name_and_day
+    )
+    return period_ends.get("from", "") <= updated_on <= period_ends.get("to", "9999")
 
 
-def _organisations(item: Item) -> list[Item]:
+def _list_organisations(item: Item) -> list[Item]:
     organisations: list[Item] = item.get("links", {}).get("organisations", [])
     return organisations
 
 
-def _sort(matching_items: list[Item], query: str, order: str | None) -> list[Item]:
+def _sort_items(matching_items: list[Item], query: str, sort_order: str | None) -> list[Item]:
     query_words = set(re.findall(r"\w+", query.lower()))
     if query_words:
-        scored = [(_score(item, query_words), item) for item in matching_items]
+        scored_items = [(_score_item(item, query_words), item) for item in matching_items]
         matching_items = [
-            item for match_score, item in sorted(scored, key=lambda pair: -pair[0]) if match_score
+            item
+            for match_score, item in sorted(scored_items, key=lambda pair: -pair[0])
+            if match_score
         ]
-    if order:
-        sort_field = order.lstrip("-").replace("public_timestamp", "public_updated_at")
+    if sort_order:
+        sort_field = sort_order.lstrip("-").replace("public_timestamp", "public_updated_at")
         matching_items = sorted(
-            matching_items, key=lambda item: str(item.get(sort_field)), reverse=order[0] == "-"
+            matching_items, key=lambda item: str(item.get(sort_field)), reverse=sort_order[0] == "-"
         )
     return matching_items
 
 
-def _score(item: Item, query_words: set[str]) -> int:
+def _score_item(item: Item, query_words: set[str]) -> int:
     title_text, details_text = (
         str(item.get("title")).lower(),
         json.dumps(item.get("details")).lower(),

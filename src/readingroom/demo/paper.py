@@ -43,11 +43,11 @@ def _split_pages(document_text: str) -> Iterator[list[_Line]]:
     page_lines: list[_Line] = []
     baseline = float(_TOP)
     for text_line in _break_lines(document_text):
-        height = text_line.above + 1.3 * text_line.size
-        if page_lines and baseline - height < _BOTTOM:
+        line_height = text_line.above + 1.3 * text_line.size
+        if page_lines and baseline - line_height < _BOTTOM:
             yield page_lines
             page_lines, baseline = [], float(_TOP)
-        baseline -= height
+        baseline -= line_height
         page_lines.append(text_line)
     yield page_lines
 
@@ -60,14 +60,14 @@ def _break_lines(document_text: str) -> Iterator[_Line]:
                 for table_row in paragraph.split("\n")
             )
             continue
-        joined = " ".join(paragraph.split())
-        if heading_match := _HEADING.fullmatch(joined):
+        paragraph_line = " ".join(paragraph.split())
+        if heading_match := _HEADING.fullmatch(paragraph_line):
             font_size = _HEADING_SIZES[len(heading_match[1])]
             yield from _wrap(heading_match[2], font_size, True, _LEFT, 14)
-        elif numbered := _NUMBERED.fullmatch(joined):
-            yield from _wrap(numbered[2], _BODY, False, _LEFT + _INDENT, 8, numbered[1])
+        elif numbered_match := _NUMBERED.fullmatch(paragraph_line):
+            yield from _wrap(numbered_match[2], _BODY, False, _LEFT + _INDENT, 8, numbered_match[1])
         else:
-            yield from _wrap(joined, _BODY, False, _LEFT, 8)
+            yield from _wrap(paragraph_line, _BODY, False, _LEFT, 8)
 
 
 def _wrap(
@@ -75,7 +75,7 @@ def _wrap(
     font_size: int,
     bold: bool,
     left_margin: int,
-    above: float,
+    space_above: float,
     paragraph_number: str = "",
 ) -> Iterator[_Line]:
     letters_per_line = int((WIDTH - _LEFT - left_margin) / (_LETTER_WIDTH * font_size))
@@ -85,7 +85,7 @@ def _wrap(
             font_size,
             bold,
             left_margin,
-            0 if line_index else above,
+            0 if line_index else space_above,
             "" if line_index else paragraph_number,
         )
 
@@ -111,10 +111,16 @@ def _draw_text(
     line_text: str, font_size: int, bold: bool, left_margin: int, baseline: float
 ) -> bytes:
     # WinAnsiEncoding, which the fonts are declared with below, is Windows code page 1252.
-    encoded = line_text.encode("cp1252", "replace")
-    escaped = re.sub(rb"([()\\])", rb"\\\1", encoded)
-    font = b"/F2" if bold else b"/F1"
-    return b"BT %b %d Tf %d %.1f Td (%b) Tj ET" % (font, font_size, left_margin, baseline, escaped)
+    encoded_text = line_text.encode("cp1252", "replace")
+    escaped_text = re.sub(rb"([()\\])", rb"\\\1", encoded_text)
+    font_operand = b"/F2" if bold else b"/F1"
+    return b"BT %b %d Tf %d %.1f Td (%b) Tj ET" % (
+        font_operand,
+        font_size,
+        left_margin,
+        baseline,
+        escaped_text,
+    )
 
 
 def _build_file(page_streams: list[bytes]) -> bytes:
@@ -123,30 +129,30 @@ def _build_file(page_streams: list[bytes]) -> bytes:
         b"<</Type/Font/Subtype/Type1/BaseFont/%b/Encoding/WinAnsiEncoding>>" % font_name
         for font_name in (b"Helvetica", b"Helvetica-Bold")
     ]
-    kids = b" ".join(b"%d 0 R" % (5 + 2 * index) for index in range(len(page_streams)))
-    objects = [
+    page_references = b" ".join(b"%d 0 R" % (5 + 2 * index) for index in range(len(page_streams)))
+    pdf_objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Count %d/Kids[%b]>>" % (len(page_streams), kids),
+        b"<</Type/Pages/Count %d/Kids[%b]>>" % (len(page_streams), page_references),
         *fonts,
     ]
     for index, page_stream in enumerate(page_streams):
-        objects.append(
+        pdf_objects.append(
             b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 %d %d]/Contents %d 0 R"
             b"/Resources<</Font<</F1 3 0 R/F2 4 0 R>>>>>>" % (WIDTH, HEIGHT, 6 + 2 * index)
         )
         stream_head = b"<</Length %d/Filter/FlateDecode>>stream\n" % len(page_stream)
-        objects.append(stream_head + page_stream + b"\nendstream")
-    return _number_objects(objects)
+        pdf_objects.append(stream_head + page_stream + b"\nendstream")
+    return _number_objects(pdf_objects)
 
 
-def _number_objects(objects: list[bytes]) -> bytes:
+def _number_objects(pdf_objects: list[bytes]) -> bytes:
     pdf_bytes = b"%PDF-1.4\n"
-    offsets = []
-    for object_number, object_bytes in enumerate(objects, 1):
-        offsets.append(len(pdf_bytes))
+    object_offsets = []
+    for object_number, object_bytes in enumerate(pdf_objects, 1):
+        object_offsets.append(len(pdf_bytes))
         pdf_bytes += b"%d 0 obj\n%b\nendobj\n" % (object_number, object_bytes)
-    xref_rows = b"".join(b"%010d 00000 n \n" % object_offset for object_offset in offsets)
-    object_count = len(objects) + 1
+    xref_rows = b"".join(b"%010d 00000 n \n" % object_offset for object_offset in object_offsets)
+    object_count = len(pdf_objects) + 1
     xref_head = b"xref\n0 %d\n0000000000 65535 f \n" % object_count
     trailer = b"trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (
         object_count,

@@ -24,8 +24,8 @@ def draw_scan(scan_text: str, tilt: float = 0.3) -> Image.Image:
 
 def draw_site_plan() -> Image.Image:
     """Return plots along a looping street: lines, and hardly a word."""
-    plan = Image.new("L", (_PAGE[1], _PAGE[0]), 255)
-    draw = ImageDraw.Draw(plan)
+    plan_image = Image.new("L", (_PAGE[1], _PAGE[0]), 255)
+    draw = ImageDraw.Draw(plan_image)
     draw.rounded_rectangle((300, 300, 2000, 1350), 200, outline=0, width=6)
     draw.rounded_rectangle((420, 420, 1880, 1230), 140, outline=0, width=6)
     for plot in range(14):
@@ -37,13 +37,13 @@ def draw_site_plan() -> Image.Image:
         x, y = 1150 + 600 * math.cos(angle), 825 + 300 * math.sin(angle)
         draw.ellipse((x - 22, y - 22, x + 22, y + 22), outline=120, width=3)
     draw.text((1650, 1560), "Site plan  1:500  sample", fill=0, font=ImageFont.load_default(40))
-    return plan
+    return plan_image
 
 
 def draw_street_scene() -> Image.Image:
     """Return a row of houses under a sky, as an architect would show them."""
-    scene = Image.new("RGB", (1600, 900), _SKY)
-    draw = ImageDraw.Draw(scene)
+    scene_image = Image.new("RGB", (1600, 900), _SKY)
+    draw = ImageDraw.Draw(scene_image)
     draw.rectangle((0, 620, 1600, 900), fill=_GRASS)
     for house in range(6):
         house_left = 60 + house * 255
@@ -54,7 +54,7 @@ def draw_street_scene() -> Image.Image:
         for window in range(2):
             corner = house_left + 35 + 95 * window
             draw.rectangle((corner, 420, corner + 55, 490), fill=(235, 235, 220))
-    return scene
+    return scene_image
 
 
 def save_pdf(pictures: Sequence[Image.Image]) -> bytes:

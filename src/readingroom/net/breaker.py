@@ -23,10 +23,10 @@ class CircuitBreaker:
         pause_seconds: float = 15.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._threshold = threshold
+        self._failure_threshold = threshold
         self._pause_seconds = pause_seconds
         self._clock = clock
-        self._failures = 0
+        self._failure_count = 0
         self._opened_at = 0.0
         self.state = BreakerState.CLOSED
 
@@ -53,13 +53,13 @@ class CircuitBreaker:
         return max(0.0, self._opened_at + self._pause_seconds - self._clock())
 
     def record_success(self) -> None:
-        self._failures = 0
+        self._failure_count = 0
         self.state = BreakerState.CLOSED
 
     def record_failure(self) -> None:
-        self._failures += 1
+        self._failure_count += 1
         # After a failed probe there is no second try before the next pause.
-        if self.state is BreakerState.HALF_OPEN or self._failures >= self._threshold:
+        if self.state is BreakerState.HALF_OPEN or self._failure_count >= self._failure_threshold:
             self._open()
 
     def record_cancelled(self) -> None:

@@ -71,7 +71,7 @@ class CacheBackend(Protocol):
         this process last had. How old it may be is for the caller to judge.
         """
 
-    async def put(self, key: str, entry: CacheEntry, seconds: float) -> None:
+    async def put(self, key: str, entry: CacheEntry, keep_seconds: float) -> None:
         """Store an entry for that many seconds; after that it is never returned."""
 
 
@@ -97,8 +97,8 @@ class MemoryCacheBackend:
     async def get_last_resort(self, key: str) -> CacheEntry | None:
         return await self.get(key)
 
-    async def put(self, key: str, entry: CacheEntry, seconds: float) -> None:
-        self._entries.put(key, (entry, self._clock() + seconds))
+    async def put(self, key: str, entry: CacheEntry, keep_seconds: float) -> None:
+        self._entries.put(key, (entry, self._clock() + keep_seconds))
 
 
 def _estimate_bytes(cache_key: str, entry_and_expiry: tuple[CacheEntry, float]) -> int:
@@ -153,17 +153,17 @@ class Cache:
         """Return the stored entry, fresh or not; nothing is fetched."""
         return await self._backend.get(key)
 
-    async def _renew(self, cache_key: str, ttl: float, fetch: Fetch) -> CachedReply:
+    async def _renew(self, entry_key: str, ttl: float, fetch: Fetch) -> CachedReply:
         # Read again: another fetch may have finished between the first read and this one's start.
-        stored_entry = await self._backend.get(cache_key)
+        stored_entry = await self._backend.get(entry_key)
         fresh_reply = self._serve_if_fresh(stored_entry)
         if fresh_reply:
             return fresh_reply
         try:
-            return await self._fetch(cache_key, ttl, fetch, stored_entry)
+            return await self._fetch(entry_key, ttl, fetch, stored_entry)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             return self._serve_stale_or_raise(
-                stored_entry or await self._backend.get_last_resort(cache_key), failure
+                stored_entry or await self._backend.get_last_resort(entry_key), failure
             )
 
     async def _fetch_anew(self, cache_key: str, ttl: float, fetch: Fetch) -> CachedReply:

@@ -63,11 +63,11 @@ class Downloads:
         self,
         folder: Path,
         *,
-        pause: float = 0.5,
+        pause_seconds: float = 0.5,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._folder = folder
-        self._pause_seconds = pause
+        self._pause_seconds = pause_seconds
         self._sleep = sleep
         self._is_first_request = True
         folder.mkdir(parents=True, exist_ok=True)
@@ -89,13 +89,13 @@ class Downloads:
         return self._retry_work(lambda: self._read_listing(url, accept))
 
     def fetch(
-        self, remote: RemoteFile, report_progress: ReportProgressSync = no_progress_sync
+        self, remote_file: RemoteFile, report_progress: ReportProgressSync = no_progress_sync
     ) -> DownloadedFile:
         """Return the local copy of a file, which is transferred only if it is new or has changed.
 
         Raise `RemoteFileMissing` where there is none, and `DownloadFailed` after the last attempt.
         """
-        return self._retry_work(lambda: self._fetch_file(remote, report_progress))
+        return self._retry_work(lambda: self._fetch_file(remote_file, report_progress))
 
     # --- politeness ---
 
@@ -141,33 +141,35 @@ class Downloads:
             return b"".join(body_blocks)
 
     def _fetch_file(
-        self, remote: RemoteFile, report_progress: ReportProgressSync
+        self, remote_file: RemoteFile, report_progress: ReportProgressSync
     ) -> DownloadedFile:
-        local_path = self._make_local_path(remote.name)
-        stored_row = self._find_complete(remote, local_path)
+        local_path = self._make_local_path(remote_file.name)
+        stored_row = self._find_complete(remote_file, local_path)
         part_path = local_path.with_name(local_path.name + ".part")
-        partial = self._find_partial(remote, part_path)
-        headers = _make_conditional_headers(stored_row, partial)
-        with self._http_client.stream("GET", remote.url, headers=headers) as response:
+        partial_file = self._find_partial(remote_file, part_path)
+        headers = _make_conditional_headers(stored_row, partial_file)
+        with self._http_client.stream("GET", remote_file.url, headers=headers) as response:
             # 416: the part here is longer than the file, so it belongs to another version of it.
             if response.status_code == 416:
                 part_path.unlink(missing_ok=True)
-                raise TransientError(f"{remote.url} has changed since its download began")
+                raise TransientError(f"{remote_file.url} has changed since its download began")
             self._check_status(response, 200, 206, 304)
             if response.status_code == 304:
                 if stored_row is None:
-                    raise TransientError(f"{remote.url} was reported unchanged, but is not here")
+                    raise TransientError(
+                        f"{remote_file.url} was reported unchanged, but is not here"
+                    )
                 return DownloadedFile(
                     local_path, stored_row["sha256"], stored_row["size"], is_new=False
                 )
             is_resumed = response.status_code == 206
-            if is_resumed and not (partial and _is_continuation(response, partial)):
+            if is_resumed and not (partial_file and _is_continuation(response, partial_file)):
                 part_path.unlink(missing_ok=True)
-                raise TransientError(f"{remote.url} sent a different range than requested")
-            self._record_partial(remote, response)
+                raise TransientError(f"{remote_file.url} sent a different range than requested")
+            self._record_partial(remote_file, response)
             received_bytes = _write_body(response, part_path, is_resumed, report_progress)
             _check_length(response, part_path, received_bytes)
-        return self._complete_download(remote, response, part_path, local_path)
+        return self._complete_download(remote_file, response, part_path, local_path)
 
     def _make_local_path(self, file_name: str) -> Path:
         """Return a path below the folder. Names come from listings that others write."""
@@ -180,10 +182,10 @@ class Downloads:
         local_path.parent.mkdir(parents=True, exist_ok=True)
         return local_path
 
-    def _find_complete(self, remote: RemoteFile, local_path: Path) -> Row | None:
+    def _find_complete(self, remote_file: RemoteFile, local_path: Path) -> Row | None:
         """Return the row of a file that is here complete and undamaged, else None."""
         file_row: Row | None = self._db.execute(
-            "SELECT * FROM files WHERE url = ?", (remote.url,)
+            "SELECT * FROM files WHERE url = ?", (remote_file.url,)
         ).fetchone()
         if (
             file_row is None
@@ -193,24 +195,26 @@ class Downloads:
             return None
         return file_row
 
-    def _find_partial(self, remote: RemoteFile, part_path: Path) -> "_PartialFile | None":
+    def _find_partial(self, remote_file: RemoteFile, part_path: Path) -> "_PartialFile | None":
         """Return what is here of a file that broke off; None where it cannot be resumed."""
-        part_row = self._db.execute("SELECT * FROM parts WHERE url = ?", (remote.url,)).fetchone()
+        part_row = self._db.execute(
+            "SELECT * FROM parts WHERE url = ?", (remote_file.url,)
+        ).fetchone()
         if part_row is None or not part_path.is_file() or not part_path.stat().st_size:
             return None
         # Without a validator the rest of another version could be appended unnoticed.
-        validator = part_row["etag"] if _is_strong(part_row["etag"]) else part_row["modified"]
+        validator = part_row["etag"] if _is_strong_etag(part_row["etag"]) else part_row["modified"]
         return _PartialFile(part_path.stat().st_size, validator) if validator else None
 
-    def _record_partial(self, remote: RemoteFile, response: httpx2.Response) -> None:
+    def _record_partial(self, remote_file: RemoteFile, response: httpx2.Response) -> None:
         headers = response.headers
         self._db.execute(
             "INSERT OR REPLACE INTO parts VALUES (?, ?, ?)",
-            (remote.url, headers.get("etag"), headers.get("last-modified")),
+            (remote_file.url, headers.get("etag"), headers.get("last-modified")),
         )
 
     def _complete_download(
-        self, remote: RemoteFile, response: httpx2.Response, part_path: Path, local_path: Path
+        self, remote_file: RemoteFile, response: httpx2.Response, part_path: Path, local_path: Path
     ) -> DownloadedFile:
         """Give a complete file its own name, then its row: from here on it counts."""
         sha256, file_bytes = hash_file(part_path), part_path.stat().st_size
@@ -219,13 +223,18 @@ class Downloads:
         part_path.replace(local_path)
         _sync_folder(local_path.parent)
         headers = response.headers
-        row_start = (remote.url, remote.name, headers.get("etag"), headers.get("last-modified"))
+        leading_columns = (
+            remote_file.url,
+            remote_file.name,
+            headers.get("etag"),
+            headers.get("last-modified"),
+        )
         with self._db.transaction():
             self._db.execute(
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)",
-                (*row_start, file_bytes, sha256),
+                (*leading_columns, file_bytes, sha256),
             )
-            self._db.execute("DELETE FROM parts WHERE url = ?", (remote.url,))
+            self._db.execute("DELETE FROM parts WHERE url = ?", (remote_file.url,))
         return DownloadedFile(local_path, sha256, file_bytes, is_new=True)
 
 
@@ -236,12 +245,12 @@ class _PartialFile:
 
 
 def _make_conditional_headers(
-    stored_row: Row | None, partial: _PartialFile | None
+    stored_row: Row | None, partial_file: _PartialFile | None
 ) -> dict[str, str]:
     # With If-Range a host whose file has changed sends all of it, instead of a rest that does not
     # fit.
-    if partial:
-        return {"Range": f"bytes={partial.size}-", "If-Range": partial.validator}
+    if partial_file:
+        return {"Range": f"bytes={partial_file.size}-", "If-Range": partial_file.validator}
     if stored_row and stored_row["etag"]:
         return {"If-None-Match": stored_row["etag"]}
     if stored_row and stored_row["modified"]:
@@ -249,17 +258,17 @@ def _make_conditional_headers(
     return {}
 
 
-def _is_strong(etag: str | None) -> bool:
+def _is_strong_etag(etag: str | None) -> bool:
     return bool(etag) and not str(etag).startswith("W/")
 
 
-def _is_continuation(response: httpx2.Response, partial: _PartialFile) -> bool:
+def _is_continuation(response: httpx2.Response, partial_file: _PartialFile) -> bool:
     """Whether a 206 is the rest of what we have, and of the same file by the host's own word."""
     headers = response.headers
     content_range: str = headers.get("content-range", "")
     validators = {headers.get("etag"), headers.get("last-modified")} - {None}
-    is_same_file = not validators or partial.validator in validators
-    return is_same_file and content_range.startswith(f"bytes {partial.size}-")
+    is_same_file = not validators or partial_file.validator in validators
+    return is_same_file and content_range.startswith(f"bytes {partial_file.size}-")
 
 
 def _write_body(
@@ -288,21 +297,21 @@ def _write_body(
 
 def _check_length(response: httpx2.Response, part_path: Path, received_bytes: int) -> None:
     # Of a 206, Content-Length counts the rest alone; the whole length is in Content-Range.
-    full_length = response.headers.get("content-range", "").rpartition("/")[2]
-    if not full_length.isdecimal():
-        full_length = response.headers.get("content-length", "")
-    if not full_length.isdecimal() or int(full_length) == received_bytes:
+    stated_length = response.headers.get("content-range", "").rpartition("/")[2]
+    if not stated_length.isdecimal():
+        stated_length = response.headers.get("content-length", "")
+    if not stated_length.isdecimal() or int(stated_length) == received_bytes:
         return
     # Too long cannot be mended by appending, so the next attempt starts anew.
-    if received_bytes > int(full_length):
+    if received_bytes > int(stated_length):
         part_path.unlink(missing_ok=True)
-    raise TransientError(f"{response.url} broke off at {received_bytes} of {full_length} bytes")
+    raise TransientError(f"{response.url} broke off at {received_bytes} of {stated_length} bytes")
 
 
 def _check_digest(response: httpx2.Response, part_path: Path, sha256: str) -> None:
     """Compare the file with the SHA-256 that the host states, where it states one."""
-    for header in ("repr-digest", "digest"):
-        for digest_field in response.headers.get(header, "").split(","):
+    for header_name in ("repr-digest", "digest"):
+        for digest_field in response.headers.get(header_name, "").split(","):
             algorithm, _, encoded_digest = digest_field.strip().partition("=")
             if algorithm.lower() == "sha-256" and _decode_digest(encoded_digest) not in (
                 None,

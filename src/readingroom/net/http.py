@@ -34,11 +34,11 @@ def make_async_client(
     max_connections: int = 20,
 ) -> httpx2.AsyncClient:
     """Return an asynchronous client that follows the same rules as `make_client`."""
-    limits = httpx2.Limits(
+    connection_limits = httpx2.Limits(
         max_connections=max_connections, max_keepalive_connections=max_connections // 2
     )
     return httpx2.AsyncClient(
-        timeout=timeout, verify=verify, limits=limits, **_make_shared_options(headers)
+        timeout=timeout, verify=verify, limits=connection_limits, **_make_shared_options(headers)
     )
 
 
@@ -71,12 +71,12 @@ class RetryPolicy:
     jitter: Callable[[], float] = lambda: 0.5
     """A number from 0 to 1. Random ones spread the waits from half to one and a half of theirs."""
 
-    def compute_backoff(self, attempt: int) -> float:
+    def compute_backoff(self, attempt_index: int) -> float:
         """Return the seconds to wait after an attempt, counted from 0; they double each time."""
-        return self.first_wait * 2.0**attempt * (0.5 + self.jitter())
+        return self.first_wait * 2.0**attempt_index * (0.5 + self.jitter())
 
     def compute_wait(
-        self, attempt: int, transient_error: TransientError, seconds_left: float
+        self, attempt_index: int, transient_error: TransientError, seconds_left: float
     ) -> float:
         """Return the seconds to wait before the next attempt.
 
@@ -84,12 +84,12 @@ class RetryPolicy:
         `seconds_left` seconds.
         """
         # The longer of the two: `Retry-After: 0`, or a date that is past, must not end the backoff.
-        wait = max(self.compute_backoff(attempt), transient_error.retry_after or 0.0)
+        wait_seconds = max(self.compute_backoff(attempt_index), transient_error.retry_after or 0.0)
         # A host may ask for hours; the policy says how long we are prepared to wait.
-        wait = min(wait, self.max_wait)
-        if attempt + 1 >= self.attempts or wait >= seconds_left:
+        wait_seconds = min(wait_seconds, self.max_wait)
+        if attempt_index + 1 >= self.attempts or wait_seconds >= seconds_left:
             raise transient_error
-        return wait
+        return wait_seconds
 
 
 def retry(
@@ -98,15 +98,15 @@ def retry(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Result:
     """Return what `work` returns; call it again, within the policy, after a `TransientError`."""
-    attempt = 0
+    attempt_index = 0
     while True:
         try:
             return work()
         except TransientError as error:
-            wait = retry_policy.compute_wait(attempt, error, seconds_left=math.inf)
+            wait_seconds = retry_policy.compute_wait(attempt_index, error, seconds_left=math.inf)
         # Outside of the handler, or the next error would carry this one along as its context.
-        sleep(wait)
-        attempt += 1
+        sleep(wait_seconds)
+        attempt_index += 1
 
 
 async def retry_async(
@@ -118,25 +118,30 @@ async def retry_async(
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
 ) -> Result:
     """Do the same for a coroutine, and start no attempt that would begin after the deadline."""
-    attempt = 0
+    attempt_index = 0
     while True:
         try:
             return await work()
         except TransientError as error:
-            wait = retry_policy.compute_wait(attempt, error, seconds_left=deadline - now())
-        await sleep(wait)
-        attempt += 1
+            wait_seconds = retry_policy.compute_wait(
+                attempt_index, error, seconds_left=deadline - now()
+            )
+        await sleep(wait_seconds)
+        attempt_index += 1
 
 
-def parse_retry_after(header: str | None) -> float | None:
+def parse_retry_after(retry_after_header: str | None) -> float | None:
     """Return the seconds to wait, from a number or a date; None for a header that is neither."""
-    if header is None:
+    if retry_after_header is None:
         return None
-    if header.strip().isdecimal():
-        wait = float(header)
+    if retry_after_header.strip().isdecimal():
+        wait_seconds = float(retry_after_header)
     else:
         try:
-            wait = email.utils.parsedate_to_datetime(header).timestamp() - clock.unix_seconds()
+            wait_seconds = (
+                email.utils.parsedate_to_datetime(retry_after_header).timestamp()
+                - clock.unix_seconds()
+            )
         except (ValueError, OverflowError):
             return None
-    return min(max(wait, 0.0), MAX_RETRY_AFTER_SECONDS)
+    return min(max(wait_seconds, 0.0), MAX_RETRY_AFTER_SECONDS)

@@ -16,10 +16,10 @@ _MAX_CLIENTS = 10_000  # beyond this the client unseen for longest is forgotten
 class Limiter(Protocol):
     """Grants turns to clients."""
 
-    async def acquire(self, client: str, max_wait: float) -> float | None:
+    async def acquire(self, client_id: str, max_wait_seconds: float) -> float | None:
         """Wait for a turn. Return None when it was granted, else the seconds it would have taken.
 
-        A turn that would come after more than `max_wait` seconds is refused at once.
+        A turn that would come after more than `max_wait_seconds` seconds is refused at once.
         """
 
 
@@ -39,23 +39,23 @@ class SlidingWindow:
     def __init__(
         self,
         max_requests: int,
-        window: float = 1.0,
+        window_seconds: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
-        self._limit = max_requests
-        self._window_seconds = window
+        self._max_requests = max_requests
+        self._window_seconds = window_seconds
         self._clock = clock
         self._sleep = sleep
         self._turns_by_client: LRUCache[str, deque[_Turn]] = LRUCache(_MAX_CLIENTS)
 
-    async def acquire(self, client: str, max_wait: float) -> float | None:
-        turns = self._get_turns(client)
-        earlier_turn = turns[0] if len(turns) == self._limit else None
+    async def acquire(self, client_id: str, max_wait_seconds: float) -> float | None:
+        turns = self._get_turns(client_id)
+        earlier_turn = turns[0] if len(turns) == self._max_requests else None
         now = self._clock()
         turn = _Turn(max(now, earlier_turn.time + self._window_seconds) if earlier_turn else now)
         # Refused before it is queued: a turn that is not taken must not delay others.
-        if turn.time - now > max_wait:
+        if turn.time - now > max_wait_seconds:
             return turn.time - now
         turns.append(turn)
         if earlier_turn:
@@ -67,9 +67,9 @@ class SlidingWindow:
         turn.time = max(turn.time, self._clock())
         return None
 
-    def _get_turns(self, client: str) -> deque[_Turn]:
-        turns = self._turns_by_client.get(client)
+    def _get_turns(self, client_id: str) -> deque[_Turn]:
+        turns = self._turns_by_client.get(client_id)
         if turns is None:
-            turns = deque(maxlen=self._limit)
-            self._turns_by_client.put(client, turns)
+            turns = deque(maxlen=self._max_requests)
+            self._turns_by_client.put(client_id, turns)
         return turns

@@ -13,27 +13,27 @@ class UpstreamMetrics:
     """The metrics of one upstream; the server shows its collectors at `/metrics`."""
 
     def __init__(self) -> None:
-        self._requests = Counter(
+        self._request_counter = Counter(
             "readingroom_upstream_requests",
             "Requests sent upstream, by outcome.",
             ["endpoint", "outcome"],
             registry=None,
         )
-        self._request_seconds = Histogram(
+        self._request_histogram = Histogram(
             "readingroom_upstream_seconds",
             "Time an upstream request took.",
             ["endpoint"],
             buckets=_SECONDS_BUCKETS,
             registry=None,
         )
-        self._read_seconds = Histogram(
+        self._read_histogram = Histogram(
             "readingroom_cache_read_seconds",
             "Time a read through the cache took, by outcome: hit, miss or stale.",
             ["endpoint", "outcome"],
             buckets=_SECONDS_BUCKETS,
             registry=None,
         )
-        self._breaker_open = Gauge(
+        self._breaker_gauge = Gauge(
             "readingroom_upstream_breaker_open",
             "Whether the circuit breaker keeps requests from going upstream.",
             registry=None,
@@ -41,14 +41,19 @@ class UpstreamMetrics:
 
     @property
     def collectors(self) -> tuple[Collector, ...]:
-        return (self._requests, self._request_seconds, self._read_seconds, self._breaker_open)
+        return (
+            self._request_counter,
+            self._request_histogram,
+            self._read_histogram,
+            self._breaker_gauge,
+        )
 
     def observe_request(self, endpoint: str, outcome: str, seconds: float) -> None:
-        self._requests.labels(endpoint, outcome).inc()
-        self._request_seconds.labels(endpoint).observe(seconds)
+        self._request_counter.labels(endpoint, outcome).inc()
+        self._request_histogram.labels(endpoint).observe(seconds)
 
     def observe_read(self, endpoint: str, outcome: str, seconds: float) -> None:
-        self._read_seconds.labels(endpoint, outcome).observe(seconds)
+        self._read_histogram.labels(endpoint, outcome).observe(seconds)
 
     def watch_breaker(self, is_open: Callable[[], bool]) -> None:
-        self._breaker_open.set_function(lambda: float(is_open()))
+        self._breaker_gauge.set_function(lambda: float(is_open()))

@@ -62,23 +62,27 @@ class RedisConnection:
                 "REDIS_URL: write it as redis://host:port/0, rediss://… or unix://path"
             ) from error
         self._breaker = breaker or CircuitBreaker(threshold=2, pause_seconds=5.0)
-        self._slots = anyio.Semaphore(_MAX_CONNECTIONS)
+        self._connection_slots = anyio.Semaphore(_MAX_CONNECTIONS)
 
     async def run(
-        self, command: Callable[[], Awaitable[Result]], failed: Result | None = None
+        self, send_command: Callable[[], Awaitable[Result]], failure_value: Result | None = None
     ) -> Result | None:
-        """Return what Redis answers to a command; `failed` while it fails."""
-        async with self._slots:
-            return await self._run(command, failed) if self._breaker.allow() else failed
+        """Return what Redis answers to a command; `failure_value` while it fails."""
+        async with self._connection_slots:
+            return (
+                await self._run(send_command, failure_value)
+                if self._breaker.allow()
+                else failure_value
+            )
 
     async def _run(
-        self, command: Callable[[], Awaitable[Result]], failed: Result | None
+        self, send_command: Callable[[], Awaitable[Result]], failure_value: Result | None
     ) -> Result | None:
         try:
-            redis_answer = await command()
+            redis_answer = await send_command()
         except (ValkeyError, OSError) as error:
             self._record_failure(error)
-            return failed
+            return failure_value
         except BaseException:
             self._breaker.record_cancelled()
             raise
@@ -115,10 +119,10 @@ class RedisCacheBackend:
         is_answered, cache_entry = await self._read(redis_key)
         return cache_entry if is_answered else self._own_copies.get(redis_key)
 
-    async def put(self, key: str, entry: CacheEntry, seconds: float) -> None:
+    async def put(self, key: str, entry: CacheEntry, keep_seconds: float) -> None:
         redis_key = _make_redis_key("entry", key)
-        self._keep_copy(redis_key, entry if seconds > 0 else None)
-        milliseconds = max(1, int(seconds * 1000))
+        self._keep_copy(redis_key, entry if keep_seconds > 0 else None)
+        milliseconds = max(1, int(keep_seconds * 1000))
         await self._redis.run(
             lambda: self._redis.client.set(redis_key, _encode_entry(entry), px=milliseconds)
         )
@@ -126,7 +130,7 @@ class RedisCacheBackend:
     async def _read(self, redis_key: str) -> tuple[bool, CacheEntry | None]:
         """Return whether Redis answers, and the entry that it has."""
         encoded_entry = await self._redis.run(
-            lambda: self._read_bytes(redis_key), failed=_REDIS_FAILED
+            lambda: self._read_bytes(redis_key), failure_value=_REDIS_FAILED
         )
         if encoded_entry is _REDIS_FAILED:
             return False, None
@@ -155,22 +159,28 @@ class RedisCacheBackend:
 class RedisLimiter:
     """Limiter that every process on the same Redis shares; local while Redis is down."""
 
-    def __init__(self, redis: RedisConnection, max_requests: int, window: float = 1.0) -> None:
+    def __init__(
+        self, redis: RedisConnection, max_requests: int, window_seconds: float = 1.0
+    ) -> None:
         self._redis = redis
-        self._limit = max_requests
-        self._window_seconds = window
-        self._local_limiter = SlidingWindow(max_requests, window)
+        self._max_requests = max_requests
+        self._window_seconds = window_seconds
+        self._local_limiter = SlidingWindow(max_requests, window_seconds)
         self._acquire_script = redis.client.register_script(_ACQUIRE_SCRIPT)
 
-    async def acquire(self, client: str, max_wait: float) -> float | None:
-        script_arguments = [self._limit, int(self._window_seconds * 1e6), int(max_wait * 1e6)]
+    async def acquire(self, client_id: str, max_wait_seconds: float) -> float | None:
+        script_arguments = [
+            self._max_requests,
+            int(self._window_seconds * 1e6),
+            int(max_wait_seconds * 1e6),
+        ]
         wait_answer = await self._redis.run(
             lambda: self._acquire_script(
-                keys=[_make_redis_key("turns", client)], args=script_arguments
+                keys=[_make_redis_key("turns", client_id)], args=script_arguments
             )
         )
         if wait_answer is None:
-            return await self._local_limiter.acquire(client, max_wait)
+            return await self._local_limiter.acquire(client_id, max_wait_seconds)
         is_granted, microseconds = wait_answer
         wait_seconds = float(microseconds) / 1e6
         if not is_granted:

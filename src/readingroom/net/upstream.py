@@ -126,11 +126,11 @@ class UpstreamClient:
         metrics.watch_breaker(lambda: self.breaker.state is not BreakerState.CLOSED)
 
     async def close(self) -> None:
-        if "_http" in self.__dict__:
-            await self._http.aclose()
+        if "_http_client" in self.__dict__:
+            await self._http_client.aclose()
 
     @cached_property
-    def _http(self) -> httpx2.AsyncClient:
+    def _http_client(self) -> httpx2.AsyncClient:
         # Made when first needed: loading the certificates takes a while.
         return make_async_client(timeout=self._timeout, headers={"Accept": "application/json"})
 
@@ -147,7 +147,7 @@ class UpstreamClient:
             replace(self._retry_policy, attempts=1) if request.fail_fast else self._retry_policy
         )
 
-        async def attempt() -> Reply | None:
+        async def attempt_request() -> Reply | None:
             # Checked before and after the wait: nobody queues for a host that is not asked, and
             # only who sends a request takes the breaker's probe.
             self._raise_unless_allowed(self.breaker.would_allow, request.path)
@@ -157,7 +157,7 @@ class UpstreamClient:
 
         try:
             return await retry_async(
-                attempt, retry_policy, deadline=deadline, now=self._now, sleep=self._sleep
+                attempt_request, retry_policy, deadline=deadline, now=self._now, sleep=self._sleep
             )
         except _FailedAttempt as failure:
             raise failure.error from failure
@@ -195,8 +195,8 @@ class UpstreamClient:
 
     async def _wait_for_budget(self, deadline: float) -> None:
         """Wait until the budget allows one more request; raise when that would take too long."""
-        max_wait = max(0.0, deadline - self._now())
-        wait_seconds = await self._limiter.acquire(f"to {self._base_url}", max_wait)
+        max_wait_seconds = max(0.0, deadline - self._now())
+        wait_seconds = await self._limiter.acquire(f"to {self._base_url}", max_wait_seconds)
         if wait_seconds is not None:
             raise _make_queue_error(wait_seconds)
 
@@ -256,10 +256,10 @@ class UpstreamClient:
             headers["If-None-Match"] = request.etag
         if request.bypass_caches:
             headers["Cache-Control"] = "no-cache"
-        async with self._http.stream(
+        async with self._http_client.stream(
             "GET", url, headers=headers, extensions={"trace": trace}
         ) as response:
-            self._http.cookies.clear()  # no request is linked to the one before
+            self._http_client.cookies.clear()  # no request is linked to the one before
             return response, await _read_body(response)
 
     def _interpret_response(
@@ -282,17 +282,19 @@ class UpstreamClient:
             )
         if status in (400, 422):
             raise UpstreamParameterError("GOV.UK does not take these parameters")
-        wait = parse_retry_after(response.headers.get("retry-after"))
+        wait_seconds = parse_retry_after(response.headers.get("retry-after"))
         if status == 429:
-            self._resume_at = max(self._resume_at, self._now() + (wait or 0.0))
-            hint = {} if wait is None else {"retry_after": round(wait, 1)}
+            self._resume_at = max(self._resume_at, self._now() + (wait_seconds or 0.0))
+            hint_fields = {} if wait_seconds is None else {"retry_after": round(wait_seconds, 1)}
             raise _FailedAttempt(
-                "429", UpstreamRateLimited("GOV.UK asked us to slow down", **hint), wait
+                "429",
+                UpstreamRateLimited("GOV.UK asked us to slow down", **hint_fields),
+                wait_seconds,
             )
         upstream_error = UpstreamUnavailable(f"GOV.UK answered with status {status}")
         if status < 500:
             raise upstream_error
-        raise _FailedAttempt(str(status), upstream_error, wait)
+        raise _FailedAttempt(str(status), upstream_error, wait_seconds)
 
     def _update_breakers(self, attempt_outcome: str, url_path: str) -> None:
         # A 429 is the answer of a host at work, not of one that fails.
@@ -349,7 +351,7 @@ def _make_queue_error(wait_seconds: float) -> UpstreamRateLimited:
 
 async def _read_body(response: httpx2.Response) -> bytes:
     """Return the body, decompressed; raise `UpstreamUnavailable` when it is too long."""
-    blocks: list[bytes] = []
+    body_blocks: list[bytes] = []
     body_bytes = 0
     async for body_block in response.aiter_bytes():
         body_bytes += len(body_block)
@@ -357,8 +359,8 @@ async def _read_body(response: httpx2.Response) -> bytes:
             raise UpstreamUnavailable(
                 f"GOV.UK sent more than {MAX_BODY_BYTES // 1024 // 1024} MB for one page"
             )
-        blocks.append(body_block)
-    whole_body = b"".join(blocks)
+        body_blocks.append(body_block)
+    whole_body = b"".join(body_blocks)
     if logger.isEnabledFor(logging.DEBUG):
         preview = whole_body[:PREVIEW_BYTES].decode("utf-8", "ignore")
         logger.debug("upstream answer", extra={"fields": {"preview": preview}})
@@ -384,14 +386,14 @@ def _check_json(response: httpx2.Response, raw_body: bytes) -> None:
         )
 
 
-def _parse_max_age(header: str) -> float | None:
+def _parse_max_age(cache_control: str) -> float | None:
     """Return the seconds that Cache-Control allows; 0 where it forbids storing the answer."""
-    rules = {cache_rule.strip().lower() for cache_rule in header.split(",")}
-    if rules & {"no-store", "no-cache", "private"}:
+    cache_rules = {cache_rule.strip().lower() for cache_rule in cache_control.split(",")}
+    if cache_rules & {"no-store", "no-cache", "private"}:
         return 0.0
     max_ages = [
         cache_rule.removeprefix("max-age=")
-        for cache_rule in rules
+        for cache_rule in cache_rules
         if cache_rule.startswith("max-age=")
     ]
     return float(max_ages[0]) if max_ages and max_ages[0].isdecimal() else None

@@ -28,7 +28,7 @@ _MAX_PAGE_FILES = 200
 """Files in one form of a page: the documents of a large application."""
 _MAX_SILENT_SECONDS = 60.0
 """Between two parts of a body: a sender that stalls gives up its place."""
-_UPLOAD_SEATS = Seats(per_caller=3)
+_UPLOAD_SEATS = Seats(seats_per_caller=3)
 """Uploads that are received at once, four in all."""
 _GRACE_SECONDS = 10.0
 _FAIR_BYTES_PER_SECOND = 256 * 1024

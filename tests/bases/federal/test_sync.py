@@ -41,7 +41,7 @@ def waits() -> list[float]:
 
 @pytest.fixture
 def downloads(tmp_path: Path, waits: list[float]) -> Iterator[Downloads]:
-    with closing(Downloads(tmp_path / "files", pause=0.25, sleep=waits.append)) as opened:
+    with closing(Downloads(tmp_path / "files", pause_seconds=0.25, sleep=waits.append)) as opened:
         yield opened
 
 
@@ -90,7 +90,7 @@ def test_a_file_that_changed_meanwhile_is_fetched_from_its_beginning(
         host.files["/a.zip"] = CONTENT[::-1]
 
     host.break_off["/a.zip"] = 1_000_000
-    with closing(Downloads(tmp_path / "files", pause=0, sleep=changing)) as downloads:
+    with closing(Downloads(tmp_path / "files", pause_seconds=0, sleep=changing)) as downloads:
         assert fetched(downloads, host).path.read_bytes() == CONTENT[::-1]
 
 
@@ -114,10 +114,10 @@ def test_nothing_half_written_counts(host: Host, tmp_path: Path) -> None:
     def killed(done: float, total: float | None, message: str | None) -> None:
         raise Killed
 
-    with closing(Downloads(folder, pause=0)) as downloads, pytest.raises(Killed):
+    with closing(Downloads(folder, pause_seconds=0)) as downloads, pytest.raises(Killed):
         downloads.fetch(RemoteFile(f"{host.url}/a.zip", "a.zip"), killed)
     assert not (folder / "a.zip").exists()
-    with closing(Downloads(folder, pause=0)) as downloads:
+    with closing(Downloads(folder, pause_seconds=0)) as downloads:
         assert fetched(downloads, host).path.read_bytes() == CONTENT
     assert host.asked[-1][1] is not None
 

@@ -240,7 +240,7 @@ async def test_a_burst_of_500_on_two_servers_is_one_clients_burst(
 @requirement("guidance:limit")
 async def test_the_turns_that_valkey_gives_are_exactly_a_window_apart(url: str) -> None:
     shared = RedisConnection(url)
-    window = RedisLimiter(shared, 3, window=0.2)
+    window = RedisLimiter(shared, 3, window_seconds=0.2)
     given: list[int] = []
     with Valkey.from_url(url) as client:
         async with anyio.create_task_group() as burst:

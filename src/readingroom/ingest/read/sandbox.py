@@ -109,7 +109,7 @@ class Sandbox:
         # From the processes that it starts: they have our account, and our environment has keys.
         hide_memory()
         self._limits = limits or Limits()
-        self._seats = Seats(per_caller=processes_per_caller or count_cores())
+        self._seats = Seats(seats_per_caller=processes_per_caller or count_cores())
         self._worker_command = command
         self.scratch_parent = scratch_parent or Path(tempfile.gettempdir())
         self._scratch_folders = ScratchFolders(self.scratch_parent)

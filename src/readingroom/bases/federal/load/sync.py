@@ -88,7 +88,7 @@ def sync(
 
 def _open_downloads(download_folder: Path, pause: float) -> Downloads:
     try:
-        return Downloads(download_folder, pause=pause)
+        return Downloads(download_folder, pause_seconds=pause)
     except (OSError, DatabaseError) as error:
         raise StorageFailed(f"{download_folder} cannot be used: {error}") from error
 
