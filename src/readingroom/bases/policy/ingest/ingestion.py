@@ -313,9 +313,7 @@ class Ingestion:
             await self._finish_change(intent, report_progress)
 
         # Without the registry nobody can tell which way to finish, so recovery waits for it.
-        change_count = await self._changes.recover_changes(
-            finish, fatal_errors=(RegistryUnavailable,)
-        )
+        change_count = await self._changes.recover_changes(finish, (RegistryUnavailable,))
         await self._sweep_uploads()
         return change_count
 
