@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from readingroom.demo.subjects import BILL_SUBJECTS, TITLE_ENDINGS, BillSubject
+
 Chamber = Literal["House", "Senate"]
 Party = Literal["D", "R", "I"]
 
@@ -62,63 +64,6 @@ _COMMITTEES: dict[Chamber, Sequence[tuple[str, str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Subject:
-    """What bills are about: where they are filed, and the words their titles are made of."""
-
-    policy_area: str
-    term: str
-    things: Sequence[str]
-    aim: str
-
-
-_SUBJECTS = (
-    _Subject(
-        "Agriculture and Food",
-        "Soil conservation",
-        ("Soil Health", "Orchard", "Seed Bank", "Beekeeping"),
-        "farmers who keep the soil covered in winter",
-    ),
-    _Subject(
-        "Energy",
-        "Electric power storage",
-        ("Grid Storage", "Geothermal Heat", "Transformer Reserve"),
-        "utilities that keep spare transformers and store power for the evening",
-    ),
-    _Subject(
-        "Armed Forces and National Security",
-        "Veterans' medical care",
-        ("Veterans Clinic", "Veterans Travel", "Service Dog"),
-        "veterans who live more than an hour from a clinic",
-    ),
-    _Subject(
-        "Public Lands and Natural Resources",
-        "Forest and wildfire management",
-        ("Wildfire Lookout", "River Restoration", "Wetland"),
-        "agencies that rebuild lookouts, clear culverts and replant river banks",
-    ),
-    _Subject(
-        "Science, Technology, Communications",
-        "Broadband",
-        ("Rural Broadband", "Weather Radar", "Ocean Mapping"),
-        "counties in which a tenth of the homes have no fast connection",
-    ),
-    _Subject(
-        "Health",
-        "Hospital care",
-        ("Rural Hospital", "Midwifery", "Price List"),
-        "hospitals that publish what they charge and stay open in small towns",
-    ),
-    _Subject(
-        "Arts, Culture, Religion",
-        "Museums and libraries",
-        ("Museum Loan", "Folk Archive", "Public Library"),
-        "museums and libraries that lend to each other",
-    ),
-)
-_ENDINGS = ("Improvement Act", "Grants Act", "Fairness Act", "Modernization Act", "Study Act")
-
-
-@dataclass(frozen=True, slots=True)
 class _Member:
     bioguide_id: str
     first_name: str
@@ -146,7 +91,7 @@ class _Bill:
     number: int
     chamber: Chamber
     title: str
-    subject: _Subject
+    subject: BillSubject
     introduced: dt.date
     sponsor: _Member
     cosponsors: Sequence[_Member]
@@ -263,9 +208,9 @@ def _make_bills(random_source: random.Random, members: Sequence[_Member]) -> Ite
             colleagues = [member for member in members if member.chamber == chamber]
             sponsor, *cosponsors = random_source.sample(colleagues, 1 + random_source.randint(0, 6))
             year = first_day.year + bill_index * 2 // BILLS_PER_CONGRESS
-            bill_subject = random_source.choice(_SUBJECTS)
+            bill_subject = random_source.choice(BILL_SUBJECTS)
             title_words = (
-                f"{random_source.choice(bill_subject.things)} {random_source.choice(_ENDINGS)}"
+                f"{random_source.choice(bill_subject.things)} {random_source.choice(TITLE_ENDINGS)}"
             )
             yield _Bill(
                 congress,
