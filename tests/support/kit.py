@@ -175,8 +175,12 @@ def mode_of(wire: str) -> Any:
 
 
 def body(result: Any) -> Any:
-    """A tool result's JSON: of an answer, twice the same; of an error, in the text item alone."""
-    (item,) = result.content
+    """A tool result's JSON: of an answer, twice the same; of an error, in the text item alone.
+
+    Links to resources may follow the text.
+    """
+    item, *links = result.content
+    assert all(link.type == "resource_link" for link in links)
     told = json.loads(item.text)
     assert result.structured_content == (None if result.is_error else told)
     return told

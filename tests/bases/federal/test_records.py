@@ -399,7 +399,8 @@ async def test_rest_search_and_the_tool_give_the_same_answer(
 @requirement("federal:AC-07", "federal:chatgpt", "federal:loaded-up-to")
 async def test_what_search_finds_fetch_gives(world: Path) -> None:
     async with asked(world) as ask:
-        found = await ask.answer("search", query="passenger rail statement order noise broadband")
+        query = "passenger rail statement order noise broadband"
+        found = await ask.answer("search", query=query, limit=50)
         assert {one["source"] for one in found["results"]} >= {
             "bills",
             "federal_register",

@@ -81,7 +81,7 @@ class DocumentStore:
 
     # --- the registry ---
 
-    async def find_record(self, application_ref: str, sha256: str) -> DocumentRecord | None:
+    async def find_same_file(self, application_ref: str, sha256: str) -> DocumentRecord | None:
         """Return the document with these bytes under exactly this reference, or None."""
         record_filter = And(
             (Equals("application_ref", application_ref), Equals("file_hash", sha256))

@@ -50,7 +50,7 @@ _EXPLAINING_TITLE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CONTINUED = re.compile(r"\bcont(?:inued|[’']d|d)?\.?\W*$", re.IGNORECASE)
-_NO_POLICIES_TITLE = re.compile(
+_TITLE_WITHOUT_POLICIES = re.compile(
     r"report on the examination|inspector[’']?s report|report to .* council$"
     r"|supplementary planning (?:document|guidance)\b",
     re.IGNORECASE,
@@ -122,7 +122,7 @@ def has_own_policies(typography: Typography) -> bool:
             break
         if line_index in typography.contents_lines:
             continue
-        if typography.stands_out(line_index) and _NO_POLICIES_TITLE.search(
+        if typography.stands_out(line_index) and _TITLE_WITHOUT_POLICIES.search(
             flow_line.line.text[:200]
         ):
             return False

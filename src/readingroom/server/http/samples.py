@@ -45,9 +45,11 @@ class _MarkingSend:
     async def _send_marked(self, response_start: Message) -> None:
         marked_body = _mark_body(self._body)
         # The marks make the body longer.
-        headers = [header for header in response_start["headers"] if header[0] != b"content-length"]
+        kept_headers = [
+            header for header in response_start["headers"] if header[0] != b"content-length"
+        ]
         new_length_header = (b"content-length", str(len(marked_body)).encode())
-        await self._send({**response_start, "headers": [*headers, new_length_header]})
+        await self._send({**response_start, "headers": [*kept_headers, new_length_header]})
         await self._send({"type": "http.response.body", "body": marked_body})
 
 

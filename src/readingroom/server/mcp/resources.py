@@ -235,8 +235,8 @@ def _collect_page_images(face: Face) -> dict[str, ReadPageImage]:
         for prefix, read_page_image in base.page_images.items():
             # Also where one begins with the other: the order of the bases must not decide.
             if any(
-                prefix.startswith(other_reader) or other_reader.startswith(prefix)
-                for other_reader in page_images
+                prefix.startswith(taken_prefix) or taken_prefix.startswith(prefix)
+                for taken_prefix in page_images
             ):
                 raise ValueError(f"{base.name} has pictures at {prefix}, as another base has")
             page_images[prefix] = read_page_image

@@ -228,7 +228,7 @@ class Ingestion:
 
         One that lacks chunks is not returned, so that ingesting it again repairs it.
         """
-        document_record = await self._store.find_record(application_ref, private_copy.sha256)
+        document_record = await self._store.find_same_file(application_ref, private_copy.sha256)
         if (
             document_record
             and len(await self._store.get_chunks(document_record.document_id))

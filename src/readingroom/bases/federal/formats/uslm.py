@@ -185,7 +185,7 @@ def _build_children(preface: PrintedPreface) -> dict[str, list[tuple[Any, ...]]]
         "bill_committees": [(committee.id,) for committee in preface.committees],
     }
     return {
-        table_name: table_rows for table_name, table_rows in rows_by_table.items() if table_rows
+        table_name: child_rows for table_name, child_rows in rows_by_table.items() if child_rows
     }
 
 

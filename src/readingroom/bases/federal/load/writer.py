@@ -405,11 +405,11 @@ class Writer:
             stored_fields, from_json(parsed_record.record.model_dump_json())
         )
         for child_table, child_rows in parsed_record.children.items():
-            (child_count,) = self._db.execute(
+            (stored_child_count,) = self._db.execute(
                 f"SELECT count(*) FROM {child_table} WHERE {PARENTS[child_table]} = ?",
                 (parsed_record.record.id,),
             ).fetchone()
-            if len(child_rows) > child_count:
+            if len(child_rows) > stored_child_count:
                 self._replace_children(child_table, parsed_record.record.id, child_rows)
         if merged_fields == stored_fields:
             return False

@@ -299,12 +299,12 @@ class _ItemValues:
         return [row["value"] for row in rows]
 
 
-_StoredValues = _ColumnValues | _FacetValues | _ItemValues
+_ValueLookup = _ColumnValues | _FacetValues | _ItemValues
 
 
 def _choose_values(
     db: Database, table: RecordTable, filter_name: str, facet: Facet | None
-) -> _StoredValues:
+) -> _ValueLookup:
     if facet is None:
         return _ColumnValues(db, table, filter_name)
     if filter_name in ("agency", "topic"):
@@ -321,7 +321,7 @@ def _has_row(db: Database, sql: str, searched_value: str | int) -> bool:
 
 def _resolve_reference(
     db: Database,
-    stored_values: _StoredValues,
+    stored_values: _ValueLookup,
     filter_name: str,
     written_value: str,
     filters: Mapping[str, Any],

@@ -207,7 +207,7 @@ def _match_by_parents(
         return
     name_context = NameContext(db, source.name, query.name_texts)
     for parent_field, registry_name in get_context_fields(source.name).parents.items():
-        parent_ids = _find_likely_parents(db, BY_NAME[registry_name], query)
+        parent_ids = _find_likely_parent_ids(db, BY_NAME[registry_name], query)
         for record_id, record in _read_records_of(db, source, parent_field, parent_ids, row_filter):
             for record_name, name_form in _read_names(db, record_id):
                 candidate = make_candidate(record_name, query)
@@ -216,7 +216,7 @@ def _match_by_parents(
                 )
 
 
-def _find_likely_parents(db: Database, registry: Source, query: NameQuery) -> list[str]:
+def _find_likely_parent_ids(db: Database, registry: Source, query: NameQuery) -> list[str]:
     """Return the likeliest records of a registry that some of the words name."""
     no_filter = RowFilter(registry.table.where, (), {})
     words_by_row = _find_names_by_trigrams(db, registry, query, no_filter)
