@@ -307,11 +307,11 @@ def _list_unembedded(
 ) -> list[LeasablePassages]:
     """Return what workers may embed, first what an ingestion waits for; nothing without workers.
 
-    A base without REST gets their routes only where there is a key for one: FastAPI is slow to
-    import.
+    Without REST, their routes are there only if a worker has a key: FastAPI is slow to import. So
+    they are in a read-only room, whose description names no route that writes unless it is used.
     """
     has_rest = any(base.routers() for base in bases)
-    if not has_rest and not WorkerKeys(settings.data).list_keys():
+    if (settings.read_only or not has_rest) and not WorkerKeys(settings.data).list_keys():
         return []
     return list_unembedded(bases)
 

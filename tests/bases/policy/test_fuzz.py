@@ -31,14 +31,16 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @requirement("policy:rest:fuzz")
 @pytest.mark.slow
 def test_no_request_breaks_the_rest_surface(served: Served) -> None:
-    assert fuzz(served, _aim, examples=examples(full=40, quick=12)) == 18
+    own_operations, workers_operations = 18, 5
+    operation_count = fuzz(served, _aim, examples=examples(full=40, quick=12))
+    assert operation_count == own_operations + workers_operations
 
 
 def _aim(case: Any, data: st.DataObject) -> None:
     """Random names and bytes hit nothing: most requests are turned to what is there."""
     known = {"source": "NPPF", "revision_id": REVISION, "page": 1}
     for name in case.path_parameters or {}:
-        if data.draw(TRULY):
+        if name in known and data.draw(TRULY):
             case.path_parameters[name] = known[name]
     if isinstance(case.body, dict) and "file" in case.body and data.draw(TRULY):
         case.body["file"] = ("p.pdf", brief("Any"))
