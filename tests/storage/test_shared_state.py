@@ -93,7 +93,9 @@ def test_a_code_is_exchanged_once_however_many_processes_try(
     code = stores[0].add_grant(request, "00", False, None)
     outcomes: list[tuple[str, str] | None] = []
     threads = [
-        threading.Thread(target=lambda store=store: outcomes.append(store.exchange("code", code)))
+        threading.Thread(
+            target=lambda store=store: outcomes.append(store.exchange_token("code", code))
+        )
         for store in stores * 4
     ]
     for thread in threads:

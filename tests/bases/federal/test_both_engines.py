@@ -130,6 +130,7 @@ async def test_dossiers_votes_and_changes(both: tuple[Asked, Asked]) -> None:
     )
 
 
+@pytest.mark.full
 async def test_copied_there_and_back_the_records_are_the_same(
     both: tuple[Asked, Asked], postgres: PostgresServer, tmp_path: Path
 ) -> None:
