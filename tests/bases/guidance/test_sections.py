@@ -10,6 +10,7 @@ from readingroom.bases.guidance.pages.sections import (
     find_quotation,
     find_section,
     list_sections,
+    search_blocks,
     to_plain_text,
 )
 from readingroom.demo.govuk import Item
@@ -116,6 +117,12 @@ async def test_a_page_is_searched_and_its_best_passage_comes_first(upstream: Ups
     assert page["text"][best["offset"] :].startswith(best["text"])
 
 
+def test_the_words_of_a_heading_lead_to_the_first_block_below_it() -> None:
+    text = "## Deadlines\n\nWithin ten months.\n\nNot later.\n\n## Fees\n\nThere are none."
+    found = search_blocks(text, list_sections(text, ()), "deadline")
+    assert [block.text for block in found] == ["Within ten months."]
+
+
 @pytest.mark.parametrize(
     "quote",
     [
@@ -155,6 +162,12 @@ async def test_a_blank_query_is_refused_like_an_empty_one(
     error = (await call(upstream, tool, query=query, **path))["error"]
     assert error["code"] == "INVALID_ARGUMENTS"
     assert upstream.emulator.seen == []
+
+
+@pytest.mark.parametrize("quote", ["   ", "..."])
+async def test_a_quotation_without_a_word_is_refused(upstream: Upstream, quote: str) -> None:
+    error = (await call(upstream, "verify_guidance_quote", path=CC3, quote=quote))["error"]
+    assert error["code"] == "INVALID_ARGUMENTS"
 
 
 def test_headings_alike_have_each_their_own_anchor_and_text() -> None:

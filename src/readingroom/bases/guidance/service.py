@@ -229,7 +229,12 @@ class GuidanceService:
     async def verify_quote(
         self, question: VerifyGuidanceQuote, context: CallContext
     ) -> GuidanceQuoteCheck:
-        """Return whether the words stand in the page, and where; else what is most like them."""
+        """Return whether the words stand in the page, and where; else what is most like them.
+
+        Raises `InvalidArguments` where the quotation has no word.
+        """
+        if not any(map(str.isalnum, question.quote)):
+            raise InvalidArguments([{"field": "quote", "message": "Give at least one word"}])
         _, page, cached_reply = await self._get_page_at(question.path, context)
 
         def check_quote() -> GuidanceQuoteCheck:

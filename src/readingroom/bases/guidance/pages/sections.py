@@ -101,16 +101,25 @@ def find_enclosing_section(sections: Sequence[SectionSpan], text_offset: int) ->
 
 
 def search_blocks(page_text: str, sections: Sequence[SectionSpan], query: str) -> list[FoundBlock]:
-    """Return the blocks with words of the query, those with the most different ones first."""
+    """Return the blocks with words of the query, those with the most different ones first.
+
+    The words of a heading count for the first block below it.
+    """
     stemmer = shared_stemmer()
     query_stems = set(stemmer.split(query))
     folded_query = fold_words(query)
     found_blocks = []
+    heading_stems: set[str] = set()
     for block_start, block_text in split_blocks(page_text):
-        match_score = len(query_stems.intersection(stemmer.split(to_plain_text(block_text))))
+        block_stems = set(stemmer.split(to_plain_text(block_text)))
+        if block_text.startswith("#"):
+            heading_stems |= block_stems
+            continue
+        match_score = len(query_stems & (block_stems | heading_stems))
+        heading_stems.clear()
         if folded_query and folded_query in fold_words(to_plain_text(block_text)):
             match_score += len(query_stems) + 1
-        if match_score and not block_text.startswith("#"):
+        if match_score:
             section = find_enclosing_section(sections, block_start)
             found_blocks.append(FoundBlock(block_text, block_start, section, match_score))
     return sorted(found_blocks, key=lambda found_block: -found_block.match_score)
