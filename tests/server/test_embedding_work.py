@@ -220,9 +220,22 @@ async def test_wrong_vectors_are_refused_and_all_that_the_worker_sent_is_taken_b
         assert count_waiting(data) == total
         # Nothing more is taken of it, and the passages are there for others.
         assert (await worker.send(good)).json()["error"]["code"] == "vectors_refused"
+        assert (await worker.claim()).json()["error"]["code"] == "vectors_refused"
         other = WorkerClient(worker.web, WorkerKeys(data).add_key("other"))
         batch = (await other.claim(1000)).json()
         assert (await other.send(batch)).json()["stored"] == total
+
+
+async def test_right_vectors_sent_again_and_again_hide_no_wrong_one(data: Path) -> None:
+    total = count_waiting(data)
+    async with working(data) as worker:
+        batch = (await worker.claim(2)).json()
+        right, wrong = batch["passages"]
+        padded = {**batch, "passages": [right] * 200 + [wrong]}
+        matrix = ModelDouble().embed_batch([right["text"]] * 201)
+        refused = await worker.send(padded, matrix)
+    assert refused.json()["error"]["code"] == "vectors_refused"
+    assert count_waiting(data) == total
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,14 @@ class CheckedEmbedding:
         self._refused_workers: set[str] = set()
         self._timed_stored_counts: deque[tuple[float, int]] = deque()
 
+    def check_worker(self, worker: str) -> None:
+        """Raise `VectorsRefused` for a worker whose vectors were wrong before."""
+        if worker in self._refused_workers:
+            raise VectorsRefused(
+                f"Vectors of {worker} were wrong before; the operator can revoke its key, and "
+                "restart the server to give it another chance"
+            )
+
     def claim_batch(self, model: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed; raise `EmbeddingMismatch` for another model than ours."""
         lease_id, claimed_passages = "", list[tuple[int, str]]()
@@ -98,11 +106,7 @@ class CheckedEmbedding:
                 stored=0, dropped=len(sent_vectors.ids), progress=self.read_progress()
             )
         _check_model(passages, sent_vectors.model)
-        if worker in self._refused_workers:
-            raise VectorsRefused(
-                f"Vectors of {worker} were wrong before; the operator can revoke its key, and "
-                "restart the server to give it another chance"
-            )
+        self.check_worker(worker)
         texts_by_id = passages.read_texts(sent_vectors.ids)
         try:
             matrix = read_vectors(
@@ -214,6 +218,9 @@ def _list_unchanged(sent_vectors: SentVectors, texts_by_id: Mapping[int, str]) -
     """Return which of the vectors belong to a passage that still has the text it was made from."""
     if len(sent_vectors.text_digests) != len(sent_vectors.ids):
         raise VectorsRefused("Each vector needs the digest of its text")
+    # Right vectors sent many times would hide a wrong one from the sample.
+    if len(set(sent_vectors.ids)) < len(sent_vectors.ids):
+        raise VectorsRefused("A passage is named twice")
     return [
         vector_row
         for vector_row, (passage_id, text_digest) in enumerate(

@@ -39,11 +39,12 @@ def read_vectors(packed_vectors: bytes, vector_count: int, dimensions: int) -> M
 def check_sample(embedder: Embedder, texts: Sequence[str], matrix: Matrix) -> None:
     """Embed some of the texts here, chosen at random, and compare.
 
-    Raise `VectorsRefused` when a vector is another one, or two different texts have the same.
+    Where different texts have the same vector, two of them are among those compared: texts that
+    differ in their capitals alone rightly have the same, others do not. Raise `VectorsRefused`
+    when a vector is another one.
     """
-    if len(np.unique(matrix, axis=0)) < len(set(texts)):
-        raise VectorsRefused("Different texts have the same vector")
     sampled_numbers = _chooser.sample(range(len(texts)), min(SAMPLED_TEXTS, len(texts)))
+    sampled_numbers += _choose_same_vector(texts, matrix)
     own_vectors = embedder.embed_each([texts[text_number] for text_number in sampled_numbers])
     precision = embedder.identity.rpartition("/")[2]
     for text_number, own_vector in zip(sampled_numbers, own_vectors, strict=True):
@@ -52,3 +53,16 @@ def check_sample(embedder: Embedder, texts: Sequence[str], matrix: Matrix) -> No
             raise VectorsRefused(
                 f"A vector is not that of its text: embedded here, the cosine is {cosine:.4f}"
             )
+
+
+def _choose_same_vector(texts: Sequence[str], matrix: Matrix) -> list[int]:
+    """Return the numbers of two different texts that have the same vector, if there are any."""
+    numbers_by_vector: dict[bytes, dict[str, int]] = {}
+    for text_number, text in enumerate(texts):
+        numbers_by_vector.setdefault(matrix[text_number].tobytes(), {})[text] = text_number
+    shared_numbers = [
+        [*numbers_by_text.values()]
+        for numbers_by_text in numbers_by_vector.values()
+        if len(numbers_by_text) > 1
+    ]
+    return _chooser.sample(_chooser.choice(shared_numbers), 2) if shared_numbers else []

@@ -46,13 +46,15 @@ def make_embedding_router(work: CheckedEmbedding) -> APIRouter:
         return await anyio.to_thread.run_sync(work.read_progress)
 
     @routes.post("/batches")
-    async def claim_batch(wanted: BatchRequest) -> LeasedBatch:
+    async def claim_batch(wanted: BatchRequest, request: Request) -> LeasedBatch:
         """Passages to embed, the most wanted first; none when all are embedded or given out."""
+        work.check_worker(request.scope["user"].username)
         return await anyio.to_thread.run_sync(work.claim_batch, wanted.model, wanted.max_passages)
 
     @routes.post("/batches/{lease_id}/heartbeat")
-    async def extend_lease(lease_id: LeaseId) -> LeaseState:
+    async def extend_lease(lease_id: LeaseId, request: Request) -> LeaseState:
         """Say that the worker is alive, so that nobody else gets its passages."""
+        work.check_worker(request.scope["user"].username)
         return await anyio.to_thread.run_sync(work.extend_lease, lease_id)
 
     @routes.delete("/batches/{lease_id}", status_code=204)

@@ -61,11 +61,12 @@ class FederalPassages:
             self._vectors.queue.release_lease(db, lease_id)
 
     def read_texts(self, passage_ids: Sequence[int]) -> dict[int, str]:
-        """Return what is embedded of passages, of those that are here."""
+        """Return what is embedded of passages, of those that are here and have no vector yet."""
         with self._open() as db:
             passage_rows = db.execute(
                 f"""SELECT {PASSAGE_COLUMNS} FROM chunks c JOIN passages p USING (chunk)
-                    WHERE c.chunk IN ({db.dialect.parameter_numbers})""",
+                    WHERE c.chunk IN ({db.dialect.parameter_numbers})
+                        AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.chunk = c.chunk)""",
                 (json.dumps(list(passage_ids)),),
             )
             return {
