@@ -21,6 +21,7 @@ from readingroom.engine.embedding.waiting_texts import (
     create_waiting_tables,
 )
 from readingroom.engine.errors import VectorsRefused
+from readingroom.protocol import checked_embedding
 from readingroom.protocol.checked_embedding import CheckedEmbedding
 from readingroom.protocol.embedding_work import LeasedBatch, SentVectors
 from readingroom.storage.database import StateFile, StateTables
@@ -147,6 +148,22 @@ def test_what_a_silent_worker_had_is_made_here_and_no_text_is_left_in_the_table(
     clock.seconds += 3601
     room.claim_batch(HashedWords.identity, 8)
     assert waiting.count_passages() == (0, 0)
+
+
+def test_a_worker_that_only_gives_signs_of_life_loses_its_batch(
+    tables: StateTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = make_waiting(tables)
+    room = CheckedEmbedding([waiting])
+    room.claim_batch(HashedWords.identity, 8)
+    waiting.offer(TEXTS)
+    batch = room.claim_batch(HashedWords.identity, 1000)
+    assert room.extend_lease(batch.lease_id).passages == len(TEXTS)
+    monkeypatch.setattr(checked_embedding, "_MAX_LEASE_SECONDS", -1.0)
+
+    assert room.extend_lease(batch.lease_id).passages == 0
+
+    assert len(room.claim_batch(HashedWords.identity, 1000).passages) == len(TEXTS)
 
 
 def test_a_batch_that_is_given_back_is_given_again_and_wrong_vectors_are_made_anew(

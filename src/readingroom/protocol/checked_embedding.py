@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from readingroom.core.lru import LRUCache
 from readingroom.engine.embedding.received import LEASE_SECONDS, check_sample, read_vectors
 from readingroom.engine.errors import VectorsRefused
 from readingroom.protocol.embedding_work import (
@@ -29,6 +30,9 @@ log = logging.getLogger(__name__)
 _COST_SHARE = 20
 # Over how long the rate is measured.
 _RATE_SECONDS = 300.0
+# How long signs of life keep a lease: a worker that hangs must not hold up an ingestion for ever.
+_MAX_LEASE_SECONDS = 900.0
+_MAX_KNOWN_LEASES = 10_000
 
 
 @dataclass(slots=True)
@@ -54,6 +58,7 @@ class CheckedEmbedding:
         }
         self._refused_workers: set[str] = set()
         self._timed_stored_counts: deque[tuple[float, int]] = deque()
+        self._first_extended_at = LRUCache[str, float](_MAX_KNOWN_LEASES)
 
     def check_worker(self, worker: str) -> None:
         """Raise `VectorsRefused` for a worker whose vectors were wrong before."""
@@ -84,9 +89,18 @@ class CheckedEmbedding:
         )
 
     def extend_lease(self, lease_id: str) -> LeaseState:
-        """Keep a lease alive."""
+        """Keep a lease alive, but not for longer than any batch takes."""
         passages = self._find_passages(lease_id)
-        return LeaseState(passages=passages.extend_lease(lease_id) if passages else 0)
+        if passages is None:
+            return LeaseState(passages=0)
+        now = time.monotonic()
+        first_extended_at = self._first_extended_at.get(lease_id)
+        if first_extended_at is None:
+            self._first_extended_at.put(lease_id, now)
+        elif now - first_extended_at > _MAX_LEASE_SECONDS:
+            passages.release_lease(lease_id)
+            return LeaseState(passages=0)
+        return LeaseState(passages=passages.extend_lease(lease_id))
 
     def release_lease(self, lease_id: str) -> None:
         """Give the passages of a lease back."""
