@@ -29,7 +29,7 @@ from tests.support.federal.base import HashedWords, loaded_at, write_world
 from tests.support.kit import clean_environment, command, invoke
 from tests.support.model import EMBEDDER, with_model
 from tests.support.postgres import PostgresServer, new_database
-from tests.support.processes import wait_until
+from tests.support.processes import kill_all, wait_until
 
 BATCH_PASSAGES = 8
 
@@ -297,11 +297,7 @@ def test_a_killed_worker_on_the_database_loses_one_batch_and_nothing_is_wrong(
             made = [json.loads(answer)["stored"] for answer in answers]
             assert sum(made) == total - stored_before
         finally:
-            for process in processes:
-                process.kill()
-                process.wait()
-                assert process.stdout is not None
-                process.stdout.close()
+            kill_all(processes)
         rows = read(
             url,
             f"""SELECT {PASSAGE_COLUMNS}, v.embedding

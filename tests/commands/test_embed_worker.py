@@ -2,7 +2,6 @@
 
 import http.server
 import json
-import socket
 import subprocess
 import threading
 from base64 import b64decode
@@ -29,7 +28,7 @@ from tests.support.federal.base import HashedWords, loaded, write_world
 from tests.support.kit import clean_environment, command, invoke
 from tests.support.model import EMBEDDER, with_model
 from tests.support.papers import paper
-from tests.support.processes import wait_until
+from tests.support.processes import find_free_port, kill_all, wait_until
 
 PROGRESS = {"embedded": 0, "total": 2, "percent": 0.0}
 BATCH = {
@@ -158,9 +157,7 @@ def test_a_killed_worker_and_a_killed_room_lose_one_batch_and_nothing_is_wrong(
     with closing(store.connect(get_database_path(data))) as db:
         total = count_unembedded(db)
     key = WorkerKeys(data).add_key("box")
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
+    port = str(find_free_port())
     serve = ("serve", "federal", "--port", port, "--json", "--data", str(data))
     work = (
         *("embed-worker", "--url", f"http://127.0.0.1:{port}", "--once", "--json"),
@@ -186,11 +183,7 @@ def test_a_killed_worker_and_a_killed_room_lose_one_batch_and_nothing_is_wrong(
         assert heir.returncode == 0
         assert json.loads(answer) == {"stored": total - stored_before}
     finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-            assert process.stdout is not None
-            process.stdout.close()
+        kill_all(processes)
     with closing(store.connect(get_database_path(data))) as db:
         assert count_unembedded(db) == 0
         rows = db.execute(
@@ -229,9 +222,7 @@ def test_a_document_that_a_worker_embeds_survives_the_kill_of_worker_and_room(
     report = tmp_path / "report.pdf"
     report.write_bytes(paper(*pages))
     key = WorkerKeys(data).add_key("box")
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
+    port = str(find_free_port())
     serve = ("serve", "documents", "--port", port, "--json", "--data", str(data))
     work = (
         *("embed-worker", "--url", f"http://127.0.0.1:{port}", "--json"),
@@ -271,11 +262,7 @@ def test_a_document_that_a_worker_embeds_survives_the_kill_of_worker_and_room(
         made_after = read_waiting(data, "vector IS NOT NULL")
         assert {digest: made_after[digest] for digest in made_before} == made_before
     finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-            assert process.stdout is not None
-            process.stdout.close()
+        kill_all(processes)
     chunks = read_document_chunks(data)
     embedded_texts = [
         put_in_context(str(metadata[CONTEXT_FIELD]), text)

@@ -10,7 +10,6 @@ whose scenario or check did not run.
 import http.client
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import node
+from tests.support.processes import find_free_port
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -85,7 +85,7 @@ def main() -> int:
 @contextmanager
 def served() -> Iterator[str]:
     """The MCP address of the test-only base, served on a free port for as long as it is needed."""
-    port = free_port()
+    port = find_free_port()
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.conformance.server", "--port", str(port)], cwd=ROOT
     )
@@ -94,14 +94,6 @@ def served() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         stop(server)
-
-
-def free_port() -> int:
-    """A port that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def wait_until_healthy(server: subprocess.Popen[bytes], port: int) -> None:

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from playwright.async_api import Frame, Page
 
 from tests import node
 from tests.support.kit import clean_environment
+from tests.support.processes import find_free_port
 
 _TOKEN = "inspector-token-of-a-test"
 _SERVER_NAME = "deep-link"
@@ -57,7 +57,7 @@ def run_inspector(server_url: str, era: str, home: Path) -> Iterator[Inspector]:
     entry = {"type": "streamable-http", "url": server_url, "protocolEra": era}
     catalog.write_text(json.dumps({"mcpServers": {_SERVER_NAME: entry}}))
     for _ in range(5):  # another program may take the port before it does
-        port = _find_free_port()
+        port = find_free_port()
         process = _start(catalog, home, port)
         try:
             assert process.stdout is not None
@@ -90,10 +90,3 @@ def _start(catalog: Path, home: Path, port: int) -> subprocess.Popen[str]:
         stderr=subprocess.DEVNULL,
         text=True,
     )
-
-
-def _find_free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

@@ -1,8 +1,10 @@
 """Which processes a test has started, directly or not, and what they hold."""
 
 import os
+import socket
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
@@ -54,3 +56,20 @@ def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < end, f"still not true after {seconds} s"
         time.sleep(0.01)
+
+
+def find_free_port() -> int:
+    """A port that nothing listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port
+
+
+def kill_all(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """End processes whose output is read, and close what they wrote to."""
+    for process in processes:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()

@@ -98,7 +98,7 @@ class LeasablePassages(Protocol):
         """Give the passages of a lease back."""
 
     def read_texts(self, passage_ids: Sequence[int]) -> Mapping[int, str]:
-        """Return what is to be embedded of passages, without those that are gone."""
+        """Return what is to be embedded of passages that are here and have no vector yet."""
 
     def store_vectors(self, passage_ids: Sequence[int], matrix: Matrix, worker: str) -> int:
         """Store vectors, in place of none that is there; return how many are new."""

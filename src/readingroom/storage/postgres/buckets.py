@@ -1,10 +1,9 @@
 """What remains of the limits of callers, over all processes on one database."""
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 
 from readingroom.storage.errors import DatabaseFailed, StorageFailed
-from readingroom.storage.postgres.database import Connection, PostgresDatabase, clean_text
+from readingroom.storage.postgres.database import PostgresDatabase, clean_text
 
 _SPEND = """
 INSERT INTO rate_buckets AS stored (caller, remaining, updated_at)
@@ -40,7 +39,7 @@ class SharedBuckets:
         spent_counts = [float(spent_by_caller[caller]) for caller in callers]
         try:
             self._database.prepare()
-            with self._lend() as connection:
+            with self._database.lend_connection() as connection:
                 bucket_rows = connection.execute(
                     _SPEND,
                     (
@@ -60,10 +59,7 @@ class SharedBuckets:
     def forget_full(self) -> None:
         """Delete the buckets that are full again. Raise `StorageFailed`."""
         try:
-            with self._lend() as connection:
+            with self._database.lend_connection() as connection:
                 connection.execute(_FORGET)
         except DatabaseFailed as error:
             raise StorageFailed(f"The limits cannot be shared: {error.message}") from error
-
-    def _lend(self) -> AbstractContextManager[Connection]:
-        return self._database.lend_connection()

@@ -15,22 +15,19 @@ _YEAR = re.compile(r"\b(?:19[7-9]\d|20[0-4]\d)\b")
 _WORD = re.compile(r"[a-z]+")
 _MIN_TEXT_LENGTH = 80
 """A record with fewer characters is a title and nothing that could answer a question."""
-_KIND_WORDS = {
-    "amendments": "amendment amendments",
-    "bills": "bill bills resolution",
-    "cbo_cost_estimates": "cost estimate",
-    "cfr_sections": "regulation regulations",
-    "committee_reports": "report",
-    "congressional_record": "speech speeches",
-    "federal_register": "notice register",
-    "public_laws": "law act",
-    "saps": "administration position",
-    "statute_compilations": "law act",
+_KIND_WORDS_BY_SOURCE = {
+    "amendments": {"amendment", "amendments"},
+    "bills": {"bill", "bills", "resolution"},
+    "cbo_cost_estimates": {"cost", "estimate"},
+    "cfr_sections": {"regulation", "regulations"},
+    "committee_reports": {"report"},
+    "congressional_record": {"speech", "speeches"},
+    "federal_register": {"notice", "register"},
+    "public_laws": {"law", "act"},
+    "saps": {"administration", "position"},
+    "statute_compilations": {"law", "act"},
 }
 """The words by which a question means a kind of record."""
-_KIND_WORDS_BY_SOURCE = {
-    source_name: frozenset(words.split()) for source_name, words in _KIND_WORDS.items()
-}
 _WHITE_HOUSE = "white house"
 
 

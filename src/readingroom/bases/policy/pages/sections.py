@@ -160,30 +160,28 @@ class SectionHistoryPages:
             return []
         ref_by_revision: dict[str, str | None] = {revision_id: section_ref}
         changes_by_revision: dict[str, SectionChange | None] = {}
-        for newer_revision, older_revision in pairwise(reversed(revisions[: start_index + 1])):
+        steps = [
+            *((True, pair) for pair in pairwise(reversed(revisions[: start_index + 1]))),
+            *((False, pair) for pair in pairwise(revisions[start_index:])),
+        ]
+        for is_backwards, (known_revision, next_revision) in steps:
+            known_ref = ref_by_revision[known_revision.revision_id]
+            older_revision, newer_revision = (
+                (next_revision, known_revision) if is_backwards else (known_revision, next_revision)
+            )
             section_change = await self._find_change(
-                older_revision,
-                newer_revision,
-                ref_by_revision[newer_revision.revision_id],
-                is_ref_of_newer=True,
+                older_revision, newer_revision, known_ref, is_ref_of_newer=is_backwards
             )
             changes_by_revision[newer_revision.revision_id] = section_change
-            known_ref = ref_by_revision[newer_revision.revision_id]
-            ref_by_revision[older_revision.revision_id] = (
-                section_change.from_section_ref if section_change else known_ref
-            )
-        for older_revision, newer_revision in pairwise(revisions[start_index:]):
-            section_change = await self._find_change(
-                older_revision,
-                newer_revision,
-                ref_by_revision[older_revision.revision_id],
-                is_ref_of_newer=False,
-            )
-            changes_by_revision[newer_revision.revision_id] = section_change
-            known_ref = ref_by_revision[older_revision.revision_id]
-            ref_by_revision[newer_revision.revision_id] = (
-                section_change.to_section_ref if section_change else known_ref
-            )
+            if section_change is None:
+                next_ref = known_ref
+            else:
+                next_ref = (
+                    section_change.from_section_ref
+                    if is_backwards
+                    else section_change.to_section_ref
+                )
+            ref_by_revision[next_revision.revision_id] = next_ref
         return [
             _make_section_in_revision(
                 revision,
