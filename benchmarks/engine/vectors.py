@@ -96,8 +96,9 @@ def measure_sign_choice() -> Table:
 
 def _search_at_depth(index: VectorIndex, question: Any, depth: int) -> Any:
     view = index._view
-    chosen = engine._choose_by_signs(view, question, depth, np.arange(view.count))
-    return engine._find_nearest(view, question, 10, chosen)
+    differing = engine._count_differing_signs(view, question, np.arange(view.count))
+    limit = np.searchsorted(np.cumsum(np.bincount(differing)), depth)
+    return engine._find_nearest(view, question, 10, np.flatnonzero(differing <= limit))
 
 
 def _build_index(rows: Any, random_parts: Any) -> VectorIndex:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.documents.base import PLAIN as PLAIN_DOCUMENTS
 from tests.support.documents.base import desk
+from tests.support.federal.base import loaded, write_world
 from tests.support.kit import run
 from tests.support.model import with_model
 from tests.support.policy.base import PLAIN, open_library, plain
@@ -26,7 +27,7 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """An embedded room with policies, documents and a key."""
+    """An embedded room with policies, documents, federal records and a key."""
     data = with_model(tmp_path / "embedded")
 
     async def fill() -> None:
@@ -39,6 +40,8 @@ def data(tmp_path: Path) -> Path:
             await documents.ingest("bats.pdf", plain("Bats roost in the old barn.", "Page two."))
 
     anyio.run(fill)
+    write_world(tmp_path / "files", bills=5, votes=1)
+    assert loaded(data, tmp_path / "files").failed == 0
     assert tell(data, "keys", "add", "desk")["name"] == "desk"
     return data
 
@@ -52,8 +55,10 @@ def test_a_room_moves_to_a_database_and_its_backup_back_into_a_directory(
     assert moved["bases"]["policy"]["counts"] == {"policies": 1, "revisions": 2, "chunks": 4}
     assert moved["bases"]["policy"]["compared_answers"] == 4
     assert moved["bases"]["documents"]["counts"] == {"documents": 1, "chunks": 2}
+    federal = moved["bases"]["federal"]
+    assert federal["counts"]["records"] > 50 and federal["compared_answers"] > 5
     again = tell(data, "migrate", "--to", url)
-    assert [outcome["was_there"] for outcome in again["bases"].values()] == [True, True]
+    assert [outcome["was_there"] for outcome in again["bases"].values()] == [True] * 3
     assert again["keys"] == 0
 
     elsewhere = with_model(tmp_path / "elsewhere")
@@ -61,6 +66,8 @@ def test_a_room_moves_to_a_database_and_its_backup_back_into_a_directory(
     answers = tell(data, *question)
     assert answers["results"][0]["version_label"] == "One"
     assert tell(elsewhere, *question, env=shared) == answers
+    sources = tell(data, "federal", "status")
+    assert tell(elsewhere, "federal", "status", env=shared) == sources
 
     archive = str(tmp_path / "room.backup")
     tell(elsewhere, "backup", archive, env=shared)
@@ -69,6 +76,7 @@ def test_a_room_moves_to_a_database_and_its_backup_back_into_a_directory(
     assert restored["bases"]["policy"] == moved["bases"]["policy"]["counts"]
     assert [key["name"] for key in restored["keys"]] == ["desk"]
     assert tell(back, *question) == answers
+    assert tell(back, "federal", "status") == sources
 
     # And an archive of a directory into a database that is not empty.
     tell(back, "backup", str(tmp_path / "second.backup"))
@@ -76,6 +84,7 @@ def test_a_room_moves_to_a_database_and_its_backup_back_into_a_directory(
     assert refused.returncode != 0
     tell(elsewhere, "restore", str(tmp_path / "second.backup"), "--force", env=shared)
     assert tell(elsewhere, *question, env=shared) == answers
+    assert tell(elsewhere, "federal", "status", env=shared) == sources
     assert tell(elsewhere, "doctor", env=shared)["complaints"] == []
 
 

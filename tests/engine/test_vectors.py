@@ -188,6 +188,33 @@ def test_a_large_scan_by_signs_finds_what_brute_force_finds(
     assert found / (40 * 2 * 10) > 0.99
 
 
+@requirement("engine:vectors:signs")
+def test_a_query_that_hardly_anything_answers_is_compared_with_more_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of rows that are all far, the signs hardly tell which is nearest: few were compared."""
+    monkeypatch.setattr(vectors, "_EXACT_INDEX_ROWS", 100)
+    monkeypatch.setattr(vectors, "_EXACT_ROWS", 100)
+    made = np.random.default_rng(11)
+    rows = made.standard_normal((12_000, 384), np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    index = VectorIndex(FIELDS)
+    index.upsert([str(number) for number in range(len(rows))], rows, [{}] * len(rows))
+    queries = made.standard_normal((20, 384), np.float32)
+    queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+
+    def count_found() -> int:
+        found = 0
+        for query in queries:
+            nearest = set(map(str, np.argsort(-(rows @ query))[:10]))
+            found += len(nearest & {hit.id for hit in index.search(query, 10)})
+        return found
+
+    assert count_found() >= 0.99 * 200
+    monkeypatch.setattr(vectors, "_MAX_DOUBTFUL_ROWS", 0)
+    assert count_found() < 0.95 * 200
+
+
 def make_revisions(count: int, dimensions: int) -> tuple[Any, Any]:
     """Return rows like many near-equal revisions of 1,000 texts, and queries about other texts."""
     made = np.random.default_rng(7)
@@ -221,7 +248,9 @@ def test_the_more_rows_pass_the_more_candidates_signs_choose(
         return found / (10 * len(queries))
 
     assert measure_recall() > 0.99
-    monkeypatch.setattr(vectors, "_ROWS_PER_CANDIDATE", len(rows))  # 1,000 candidates, as in 0.1.0
+    # 1,000 candidates, as in 0.1.0.
+    monkeypatch.setattr(vectors, "_ROWS_PER_CANDIDATE", len(rows))
+    monkeypatch.setattr(vectors, "_MAX_DOUBTFUL_ROWS", 0)
     assert measure_recall() < 0.97
 
 

@@ -27,6 +27,7 @@ from readingroom.settings import Settings
 from scripts.bundle import contents, pack
 from tests.requirements import requirement
 from tests.support.kit import body, clean_environment
+from tests.support.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 OURS = re.compile(r"(?:READINGROOM|CHROMA|MCP|REDIS|KB)_\w+")
@@ -306,3 +307,27 @@ def test_the_files_for_several_processes_name_settings_that_exist() -> None:
     assert named <= known
     assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
     assert "ARG POSTGRES" in (ROOT / "Dockerfile").read_text("utf-8")
+
+
+def test_the_script_for_a_standby_says_what_postgresql_understands(
+    postgres: PostgresServer,
+) -> None:
+    """It runs inside an image that is not here; what it tells the server is tried."""
+    compose = yaml.safe_load((ROOT / "compose.scale.yaml").read_text("utf-8"))
+    (mounted,) = [
+        volume for volume in compose["services"]["database"]["volumes"] if "standby.sh" in volume
+    ]
+    script = (ROOT / mounted.split(":")[0]).read_text("utf-8")
+    statements = re.findall(r'-c "([^"]+)"', script)
+    assert len(statements) == 2
+    try:
+        for statement in statements:
+            postgres.execute(statement)
+    finally:
+        for statement in statements:
+            name = statement.split()[3]
+            postgres.execute(f"ALTER SYSTEM RESET {name}")
+    # The standby is called what the commits wait for.
+    (command,) = compose["services"]["standby"]["command"][2:]
+    assert "application_name=standby" in command and "(standby)" in statements[1]
+    assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0

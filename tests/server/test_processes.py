@@ -2,17 +2,23 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2
+import psycopg
 import pytest
 
 from readingroom.settings import load_settings
+from readingroom.storage.postgres.database import open_database
 from readingroom.storage.postgres.keys import open_keys
+from readingroom.storage.postgres.state import SharedJobStore
 from tests.support.connectors import Person, call_tools, make_app
+from tests.support.documents.base import REF
 from tests.support.federal.base import write_world
 from tests.support.kit import HANG_SECONDS, Served, body, http, run, serving
 from tests.support.model import with_model
+from tests.support.papers import paper
 from tests.support.postgres import PostgresServer, new_database
 from tests.support.processes import wait_until
 
@@ -118,3 +124,48 @@ async def test_federal_records_that_one_process_loads_another_one_finds(
     counts = {row["source"]: row["records"] for row in json.loads(status.stdout)["sources"]}
     assert counts["bills"] >= 3
     assert not list(tmp_path.rglob("federal.db"))
+
+
+@pytest.mark.full
+def test_files_that_a_killed_server_had_taken_are_read_by_the_other(
+    url: str, tmp_path: Path
+) -> None:
+    env = {"READINGROOM_DATABASE_URL": url}
+    folders = [with_model(tmp_path / name) for name in ("one", "two")]
+    with ExitStack() as running:
+        servers = [
+            running.enter_context(serving("documents", data=folder, env=env)) for folder in folders
+        ]
+        jobs = SharedJobStore(tmp_path / "watching", open_database(url))
+        with psycopg.connect(url) as blocking:
+            # Whoever takes the job gets no further than this, however fast the machine is.
+            blocking.execute("LOCK TABLE readingroom.document_registry_chunks IN EXCLUSIVE MODE")
+            sent = httpx2.post(
+                f"{servers[0].url}/applications/add",
+                data={"ref": REF},
+                files={"files": ("bats.pdf", paper("Bats roost in the old barn."))},
+                headers={"Origin": servers[0].url},
+                timeout=HANG_SECONDS,
+                trust_env=False,
+            )
+            assert sent.status_code == 303, sent.text
+            job_id = sent.headers["location"].rpartition("/")[2]
+            wait_until(lambda: any(_holds_files(folder, job_id) for folder in folders))
+            taker = next(n for n, folder in enumerate(folders) if _holds_files(folder, job_id))
+            servers[taker].process.kill()
+            servers[taker].process.wait()
+        with psycopg.connect(url) as connection:  # as if a minute had passed
+            connection.execute("UPDATE readingroom.jobs SET heard_at = heard_at - 61")
+        wait_until(lambda: jobs.get_job(job_id).has_ended, seconds=HANG_SECONDS)
+        done = jobs.get_job(job_id)
+        assert (done.state, done.attempts) == ("done", 2), done
+        assert done.outcome["rows"][0][:2] == ["bats.pdf", "read"]
+        other = servers[1 - taker]
+        (application,) = other.get("/api/v1/applications").json()["applications"]
+        assert application["document_count"] == 1
+        assert not _holds_files(folders[1 - taker], job_id)
+
+
+def _holds_files(data: Path, job_id: str) -> bool:
+    """Whether the server of this directory has fetched the files of a job that it took."""
+    return any(data.rglob(f"{job_id}-*"))

@@ -4,12 +4,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from readingroom.bases.federal.store import SharedRecords
+from readingroom.bases.federal.store import prepare as prepare_federal
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.filters import Equals, Filter, In, Metadata, Value
 from readingroom.storage.chunks import Chunks
@@ -21,6 +24,7 @@ from readingroom.storage.errors import (
     StoreUnusable,
 )
 from readingroom.storage.postgres import database as database_module
+from readingroom.storage.postgres import health
 from readingroom.storage.postgres.chunks import PostgresChunkStore, PostgresCollection
 from readingroom.storage.postgres.database import PostgresDatabase, open_database
 from readingroom.storage.postgres.files import PostgresFiles
@@ -356,3 +360,65 @@ def test_a_damaged_index_and_an_old_extension_are_named(
         "pgvector 0.7.4 has defects that can damage data",
         "the index policy_docs_chunks_words is not valid",
     ]
+
+
+def test_the_tables_of_a_base_of_its_own_are_looked_at_too(
+    database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare_federal(SharedRecords(database.url))
+    monkeypatch.setattr(health, "_MIN_COUNTED_ROWS", 2)
+    with database.connection() as connection:
+        for number in range(3):
+            connection.execute(
+                "INSERT INTO readingroom_federal.progress VALUES (?, 0, NULL)", (f"s{number}",)
+            )
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        connection.execute(
+            "UPDATE pg_index SET indisvalid = false "
+            "WHERE indexrelid = 'readingroom_federal.bills_newest'::regclass"
+        )
+    found = {problem.problem: problem for problem in list_problems(database)}
+    assert found.keys() == {
+        "the index bills_newest is not valid",
+        "nothing is known about the rows of progress, so searches may be slow",
+    }
+    assert found["the index bills_newest is not valid"].fix.endswith(
+        "readingroom_federal.bills_newest"
+    )
+
+
+def test_a_standby_that_is_behind_an_old_server_and_its_sorting_are_named() -> None:
+    """What a healthy server cannot be made to say is said by a stand-in."""
+
+    class Server:
+        def execute(self, sql: str, values: object = ()) -> Any:
+            if "server_version_num" in sql:
+                return _Rows([("150004",)])
+            if "extversion" in sql:
+                return _Rows([("0.8.4",)])
+            if "'B'::text" in sql:
+                return _Rows([(False,)])
+            if "datcollversion" in sql:
+                return _Rows([(True,)])
+            return _Rows([("near", 3.0), ("far", 90.0), ("unknown", None)])
+
+    assert [problem.problem for problem in health._check_versions(Server())] == [
+        "PostgreSQL 15 is older than what is tested"
+    ]
+    assert [problem.problem for problem in health._check_standbys(Server())] == [
+        "the standby far is 90 seconds behind"
+    ]
+    moved, by_language = health._check_collation(Server())
+    assert "otherwise than when the database was made" in moved.problem and not moved.is_note
+    assert "by the rules of a language" in by_language.problem and by_language.is_note
+
+
+class _Rows:
+    def __init__(self, rows: list[tuple[Any, ...]]) -> None:
+        self._rows = rows
+
+    def fetchone(self) -> tuple[Any, ...]:
+        return self._rows[0]
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return self._rows

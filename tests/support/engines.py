@@ -6,7 +6,7 @@ its own, and the same one again when the base is opened there again.
 
 import contextlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ class _SharedEngine:
         self._urls: dict[Path, str] = {}
 
     def find_url(self, folder: Path) -> str:
+        folder = _find_data(folder)
         if folder not in self._urls:
             url = self._urls[folder] = self._server.make_room(f"{_PREFIX}{uuid.uuid4().hex}")
             # For processes that the test starts on the same folder.
@@ -70,5 +71,19 @@ def database_of(folder: Path) -> PostgresDatabase | None:
     return open_database(url) if url is not None else None
 
 
+def name_database(args: Sequence[str], env: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a command, with the database of its data directory if it has one."""
+    if "--data" in args and "READINGROOM_DATABASE_URL" not in env:
+        url = database_url(Path(args[args.index("--data") + 1]))
+        return {**env, "READINGROOM_DATABASE_URL": url} if url else dict(env)
+    return dict(env)
+
+
+def _find_data(folder: Path) -> Path:
+    """The data directory that a folder of a base lies in: its bases share a database."""
+    return folder.parent if folder.name in ("policy", "documents", "federal") else folder
+
+
 def _marker(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}.database")
+    data = _find_data(folder)
+    return data.with_name(f"{data.name}.database")

@@ -27,6 +27,7 @@ from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.faces import make_face
 from readingroom.settings import Settings, load_settings
 from readingroom.storage.keys import KeyRing
+from tests.support.engines import name_database
 
 HANG_SECONDS = 300
 """How long a test waits for a process or an answer: many times what a busy machine needs."""
@@ -75,7 +76,11 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a `readingroom` command in a process of its own, to its end."""
     return subprocess.run(
-        command(*args), env=clean_environment(env), capture_output=True, text=True, timeout=timeout
+        command(*args),
+        env=clean_environment(name_database(args, env)),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
     )
 
 
@@ -109,7 +114,7 @@ def serving(
                     "serve", *args, "--port", "0", "--json", "--data", str(data), program=program
                 ),
             ],
-            env=clean_environment(env),
+            env=clean_environment(name_database(("--data", str(data)), env)),
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,

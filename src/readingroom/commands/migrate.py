@@ -45,11 +45,10 @@ def migrate(url: str, force: bool, settings: RoomSettings, as_json: bool) -> Non
         raise InvalidSetting("READINGROOM_DATABASE_URL is set: this room is on a database already")
     target_settings = settings.model_copy(update={"database_url": SecretStr(url)})
     outcome_by_base: dict[str, dict[str, Any]] = {}
-    for base_name, spec in BASES.items():
-        has_data = spec.backup is not None and spec.backup.load().exists(settings)
-        if spec.on_database == "moves" and has_data:
+    for base_name, base_backup in load_base_backups().items():
+        if BASES[base_name].on_database == "moves" and base_backup.has_data(settings):
             click.echo(f"{base_name}: copying", err=True)
-            outcome_by_base[base_name] = load_base_backups()[base_name].migrate_base(
+            outcome_by_base[base_name] = base_backup.migrate_base(
                 settings, target_settings, force
             ) or _migrate_base(base_name, settings, target_settings, force)
     key_count = _migrate_keys(settings, target_settings)

@@ -25,17 +25,19 @@ from readingroom.engine.context import (
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.embedding.machine import return_memory
 from readingroom.engine.index import ChunkIndex, CollectionIndex, EmbeddedIndex
-from readingroom.engine.shared_words import PassingCounts, SharedSearch, SharedWords, WordCounts
+from readingroom.engine.shared_words import (
+    RecentReads,
+    SharedFilters,
+    SharedSearch,
+    SharedWords,
+    WordCounts,
+)
 from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.vectors import DIMENSIONS, VectorHit, VectorIndex
 from readingroom.storage.archive import fill_chunks
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.postgres.chunks import PostgresCollection
-from readingroom.storage.postgres.encoding import (
-    build_clauses,
-    decode_vectors,
-    format_vector,
-)
+from readingroom.storage.postgres.encoding import decode_vectors, format_vector
 
 _ROWS_PER_PAGE = 20_000
 
@@ -75,9 +77,10 @@ class SharedIndex(CollectionIndex):
         self.collection = collection
         self.embedder = embedder
         self._word_counts = WordCounts(collection)
-        passing_counts = PassingCounts(collection, filter_fields)
-        self._vectors = _SharedVectors(collection, filter_fields, passing_counts, self._word_counts)
-        self._words = SharedWords(collection, filter_fields, passing_counts, self._word_counts)
+        filters = SharedFilters(collection, filter_fields)
+        self._vectors = _SharedVectors(collection, filter_fields, filters, self._word_counts)
+        self._words = SharedWords(collection, filter_fields, filters, self._word_counts)
+        self._recent_chunks: RecentReads[tuple[str, Metadata]] = RecentReads(collection)
         self._is_embedding_claimed = False
 
     def put(self, chunks: Chunks) -> None:
@@ -100,14 +103,17 @@ class SharedIndex(CollectionIndex):
 
     def fetch(self, ids: Sequence[str]) -> Chunks:
         """Return the chunks with these ids, without vectors; unknown ids are left out."""
-        chunks = self.collection.get(ids)
-        places_by_id = {chunk_id: chunk_place for chunk_place, chunk_id in enumerate(chunks.ids)}
-        ordered_places = [places_by_id[chunk_id] for chunk_id in ids if chunk_id in places_by_id]
+        chunks_by_id = self._recent_chunks.read(ids, self._read_chunks)
+        present_ids = [chunk_id for chunk_id in ids if chunk_id in chunks_by_id]
+        found_chunks = [chunks_by_id[chunk_id] for chunk_id in present_ids]
         return Chunks(
-            [chunks.ids[chunk_place] for chunk_place in ordered_places],
-            [chunks.texts[chunk_place] for chunk_place in ordered_places],
-            [chunks.metadatas[chunk_place] for chunk_place in ordered_places],
+            present_ids, [text for text, _ in found_chunks], [data for _, data in found_chunks]
         )
+
+    def _read_chunks(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, Metadata]]:
+        chunks = self.collection.get(chunk_ids)
+        texts_with_metadata = zip(chunks.texts, chunks.metadatas, strict=True)
+        return dict(zip(chunks.ids, texts_with_metadata, strict=True))
 
     def vectors(self) -> "_SharedVectors":
         """Return what finds chunks by meaning."""
@@ -176,6 +182,9 @@ class _SharedVectors(SharedSearch):
     _copy_generation: int = -1
     _copy_lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def __post_init__(self) -> None:
+        self._recent_vectors: RecentReads[Vector] = RecentReads(self._collection)
+
     def __len__(self) -> int:
         return self._word_counts.read_totals()[0]
 
@@ -185,22 +194,27 @@ class _SharedVectors(SharedSearch):
             raise ValueError(f"k must be at least 0, not {k}")
         if not k:
             return []
-        if self._passing_counts.count_chunks(where) > shared_words.EXACT_ROWS:
+        # A copy that is there anyway answers sooner, but knows nothing that is not committed.
+        has_copy = self._copy is not None and not self._collection.database.is_in_transaction
+        if has_copy or self._filters.count_chunks(where) > shared_words.EXACT_ROWS:
             return self._open_copy().search(vector, k, where)
-        clauses, clause_values = build_clauses(
-            self._filter_fields.parse(where), self._collection.field_names
-        )
+        clauses, clause_values = self._filters.build_conditions(where)
         with self._collection.read() as connection:
             hit_rows = connection.execute(
-                f"SELECT id, embedding <-> ?::vector AS distance FROM "
+                "SELECT id, distance FROM (SELECT id, embedding <-> ?::vector AS distance FROM "
                 f"{self._collection.vectors_table} WHERE {' AND '.join(clauses) or 'true'} "
-                "ORDER BY distance, id LIMIT ?",
+                # Rounded: the last bits of distances that are equal may differ.
+                "OFFSET 0) AS compared ORDER BY round(distance * 1000000), id LIMIT ?",
                 (format_vector(vector), *clause_values, k),
+                plan_anew=True,
             ).fetchall()
         return [VectorHit(hit_row[0], hit_row[1] * hit_row[1]) for hit_row in hit_rows]
 
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors of these chunks, without those that do not exist."""
+        return self._recent_vectors.read(ids, self._read_vectors)
+
+    def _read_vectors(self, ids: Sequence[str]) -> dict[str, Vector]:
         with self._collection.read() as connection:
             vector_rows = list(
                 connection.iterate_tuples(
@@ -220,7 +234,7 @@ class _SharedVectors(SharedSearch):
         """Drop the copy; it is read again when it is needed."""
         self._collection.database.notices.unsubscribe(self._collection.name, self.follow_changes)
         with self._copy_lock:
-            self._copy = None
+            self._copy = self._filters.vector_copy = None
             self._copy_generation = -1
 
     def follow_changes(self) -> None:
@@ -242,7 +256,7 @@ class _SharedVectors(SharedSearch):
                     return self._copy
             # Read first: what is written while the copy is made is then applied afterwards.
             self._copy_generation = self._collection.generation
-            self._copy = self._make_copy()
+            self._copy = self._filters.vector_copy = self._make_copy()
         self._collection.database.notices.subscribe(self._collection.name, self.follow_changes)
         return self._copy
 

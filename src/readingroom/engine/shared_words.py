@@ -2,23 +2,30 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from readingroom.core.filters import Filter, FilterFields
 from readingroom.core.lru import LRUCache
 from readingroom.engine.lexical import LexicalHit, LexicalStatistics
 from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.vectors import VectorIndex
 from readingroom.engine.words import LexicalQuery, parse_query
 from readingroom.storage.postgres.chunks import PostgresCollection
 from readingroom.storage.postgres.encoding import build_clauses, format_phrase, quote_lexeme
+
+T = TypeVar("T")
+
+SqlConditions = tuple[Sequence[str], Sequence[Any]]
+"""Conditions of a filter in SQL, and the values in them."""
 
 EXACT_ROWS = 20_480
 """Chunks that may pass a filter for their vectors to be compared in SQL."""
 RANKED_ROWS = 4_000
 """Chunks that a search by words may rank; of more, those with the rarest words are."""
 _CANDIDATE_CHUNKS = 400
+_MAX_RECENT_READS = 4_096  # with their vectors about 14 MB
 _K1, _B = 1.2, 0.75
 _TOTALS_CACHE_SECONDS = 1.0
 # How long it is believed how many chunks pass a filter: it only chooses how to search.
@@ -69,13 +76,30 @@ class WordCounts:
         self._cached_counts = LRUCache(10_000)
 
 
-class PassingCounts:
-    """How many chunks pass a filter, as far as that matters."""
+class SharedFilters:
+    """Filters as SQL, and how many chunks pass each, as far as that matters."""
 
     def __init__(self, collection: PostgresCollection, filter_fields: FilterFields) -> None:
         self._collection = collection
         self._filter_fields = filter_fields
         self._counts_by_filter: LRUCache[Filter, tuple[float, int]] = LRUCache(256)
+        # A filter may name thousands of revisions, and the next question has the same one.
+        self._clauses_by_filter: LRUCache[Filter, SqlConditions] = LRUCache(32)
+        self.vector_copy: VectorIndex | None = None
+        """The vectors that this process has a copy of, which counts quicker than the database."""
+
+    def build_conditions(self, where: Filter | None) -> SqlConditions:
+        """Return the conditions of a filter in SQL, and the values in them."""
+        if where is None:
+            return (), ()
+        conditions = self._clauses_by_filter.get(where)
+        if conditions is None:
+            clauses, clause_values = build_clauses(
+                self._filter_fields.parse(where), self._collection.field_names
+            )
+            conditions = tuple(clauses), tuple(clause_values)
+            self._clauses_by_filter.put(where, conditions)
+        return conditions
 
     def count_chunks(self, where: Filter | None) -> int:
         """Return how many chunks pass; a number above `EXACT_ROWS` may be too low."""
@@ -84,17 +108,55 @@ class PassingCounts:
         cached_count = self._counts_by_filter.get(where)
         if cached_count is not None and time.monotonic() - cached_count[0] < _PASSING_CACHE_SECONDS:
             return cached_count[1]
-        clauses, clause_values = build_clauses(
-            self._filter_fields.parse(where), self._collection.field_names
+        vector_copy = self.vector_copy
+        passing_count = (
+            self._count_in_database(where) if vector_copy is None else vector_copy.count_rows(where)
         )
+        self._counts_by_filter.put(where, (time.monotonic(), passing_count))
+        return passing_count
+
+    def _count_in_database(self, where: Filter) -> int:
+        clauses, clause_values = self.build_conditions(where)
         with self._collection.read() as connection:
             count_row = connection.execute(
                 f"SELECT count(*) FROM (SELECT 1 FROM {self._collection.vectors_table} "
                 f"WHERE {' AND '.join(clauses) or 'true'} LIMIT ?) AS passing",
                 (*clause_values, 4 * EXACT_ROWS),
+                plan_anew=True,
             ).fetchone()
-        self._counts_by_filter.put(where, (time.monotonic(), count_row[0]))
         return int(count_row[0])
+
+
+class RecentReads(Generic[T]):
+    """What was read of chunks at one generation of their collection, and is forgotten at the next.
+
+    The same passages answer again and again.
+    """
+
+    def __init__(self, collection: PostgresCollection) -> None:
+        self._collection = collection
+        self._current: tuple[int, LRUCache[str, T]] = (-1, LRUCache(_MAX_RECENT_READS))
+
+    def read(
+        self, chunk_ids: Sequence[str], read_chunks: Callable[[list[str]], Mapping[str, T]]
+    ) -> dict[str, T]:
+        """Return what is known of these chunks; `read_chunks` reads what is not known yet."""
+        if self._collection.database.is_in_transaction:
+            return dict(read_chunks(list(chunk_ids)))
+        # Before reading: what is committed meanwhile gets into no memory of a later generation.
+        generation = self._collection.generation
+        if self._current[0] != generation:
+            self._current = (generation, LRUCache(_MAX_RECENT_READS))
+        known_generation, cache = self._current
+        if known_generation != generation:
+            return dict(read_chunks(list(chunk_ids)))
+        reads_by_id = {id: read for id in chunk_ids if (read := cache.get(id)) is not None}
+        missing_ids = [chunk_id for chunk_id in chunk_ids if chunk_id not in reads_by_id]
+        if missing_ids:
+            for chunk_id, chunk_read in read_chunks(missing_ids).items():
+                reads_by_id[chunk_id] = chunk_read
+                cache.put(chunk_id, chunk_read)
+        return reads_by_id
 
 
 @dataclass(eq=False)
@@ -103,7 +165,7 @@ class SharedSearch:
 
     _collection: PostgresCollection
     _filter_fields: FilterFields
-    _passing_counts: PassingCounts
+    _filters: SharedFilters
     _word_counts: WordCounts
 
 
@@ -136,7 +198,7 @@ class SharedWords(SharedSearch):
         """Return the k best chunks that pass the filter, best first, equal ones by id."""
         if k < 0:
             raise ValueError(f"k must be at least 0, not {k}")
-        conditions = build_clauses(self._filter_fields.parse(where), self._collection.field_names)
+        conditions = self._filters.build_conditions(where)
         parsed_query = parse_query(query)
         chunk_count, token_count = self._word_counts.read_totals()
         if not k or not chunk_count:
@@ -152,7 +214,7 @@ class SharedWords(SharedSearch):
             )
         if not ranked_stems:
             return []
-        passing_share = min(1.0, self._passing_counts.count_chunks(where) / chunk_count)
+        passing_share = min(1.0, self._filters.count_chunks(where) / chunk_count)
         if sum(stem.chunk_count for stem in ranked_stems) * passing_share <= RANKED_ROWS:
             return self._rank_chunks(
                 _join_stems(ranked_stems), ranked_stems, average_tokens, conditions, k
@@ -163,7 +225,7 @@ class SharedWords(SharedSearch):
         self,
         ranked_stems: Sequence[_RankedStem],
         average_tokens: float,
-        conditions: tuple[list[str], list[Any]],
+        conditions: SqlConditions,
         k: int,
         passing_share: float,
     ) -> list[LexicalHit]:
@@ -217,7 +279,7 @@ class SharedWords(SharedSearch):
         tsquery: str,
         ranked_stems: Sequence[_RankedStem],
         average_tokens: float,
-        conditions: tuple[list[str], list[Any]],
+        conditions: SqlConditions,
         max_hits: int,
     ) -> list[LexicalHit]:
         """Return the best chunks that match a tsquery, ranked by all stems."""
@@ -248,6 +310,7 @@ class SharedWords(SharedSearch):
                     *clause_values,
                     max_hits,
                 ),
+                plan_anew=bool(clauses),
             ).fetchall()
         return [LexicalHit(hit_row[0], float(hit_row[1])) for hit_row in hit_rows]
 

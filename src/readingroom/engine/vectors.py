@@ -4,12 +4,14 @@ Rows are never changed. A write marks rows as deleted and appends others, then p
 so readers need no lock and see all of a write or nothing. Deleted rows are removed now and then.
 """
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from readingroom.core.filters import Filter, FilterFields, Metadata
 from readingroom.engine.rows import Floats, RowNumbers, Rows, RowView, pack_signs
@@ -19,11 +21,16 @@ DIMENSIONS = 384
 # A scan of this many rows takes about as long as embedding the question: always exact.
 _EXACT_INDEX_ROWS = 65_536
 # In a larger index, this many rows that pass the filter are still scanned exactly.
-_EXACT_ROWS = 4_096
+_EXACT_ROWS = 24_576
 # Of more rows, signs choose at least this many for the exact distance, and at least one in so many:
 # the more rows there are, the more of them agree in their signs with a query by chance.
 _MIN_CANDIDATES = 1_000
 _ROWS_PER_CANDIDATE = 50
+# Where even the nearest rows are far from the query, signs hardly tell them from others. Then as
+# many more are measured as may be nearer, up to this many in all.
+_MAX_DOUBTFUL_ROWS = 16_384
+# By how many standard deviations the signs of a row may differ more than its distance lets expect.
+_SIGN_DEVIATIONS = 2.5
 _BLOCK_ROWS = 8_192
 # 512 vectors of 384 floats take 768 KB, which stay in a core's cache.
 _GATHERED_ROWS = 512
@@ -142,6 +149,10 @@ class VectorIndex:
             vectors = self._rows.vectors[list(row_numbers_by_id.values())]
         return dict(zip(row_numbers_by_id, vectors, strict=True))
 
+    def count_rows(self, where: Filter | None = None) -> int:
+        """Return how many rows pass the filter."""
+        return len(self._view.find_rows(self.filter_fields.parse(where)))
+
     def find_ids(self, where: Filter | None = None) -> list[str]:
         """Return the ids of all rows that pass the filter, sorted."""
         view = self._view
@@ -224,13 +235,47 @@ def _choose_candidates(
     view: RowView, query_vector: Floats, k: int, row_numbers: RowNumbers
 ) -> tuple[RowNumbers, Floats]:
     """Return the rows that may be nearest, and the approximate distance of each."""
-    if len(row_numbers) > _EXACT_ROWS and view.count > _EXACT_INDEX_ROWS and view.have_unit_length:
-        candidate_count = max(_MIN_CANDIDATES, len(row_numbers) // _ROWS_PER_CANDIDATE, 100 * k)
-        row_numbers = _choose_by_signs(view, query_vector, candidate_count, row_numbers)
-    # The squared distance less the square of the query, which is the same for every row.
-    return row_numbers, view.squared_lengths[row_numbers] - 2 * _compute_products(
-        view, query_vector, row_numbers
+    if len(row_numbers) <= _EXACT_ROWS or view.count <= _EXACT_INDEX_ROWS:
+        return row_numbers, _approximate_distances(view, query_vector, row_numbers)
+    if not view.have_unit_length:
+        return row_numbers, _approximate_distances(view, query_vector, row_numbers)
+    differing_counts = _count_differing_signs(view, query_vector, row_numbers)
+    rows_up_to_count = np.cumsum(np.bincount(differing_counts))
+    candidate_count = max(_MIN_CANDIDATES, len(row_numbers) // _ROWS_PER_CANDIDATE, 100 * k)
+    max_differing = int(np.searchsorted(rows_up_to_count, candidate_count))
+    chosen_rows = row_numbers[differing_counts <= max_differing]
+    distances = _approximate_distances(view, query_vector, chosen_rows)
+    doubtful_limit = min(
+        _bound_differing_signs(distances, k, query_vector),
+        int(np.searchsorted(rows_up_to_count, max(_MAX_DOUBTFUL_ROWS, candidate_count))),
     )
+    if doubtful_limit <= max_differing:
+        return chosen_rows, distances
+    is_doubtful = (differing_counts > max_differing) & (differing_counts <= doubtful_limit)
+    doubtful_rows = row_numbers[is_doubtful]
+    return np.concatenate((chosen_rows, doubtful_rows)), np.concatenate(
+        (distances, _approximate_distances(view, query_vector, doubtful_rows))
+    )
+
+
+def _approximate_distances(view: RowView, query_vector: Floats, row_numbers: RowNumbers) -> Floats:
+    """Return squared distances less the square of the query, which is the same for every row."""
+    products = _compute_products(view, query_vector, row_numbers)
+    distances: Floats = view.squared_lengths[row_numbers] - 2 * products
+    return distances
+
+
+def _bound_differing_signs(distances: Floats, k: int, query_vector: Floats) -> int:
+    """Return how many signs differ at most in nearly all rows as near as the k-th of these."""
+    dimensions = len(query_vector)
+    if len(distances) <= k:
+        return dimensions
+    # Rows have unit length: the cosine tells which share of the signs differs on average.
+    kth_distance = float(np.partition(distances, k - 1)[k - 1])
+    cosine = (1 - kth_distance) / 2 / max(float(np.linalg.norm(query_vector)), 1e-9)
+    differing_share = math.acos(min(1.0, max(-1.0, cosine))) / math.pi
+    deviation = math.sqrt(dimensions * differing_share * (1 - differing_share))
+    return int(dimensions * differing_share + _SIGN_DEVIATIONS * deviation)
 
 
 def _measure_hits(view: RowView, query_vector: Floats, row_numbers: RowNumbers) -> list[VectorHit]:
@@ -265,10 +310,10 @@ def _compute_products(view: RowView, query_vector: Floats, row_numbers: RowNumbe
     return products
 
 
-def _choose_by_signs(
-    view: RowView, query_vector: Floats, candidate_count: int, row_numbers: RowNumbers
-) -> RowNumbers:
-    """Return some `candidate_count` rows whose signs agree with the query's in most dimensions."""
+def _count_differing_signs(
+    view: RowView, query_vector: Floats, row_numbers: RowNumbers
+) -> NDArray[np.uint16]:
+    """Return in how many dimensions the sign of each row differs from the query's."""
     query_signs = pack_signs(query_vector[np.newaxis])[:, 0]
     # Of more than half of all rows, every row is compared: slices are faster than gathering.
     compares_all_rows = len(row_numbers) > view.count // 2
@@ -280,7 +325,4 @@ def _choose_by_signs(
             differing_counts[block_slice] += np.bitwise_count(
                 sign_plane[compared_rows] ^ query_sign
             )
-    if compares_all_rows:
-        differing_counts = differing_counts[row_numbers]
-    max_differing = np.searchsorted(np.cumsum(np.bincount(differing_counts)), candidate_count)
-    return row_numbers[differing_counts <= max_differing]
+    return differing_counts[row_numbers] if compares_all_rows else differing_counts

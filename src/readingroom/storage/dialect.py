@@ -35,6 +35,8 @@ class SqlDialect:
     """Selects `name`, the names of all tables."""
     last_number: str
     """Selects the highest number that a table has ever given to a row, or no row."""
+    count_values: str
+    """Counts which values columns have, so that queries are planned well; empty if not needed."""
 
     def use_index(self, index: str) -> str:
         """Return what follows a table that is to be read by this index."""
@@ -67,6 +69,7 @@ SQLITE = SqlDialect(
     join_texts="group_concat",
     table_names="SELECT name FROM sqlite_master WHERE type = 'table'",
     last_number="SELECT seq FROM sqlite_sequence WHERE name = '{table}'",
+    count_values="",
 )
 
 POSTGRES = SqlDialect(
@@ -82,4 +85,5 @@ POSTGRES = SqlDialect(
     join_texts="readingroom_federal.join_by_comma",
     table_names="SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()",
     last_number="SELECT last_value AS seq FROM {table}_seq",
+    count_values="ANALYZE",
 )

@@ -6,7 +6,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from readingroom.bases.federal.load.copying import copy_records, count_rows_if_same
+from readingroom.bases.federal.load.copying import (
+    copy_records,
+    count_rows_if_same,
+    count_same_answers,
+)
 from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION, list_statements
 from readingroom.bases.federal.store import (
@@ -106,7 +110,7 @@ class FederalBackup(BaseBackup):
         return {
             "counts": {"records": record_count},
             "was_there": was_copied_before,
-            "compared_answers": 0,
+            "compared_answers": count_same_answers(source_place, target_place),
         }
 
 

@@ -253,7 +253,7 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
         for lookup_name in record_source.table.lookups
         if lookup_name in row_filter.filters
     ]
-    if len(indexed_filters) < 2:
+    if len(indexed_filters) < 2 or not db.dialect.index_hint:
         return ""
     matching_counts = {
         lookup_name: count_up_to(

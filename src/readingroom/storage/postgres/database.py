@@ -73,6 +73,11 @@ class PostgresDatabase:
                     schema.migrate(connection)
                 self._is_prepared = True
 
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether the caller is inside a transaction, and so sees what nobody else does."""
+        return self._current_transaction.get() is not None
+
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """Lend the connection of the current transaction, or one that commits each statement."""

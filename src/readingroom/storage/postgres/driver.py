@@ -96,14 +96,21 @@ class PostgresConnection:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def execute(self, sql: str, values: Sequence[Any] = (), binary: bool = False) -> Any:
+    def execute(
+        self, sql: str, values: Sequence[Any] = (), binary: bool = False, plan_anew: bool = False
+    ) -> Any:
         """Run a statement, with `?` for each value, and return its cursor.
 
-        With `binary` the values of types that psycopg does not know are bytes: a vector is.
+        With `binary` the values of types that psycopg does not know are bytes: a vector is. With
+        `plan_anew` the statement is never prepared: its best plan depends on the values.
         """
         with _translate_errors():
             cursor = self._connection.cursor(binary=binary, row_factory=_make_named_rows)
-            return cursor.execute(_translate_placeholders(sql), tuple(values) or None)
+            return cursor.execute(
+                _translate_placeholders(sql),
+                tuple(values) or None,
+                prepare=False if plan_anew else None,
+            )
 
     def executemany(self, sql: str, value_rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each of the rows."""
@@ -126,6 +133,15 @@ class PostgresConnection:
         ):
             for block in blocks:
                 copy_stream.write(block)
+
+    def copy_rows(self, table_and_columns: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Write rows of values into `table (columns)`, which takes a fraction of inserting them."""
+        with (
+            _translate_errors(),
+            self._connection.cursor().copy(f"COPY {table_and_columns} FROM STDIN") as copy_stream,
+        ):
+            for values in rows:
+                copy_stream.write_row(values)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

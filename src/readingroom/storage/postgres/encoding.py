@@ -21,6 +21,9 @@ _MAX_POSITION = 16_383
 _MAX_POSITIONS = 255
 _MAX_STEM_BYTES = 2_000
 _ROWS_PER_BLOCK = 200
+# PostgreSQL estimates each value of a list by itself, for milliseconds; of a longer one it is
+# told nothing but how many there are.
+_MAX_ESTIMATED_VALUES = 50
 
 
 def build_clauses(
@@ -36,8 +39,12 @@ def build_clauses(
                 isinstance(filter_value, str | bool) for filter_value in condition.values
             )
             if is_plain and condition.field in field_names:
-                clauses.append(f"field_{condition.field} = ANY(?)")
-                clause_values.append(value_texts)
+                clauses.append(
+                    f"field_{condition.field} = ANY(?::text[])"
+                    if len(value_texts) <= _MAX_ESTIMATED_VALUES
+                    else f"field_{condition.field} IN (SELECT unnest(?::text[]))"
+                )
+                clause_values.append(format_texts(value_texts))
             else:
                 clauses.append("metadata -> ? = ANY(?::jsonb[])")
                 clause_values += [condition.field, value_texts]
@@ -58,6 +65,12 @@ def build_clauses(
             if operator_sql:
                 clause_values.append(encode_json(bound))
     return clauses, clause_values
+
+
+def format_texts(texts: Sequence[str]) -> str:
+    """Return texts as a parameter that is cast to `text[]`."""
+    escaped_texts = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return "{" + ",".join(f'"{escaped_text}"' for escaped_text in escaped_texts) + "}"
 
 
 def decode_vectors(encoded_vectors: Sequence[bytes]) -> NDArray[np.float32]:

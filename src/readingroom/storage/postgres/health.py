@@ -10,6 +10,7 @@ _MIN_SERVER_VERSION = 160_000
 _MIN_VECTOR_VERSION = (0, 8, 4)  # earlier ones overflow a buffer, or damage indexes
 _MAX_LAG_SECONDS = 30
 _MIN_COUNTED_ROWS = 10_000
+_OUR_SCHEMAS = "LIKE 'readingroom%'"  # the common one, and one for each base that has its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +65,25 @@ def _check_collation(connection: Connection) -> Iterator[HealthProblem]:
             "the operating system sorts texts otherwise than when the database was made",
             "REINDEX DATABASE, then ALTER DATABASE … REFRESH COLLATION VERSION",
         )
+    (compares_bytes,) = connection.execute("SELECT 'B'::text < 'a'::text").fetchone()
+    if not compares_bytes:
+        yield HealthProblem(
+            "texts are sorted by the rules of a language, so some lists have another order than "
+            "in a data directory",
+            "migrate to a database that was made with LOCALE_PROVIDER builtin LOCALE 'C.UTF-8'",
+            is_note=True,
+        )
 
 
 def _check_indexes(connection: Connection) -> Iterator[HealthProblem]:
     invalid_indexes = connection.execute(
-        "SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid "
+        "SELECT nspname, relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid "
         "JOIN pg_namespace ON pg_namespace.oid = relnamespace "
-        "WHERE nspname = 'readingroom' AND NOT indisvalid ORDER BY relname"
+        f"WHERE nspname {_OUR_SCHEMAS} AND NOT indisvalid ORDER BY nspname, relname"
     ).fetchall()
-    for (index_name,) in invalid_indexes:
+    for schema_name, index_name in invalid_indexes:
         yield HealthProblem(
-            f"the index {index_name} is not valid", f"REINDEX INDEX readingroom.{index_name}"
+            f"the index {index_name} is not valid", f"REINDEX INDEX {schema_name}.{index_name}"
         )
 
 
@@ -92,14 +101,14 @@ def _check_standbys(connection: Connection) -> Iterator[HealthProblem]:
 
 def _check_statistics(connection: Connection) -> Iterator[HealthProblem]:
     table_rows = connection.execute(
-        "SELECT relname FROM pg_stat_user_tables WHERE schemaname = 'readingroom' "
+        f"SELECT schemaname, relname FROM pg_stat_user_tables WHERE schemaname {_OUR_SCHEMAS} "
         "AND n_live_tup > ? AND last_analyze IS NULL AND last_autoanalyze IS NULL "
-        "ORDER BY relname",
+        "ORDER BY schemaname, relname",
         (_MIN_COUNTED_ROWS,),
     ).fetchall()
-    for (table_name,) in table_rows:
+    for schema_name, table_name in table_rows:
         yield HealthProblem(
             f"nothing is known about the rows of {table_name}, so searches may be slow",
-            f"ANALYZE readingroom.{table_name}, and see that autovacuum runs",
+            f"ANALYZE {schema_name}.{table_name}, and see that autovacuum runs",
             is_note=True,
         )

@@ -51,7 +51,7 @@ class SharedKeyRing(KeyRing):
         self._database = database
         self._key_copy: _KeyCopy | None = None
         self._read_at = 0.0
-        self._start_lock = threading.Lock()
+        self._copy_lock = threading.Lock()
         self._is_closed = False
         self._may_have_changed = threading.Event()
 
@@ -73,6 +73,7 @@ class SharedKeyRing(KeyRing):
             if deleted.rowcount == 0:
                 raise make_unknown_error(key_name)
             _raise_generation(connection)
+        self._follow_own_change()
 
     def has_keys(self) -> bool:
         """Return whether there is a key with a secret that can be sent."""
@@ -109,13 +110,14 @@ class SharedKeyRing(KeyRing):
                     (key_name, key_digest, created_at, subject, bool(read_only), bool(operator)),
                 )
             _raise_generation(connection)
+        self._follow_own_change()
 
     def _find_by_column(self, column_value: bytes | str, column_name: str) -> Holder | None:
         return self._get_copy().holders.get(column_value)
 
     def _get_copy(self) -> _KeyCopy:
         if self._key_copy is None:
-            with self._start_lock:
+            with self._copy_lock:
                 if self._key_copy is None:
                     self._key_copy = self._read_copy()
                     self._database.notices.subscribe(_STORE_NAME, self._may_have_changed.set)
@@ -131,12 +133,22 @@ class SharedKeyRing(KeyRing):
             self._may_have_changed.wait(_LOOK_SECONDS)
             self._may_have_changed.clear()
             try:
-                self._key_copy = self._read_copy(self._key_copy)
+                self._refresh_copy()
                 is_failing = False
             except StorageFailed as error:
                 if not is_failing:  # once, not twice a second
                     logger.warning("%s; trying again", error.message)
                 is_failing = True
+
+    def _follow_own_change(self) -> None:
+        """Obey at once what this process has changed itself."""
+        if self._key_copy is not None and not self._database.is_in_transaction:
+            self._refresh_copy()
+
+    def _refresh_copy(self) -> None:
+        # One at a time: an older copy must not take the place of a newer one.
+        with self._copy_lock:
+            self._key_copy = self._read_copy(self._key_copy)
 
     def close(self) -> None:
         """Stop looking for changes."""

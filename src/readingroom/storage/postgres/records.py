@@ -31,7 +31,17 @@ _SQLITE_FRAGMENTS = (
     (re.compile(r" COLLATE NOCASE"), "::citext"),
     (re.compile(r"INDEXED BY \w+"), ""),
 )
+# An escape has an even number of backslashes before it: else the backslash itself is escaped.
+_ESCAPED_NULL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 _VALUES = re.compile(r"VALUES (\((?:\?, )*\?\))", re.ASCII)
+_PLAIN_INSERT = re.compile(
+    r"\s*INSERT INTO (\w+(?: \([\w, ]+\))?) VALUES \((?:\?, )*\?\)\s*", re.ASCII
+)
+_UPSERT = re.compile(
+    r"INSERT INTO \w+ \(([\w, ]+)\)\s+VALUES .* ON CONFLICT \((\w+)\) DO UPDATE", re.DOTALL
+)
+_MIN_COPIED_ROWS = 8
+"""Rows that are copied in rather than inserted by a statement: for fewer it takes longer."""
 
 
 def connect_records(url: str, schema_name: str, *, writing: bool = False) -> "RecordsConnection":
@@ -60,9 +70,11 @@ class RecordsConnection(PostgresConnection):
         status = self._connection.info.transaction_status
         return bool(status != psycopg.pq.TransactionStatus.IDLE)
 
-    def execute(self, sql: str, values: Sequence[Any] = (), binary: bool = False) -> Any:
+    def execute(
+        self, sql: str, values: Sequence[Any] = (), binary: bool = False, plan_anew: bool = False
+    ) -> Any:
         cursor = super().execute(
-            _translate_fragments(sql), [_clean_value(value) for value in values], binary
+            _translate_fragments(sql), [_clean_value(value) for value in values], binary, plan_anew
         )
         if (cursor.statusmessage or "").startswith(("INSERT", "UPDATE", "DELETE")):
             self.total_changes += max(cursor.rowcount, 0)
@@ -70,11 +82,15 @@ class RecordsConnection(PostgresConnection):
 
     def executemany(self, sql: str, value_rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each of the rows; rows that are inserted go many at once."""
-        rows = [tuple(values) for values in value_rows]
-        # One statement must not change a row twice.
-        row_marks = None if "DO UPDATE" in sql else _VALUES.search(sql)
-        if row_marks is None or not rows:
-            super().executemany(sql, [[_clean_value(value) for value in values] for values in rows])
+        rows = [[_clean_value(value) for value in values] for values in value_rows]
+        plain_insert = _PLAIN_INSERT.fullmatch(sql)
+        if plain_insert and len(rows) >= _MIN_COPIED_ROWS:
+            self.copy_rows(plain_insert[1], rows)
+            self.total_changes += len(rows)
+            return
+        row_marks = _VALUES.search(sql)
+        if row_marks is None or not rows or _has_same_key_twice(sql, rows):
+            super().executemany(sql, rows)
             self.total_changes += len(rows)
             return
         batch_size = min(_ROWS_PER_STATEMENT, _MAX_PARAMETERS // max(1, len(rows[0])))
@@ -133,6 +149,17 @@ def _translate_fragments(sql: str) -> str:
     return sql
 
 
+def _has_same_key_twice(sql: str, rows: Sequence[Sequence[Any]]) -> bool:
+    """Whether a statement that updates what is there would have to change a row twice."""
+    if "DO UPDATE" not in sql:
+        return False
+    upsert = _UPSERT.search(sql)
+    if upsert is None:
+        return True  # nothing is known about its key
+    key_place = upsert[1].replace(" ", "").split(",").index(upsert[2])
+    return len({values[key_place] for values in rows}) < len(rows)
+
+
 class _NumberLoader(Loader):
     """Sums of whole numbers are whole numbers, as they are in SQLite."""
 
@@ -148,4 +175,11 @@ def _keep_json(data: str | bytes) -> str:
 def _clean_value(value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)  # as SQLite stores it
-    return clean_text(value) if isinstance(value, str) and "\0" in value else value
+    if not isinstance(value, str):
+        return value
+    if "\0" in value:
+        return clean_text(value)
+    # JSON spells it out; PostgreSQL takes that, but no column could be made of it.
+    if "\\u0000" in value and value.startswith("{"):
+        return _ESCAPED_NULL.sub(r"\1\\ufffd", value)
+    return value

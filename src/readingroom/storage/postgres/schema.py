@@ -1,6 +1,7 @@
 """The tables of the shared database, and how those of an older version become today's."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from readingroom.storage.errors import DatabaseFailed, SchemaTooNew
@@ -268,7 +269,7 @@ def migrate(connection: Any) -> None:
             )
         if stored_version == SCHEMA_VERSION:
             return
-        _create_extensions(connection)
+        create_extensions(connection, _EXTENSIONS)
         for next_version in range(stored_version + 1, SCHEMA_VERSION + 1):
             for statement in _MIGRATIONS[next_version]:
                 connection.execute(statement)
@@ -276,8 +277,9 @@ def migrate(connection: Any) -> None:
         connection.execute("INSERT INTO readingroom.schema_version VALUES (?)", (SCHEMA_VERSION,))
 
 
-def _create_extensions(connection: Any) -> None:
-    for extension in _EXTENSIONS:
+def create_extensions(connection: Any, extension_names: Sequence[str]) -> None:
+    """Create the extensions that are missing; raise `DatabaseFailed`, with what to do about it."""
+    for extension in extension_names:
         # Where it is installed already, the role need not be allowed to install it.
         try:
             connection.execute(f"CREATE EXTENSION IF NOT EXISTS {extension} SCHEMA public")

@@ -1,9 +1,19 @@
 """Rows that are written to the federal database together, and what was written of a file."""
 
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
-from readingroom.storage.database import Database
+from readingroom.bases.federal.schema.records import Record
+from readingroom.bases.federal.schema.sources import BY_NAME
+from readingroom.bases.federal.schema.tables import PARENTS
+from readingroom.storage.database import Database, Row
+
+T = TypeVar("T")
+
+_RECORDS_PER_BLOCK = 500
 
 
 class RowBatch:
@@ -22,6 +32,87 @@ class RowBatch:
             self.rows.clear()
 
 
+class RecordRows:
+    """The rows of records: many are looked up at once, and new ones are inserted together.
+
+    A database on another machine is asked once for hundreds of records, and not for each.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._batch_by_source: dict[str, RowBatch] = {}
+        self._row_by_id: dict[tuple[str, str], Row | None] = {}
+        """What was looked up and not asked for yet."""
+
+    def look_up(self, records: Iterable[Record]) -> None:
+        """Look up which of these records are stored, before they are asked for one by one."""
+        ids_by_source: dict[str, list[str]] = {}
+        for record in records:
+            # Of a series, a newer filing changes the rows of those before it.
+            if BY_NAME[record.source].newest_of is None:
+                ids_by_source.setdefault(record.source, []).append(record.id)
+        self.write()
+        self._row_by_id.clear()
+        for source_name, record_ids in ids_by_source.items():
+            self._row_by_id |= dict.fromkeys((source_name, record_id) for record_id in record_ids)
+            stored_rows = self._db.execute(
+                f"""SELECT id, loader, raw_sha256, status, record FROM {source_name}
+                    WHERE id IN ({self._db.dialect.parameter_items})""",
+                (json.dumps(record_ids),),
+            )
+            self._row_by_id |= {(source_name, row["id"]): row for row in stored_rows}
+
+    def find(self, record: Record) -> Row | None:
+        """Return the stored row of a record, or None."""
+        row_key = (record.source, record.id)
+        if row_key in self._row_by_id:
+            return self._row_by_id.pop(row_key)  # what is written next changes it
+        self.write()
+        stored_row: Row | None = self._db.execute(
+            f"SELECT id, loader, raw_sha256, status, record FROM {record.source} WHERE id = ?",
+            (record.id,),
+        ).fetchone()
+        return stored_row
+
+    def add(self, record: Record, record_json: str, writer_mark: str) -> None:
+        """Insert a record that is not stored yet, with others that wait."""
+        batch = self._batch_by_source.get(record.source)
+        if batch is None:
+            insert_sql = f"INSERT INTO {record.source} (id, record, loader) VALUES (?, ?, ?)"
+            batch = self._batch_by_source[record.source] = RowBatch(self._db, insert_sql)
+        batch.rows.append((record.id, record_json, writer_mark))
+
+    def write(self) -> None:
+        """Insert the records that wait."""
+        for batch in self._batch_by_source.values():
+            batch.write()
+
+    def discard(self) -> None:
+        """Drop what waits and what was looked up: the transaction is rolled back."""
+        self._batch_by_source.clear()
+        self._row_by_id.clear()
+
+
+def read_blocks(items: Iterable[T]) -> Iterator[Sequence[T]]:
+    """Yield the items, some hundreds at a time."""
+    remaining_items = iter(items)
+    while block := list(islice(remaining_items, _RECORDS_PER_BLOCK)):
+        yield block
+
+
+def replace_children(
+    db: Database, table_name: str, record_id: str, child_rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """Put rows of a child table in place of those that a record has."""
+    db.execute(f"DELETE FROM {table_name} WHERE {PARENTS[table_name]} = ?", (record_id,))
+    if child_rows:
+        placeholders = ", ".join("?" * (len(child_rows[0]) + 1))
+        db.executemany(
+            f"INSERT INTO {table_name} VALUES ({placeholders})",
+            ((record_id, *child_row) for child_row in child_rows),
+        )
+
+
 @dataclass
 class WriteResult:
     """What was written of a file, in counts and ids."""
@@ -35,3 +126,8 @@ class WriteResult:
     """Whether a newer revision of any record was stored already."""
     problems: list[str] = field(default_factory=list)
     """What the file names and does not hold, or what could not be read of it."""
+
+    def count_record(self, record: Record) -> None:
+        """Count a complete record of the file."""
+        self.record_count += 1
+        self.ids_by_source.setdefault(record.source, set()).add(record.id)

@@ -4,10 +4,21 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-from readingroom.bases.federal.schema.sources import SOURCES
-from readingroom.bases.federal.search.full_text import index_passages, index_stored_names
-from readingroom.bases.federal.store import FederalPlace, connect, prepare, translate_errors
+from readingroom.bases.federal.schema.sources import SOURCES, Source
+from readingroom.bases.federal.search.full_text import (
+    find_passages,
+    index_passages,
+    index_stored_names,
+)
+from readingroom.bases.federal.store import (
+    NEWEST_FIRST,
+    FederalPlace,
+    connect,
+    prepare,
+    translate_errors,
+)
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
+from readingroom.storage.errors import StorageFailed
 
 # Those that others refer to come first.
 _OTHER_TABLES = (
@@ -20,6 +31,8 @@ _NUMBER_COLUMNS = {"documents": "doc", "vectors": "seq", "ingestion_logs": "log"
 """Tables that give their rows numbers, each with the column of the number."""
 _ROWS_PER_BATCH = 1_000
 _SAMPLED_RECORDS = 20
+_SAMPLED_TITLES = 5
+_SAMPLED_HITS = 10
 
 
 def copy_records(
@@ -51,7 +64,54 @@ def copy_records(
             report_progress(table_number, len(table_names), table_name)
         index_passages(target_db, 0)
         index_stored_names(target_db)
+    with translate_errors(target_place), closing(connect(target_place, writing=True)) as target_db:
+        if target_db.dialect.count_values:
+            target_db.execute(target_db.dialect.count_values)
     return record_count
+
+
+def count_same_answers(one_place: FederalPlace, other_place: FederalPlace) -> int:
+    """Ask both places for sample lists and searches; return how many answers are the same.
+
+    Raise `StorageFailed` at the first one that differs.
+    """
+    with closing(connect(one_place)) as one_db, closing(connect(other_place)) as other_db:
+        titles = _list_sample_titles(one_db)
+        for title in titles:
+            if _search_words(one_db, title) != _search_words(other_db, title):
+                raise StorageFailed(
+                    f"The federal records in the database are searched for {title[:60]!r} with "
+                    "another result than the original; report this, and keep serving the original"
+                )
+        for record_source in SOURCES:
+            if _list_newest(one_db, record_source) != _list_newest(other_db, record_source):
+                raise StorageFailed(
+                    f"The list of {record_source.name} in the database differs from the original; "
+                    "report this, and keep serving the original"
+                )
+    return len(titles) + len(SOURCES)
+
+
+def _list_sample_titles(db: Any) -> list[str]:
+    title_rows = db.execute(
+        "SELECT title FROM passages WHERE title <> '' ORDER BY chunk LIMIT ?", (_SAMPLED_TITLES,)
+    )
+    return [title_row["title"] for title_row in title_rows]
+
+
+def _search_words(db: Any, query_text: str) -> list[float]:
+    """Return the ranks of the best passages: those that rank alike may be in any order."""
+    ranks = sorted(rank for _, rank in find_passages(db, query_text, "", ()))
+    return [round(rank, 3) for rank in ranks[:_SAMPLED_HITS]]
+
+
+def _list_newest(db: Any, record_source: Source) -> list[str]:
+    id_rows = db.execute(
+        f"""SELECT id FROM {record_source.name} WHERE status = 'active'
+            ORDER BY {NEWEST_FIRST} LIMIT ?""",
+        (_SAMPLED_RECORDS,),
+    )
+    return [id_row["id"] for id_row in id_rows]
 
 
 def count_rows_if_same(one_place: FederalPlace, other_place: FederalPlace) -> dict[str, int]:

@@ -41,6 +41,9 @@ from readingroom.core import clock
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.storage.database import Database, Row
 
+_MANY_CHANGES = 1_000
+"""Changed records after which the database counts anew which values they have."""
+
 
 @dataclass
 class LoadSummary:
@@ -182,7 +185,7 @@ class _LoadRun:
         self._db = db
         self._load_options = load_options
         self._writer = writer
-        self._loaded_files = writer.list_loaded_files()
+        self._loaded_files = _list_loaded_files(db)
         self._loaders = loaders
         self._report_progress = report_progress
         self._is_every_format_read = len(loaders) == len(LOADERS)
@@ -208,6 +211,9 @@ class _LoadRun:
             self._writer.link_records()
             self._writer.count_sources()
         self._writer.wait_for_commit()
+        if self._db.dialect.count_values and self.summary.changed > _MANY_CHANGES:
+            # Not left to the database: until it gets round to it, lists may be slow for minutes.
+            self._db.execute(self._db.dialect.count_values)
         self.summary.changes = changes.tally_changes(self._db, last_change_number)
         self.summary.withdrawn = sum(tally.withdrawn for tally in self.summary.changes.values())
         return self.summary
@@ -410,6 +416,14 @@ class _LoadRun:
                 for record_source in _find_sources_of_format(log_row["loader"]):
                     self._writer.withdraw_file(record_source, log_row["sha256"], started_at)
                 self._writer.forget_file(log_row["file"])
+
+
+def _list_loaded_files(db: Database) -> set[tuple[str, str]]:
+    """Return the hash and the loader of every file that was loaded before."""
+    log_rows = db.execute(
+        "SELECT DISTINCT sha256, loader FROM ingestion_logs WHERE outcome = 'loaded'"
+    )
+    return {(log_row["sha256"], log_row["loader"]) for log_row in log_rows}
 
 
 def _find_left_out(db: Database, zip_path: str, member_names: Set[str]) -> list[Row]:

@@ -1,6 +1,8 @@
 """Writes the names that records are found by."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.schema import fold
@@ -18,10 +20,26 @@ def list_titles(record: Record) -> list[str]:
     return [record.title, *short_titles[:_MAX_TITLES]]
 
 
+@dataclass(frozen=True, slots=True)
+class _WaitingName:
+    """A name of a record that is not written yet."""
+
+    source_name: str
+    folded_words: Sequence[str]
+    record_id: str
+    form: str
+    """The name as the record spells it."""
+
+    @property
+    def folded(self) -> str:
+        """The name as names are compared."""
+        return fold.pad_words(self.folded_words)
+
+
 class NameIndex:
     """The table of names and its trigram index, written in the transaction of its caller.
 
-    Rows wait in batches, which the caller writes: half of all rows of a load are names.
+    Names wait until the caller writes them: half of all rows of a load are names.
     """
 
     def __init__(self, db: Database) -> None:
@@ -36,15 +54,7 @@ class NameIndex:
         )
         # Apart from the table of names, for the reason that `SearchIndex.index_new_passages` gives.
         self._index_batch = RowBatch(db, get_name_index_statement(db))
-        self.batches = (self._name_batch, self._form_batch, self._index_batch)
-        self._added_rows: dict[tuple[str, str], int] = {}
-        """The rows of the names that this transaction has added."""
-        self._newest_rows: dict[str, int] = {}
-
-    def forget_added_rows(self) -> None:
-        """Forget what an earlier transaction has added: it may be rolled back, or changed since."""
-        self._added_rows.clear()
-        self._newest_rows.clear()
+        self._waiting_names: list[_WaitingName] = []
 
     def put_names(self, record: Record, record_names: Sequence[str]) -> None:
         for record_name in dict.fromkeys(record_names):
@@ -52,45 +62,55 @@ class NameIndex:
 
     def put_name(self, source_name: str, record_id: str, record_name: str) -> None:
         if folded_words := fold.fold_name(record_name):
-            name_row = self._ensure_name_row(source_name, folded_words)
-            self._form_batch.rows.append((name_row, record_id, record_name))
+            waiting_name = _WaitingName(source_name, folded_words, record_id, record_name)
+            self._waiting_names.append(waiting_name)
 
-    def _ensure_name_row(self, source_name: str, folded_words: Sequence[str]) -> int:
-        """Return the row of a name, created when there is none."""
-        folded_name = fold.pad_words(folded_words)
-        if (source_name, folded_name) in self._added_rows:
-            return self._added_rows[source_name, folded_name]
-        stored_row = self._db.execute(
-            "SELECT name_row FROM names WHERE source = ? AND folded = ?", (source_name, folded_name)
-        ).fetchone()
-        if stored_row:
-            return int(stored_row["name_row"])
-        name_row = self._newest_rows[source_name] = self._read_newest_row(source_name) + 1
-        self._name_batch.rows.append(
-            (name_row, source_name, folded_name, fold.sort_initials(folded_words))
+    def write_names(self) -> None:
+        """Write the names that wait, equal ones once."""
+        names_by_source: dict[str, list[_WaitingName]] = {}
+        for waiting_name in self._waiting_names:
+            names_by_source.setdefault(waiting_name.source_name, []).append(waiting_name)
+        for source_name, source_names in names_by_source.items():
+            self._write_source_names(source_name, source_names)
+        self._waiting_names.clear()
+
+    def _write_source_names(self, source_name: str, waiting_names: Sequence[_WaitingName]) -> None:
+        row_by_name = self._read_name_rows(source_name, {name.folded for name in waiting_names})
+        newest_row = self._read_newest_row(source_name)
+        for waiting_name in waiting_names:
+            folded_name = waiting_name.folded
+            if folded_name not in row_by_name:
+                newest_row += 1
+                row_by_name[folded_name] = newest_row
+                initials = fold.sort_initials(waiting_name.folded_words)
+                self._name_batch.rows.append((newest_row, source_name, folded_name, initials))
+                self._index_batch.rows.append((newest_row, folded_name))
+            self._form_batch.rows.append(
+                (row_by_name[folded_name], waiting_name.record_id, waiting_name.form)
+            )
+        for batch in (self._name_batch, self._form_batch, self._index_batch):
+            batch.write()
+
+    def _read_name_rows(self, source_name: str, folded_names: Set[str]) -> dict[str, int]:
+        name_rows = self._db.execute(
+            f"""SELECT folded, name_row FROM names
+                WHERE source = ? AND folded IN ({self._db.dialect.parameter_items})""",
+            (source_name, json.dumps(sorted(folded_names))),
         )
-        self._index_batch.rows.append((name_row, folded_name))
-        self._added_rows[source_name, folded_name] = name_row
-        return name_row
+        return {name_row["folded"]: name_row["name_row"] for name_row in name_rows}
 
     def _read_newest_row(self, source_name: str) -> int:
         """Return the newest row in the range of a source: each has its own."""
-        if source_name not in self._newest_rows:
-            first_row = fold.get_first_name_row(source_name)
-            (self._newest_rows[source_name],) = self._db.execute(
-                "SELECT coalesce(max(name_row), ?) FROM names WHERE name_row BETWEEN ? AND ?",
-                (first_row, first_row, first_row + fold.MAX_ROWS_PER_SOURCE),
-            ).fetchone()
-        return self._newest_rows[source_name]
-
-    def write_batches(self) -> None:
-        """Write the rows that wait."""
-        for batch in self.batches:
-            batch.write()
+        first_row = fold.get_first_name_row(source_name)
+        (newest_row,) = self._db.execute(
+            "SELECT coalesce(max(name_row), ?) FROM names WHERE name_row BETWEEN ? AND ?",
+            (first_row, first_row, first_row + fold.MAX_ROWS_PER_SOURCE),
+        ).fetchone()
+        return int(newest_row)
 
     def delete_names(self, record_id: str) -> None:
         """Delete the names of a record, unless another record has them too."""
-        self.write_batches()  # what is removed from the index must be in it
+        self.write_names()  # what is removed from the index must be in it
         name_rows = self._db.execute(
             "SELECT name_row FROM name_forms WHERE record_id = ?", (record_id,)
         ).fetchall()
@@ -100,4 +120,9 @@ class NameIndex:
                    (SELECT 1 FROM name_forms WHERE name_forms.name_row = names.name_row)""",
             name_rows,
         )
-        self.forget_added_rows()
+
+    def discard(self) -> None:
+        """Drop the names that wait: the transaction is rolled back."""
+        self._waiting_names.clear()
+        for batch in (self._name_batch, self._form_batch, self._index_batch):
+            batch.rows.clear()

@@ -20,6 +20,14 @@ def format_writer_mark(parsed_record: ParsedRecord, format_id: str) -> str:
     return "partial" if parsed_record.partial else f"{format_id}@{parsed_record.revision or ''}"
 
 
+def format_link_owner(parsed_record: ParsedRecord, format_id: str) -> str:
+    """Return what is stored of a link's writer: the loader, and the part that it speaks for."""
+    loader_name = format_id.partition("/")[0]
+    # A file that knows only a part, such as one version of a text, speaks for that part alone.
+    part_name = parsed_record.text.part if parsed_record.text else "listed"
+    return f"{loader_name}#{part_name}" if parsed_record.partial else loader_name
+
+
 def is_stored_current(stored_row: Row, parsed_record: ParsedRecord, format_id: str) -> bool:
     """Whether the stored record is the same, or a newer revision."""
     if stored_row["loader"] == "partial" or stored_row["status"] != "active":

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.batches import RowBatch
@@ -13,6 +14,15 @@ from readingroom.storage.database import Database, Row
 
 Passage = tuple[int, str, str, str, str]
 """Where it starts; title, abstract, action, body."""
+
+
+class LastNumbers(NamedTuple):
+    """The numbers that were given last; the next ones follow."""
+
+    document: int = 0
+    chunk: int = 0
+    indexed_chunk: int = 0
+    """The last chunk whose words are in the full-text index."""
 
 
 class SearchIndex:
@@ -28,36 +38,64 @@ class SearchIndex:
             db, "INSERT INTO chunks (chunk, doc, part, ordinal) VALUES (?, ?, ?, ?)"
         )
         self._passage_batch = RowBatch(db, "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)")
-        self.batches = (self._facet_batch, self._chunk_batch, self._passage_batch)
-        self.last_chunk_numbers = (0, 0)
-        """The last chunk, and the last chunk whose words are indexed; set back by a rollback."""
+        self._document_batch = RowBatch(
+            db, "INSERT INTO documents (doc, id, source, published_at) VALUES (?, ?, ?, ?)"
+        )
+        # In this order: a row may refer to those of the batches before it.
+        self._batches = (
+            *(self._document_batch, self._facet_batch),
+            *(self._chunk_batch, self._passage_batch),
+        )
+        self._waiting_documents: dict[str, int] = {}
+        """The documents that wait to be inserted: the number of each by the id of its record."""
+        self.last_numbers = LastNumbers()
+        """Set back by a rollback."""
 
     @property
     def waiting_row_count(self) -> int:
         """How many rows wait in memory."""
         return len(self._passage_batch.rows) + len(self._facet_batch.rows)
 
-    def start_after_newest_chunk(self) -> None:
-        """Start a transaction after the newest chunk."""
-        newest_chunk_number = self._read_newest_chunk_number()
-        self.last_chunk_numbers = (newest_chunk_number, newest_chunk_number)
+    def start_after_newest(self) -> None:
+        """Start a transaction after the newest document and the newest chunk."""
+        chunk_number = self._read_newest_chunk_number()
+        (document_number,) = self._db.execute(
+            "SELECT coalesce(max(doc), 0) FROM documents"
+        ).fetchone()
+        self.last_numbers = LastNumbers(int(document_number), chunk_number, chunk_number)
+
+    def write_batches(self) -> None:
+        """Write the rows that wait."""
+        for batch in self._batches:
+            batch.write()
+        self._waiting_documents.clear()
+
+    def discard(self) -> None:
+        """Drop the rows that wait: the transaction is rolled back."""
+        for batch in self._batches:
+            batch.rows.clear()
+        self._waiting_documents.clear()
 
     def _ensure_document(self, record: Record) -> int:
         """Return the document number of a record, created when it has none."""
         return self._find_document(record) or self._add_document(record)
 
     def _find_document(self, record: Record) -> int | None:
+        if record.id in self._waiting_documents:
+            return self._waiting_documents[record.id]
         document_row = self._db.execute(
             "SELECT doc FROM documents WHERE id = ?", (record.id,)
         ).fetchone()
         return int(document_row["doc"]) if document_row else None
 
     def _add_document(self, record: Record) -> int:
-        (document_number,) = self._db.execute(
-            "INSERT INTO documents (id, source, published_at) VALUES (?, ?, ?) RETURNING doc",
-            (record.id, record.source, record.published_at),
-        ).fetchone()
-        return int(document_number)
+        document_number = self.last_numbers.document + 1
+        self.last_numbers = self.last_numbers._replace(document=document_number)
+        self._document_batch.rows.append(
+            (document_number, record.id, record.source, record.published_at)
+        )
+        self._waiting_documents[record.id] = document_number
+        return document_number
 
     def put_head(
         self,
@@ -93,7 +131,7 @@ class SearchIndex:
         self, record: Record, parsed_record: ParsedRecord, other_titles: Sequence[str]
     ) -> None:
         """Write the head again with more titles; facets are added, and none is dropped."""
-        self._facet_batch.write()
+        self.write_batches()
         stored_rows = self._db.execute(
             "SELECT field, value FROM facets JOIN documents USING (doc) WHERE id = ?", (record.id,)
         ).fetchall()
@@ -113,11 +151,11 @@ class SearchIndex:
 
     def _reset_date_and_facets(self, document_number: int, record: Record) -> None:
         """Update a record's date, and drop its facets: both may have changed."""
+        self.write_batches()
         self._db.execute(
             "UPDATE documents SET published_at = ? WHERE doc = ?",
             (record.published_at, document_number),
         )
-        self._facet_batch.write()
         self._db.execute("DELETE FROM facets WHERE doc = ?", (document_number,))
         self._renumber_vectors(document_number)
 
@@ -137,7 +175,7 @@ class SearchIndex:
         )
 
     def _read_chunks(self, document_number: int, part_name: str) -> dict[int, Row]:
-        self._write_chunks()
+        self.write_batches()
         stored_rows = self._db.execute(
             """SELECT ordinal, chunk, start, title, abstract, action, body
                FROM chunks JOIN passages USING (chunk) WHERE doc = ? AND part = ?""",
@@ -180,14 +218,10 @@ class SearchIndex:
         self, document_number: int, part_name: str, new_passages: Mapping[int, Passage]
     ) -> None:
         for ordinal, passage in new_passages.items():
-            chunk_number = self.last_chunk_numbers[0] + 1
-            self.last_chunk_numbers = (chunk_number, self.last_chunk_numbers[1])
+            chunk_number = self.last_numbers.chunk + 1
+            self.last_numbers = self.last_numbers._replace(chunk=chunk_number)
             self._chunk_batch.rows.append((chunk_number, document_number, part_name, ordinal))
             self._passage_batch.rows.append((chunk_number, *passage))
-
-    def _write_chunks(self) -> None:
-        self._chunk_batch.write()
-        self._passage_batch.write()
 
     def _read_newest_chunk_number(self) -> int:
         # Not max(chunk): an index in memory may still have the number of a deleted chunk.
@@ -201,9 +235,9 @@ class SearchIndex:
         Not by a trigger: FTS5 writes out what it holds before every statement that may have to be
         taken back, so that one passage between two others would cost three times as much.
         """
-        self._write_chunks()
-        index_passages(self._db, self.last_chunk_numbers[1])
-        self.last_chunk_numbers = (self.last_chunk_numbers[0], self.last_chunk_numbers[0])
+        self.write_batches()
+        index_passages(self._db, self.last_numbers.indexed_chunk)
+        self.last_numbers = self.last_numbers._replace(indexed_chunk=self.last_numbers.chunk)
 
     def put_text(
         self, record: Record, record_text: Text, format_id: str, stored_row: Row | None

@@ -4,12 +4,17 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from typing import Any
 
 from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal.load import coverage, linking, revisions
-from readingroom.bases.federal.load.batches import RowBatch, WriteResult
+from readingroom.bases.federal.load.batches import (
+    RecordRows,
+    RowBatch,
+    WriteResult,
+    read_blocks,
+    replace_children,
+)
 from readingroom.bases.federal.load.completeness import check_removals
 from readingroom.bases.federal.load.merging import merge_fields
 from readingroom.bases.federal.load.name_index import NameIndex, list_titles
@@ -51,7 +56,7 @@ class Writer:
         )
         self._search_index = SearchIndex(db)
         self._name_index = NameIndex(db)
-        self._batches = (*self._search_index.batches, self._link_batch, *self._name_index.batches)
+        self._record_rows = RecordRows(db)
         self._waiting_changes: list[changes.ChangeRow] = []
         self._stored_stub_ids: set[str] = set()
         """Ids of stubs that are known to be stored, so that they need no second look-up."""
@@ -66,7 +71,7 @@ class Writer:
     def step(self) -> Iterator[None]:
         self._is_in_step = True
         self._begin_transaction()
-        last_chunk_numbers = self._search_index.last_chunk_numbers
+        last_numbers = self._search_index.last_numbers
         # A bad file is taken back alone: those before it stay in the transaction.
         self._db.execute("SAVEPOINT step")
         try:
@@ -74,7 +79,7 @@ class Writer:
             self._write_batches()
         except BaseException:
             self._roll_back("ROLLBACK TO step")
-            self._search_index.last_chunk_numbers = last_chunk_numbers
+            self._search_index.last_numbers = last_numbers
             self._is_in_step = False
             raise
         self._db.execute("RELEASE step")
@@ -88,8 +93,7 @@ class Writer:
             # Not deferred: a transaction that began by reading may not write after another one did.
             self._db.execute(self._db.dialect.begin_write)
             self._db.execute("UPDATE generation SET value = value + 1")
-            self._search_index.start_after_newest_chunk()
-            self._name_index.forget_added_rows()
+            self._search_index.start_after_newest()
             self._row_changes_before = self._db.total_changes
 
     def commit(self) -> None:
@@ -123,9 +127,10 @@ class Writer:
 
     def _roll_back(self, rollback_sql: str) -> None:
         """Drop waiting rows and roll back, unless SQLite has done so already, as on a full disk."""
-        for batch in self._batches:
-            batch.rows.clear()
-        self._name_index.forget_added_rows()
+        self._record_rows.discard()
+        self._search_index.discard()
+        self._link_batch.rows.clear()
+        self._name_index.discard()
         self._waiting_changes.clear()
         self._stored_stub_ids.clear()
         if self._db.in_transaction:
@@ -133,16 +138,11 @@ class Writer:
 
     def _write_batches(self) -> None:
         """Write all waiting rows."""
-        for batch in self._batches:
-            batch.write()
+        self._record_rows.write()
+        self._search_index.write_batches()
+        self._link_batch.write()
+        self._name_index.write_names()
         self._write_changes()
-
-    def list_loaded_files(self) -> set[tuple[str, str]]:
-        """Return the hash and the loader of every file that was loaded before."""
-        log_rows = self._db.execute(
-            "SELECT DISTINCT sha256, loader FROM ingestion_logs WHERE outcome = 'loaded'"
-        )
-        return {(log_row["sha256"], log_row["loader"]) for log_row in log_rows}
 
     def log_file(
         self,
@@ -166,27 +166,40 @@ class Writer:
         self, parsed_records: Iterable[ParsedRecord | FileProblem], format_id: str
     ) -> WriteResult:
         write_result = WriteResult()
-        for parsed_record in parsed_records:
-            if isinstance(parsed_record, FileProblem):
-                write_result.problems.append(parsed_record.message)
-                continue
-            if parsed_record.is_mention and parsed_record.record.id in self._stored_stub_ids:
-                continue
-            stored_row = self._find_stored(parsed_record.record)
-            write_result.changed_count += self._put_parsed(parsed_record, format_id, stored_row)
-            if self._search_index.waiting_row_count > _MAX_WAITING_ROWS:
-                self._write_batches()
-            if not parsed_record.partial:
-                write_result.record_count += 1
-                write_result.ids_by_source.setdefault(parsed_record.record.source, set()).add(
-                    parsed_record.record.id
-                )
-                write_result.has_older_revision |= revisions.is_stored_newer(
-                    stored_row, parsed_record, format_id
-                )
-            elif parsed_record.is_mention:
-                self._stored_stub_ids.add(parsed_record.record.id)
+        for block in read_blocks(parsed_records):
+            self._record_rows.look_up(
+                entry.record
+                for entry in block
+                if isinstance(entry, ParsedRecord) and not self._is_known_stub(entry)
+            )
+            for entry in block:
+                self._put_entry(entry, format_id, write_result)
+        self._record_rows.write()
         return write_result
+
+    def _is_known_stub(self, parsed_record: ParsedRecord) -> bool:
+        return parsed_record.is_mention and parsed_record.record.id in self._stored_stub_ids
+
+    def _put_entry(
+        self, entry: ParsedRecord | FileProblem, format_id: str, write_result: WriteResult
+    ) -> None:
+        """Store an entry of a file, and add it to what was written."""
+        if isinstance(entry, FileProblem):
+            write_result.problems.append(entry.message)
+            return
+        if self._is_known_stub(entry):
+            return
+        stored_row = self._record_rows.find(entry.record)
+        write_result.changed_count += self._put_parsed(entry, format_id, stored_row)
+        if self._search_index.waiting_row_count > _MAX_WAITING_ROWS:
+            self._write_batches()
+        if not entry.partial:
+            write_result.count_record(entry.record)
+            write_result.has_older_revision |= revisions.is_stored_newer(
+                stored_row, entry, format_id
+            )
+        elif entry.is_mention:
+            self._stored_stub_ids.add(entry.record.id)
 
     def _put_parsed(
         self, parsed_record: ParsedRecord, format_id: str, stored_row: Row | None
@@ -217,6 +230,7 @@ class Writer:
         successor_id: str | None = None,
     ) -> None:
         """Mark a record as withdrawn: its id still answers, but no list or search returns it."""
+        self._record_rows.write()
         self._db.execute(
             f"""UPDATE {record_source.name} SET status = 'withdrawn', tombstone_at = ?,
                     tombstone_reason = ?, successor_id = ? WHERE id = ? AND status = 'active'""",
@@ -366,13 +380,16 @@ class Writer:
             return False
         # That date is the source's, not the record's: it is added when the record is read.
         record_json = record.model_dump_json(exclude={"loaded_up_to"})
-        self._db.execute(
-            f"""INSERT INTO {record.source} (id, record, loader) VALUES (?, ?, ?)
-                ON CONFLICT (id) DO UPDATE SET record = excluded.record, loader = excluded.loader,
-                    status = 'active', tombstone_at = NULL, tombstone_reason = NULL,
-                    successor_id = NULL""",
-            (record.id, record_json, revisions.format_writer_mark(parsed_record, format_id)),
-        )
+        writer_mark = revisions.format_writer_mark(parsed_record, format_id)
+        if stored_row is None:
+            self._record_rows.add(record, record_json, writer_mark)
+        else:
+            self._db.execute(
+                f"""UPDATE {record.source} SET record = ?, loader = ?, status = 'active',
+                        tombstone_at = NULL, tombstone_reason = NULL, successor_id = NULL
+                    WHERE id = ?""",
+                (record_json, writer_mark, record.id),
+            )
         if not parsed_record.partial:
             self._put_children(parsed_record)
         if BY_NAME[record.source].has_names:
@@ -410,7 +427,7 @@ class Writer:
                 (parsed_record.record.id,),
             ).fetchone()
             if len(child_rows) > stored_child_count:
-                self._replace_children(child_table, parsed_record.record.id, child_rows)
+                replace_children(self._db, child_table, parsed_record.record.id, child_rows)
         if merged_fields == stored_fields:
             return False
         self._db.execute(
@@ -435,14 +452,17 @@ class Writer:
             self._put_links(parsed_record, format_id, stored_row)
 
     def _put_children(self, parsed_record: ParsedRecord) -> None:
+        if parsed_record.children:
+            self._record_rows.write()  # rows refer to the record, and to people it names
         for child_table, child_rows in parsed_record.children.items():
-            self._replace_children(child_table, parsed_record.record.id, child_rows)
+            replace_children(self._db, child_table, parsed_record.record.id, child_rows)
 
     def _withdraw_older_filings(self, record: Record) -> None:
         """Withdraw all but the newest filing of a series; the newest succeeds the others."""
         record_source = BY_NAME[record.source]
         if record_source.newest_of is None:
             return
+        self._record_rows.write()
         newest_row, *older_rows = self._db.execute(
             f"""SELECT id, status FROM {record_source.name} WHERE {record_source.newest_of} =
                     (SELECT {record_source.newest_of} FROM {record_source.name} WHERE id = ?)
@@ -463,32 +483,12 @@ class Writer:
                 (newest_row["id"], older_row["id"]),
             )
 
-    def _find_stored(self, record: Record) -> Row | None:
-        stored_row: Row | None = self._db.execute(
-            f"SELECT loader, raw_sha256, status, record FROM {record.source} WHERE id = ?",
-            (record.id,),
-        ).fetchone()
-        return stored_row
-
-    def _replace_children(
-        self, table_name: str, record_id: str, child_rows: Sequence[tuple[Any, ...]]
-    ) -> None:
-        self._db.execute(f"DELETE FROM {table_name} WHERE {PARENTS[table_name]} = ?", (record_id,))
-        if child_rows:
-            placeholders = ", ".join("?" * (len(child_rows[0]) + 1))
-            self._db.executemany(
-                f"INSERT INTO {table_name} VALUES ({placeholders})",
-                ((record_id, *child_row) for child_row in child_rows),
-            )
-
     def _put_links(
         self, parsed_record: ParsedRecord, format_id: str, stored_row: Row | None
     ) -> None:
         """Replace the links that this loader stored for the record."""
-        record_id, loader_name = parsed_record.record.id, format_id.partition("/")[0]
-        # A file that knows only a part, such as one version of a text, speaks for that part alone.
-        part_name = parsed_record.text.part if parsed_record.text else "listed"
-        link_owner = f"{loader_name}#{part_name}" if parsed_record.partial else loader_name
+        record_id = parsed_record.record.id
+        link_owner = revisions.format_link_owner(parsed_record, format_id)
         if stored_row is not None:
             self._link_batch.write()
             self._db.execute(

@@ -329,7 +329,8 @@ def _find_names_by_trigrams(
     counted_rows = count_shared_trigrams(
         db, list(trigrams), first_row, first_row + fold.MAX_ROWS_PER_SOURCE
     )
-    passing_rows = _filter_names(db, source, _keep_nearest(counted_rows), row_filter)
+    nearest_first = (row["name_row"] for row in counted_rows)
+    passing_rows = _filter_names(db, source, nearest_first, row_filter)
     nearest_rows = list(islice(passing_rows, _MAX_NAMES))
     rows = db.execute(
         "SELECT name_row, folded FROM names WHERE source = ? AND folded = ?",
@@ -345,16 +346,6 @@ def _find_names_by_trigrams(
 
 def _index_words_by_row(rows: Iterable[Row]) -> dict[int, NameWords]:
     return {row["name_row"]: tuple(row["folded"].split()) for row in rows}
-
-
-def _keep_nearest(counted_rows: Iterable[Row]) -> Iterator[int]:
-    """Yield the names that share at least half as many trigrams as the first, the best."""
-    most_shared = 0
-    for row in counted_rows:
-        most_shared = most_shared or row["shared"]
-        if 2 * row["shared"] < most_shared:
-            return
-        yield row["name_row"]
 
 
 def _filter_names(
@@ -418,16 +409,23 @@ def _read_named_records(
     db: Database, source: Source, name_rows: Collection[int], row_filter: RowFilter
 ) -> Iterator[tuple[str, tuple[int, str], dict[str, Any]]]:
     """Yield the newest records with each name, and the form of the name that each has."""
+    if not name_rows:
+        return
     # The name first, however good the index of newest records looks.
     join = db.dialect.join_in_order
-    sql = f"""SELECT r.id, f.form, r.record
-              FROM name_forms f {join} {source.name} r ON r.id = f.record_id
-              WHERE f.name_row = ? AND {row_filter.sql}
-              ORDER BY r.published_at DESC NULLS LAST, r.id LIMIT ?"""
-    for name_row in name_rows:
-        record_limit = max(1, _MAX_RECORDS // len(name_rows))
-        for row in db.execute(sql, (name_row, *row_filter.values, record_limit)):
-            yield row["id"], (name_row, row["form"]), from_json(row["record"])
+    rows = db.execute(
+        f"""SELECT name_row, form, id, record, place FROM (
+                SELECT f.name_row, f.form, r.id, r.record, row_number() OVER (
+                    PARTITION BY f.name_row ORDER BY r.published_at DESC NULLS LAST, r.id
+                ) AS place
+                FROM name_forms f {join} {source.name} r ON r.id = f.record_id
+                WHERE f.name_row IN ({", ".join("?" * len(name_rows))}) AND {row_filter.sql}
+            ) AS named WHERE place <= ?""",
+        (*name_rows, *row_filter.values, max(1, _MAX_RECORDS // len(name_rows))),
+    )
+    order_by_name = {name_row: name_order for name_order, name_row in enumerate(name_rows)}
+    for row in sorted(rows, key=lambda row: (order_by_name[row["name_row"]], row["place"])):
+        yield row["id"], (row["name_row"], row["form"]), from_json(row["record"])
 
 
 def _read_records_of(

@@ -36,27 +36,25 @@ def add_changes(db: Database, new_changes: Sequence[ChangeRow]) -> None:
     """
     # A query of its own: inside the statement below SQLite would read every change to find it.
     first_number = read_last_change_number(db) + 1
+    rows_by_id: dict[str, tuple[Any, ...]] = {}
+    for change_number, (source_name, record_id, change_kind, changed_at) in enumerate(
+        new_changes, first_number
+    ):
+        first_seen = (changed_at, change_number) if change_kind == "new" else ("", 0)
+        if earlier_row := rows_by_id.get(record_id):
+            first_seen = (earlier_row[4], earlier_row[6])
+        first_at, first_number_of_record = first_seen
+        rows_by_id[record_id] = (
+            *(record_id, source_name, change_kind, changed_at),
+            *(first_at, change_number, first_number_of_record),
+        )
+    # Each record once: then any number of rows is one statement.
     db.executemany(
         """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
            VALUES (?, ?, ?, ?, ?, ?, ?)
            ON CONFLICT (record_id) DO UPDATE
            SET kind = excluded.kind, at = excluded.at, seq = excluded.seq""",
-        [
-            (
-                record_id,
-                source_name,
-                change_kind,
-                changed_at,
-                *(
-                    (changed_at, change_number, change_number)
-                    if change_kind == "new"
-                    else ("", change_number, 0)
-                ),
-            )
-            for change_number, (source_name, record_id, change_kind, changed_at) in enumerate(
-                new_changes, first_number
-            )
-        ],
+        list(rows_by_id.values()),
     )
 
 

@@ -15,11 +15,14 @@ from readingroom.bases.federal.schema.tables import (
 from readingroom.core.imports import import_reference
 from readingroom.storage.errors import SchemaTooNew
 from readingroom.storage.postgres.database import open_database
+from readingroom.storage.postgres.schema import create_extensions
 
 SCHEMA_NAME = "readingroom_federal"
 SHARED_VERSION = 1
 """Raised with every change that an older Reading Room cannot write to."""
 
+# Names are found by trigrams; citext compares letters of either case as equal, as NOCASE does.
+_EXTENSIONS = ("pg_trgm", "citext")
 _LOCK = 7_323_108_117_105_111  # any number that no other lock has
 _TYPES = {"TEXT": 'text COLLATE "C"', "INTEGER": "bigint", "REAL": "float8", "BOOLEAN": "bigint"}
 _RULES = (
@@ -152,6 +155,7 @@ def ensure_shared_schema(db: Any) -> None:
             )
         if stored_version == SHARED_VERSION:
             return
+        create_extensions(db, _EXTENSIONS)
         for statement in list_shared_statements():
             db.execute(statement)
         db.execute(f"INSERT INTO {SCHEMA_NAME}.schema_version VALUES ({SHARED_VERSION})")
@@ -159,9 +163,6 @@ def ensure_shared_schema(db: Any) -> None:
 
 def list_shared_statements() -> Iterator[str]:
     """Yield every statement that makes the tables in an empty schema."""
-    yield "CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public"
-    # Compares letters of either case as equal, as the collation NOCASE does.
-    yield "CREATE EXTENSION IF NOT EXISTS citext SCHEMA public"
     for source in SOURCES:
         yield from _list_table_statements(source)
     for statement in list_fixed_statements():

@@ -173,25 +173,39 @@ def index_stored_names(db: Database) -> None:
 def count_shared_trigrams(
     db: Database, trigrams: Sequence[str], first_name_row: int, last_name_row: int
 ) -> Any:
-    """Return a cursor on the names in a range with any of the trigrams, most of them first."""
+    """Return a cursor on the names in a range that share trigrams, most of them first.
+
+    Those that share fewer than half as many as the first are left out.
+    """
+    if not trigrams:
+        return iter(())
     if db.dialect.engine == "sqlite":
-        with_trigram_sql = "SELECT rowid AS name_row FROM names_fts WHERE names_fts MATCH ?"
-        trigram_patterns = [f'"{trigram}"' for trigram in trigrams]
-        within_range_sql = "rowid BETWEEN ? AND ?"
-    else:
-        # Folded names have letters and digits only: nothing in a trigram is a pattern.
-        with_trigram_sql = "SELECT name_row FROM names WHERE folded LIKE ?"
-        trigram_patterns = [f"%{trigram}%" for trigram in trigrams]
-        within_range_sql = "name_row BETWEEN ? AND ?"
-    sharing_sql = " UNION ALL ".join([f"{with_trigram_sql} AND {within_range_sql}"] * len(trigrams))
-    return db.execute(
-        f"""SELECT name_row, count(*) AS shared FROM ({sharing_sql}) AS sharing
-            GROUP BY name_row ORDER BY shared DESC, name_row""",
-        [
+        sharing_sql = " UNION ALL ".join(
+            ["SELECT rowid FROM names_fts WHERE names_fts MATCH ? AND rowid BETWEEN ? AND ?"]
+            * len(trigrams)
+        )
+        counted_sql = f"""SELECT rowid AS name_row, count(*) AS shared
+                          FROM ({sharing_sql}) AS sharing GROUP BY rowid"""
+        sql_values: list[Any] = [
             sql_value
-            for trigram_pattern in trigram_patterns
-            for sql_value in (trigram_pattern, first_name_row, last_name_row)
-        ],
+            for trigram in trigrams
+            for sql_value in (f'"{trigram}"', first_name_row, last_name_row)
+        ]
+    else:
+        # Each name is read once, however many trigrams it shares. The sum keeps the planner from
+        # reading all names of the range instead of those that the index of trigrams finds.
+        shared_sql = " + ".join(["(strpos(folded, ?) > 0)::int"] * len(trigrams))
+        counted_sql = f"""SELECT name_row, {shared_sql} AS shared FROM names
+                          WHERE folded LIKE ANY(?::text[]) AND name_row + 0 BETWEEN ? AND ?"""
+        # Folded names have letters and digits only: nothing in a trigram is a pattern.
+        trigram_patterns = [f"%{trigram}%" for trigram in trigrams]
+        sql_values = [*trigrams, trigram_patterns, first_name_row, last_name_row]
+    return db.execute(
+        f"""WITH counted AS MATERIALIZED ({counted_sql})
+            SELECT name_row, shared FROM counted
+            WHERE 2 * shared >= (SELECT max(shared) FROM counted)
+            ORDER BY shared DESC, name_row""",
+        sql_values,
     )
 
 

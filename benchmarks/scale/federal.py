@@ -1,0 +1,316 @@
+"""The federal base on PostgreSQL beside SQLite and bare psycopg.
+
+`python -m benchmarks.scale.federal [RECORDS]`: 1,000,000 take about 12 minutes. Seven in ten are
+amendments
+with their words, facets and links, the others people with names; both engines load them through
+the product's writer, a file of 1,000 at a time. Processor time of this process and the database's.
+"""
+
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import psycopg
+
+from benchmarks.scale.engines import DATABASE, SERVER_OPTIONS, measure_cpu, tell
+from readingroom.bases.federal import store
+from readingroom.bases.federal.filters import build_row_filter
+from readingroom.bases.federal.load.writer import Writer
+from readingroom.bases.federal.names.resolver import resolve_name
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    SearchHead,
+    build_citation_fields,
+)
+from readingroom.bases.federal.schema.records import (
+    Amendment,
+    BillAction,
+    LatestAction,
+    Legislator,
+    LinkKind,
+    Person,
+    Term,
+)
+from readingroom.bases.federal.schema.sources import BY_NAME
+from readingroom.bases.federal.store import FederalPlace, FederalStore, SharedRecords
+from tests.support.postgres import PostgresServer, make_template, running_server
+
+_RECORDS_PER_FILE = 1_000
+_AMENDMENTS_PER_FILE = 700
+_PAGE = 20
+_CALLS, _ROUNDS = 200, 7
+_NAMES = 60
+_SYLLABLES = ("ba", "der", "fin", "gu", "kal", "lo", "min", "nor", "pa", "rens", "so", "ti", "vas")
+_FIRST = ("Ada", "Boris", "Clara", "David", "Elena", "Frank", "Greta", "Henry", "Ines", "Jonas")
+_WORDS = (
+    *("amend", "improve", "provide", "require", "study", "limit", "funds", "grants", "roads"),
+    *("schools", "water", "energy", "farms", "veterans", "health", "rural", "safety", "trade"),
+    *("labor", "housing", "border", "research", "defense", "training"),
+)
+
+
+@dataclass
+class Loaded:
+    """How fast a place was filled."""
+
+    rate: float
+    cpu_microseconds: float
+
+
+def main(record_count: int) -> None:
+    with (
+        running_server(SERVER_OPTIONS) as server,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        make_template(server)
+        file_place = store.get_database_path(Path(folder))
+        shared_place = SharedRecords(server.url(DATABASE))
+        loads = [_load(place, record_count, server) for place in (shared_place, file_place)]
+        server.execute("VACUUM ANALYZE", DATABASE)
+        tell("tables are vacuumed and counted")
+        print(f"| federal, {record_count:,} records | measured | |")
+        _tell_loads(*loads)
+        _compare_reads(server, shared_place, record_count)
+        _compare_names(server, shared_place, file_place, record_count)
+
+
+def _tell_loads(shared: Loaded, in_file: Loaded) -> None:
+    ratio = shared.rate / in_file.rate
+    print(
+        f"| records a second, PostgreSQL / SQLite | {shared.rate:,.0f} / {in_file.rate:,.0f} = "
+        f"{ratio:.2f}; CPU {shared.cpu_microseconds:.0f} / {in_file.cpu_microseconds:.0f} µs a "
+        f"record | {'met' if ratio >= 1.5 else '**missed**'} (at least 1.5) |",
+        flush=True,
+    )
+
+
+# --- loading ---
+
+
+def _load(place: FederalPlace, record_count: int, server: PostgresServer) -> Loaded:
+    name = "SQLite" if isinstance(place, Path) else "PostgreSQL"
+    store.prepare(place)
+    started = time.monotonic()
+
+    def fill() -> None:
+        with closing(store.connect(place, writing=True)) as db, ThreadPoolExecutor(1) as thread:
+            writer = Writer(db, thread)
+            for first in range(0, record_count, _RECORDS_PER_FILE):
+                with writer.step():
+                    writer.put_records(list(_make_file(first)), "benchmark/1")
+                if first and first % 100_000 == 0:
+                    rate = first / (time.monotonic() - started)
+                    tell(f"{name}: {first:,} records, {rate:,.0f} a second")
+            with writer.transaction():
+                writer.count_sources()
+            writer.wait_for_commit()
+
+    own, database = measure_cpu(None if isinstance(place, Path) else server, fill)
+    seconds = time.monotonic() - started
+    tell(f"{name}: {record_count:,} records in {seconds:.0f} s")
+    return Loaded(record_count / seconds, 1e6 * (own + database) / record_count)
+
+
+def _make_file(first: int) -> Iterator[ParsedRecord]:
+    for number in range(first, first + _RECORDS_PER_FILE):
+        if number % _RECORDS_PER_FILE < _AMENDMENTS_PER_FILE:
+            yield _make_amendment(number)
+        else:
+            yield _make_person(number)
+
+
+def _make_amendment(number: int) -> ParsedRecord:
+    chance = random.Random(number)
+    congress, kind = 100 + number % 19, ("samdt", "hamdt")[number % 2]
+    day = f"{1987 + 2 * (congress - 100) + number % 2}-{1 + number % 12:02}-{1 + number % 28:02}"
+    words = " ".join(chance.choices(_WORDS, k=12))
+    bill_id = f"hr:{congress}:{1 + number % 5_000}"
+    action = LatestAction(date=day, text=f"Amendment {number} was not agreed to in the Senate")
+    record = Amendment(
+        id=_name_amendment(number),
+        title=f"S.Amdt. {number} to H.R. {number % 5_000}: {words}",
+        congress=congress,
+        type=kind,
+        number=number,
+        chamber="senate" if kind == "samdt" else "house",
+        bill_id=bill_id,
+        purpose=words,
+        submitted_at=day,
+        sponsors=[Person(bioguide_id=f"B{number % 600:06}", name="Sen. Some Body", state="MA")],
+        latest_action=action,
+        actions=[BillAction(date=day, text=action.text), BillAction(date=day, text="Proposed")],
+        **_cite(day),
+    )
+    return ParsedRecord(
+        record,
+        head=SearchHead(record.title, "", action.text),
+        facets={"congress": [str(congress)], "chamber": [str(record.chamber)]},
+        links=[Link(LinkKind.AMENDMENT, bill_id, "amendments/amendment in the file of the bill")],
+        revision=day,
+    )
+
+
+def _name_amendment(number: int) -> str:
+    return f"{('samdt', 'hamdt')[number % 2]}:{100 + number % 19}:{number}"
+
+
+def _make_person(number: int) -> ParsedRecord:
+    name = _name_person(number)
+    first, last = name.split(" ", 1)
+    term = Term(chamber="house", start="2001-01-03", end="2003-01-03", state="OH", party="D")
+    record = Legislator(
+        id=f"X{number:07}",
+        title=name,
+        name=name,
+        first_name=first,
+        last_name=last,
+        chamber="house",
+        party="D",
+        state="OH",
+        terms=[term] * 3,
+        **_cite("2003-01-03"),
+    )
+    return ParsedRecord(record, names=(name,))
+
+
+def _name_person(number: int) -> str:
+    chance = random.Random(f"person {number}")
+    last = "".join(chance.choices(_SYLLABLES, k=3)).capitalize()
+    middle = "".join(chance.choices(_SYLLABLES, k=2)).capitalize()
+    return f"{chance.choice(_FIRST)} {middle} {last}"
+
+
+def _cite(day: str) -> dict[str, Any]:
+    provenance = Provenance("2026-11-16T00:00:00Z", "0" * 64, day)
+    return build_citation_fields(
+        provenance, url="https://www.congress.gov/x", org="GPO", cite="Some", published_at=day
+    )
+
+
+# --- lookups and lists ---
+
+
+def _compare_reads(server: PostgresServer, place: SharedRecords, record_count: int) -> None:
+    source = BY_NAME["amendments"]
+    chance = random.Random(3)
+    numbers = [
+        _RECORDS_PER_FILE * chance.randrange(record_count // _RECORDS_PER_FILE)
+        + chance.randrange(_AMENDMENTS_PER_FILE)
+        for _ in range(_CALLS)
+    ]
+    filters = [
+        build_row_filter(
+            source.table,
+            {"congress": 100 + number % 19, "chamber": ("senate", "house")[number % 2]},
+        )
+        for number in numbers
+    ]
+    records = FederalStore(place)
+    url = server.url(DATABASE)
+    options = "-c search_path=readingroom_federal,public"
+    with psycopg.connect(url, autocommit=True, options=options) as bare:
+        bare_record = "SELECT record::text FROM amendments WHERE id = %s"
+        bare_page = (
+            "SELECT id, published_at, record::text FROM amendments WHERE status = 'active' "
+            "AND congress = %s AND chamber = %s "
+            f"ORDER BY published_at DESC NULLS LAST, id LIMIT {_PAGE + 1}"
+        )
+
+        def look_up_bare() -> None:
+            for number in numbers:
+                bare.execute(bare_record, (_name_amendment(number),)).fetchone()
+
+        def look_up() -> None:
+            for number in numbers:
+                record_id = _name_amendment(number)
+                records.read_now(lambda db, id=record_id: store.read_record_json(db, source, id))
+
+        def list_bare() -> None:
+            for number in numbers:
+                chamber = ("senate", "house")[number % 2]
+                bare.execute(bare_page, (100 + number % 19, chamber)).fetchall()
+
+        def list_page() -> None:
+            for row_filter in filters:
+                records.read_now(
+                    lambda db, f=row_filter: store.list_records(db, source, f, _PAGE, None)
+                )
+
+        _compare_calls(server, "lookup by id", look_up, look_up_bare)
+        _compare_calls(server, "filtered list of 20, newest first", list_page, list_bare)
+    records.close()
+
+
+def _compare_calls(
+    server: PostgresServer, name: str, ours: Callable[[], None], bare: Callable[[], None]
+) -> None:
+    for call in (ours, bare):
+        call()  # plans, connections and pages are there then
+    our_ms, bare_ms = [], []
+    for _ in range(_ROUNDS):
+        our_ms.append(1000 * sum(measure_cpu(server, ours)) / _CALLS)
+        bare_ms.append(1000 * sum(measure_cpu(server, bare)) / _CALLS)
+    ratio = median(our / other for our, other in zip(our_ms, bare_ms, strict=True))
+    print(
+        f"| {name}, the store / bare psycopg, CPU | {median(our_ms):.3f} / {median(bare_ms):.3f} "
+        f"ms = {ratio:.2f} | {'met' if ratio <= 3 else '**missed**'} (at most 3) |",
+        flush=True,
+    )
+
+
+# --- names ---
+
+
+def _compare_names(
+    server: PostgresServer, shared: SharedRecords, in_file: Path, record_count: int
+) -> None:
+    source = BY_NAME["legislators"]
+    row_filter = build_row_filter(source.table, {})
+    chance = random.Random(5)
+    numbers = [
+        _RECORDS_PER_FILE * chance.randrange(record_count // _RECORDS_PER_FILE)
+        + chance.randrange(_AMENDMENTS_PER_FILE, _RECORDS_PER_FILE)
+        for _ in range(_NAMES)
+    ]
+    results = []
+    for place in (shared, in_file):
+        with closing(store.connect(place)) as db:
+            found: list[bool] = []
+
+            def resolve(db: Any = db, found: list[bool] = found) -> None:
+                for number in numbers:
+                    matches = resolve_name(db, source, _misspell(number), row_filter)
+                    found.append(_name_person(number) in [m.record["name"] for m in matches[:5]])
+
+            resolve()
+            found.clear()
+            seconds = sum(measure_cpu(server if place is shared else None, resolve))
+            results.append((1000 * seconds / _NAMES, sum(found)))
+    (shared_ms, shared_found), (file_ms, file_found) = results
+    ratio = shared_ms / file_ms
+    print(
+        f"| misspelt name among {record_count * 3 // 10:,}, PostgreSQL / SQLite, CPU | "
+        f"{shared_ms:.1f} / {file_ms:.1f} ms = {ratio:.2f}; found in five {shared_found} / "
+        f"{file_found} of {_NAMES} | {'met' if ratio <= 0.5 else '**missed**'} (at most 0.5) |",
+        flush=True,
+    )
+
+
+def _misspell(number: int) -> str:
+    name, chance = _name_person(number), random.Random(number)
+    place = chance.randrange(1, len(name) - 1)
+    return name[:place] + name[place + 1 :]
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if sys.argv[1:] else 100_000)
