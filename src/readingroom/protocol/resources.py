@@ -2,9 +2,11 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from readingroom.protocol.tool import ToolCall
+from pydantic import Field
+
+from readingroom.protocol.tool import Answer, NonBlankText, ToolCall
 
 RESOURCE_SCHEME = "readingroom://"
 
@@ -47,6 +49,23 @@ class ResourceTemplate:
     name: str
     title: str
     description: str
+
+
+Passage = Annotated[
+    NonBlankText,
+    Field(
+        min_length=1, max_length=10_000, description="The words to mark, as an answer quotes them."
+    ),
+]
+
+
+class PageMark(Answer):
+    """A rectangle around words of one line, in shares of the page from its upper left."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
 
 
 @dataclass(frozen=True, slots=True)

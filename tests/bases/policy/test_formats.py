@@ -1,12 +1,15 @@
 """Revisions that are no PDF: their headings tell the sections, and their files are kept."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import docx
 import pytest
 from markdown_it import MarkdownIt
 
+from readingroom.bases.policy.admin.pictures import PolicyPictures
 from readingroom.bases.policy.backup import BACKUP_FILES, restore_backup, write_backup
 from readingroom.bases.policy.doctor import PolicyDoctor
 from readingroom.bases.policy.errors import PolicyNotFound, RevisionBusy
@@ -19,12 +22,15 @@ from readingroom.bases.policy.models import (
     SearchPolicy,
 )
 from readingroom.core.progress import no_progress
+from readingroom.ingest.document import Document, PageWord
 from readingroom.ingest.errors import UnsupportedFileType
+from readingroom.ingest.private_copy import PrivateCopy
 from tests.requirements import requirement
 from tests.support.kit import invoke
 from tests.support.model import with_model
 from tests.support.policy.base import (
     PLAIN,
+    PlainPipeline,
     PolicyLibrary,
     brief,
     open_library,
@@ -319,3 +325,36 @@ async def test_a_text_comes_back_from_a_backup_as_what_it_is(tmp_path: Path) -> 
         tmp_path / "new" / "PLAN" / restored.revision_id / "document.md"
     )
     assert again.chunks_created == 1
+
+
+class ScanPipeline(PlainPipeline):
+    """Reads what `plain` writes as OCR would: with the place of every word, and only once."""
+
+    async def read(
+        self, private_copy: PrivateCopy, report: Any, *, find_sections: bool
+    ) -> Document:
+        document = await super().read(private_copy, report, find_sections=find_sections)
+        words = tuple(
+            PageWord(word, column / 20, 0.1, (column + 1) / 20, 0.2)
+            for column, word in enumerate(document.text.split())
+        )
+        return replace(document, pages=(replace(document.pages[0], words=words),))
+
+    async def find_page_words(self, *_: Any) -> tuple[PageWord, ...]:
+        raise AssertionError("the words that OCR found are kept")
+
+
+@pytest.mark.anyio
+@requirement("ingest:pictures")
+async def test_the_places_of_words_in_a_scanned_plan_are_kept_for_marks(tmp_path: Path) -> None:
+    text = "Every home has one brick for swifts"
+    async with open_library(tmp_path, **PLAIN | {"pipeline": ScanPipeline()}) as library:
+        await library.add("SCANNED")
+        revision_id = await library.revise("SCANNED", "One", "2020-01-01", content=plain(text))
+
+        marks = await PolicyPictures(library.service).mark_passage(
+            "SCANNED", revision_id, 1, "one brick for swifts"
+        )
+
+    (mark,) = marks
+    assert (mark.left, mark.right) == (pytest.approx(3 / 20), pytest.approx(7 / 20))

@@ -215,6 +215,7 @@ def test_the_openapi_page_names_every_route(served: Served) -> None:
         "/api/v1/policies/{source}/sections": ["get"],
         "/api/v1/policies/{source}/verify": ["get"],
         "/api/v1/policies/{source}/revisions/{revision_id}/pages/{page}.webp": ["get"],
+        "/api/v1/policies/{source}/revisions/{revision_id}/pages/{page}/marks": ["get"],
         "/api/v1/policies/{source}": ["delete", "get", "patch"],
         "/api/v1/policies/{source}/revisions": ["post"],
         "/api/v1/policies/{source}/revisions/{revision_id}": ["delete", "get", "patch"],
@@ -350,4 +351,9 @@ def test_what_the_tools_read_is_read_over_rest_too(served: Served) -> None:
     picture = get(served, f"{pages}/1.webp?dpi=50")
     assert (picture.status_code, picture.content[8:12]) == (200, b"WEBP")
     assert get(served, "/policies/NPPF/revisions/rev_none/pages/1.webp").status_code == 404
+    asked = httpx2.QueryParams({"passage": words})
+    marks = get(served, f"{pages}/{section['page_numbers'][0]}/marks?{asked}").json()["marks"]
+    assert marks and all(0 <= mark["left"] < mark["right"] <= 1 for mark in marks)
+    assert get(served, f"{pages}/1/marks?passage=words%20of%20no%20page").json()["marks"] == []
+    assert get(served, f"/policies/NPPF/revisions/rev_none/pages/1/marks?{asked}").status_code == 404
     assert get(served, "/policies/NPPF/verify?quote=x&date=today").status_code == 422

@@ -11,6 +11,7 @@ from readingroom.core.modes import Mode
 from readingroom.core.scores import CONFIDENCE, PARTS, SCORE, Level, ScoreParts
 from readingroom.ingest.document import ExtractionMethod
 from readingroom.protocol.doctor import Complaint
+from readingroom.protocol.resources import PageMark
 from readingroom.protocol.tool import Answer, Body, DayText, NonBlankText, Question
 
 DocumentType = Literal[
@@ -57,12 +58,6 @@ Pages = Annotated[
         max_length=200,
         pattern=r"^[0-9]{1,5}([-–][0-9]{1,5})?(, ?[0-9]{1,5}([-–][0-9]{1,5})?)*$",
         description="Only these pages: `14`, `14-16`, `1,4-6`. By default all.",
-    ),
-]
-Passage = Annotated[
-    NonBlankText,
-    Field(
-        min_length=1, max_length=10_000, description="The words to mark, as an answer quotes them."
     ),
 ]
 MaxChars = Annotated[
@@ -276,15 +271,6 @@ class RemovedDocument(Answer):
     status: Literal["success"] = "success"
     document_id: str
     chunks_removed: int
-
-
-class PageMark(Answer):
-    """A rectangle around words of one line, in shares of the page from its upper left."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
 
 
 class PageMarks(Answer):

@@ -37,7 +37,6 @@ from readingroom.bases.documents.models import (
     Overview,
     PageMarks,
     Pages,
-    Passage,
     RemovedDocument,
     RemoveDocument,
     SearchApplicationDocs,
@@ -47,6 +46,7 @@ from readingroom.bases.documents.models import (
 from readingroom.bases.documents.models import Query as QueryText
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core.progress import no_progress
+from readingroom.protocol.resources import Passage
 from readingroom.protocol.rest import API_PREFIX, ERROR_RESPONSES
 from readingroom.web.disconnect import run_while_connected
 from readingroom.web.parameters import StrictQueryRoute

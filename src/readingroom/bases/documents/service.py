@@ -37,7 +37,6 @@ from readingroom.bases.documents.models import (
     ListedApplication,
     ListIngestedDocuments,
     Overview,
-    PageMark,
     PageMarks,
     RemovedDocument,
     RemoveDocument,
@@ -62,6 +61,7 @@ from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
 from readingroom.ingest.page_pictures import PagePictures, StoredFile
 from readingroom.ingest.private_copy import PrivateCopy, open_in_thread, open_own_file
+from readingroom.protocol.resources import PageMark
 from readingroom.storage.files import sweep_old_files
 from readingroom.storage.handover import sweep_handover
 

@@ -15,6 +15,7 @@ from readingroom.bases.policy.registry.records import (
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate
 from readingroom.protocol.doctor import Complaint
+from readingroom.protocol.resources import PageMark
 from readingroom.protocol.tool import Answer, Body, NonBlankText
 from readingroom.storage.handover import HandoverName
 
@@ -248,6 +249,18 @@ class RevisionProgress(Answer):
     revision_id: str
     status: RevisionStatus
     progress: Progress
+
+
+class RevisionPageMarks(Answer):
+    """Where a passage stands on a page of a revision."""
+
+    status: Literal["success"] = "success"
+    source: str
+    revision_id: str
+    page: int
+    marks: list[PageMark] = Field(
+        description="One for each line; empty where the passage is not on this page."
+    )
 
 
 class PolicyDeleted(Answer):

@@ -10,13 +10,21 @@ import click
 
 from readingroom.bases.policy import SPEC
 from readingroom.bases.policy.admin.import_list import prepare_import
+from readingroom.bases.policy.admin.printing import (
+    format_change,
+    format_label,
+    format_listed_section,
+    list_known_fields,
+)
 from readingroom.bases.policy.admin_models import (
     NewPolicy,
     NewRevision,
+    PolicyPatch,
     RevisionPatch,
 )
 from readingroom.bases.policy.commands import (
     AddPolicy,
+    ChangePolicy,
     ChangeRevision,
     CompareRevisions,
     DeletePolicy,
@@ -42,7 +50,7 @@ from readingroom.bases.policy.models import (
     SearchPolicy,
     VerifyPolicyQuote,
 )
-from readingroom.bases.policy.registry.records import PolicyCategory, Stage, format_section_name
+from readingroom.bases.policy.registry.records import PolicyCategory, Stage
 from readingroom.console.completion import ask_quietly, complete_with
 from readingroom.console.layout import format_table, make_bold
 from readingroom.console.options import (
@@ -126,6 +134,31 @@ def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> No
 
 @policy.command()
 @_source_argument
+@click.option("--title")
+@click.option("--category", type=_categories)
+@click.option("--description")
+@click.option("--authority", "local_authority", help="Whose policy it is; several by semicolons.")
+@click.option("--area", help="The area that it covers.")
+@click.option("--successors", "successor_authorities", help="Authorities that took its place.")
+@add_common_options
+def change(source: str, settings: RoomSettings, as_json: bool, **values: str | None) -> None:
+    """Change what is known of SOURCE; "" clears a description, an authority or an area."""
+    changed_fields = {
+        field_name: field_value or None
+        for field_name, field_value in values.items()
+        if field_value is not None
+    }
+    if not changed_fields:
+        raise click.UsageError("Name what to change, such as --authority")
+    patch = build_model(PolicyPatch, **changed_fields)
+    command = build_model(ChangePolicy, source=source, patch=patch)
+    policy_fields = run_command(command, SPEC, settings)
+    known_lines = list_known_fields(policy_fields, values)
+    print_result(as_json, policy_fields, "\n".join([make_bold(source), *known_lines]))
+
+
+@policy.command()
+@_source_argument
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--label", required=True, help='Label of this revision, for example "December 2024".')
 @click.option("--from", "start", required=True, help="First day in force, YYYY-MM-DD.")
@@ -167,7 +200,7 @@ def list_policies(settings: RoomSettings, as_json: bool) -> None:
     """List every policy with the revision in force today."""
     policy_index = run_command(ListPolicies(), SPEC, settings)
     table_rows = [
-        (make_bold(policy["source"]), _format_label(policy["current_revision"]), policy["title"])
+        (make_bold(policy["source"]), format_label(policy["current_revision"]), policy["title"])
         for policy in policy_index["policies"]
     ]
     print_result(as_json, policy_index, format_table(table_rows) or _NO_POLICIES)
@@ -201,7 +234,7 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Tell which revision of every policy was in force on DAY (YYYY-MM-DD)."""
     policies_on_day = run_command(EffectiveOn(day=day), SPEC, settings)
     table_rows = [
-        (make_bold(policy["source"]), _format_label(policy["effective_revision"]))
+        (make_bold(policy["source"]), format_label(policy["effective_revision"]))
         for policy in policies_on_day["policies"]
     ]
     missing_slugs = [
@@ -276,9 +309,7 @@ def sections(source: str, settings: RoomSettings, as_json: bool, **chosen: str |
     question = build_model(ListPolicySections, source=source, **chosen)
     section_list = run_command(ListSections(question=question), SPEC, settings)
     printed_lines = [
-        f"{format_section_name(listed_section['section_ref'], listed_section['section_title'])}, "
-        f"p. {listed_section['page_number']}"
-        for listed_section in section_list["sections"]
+        format_listed_section(listed_section) for listed_section in section_list["sections"]
     ]
     heading_line = (
         f"{source} ({section_list['version_label']}), {section_list['section_count']} sections"
@@ -305,7 +336,7 @@ def compare(source: str, settings: RoomSettings, as_json: bool, **values: Any) -
     from_label = revision_diff["from_revision"]["version_label"]
     to_label = revision_diff["to_revision"]["version_label"]
     printed_lines = [f"{from_label} → {to_label}: {summary_line}"]
-    printed_lines += [_format_change(section_change) for section_change in revision_diff["changes"]]
+    printed_lines += [format_change(section_change) for section_change in revision_diff["changes"]]
     if revision_diff["next_cursor"]:
         printed_lines.append(f"More: --cursor {revision_diff['next_cursor']}")
     print_result(as_json, revision_diff, "\n\n".join(printed_lines))
@@ -340,7 +371,7 @@ def snapshot(day: str, settings: RoomSettings, as_json: bool) -> None:
     table_rows = [
         (
             make_bold(snapshot_entry["source"]),
-            _format_label(snapshot_entry["revision"])
+            format_label(snapshot_entry["revision"])
             if snapshot_entry["revision"]
             else snapshot_entry["reason"] or "",
         )
@@ -451,18 +482,6 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
     sys.exit(1 if import_report["failed"] else 0)
 
 
-def _format_change(section_change: dict[str, Any]) -> str:
-    """Return a change for people: what happened to which section, and the words."""
-    formats_by_operation = {"delete": "[-{}-]", "insert": "{{+{}+}}", "equal": "{}"}
-    both_refs = [section_change["from_section_ref"], section_change["to_section_ref"]]
-    section_name = " → ".join(dict.fromkeys(filter(None, both_refs)))
-    marked_words = " ".join(
-        formats_by_operation[diff_part["op"]].format(diff_part["text"])
-        for diff_part in section_change["diff"]
-    )
-    return f"{section_name}: {section_change['kind']}\n  {marked_words}".rstrip()
-
-
 def _build_new_revision(
     version_label: str,
     first_day_text: str,
@@ -479,7 +498,3 @@ def _build_new_revision(
         notes=notes,
         stage=stage,
     )
-
-
-def _format_label(revision: dict[str, Any] | None) -> str:
-    return revision["version_label"] if revision else "–"

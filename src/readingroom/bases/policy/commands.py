@@ -18,6 +18,7 @@ from readingroom.bases.policy.admin_models import (
     PolicyDetail,
     PolicyDiagnosis,
     PolicyIndex,
+    PolicyPatch,
     RevisionDeleted,
     RevisionDetail,
     RevisionExtension,
@@ -63,6 +64,17 @@ class AddPolicy(_PolicyCommand):
 
     async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyDetail:
         return await PolicyAdmin(service).create_policy(self.policy)
+
+
+class ChangePolicy(_PolicyCommand):
+    """Change what is known of a policy: its title, category, authority or area."""
+
+    name: ClassVar[str] = "policy.change"
+    source: SourceSlug
+    patch: PolicyPatch
+
+    async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyDetail:
+        return await PolicyAdmin(service).update_policy_details(self.source, self.patch)
 
 
 class RevisePolicy(_PolicyCommand):

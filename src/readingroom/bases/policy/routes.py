@@ -21,6 +21,7 @@ from readingroom.bases.policy.admin_models import (
     RevisionAccepted,
     RevisionDeleted,
     RevisionDetail,
+    RevisionPageMarks,
     RevisionPatch,
     RevisionProgress,
 )
@@ -45,12 +46,14 @@ from readingroom.core.errors import InvalidDate, InvalidRequest, validate_model
 from readingroom.core.modes import Mode
 from readingroom.ingest.errors import UnsupportedFileType
 from readingroom.ingest.read.formats.detect import POLICY_EXTENSIONS
+from readingroom.protocol.resources import PageMark, Passage
 from readingroom.protocol.rest import API_PREFIX, ERROR_RESPONSES
 from readingroom.protocol.tool import Question
 from readingroom.web.parameters import StrictQueryRoute
 from readingroom.web.uploads import describe_upload_form, receive_upload
 
 _Question = TypeVar("_Question", bound=Question)
+_PageInPath = Annotated[int, Path(ge=1, le=100_000)]
 
 _UPLOAD_FORM = describe_upload_form(
     "The PDF, or a .docx, .md or .html.",
@@ -197,7 +200,7 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
     async def get_page_picture(
         source: str,
         revision_id: str,
-        page: Annotated[int, Path(ge=1, le=100_000)],
+        page: _PageInPath,
         dpi: Annotated[int, Query(ge=36, le=300)] = 110,
     ) -> Response:
         """A page of a revision as a picture without loss."""
@@ -205,6 +208,20 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
         revision = await admin.get_revision(source, revision_id)
         webp_bytes = await pictures.draw_page(revision.source, revision.revision_id, page, dpi)
         return Response(webp_bytes, media_type="image/webp")
+
+    @router.get("/policies/{source}/revisions/{revision_id}/pages/{page}/marks")
+    async def get_marks(
+        source: str, revision_id: str, page: _PageInPath, passage: Annotated[Passage, Query()]
+    ) -> RevisionPageMarks:
+        """Where a passage stands on a page, as rectangles to draw over its picture."""
+        revision = await admin.get_revision(source, revision_id)
+        marks = await pictures.mark_passage(revision.source, revision.revision_id, page, passage)
+        return RevisionPageMarks(
+            source=revision.source,
+            revision_id=revision.revision_id,
+            page=page,
+            marks=[PageMark.model_validate(mark, from_attributes=True) for mark in marks],
+        )
 
 
 def _add_policy_writing_routes(router: APIRouter, admin: PolicyAdmin) -> None:

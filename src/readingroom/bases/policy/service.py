@@ -54,7 +54,6 @@ from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, Re
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext
-from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import open_in_thread
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.handover import sweep_handover
@@ -120,11 +119,6 @@ class PolicyService:
     async def warm_up(self) -> None:
         """Load what the first search waits for; raise `ModelUnavailable` without a model."""
         await self.store.warm_up()
-
-    @property
-    def pipeline(self) -> Pipeline:
-        """What reads and draws the pages of PDFs."""
-        return self._context.pipeline
 
     @property
     def today(self) -> date:
@@ -493,7 +487,7 @@ def _make_section_not_found(
     return SectionNotFound(
         f"Section '{section_ref}' not found in policy '{revision.source}'"
         + (f" ({revision.version_label}); it exists in the revision of {labels}" if labels else "")
-        + (f"; the nearest are {', '.join(similar_refs)}" if similar_refs else ""),
+        + passages.describe_nearest(similar_refs, chunks),
         revision_id=revision.revision_id,
         nearest=similar_refs,
         found_in=[other_revision.revision_id for other_revision in other_revisions],

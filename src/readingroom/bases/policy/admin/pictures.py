@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -14,10 +14,9 @@ from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import RecordNotFound
 from readingroom.ingest.errors import FileNotFound
-from readingroom.ingest.page_pictures import Mark, PagePictures, StoredFile
+from readingroom.ingest.page_pictures import Mark, StoredFile
 from readingroom.protocol.resources import PageImage
 
-_CACHE_FOLDER = "pages"
 _IMAGE_DPI = 100
 _MAX_QUOTATION_CHARS = 2000
 
@@ -32,11 +31,6 @@ class PolicyPictures:
     def __init__(self, service: PolicyService) -> None:
         self._service = service
 
-    @cached_property
-    def _page_pictures(self) -> PagePictures:
-        # When a page is first asked for: routes are listed without a service too.
-        return PagePictures(self._service.pipeline, self._service.folder / _CACHE_FOLDER)
-
     async def draw_page(
         self, policy_slug: str, revision_id: str, page_number: int, dpi: int
     ) -> bytes:
@@ -46,7 +40,7 @@ class PolicyPictures:
         """
         file_path, sha256 = await self._locate_file(policy_slug, revision_id)
         with _open_file(file_path, policy_slug, revision_id, sha256) as stored_file:
-            return await self._page_pictures.draw_page(stored_file, page_number, dpi)
+            return await self._service.ingestion.pictures.draw_page(stored_file, page_number, dpi)
 
     async def mark_passage(
         self, policy_slug: str, revision_id: str, page_number: int, passage_text: str
@@ -54,7 +48,7 @@ class PolicyPictures:
         """Return where a passage stands on a page, if it does. Raise FileNotFound."""
         file_path, sha256 = await self._locate_file(policy_slug, revision_id)
         with _open_file(file_path, policy_slug, revision_id, sha256) as stored_file:
-            return await self._page_pictures.mark_passage(stored_file, page_number, passage_text)
+            return await self._service.ingestion.pictures.mark_passage(stored_file, page_number, passage_text)
 
     async def read_image(self, uri: str) -> PageImage:
         """Return the picture of a page for a view, with the words of `quotation` marked.

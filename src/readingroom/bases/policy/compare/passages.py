@@ -9,6 +9,7 @@ from dataclasses import replace
 from readingroom.bases.policy.chunks.references import fold_ref
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.models import DiffPart, ListedSection
+from readingroom.bases.policy.registry.records import format_section_name
 from readingroom.core.text import fold_dashes
 
 _PLAIN_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
@@ -58,6 +59,18 @@ def _cut_headings_above(chunks: Sequence[StoredChunk]) -> Iterator[StoredChunk]:
         else:
             yield chunk
         previous_chunk_index = chunk.chunk_index
+
+
+def describe_nearest(section_refs: Sequence[str], chunks: Sequence[StoredChunk]) -> str:
+    """Return `; the nearest are Policy LP5: Housing Need, Para 3`, or "" where there are none."""
+    titles_by_ref = {
+        section.section_ref: section.section_title for section in list_sections(chunks)
+    }
+    section_names = [
+        format_section_name(section_ref, titles_by_ref.get(section_ref, ""))
+        for section_ref in section_refs
+    ]
+    return f"; the nearest are {', '.join(section_names)}" if section_names else ""
 
 
 def list_sections(chunks: Sequence[StoredChunk]) -> list[ListedSection]:

@@ -30,6 +30,7 @@ from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import EmbeddedChunks, embed_document
 from readingroom.ingest.errors import NoContent
+from readingroom.ingest.page_pictures import PagePictures
 from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import RegistryUnavailable
@@ -52,6 +53,7 @@ class Ingestion:
     ) -> None:
         self.is_shared, self.now = ingest_context.database is not None, ingest_context.now
         self.files = RevisionFiles(policy_folder, ingest_context.database)
+        self.pictures = PagePictures(ingest_context.pipeline, policy_folder / "pages")
         self._registry = registry
         self._store = store
         self._context = ingest_context
@@ -186,7 +188,7 @@ class Ingestion:
                 self._changes.on_step("delete:registry")
                 await self._store.delete(chunk_ids)
                 self._changes.on_step("delete:chunks")
-                await self._delete_file(policy_slug, revision_id)
+                await anyio.to_thread.run_sync(self.files.delete, policy_slug, revision_id)
                 self._changes.on_step("delete:file")
                 await self._update_metadata(policy_slug)
                 self._changes.on_step("delete:dates")
@@ -261,7 +263,7 @@ class Ingestion:
         revisions = await self._registry.get_revisions(policy_slug) if revision_ids else ()
         for revision_id in set(revision_ids) - {revision.revision_id for revision in revisions}:
             await self._store.delete(await self._store.get_chunk_ids(policy_slug, revision_id))
-            await self._delete_file(policy_slug, revision_id)
+            await anyio.to_thread.run_sync(self.files.delete, policy_slug, revision_id)
 
     async def update_policy_details(self, policy_slug: str, changed_fields: dict[str, Any]) -> None:
         """Change a policy's title, description or category; chunks carry the title too."""
@@ -452,6 +454,7 @@ class Ingestion:
             self._changes.on_step("ingest:registry")
             await self._update_metadata(policy_slug)
             self._changes.on_step("ingest:dates")
+        await self.pictures.keep_words(private_copy.sha256, document)
         return IngestedRevision(
             source=policy_slug,
             revision_id=revision_id,
@@ -489,9 +492,6 @@ class Ingestion:
         await anyio.to_thread.run_sync(
             self.files.move_into_place, spool, policy_slug, revision_id, extension
         )
-
-    async def _delete_file(self, policy_slug: str, revision_id: str) -> None:
-        await anyio.to_thread.run_sync(self.files.delete, policy_slug, revision_id)
 
     async def _sweep_uploads(self) -> None:
         """Delete what no intent names: interrupted uploads left it."""

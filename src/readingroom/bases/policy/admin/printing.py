@@ -1,0 +1,42 @@
+"""What the policy commands print for people: sections, changes and labels as lines."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from readingroom.bases.policy.registry.records import format_section_name
+
+
+def format_listed_section(listed_section: dict[str, Any]) -> str:
+    """Return `Policy LP5: Meeting Housing Need, p. 20 (printed 18)`."""
+    section_name = format_section_name(
+        listed_section["section_ref"], listed_section["section_title"]
+    )
+    page_text, printed_page = str(listed_section["page_number"]), listed_section["printed_page"]
+    printed_note = f" (printed {printed_page})" if printed_page not in (None, page_text) else ""
+    return f"{section_name}, p. {page_text}{printed_note}"
+
+
+def format_change(section_change: dict[str, Any]) -> str:
+    """Return a change for people: what happened to which section, and the words."""
+    formats_by_operation = {"delete": "[-{}-]", "insert": "{{+{}+}}", "equal": "{}"}
+    both_refs = [section_change["from_section_ref"], section_change["to_section_ref"]]
+    both_names = " → ".join(dict.fromkeys(filter(None, both_refs)))
+    section_name = format_section_name(both_names, section_change["section_title"])
+    marked_words = " ".join(
+        formats_by_operation[diff_part["op"]].format(diff_part["text"])
+        for diff_part in section_change["diff"]
+    )
+    return f"{section_name}: {section_change['kind']}\n  {marked_words}".rstrip()
+
+
+def list_known_fields(policy_fields: Mapping[str, Any], field_names: Iterable[str]) -> list[str]:
+    """Return a line for each of these fields that is not empty: `  local authority: Fenland`."""
+    return [
+        f"  {field_name.replace('_', ' ')}: {policy_fields[field_name]}"
+        for field_name in field_names
+        if policy_fields[field_name] is not None
+    ]
+
+
+def format_label(revision: dict[str, Any] | None) -> str:
+    return revision["version_label"] if revision else "–"
