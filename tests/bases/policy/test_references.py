@@ -10,6 +10,7 @@ from readingroom.bases.policy.chunks.references import (
     fold_ref,
     list_folded_forms,
 )
+from readingroom.bases.policy.errors import SectionNotFound
 from readingroom.bases.policy.models import GetPolicySection, SearchPolicy
 from readingroom.core.modes import Mode
 from tests.requirements import requirement
@@ -38,6 +39,16 @@ def make_plan() -> bytes:
     return made.done()
 
 
+def make_plan_of_two_kinds() -> bytes:
+    """A plan with core policies, development policies and policies such as 7.3 (b)."""
+    made = Paper(footer="#")
+    names = [f"{kind} Policy {number}" for kind in ("Core", "Development") for number in (1, 2, 3)]
+    for name in (*names, "Policy 7.3 (a)", "Policy 7.3 (b)"):
+        made.write(f"{name}: A matter", bold=True)
+        made.write(f"The rule of {name}. {FILLER}")
+    return made.done()
+
+
 @pytest.fixture(scope="module")
 async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyLibrary]:
     paragraphs = [f"{FILLER} It concerns {topic}." for topic in TOPICS * 15]
@@ -48,6 +59,8 @@ async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pol
         await library.revise("NPPF", "December 2024", "2024-12-12", content=framework)
         await library.add("FENTON_LOCAL_PLAN", "Fenton Local Plan", "local_plan")
         await library.revise("FENTON_LOCAL_PLAN", "2014", "2014-05-08", content=make_plan())
+        await library.add("VALE_PLAN", "Vale Plan", "local_plan")
+        await library.revise("VALE_PLAN", "2016", "2016-12-14", content=make_plan_of_two_kinds())
         yield library
 
 
@@ -156,7 +169,7 @@ async def test_a_section_is_read_by_any_spelling_of_its_reference(
     ("query", "refs"),
     [
         ("Policies LP3, LP4 and LP5", ["policy lp3", "policy lp4", "policy lp5"]),
-        ("Core Policy 41 or DM3.2", ["policy 41", "policy dm3.2"]),
+        ("Core Policy 41 or DM3.2", ["core policy 41", "policy dm3.2"]),
         ("table 5-2 and Annex 2", ["table 5-2", "annex 2"]),
         ("the A38, M5 and B4063", []),
     ],
@@ -167,3 +180,37 @@ async def test_references_are_read_as_people_write_them(query: str, refs: list[s
 
     assert set(map(fold_ref, refs)) <= set(found) if refs else "policy lp3" not in found
     assert fold_ref("Paragraph 116") in list_folded_forms("116")
+
+
+@pytest.mark.parametrize(
+    ("asked", "ref"),
+    [
+        ("Core Policy 2", "Core Policy 2"),
+        ("development policy 2", "Development Policy 2"),
+        ("Policy 2", "Core Policy 2"),
+        ("Policy 7.3 (b)", "Policy 7.3 (b)"),
+        ("7.3(b)", "Policy 7.3 (b)"),
+    ],
+)
+@requirement("policy:references")
+async def test_policies_of_two_kinds_with_the_same_number_are_not_one(
+    library: PolicyLibrary, asked: str, ref: str
+) -> None:
+    section = await library.service.get_section(
+        GetPolicySection(source="VALE_PLAN", section_ref=asked)
+    )
+    (first, *_) = (await ask(library, asked, sources=["VALE_PLAN"])).results
+
+    assert section.section_ref == first.section_ref == ref
+    assert section.text.count("The rule of") == 1 and f"The rule of {ref}." in section.text
+    assert first.exact_reference
+
+
+@requirement("policy:references")
+async def test_a_policy_of_another_kind_is_not_the_one_that_was_asked_for(
+    library: PolicyLibrary,
+) -> None:
+    with pytest.raises(SectionNotFound):
+        await library.service.get_section(
+            GetPolicySection(source="VALE_PLAN", section_ref="Strategic Policy 2")
+        )

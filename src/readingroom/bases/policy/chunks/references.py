@@ -9,12 +9,12 @@ from readingroom.core.text import fold_dashes
 
 _WHITE_SPACE = re.compile(r"\s+")
 _PARAGRAPH = re.compile(r"\b(?:paragraphs?|paras?\.?|¶)\s*(?=\d)", re.IGNORECASE)
-_KINDS_OF_POLICY = re.compile(
-    r"\b(?:(?:core|strategic|non-strategic|local|site|area|place|development|management|draft) )+"
-    r"(?=policy )"
-)
+_KIND_WORDS = r"(?:core|strategic|non-strategic|local|site|area|place|development|management|draft)"
+_KINDS_OF_POLICY = re.compile(rf"\b(?:{_KIND_WORDS} )+(?=policy )")
+_BLANK_BEFORE_BRACKET = re.compile(r"(?<=\d)[ ](?=\()")
 _SEPARATOR_IN_CODE = re.compile(r"(?<=[a-z])[ /-](?=\d)")
 _NUMBER = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
+_NUMBER_AND_CLAUSE = re.compile(rf"{_NUMBER.pattern}\s?\([a-z]\)", re.ASCII)
 # Local plans number policies TR4, BSC 1, DM3.2, H-1, S/12 or ESD13a.
 _CODE_PATTERN = r"[a-z]{1,6}(?:[/-][a-z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?"
 _CODE = re.compile(rf"{_CODE_PATTERN}[a-z]?", re.ASCII)
@@ -30,7 +30,7 @@ _ASKED_PARAGRAPHS = re.compile(
     re.IGNORECASE,
 )
 _ASKED_POLICIES = re.compile(
-    rf"\bpolic(?:y|ies)\s+(?P<codes>(?:{_CODE_PATTERN}[a-z]?|\d{{1,3}})\b"
+    rf"\b(?P<kinds>(?:{_KIND_WORDS}\s+)*)polic(?:y|ies)\s+(?P<codes>(?:{_CODE_PATTERN}[a-z]?|\d{{1,3}})\b"
     rf"(?:\s*(?:,|and|&|or)\s*(?:{_CODE_PATTERN}[a-z]?|\d{{1,3}})\b)*)" + _CLAUSE_PATTERN,
     re.IGNORECASE,
 )
@@ -72,8 +72,26 @@ class AskedReference:
 def fold_ref(section_ref: str) -> str:
     """Return a reference in the form that is compared: `Paragraph 116` becomes `para116`."""
     folded_ref = _WHITE_SPACE.sub(" ", fold_dashes(section_ref)).strip().casefold()
-    folded_ref = _KINDS_OF_POLICY.sub("", _PARAGRAPH.sub("para ", folded_ref))
+    folded_ref = _BLANK_BEFORE_BRACKET.sub("", _PARAGRAPH.sub("para ", folded_ref))
     return _SEPARATOR_IN_CODE.sub("", folded_ref)
+
+
+def fold_without_kind(section_ref: str) -> str:
+    """Return the folded form of a reference without the kind of policy: `policy 3`.
+
+    `Core Policy 3` may be asked for as `Policy 3`, but a plan may have a `Development Policy 3` too.
+    """
+    return _KINDS_OF_POLICY.sub("", fold_ref(section_ref))
+
+
+def index_by_folded_ref(section_refs: Iterable[str]) -> dict[str, str]:
+    """Return folded reference → reference, in their order; last the forms without their kinds."""
+    written_refs = [*dict.fromkeys(section_refs)]
+    refs_by_folded_ref: dict[str, str] = {}
+    for fold in (fold_ref, fold_without_kind):
+        for section_ref in written_refs:
+            refs_by_folded_ref.setdefault(fold(section_ref), section_ref)
+    return refs_by_folded_ref
 
 
 def find_section_ref(section_ref: str, refs_by_folded_ref: Mapping[str, str]) -> str | None:
@@ -94,9 +112,18 @@ def find_section_ref(section_ref: str, refs_by_folded_ref: Mapping[str, str]) ->
             refs_by_folded_ref[candidate_form]
             for candidate_form in candidate_forms
             if candidate_form in refs_by_folded_ref
+            and not _is_other_kind(section_ref, refs_by_folded_ref[candidate_form])
         ),
         None,
     )
+
+
+def _is_other_kind(asked_ref: str, section_ref: str) -> bool:
+    """Whether two references name different kinds of policy, as `Core Policy` and `Local Policy`."""
+    asked_kinds, section_kinds = (
+        _KINDS_OF_POLICY.findall(fold_ref(ref)) for ref in (asked_ref, section_ref)
+    )
+    return bool(asked_kinds and section_kinds) and asked_kinds != section_kinds
 
 
 def find_similar_refs(section_ref: str, refs_by_folded_ref: Mapping[str, str]) -> list[str]:
@@ -110,8 +137,10 @@ def find_similar_refs(section_ref: str, refs_by_folded_ref: Mapping[str, str]) -
 def list_folded_forms(section_ref: str) -> list[str]:
     """Return the folded forms that a reference may have in a document, the likeliest first."""
     plain_ref = _WHITE_SPACE.sub(" ", fold_dashes(section_ref)).strip().casefold()
-    folded_forms = [fold_ref(section_ref)]
-    if _NUMBER.fullmatch(plain_ref):
+    folded_forms = [*dict.fromkeys([fold_ref(section_ref), fold_without_kind(section_ref)])]
+    if _NUMBER_AND_CLAUSE.fullmatch(plain_ref):
+        folded_forms.append(fold_ref(f"policy {plain_ref}"))
+    elif _NUMBER.fullmatch(plain_ref):
         folded_forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _NUMBERED_KINDS]
     elif _CODE.fullmatch(plain_ref):
         folded_forms += [fold_ref(f"{kind_word} {plain_ref}") for kind_word in _CODED_KINDS]
@@ -151,12 +180,12 @@ def _iterate_asked_references(
     query: str, policy_name_words: Collection[str]
 ) -> Iterator[tuple[int, AskedReference]]:
     if reference_match := _WHOLE_REFERENCE.fullmatch(query):
-        yield (
-            0,
-            _make_asked_reference(
-                list_folded_forms(reference_match["number"]), reference_match["clause"]
-            ),
-        )
+        clause = reference_match["clause"]
+        folded_forms = list_folded_forms(reference_match["number"])
+        if clause and "(" in clause:
+            # A plan may number its policies so: `Policy 7.3 (b)`.
+            folded_forms.insert(0, fold_ref(f"policy {reference_match['number']}{clause}"))
+        yield 0, _make_asked_reference(folded_forms, clause)
     for reference_match in _ASKED_PARAGRAPHS.finditer(query):
         for paragraph_number in _LIST_SEPARATOR.split(reference_match["numbers"]):
             folded_forms = [
@@ -169,11 +198,12 @@ def _iterate_asked_references(
             )
     for reference_match in _ASKED_POLICIES.finditer(query):
         for policy_code in _LIST_SEPARATOR.split(reference_match["codes"]):
+            policy_ref = f"{reference_match['kinds']}policy {policy_code}"
+            asked_refs = [policy_ref + (reference_match["clause"] or ""), policy_ref]
+            folded_forms = [*map(fold_ref, asked_refs), fold_without_kind(policy_ref)]
             yield (
                 reference_match.start(),
-                _make_asked_reference(
-                    [fold_ref(f"policy {policy_code}")], reference_match["clause"]
-                ),
+                _make_asked_reference(dict.fromkeys(folded_forms), reference_match["clause"]),
             )
     for reference_match in _ASKED_WORDS.finditer(query):
         yield (

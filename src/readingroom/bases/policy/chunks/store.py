@@ -12,7 +12,7 @@ import anyio.to_thread
 from pydantic import TypeAdapter
 
 from readingroom.bases.policy.chunks.ranking import PlanRanker
-from readingroom.bases.policy.chunks.references import fold_ref
+from readingroom.bases.policy.chunks.references import fold_ref, index_by_folded_ref
 from readingroom.bases.policy.registry.records import (
     Policy,
     PolicyCategory,
@@ -218,13 +218,7 @@ class PolicyStore:
         cache_key = (policy_slug, revision_id, self._index.generation)
         section_index = self._section_indexes.get(cache_key)
         if section_index is None:
-            section_index = {}
-            for chunk in await self.get_chunks(policy_slug, revision_id):
-                for folded_ref in {
-                    fold_ref(section_ref)
-                    for section_ref in (*chunk.section_path, chunk.section_ref)
-                }:
-                    section_index.setdefault(folded_ref, []).append(chunk.chunk_id)
+            section_index = _index_sections(await self.get_chunks(policy_slug, revision_id))
             self._section_indexes.put(cache_key, section_index)
         return section_index
 
@@ -263,6 +257,20 @@ class PolicyStore:
             self._index.close()
             self._chunk_store.close()
             self._chunk_store = None
+
+
+def _index_sections(chunks: Sequence[StoredChunk]) -> SectionIndex:
+    """Return folded reference → the ids of its chunks, last by references without their kinds."""
+    section_index: SectionIndex = {}
+    for chunk in chunks:
+        for folded_ref in {
+            fold_ref(section_ref) for section_ref in (*chunk.section_path, chunk.section_ref)
+        }:
+            section_index.setdefault(folded_ref, []).append(chunk.chunk_id)
+    written_refs = (ref for chunk in chunks for ref in (*chunk.section_path, chunk.section_ref))
+    for folded_ref, section_ref in index_by_folded_ref(written_refs).items():
+        section_index.setdefault(folded_ref, section_index[fold_ref(section_ref)])
+    return section_index
 
 
 def build_chunks(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from readingroom.bases.policy.chunks.references import fold_ref
+from readingroom.bases.policy.chunks.references import fold_ref, index_by_folded_ref
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.models import DiffPart, ListedSection
 from readingroom.bases.policy.registry.records import format_section_name
@@ -23,11 +23,11 @@ _SHOWN_WORDS_PER_END = 12  # of a long unchanged run, at either end
 
 def index_references(chunks: Iterable[StoredChunk]) -> dict[str, str]:
     """Return folded reference → reference as the document writes it, in reading order."""
-    refs_by_folded_ref: dict[str, str] = {}
-    for chunk in chunks:
-        for section_ref in filter(None, (*chunk.section_path, chunk.section_ref)):
-            refs_by_folded_ref.setdefault(fold_ref(section_ref), section_ref)
-    return refs_by_folded_ref
+    return index_by_folded_ref(
+        section_ref
+        for chunk in chunks
+        for section_ref in filter(None, (*chunk.section_path, chunk.section_ref))
+    )
 
 
 def select_section_chunks(chunks: Iterable[StoredChunk], section_ref: str) -> list[StoredChunk]:
