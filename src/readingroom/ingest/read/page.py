@@ -42,6 +42,7 @@ class Line:
     """Bottom of its last row: rejoining a broken word merges two rows into one line."""
     has_gap_above: bool | None = None
     """Whether a blank line is above it, where the reader knows; None: the geometry decides."""
+    is_italic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,11 +44,13 @@ def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_bo
         _MIN_INDENT <= typography.measure_indent(line_index) <= _MAX_INDENT
         for line_index in (policy_heading.heading_index, text_start)
     )
+    is_italic_text = text_start < next_boundary and typography.is_italic_prose(text_start)
     for line_index in range(policy_heading.text_index + 1, next_boundary):
-        if (
+        if not typography.is_figure_line(line_index) and (
             _explains(typography, line_index)
             or _is_larger_heading(typography, line_index, heading_size)
             or (is_bold_text and _is_plain_prose(typography, line_index))
+            or (is_italic_text and _is_upright_prose(typography, line_index))
             or (is_indented and _returns_to_margin(typography, policy_heading, line_index))
         ):
             return line_index
@@ -81,6 +83,14 @@ def _is_plain_prose(typography: Typography, line_index: int) -> bool:
     return typography.is_prose(line_index) and not typography.stands_out(next_index)
 
 
+def _is_upright_prose(typography: Typography, line_index: int) -> bool:
+    """Whether a paragraph in upright letters begins here, after a policy in italics."""
+    next_index = min(line_index + 1, len(typography.lines) - 1)
+    return typography.is_prose(line_index) and not (
+        typography.lines[line_index].line.is_italic or typography.lines[next_index].line.is_italic
+    )
+
+
 def _find_box_start(typography: Typography, first_line: int, line_limit: int) -> int | None:
     """Return the first line of a policy that stands in a box, or None if it has no box."""
     flow_lines = typography.lines
@@ -99,6 +109,8 @@ def _follow_box(typography: Typography, line_index: int, line_limit: int) -> int
     policy_heading = flow_lines[line_index].line.text
     bold_count = int(flow_lines[line_index].line.is_bold)
     for next_index in range(line_index + 1, line_limit):
+        if typography.is_figure_line(next_index):
+            continue
         following_line, last_line = flow_lines[next_index], flow_lines[box_end - 1]
         is_same_box = following_line.box == last_line.box and following_line.page == last_line.page
         if following_line.box is None:
@@ -146,7 +158,10 @@ def _continues(
     is_next_column = (
         flow_line.page > last_line.page or flow_line.line.bottom > last_line.line.bottom
     )
-    if not is_next_column or flow_line.page > last_line.page + 1:
+    next_page = last_line.page + 1
+    while next_page in typography.figure_pages:
+        next_page += 1
+    if not is_next_column or flow_line.page > next_page:
         return False
     width_change = abs(
         (flow_line.box.right - flow_line.box.left) - (last_line.box.right - last_line.box.left)

@@ -24,6 +24,8 @@ _MAX_JOINED_CHARS = 5_000
 # Words by which headers are known that end in the name of a section.
 _BEGINNING_WORDS = 3
 _MAX_PAGE_NUMBER_CHARS = 40
+# Letters this much smaller than the usual ones, at the top of pages, are those of a header.
+_HEADER_SCALE = 0.92
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +226,36 @@ def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     """
     # Chapters have headers of their own, so a quarter of the pages is enough; three, lest a short
     # file's lines vanish.
-    return _find_frequent_keys(raw_pages, _make_repeat_key, 0.25) | _find_frequent_keys(
-        raw_pages, _make_beginning_key, 0.5
+    return (
+        _find_frequent_keys(raw_pages, _make_repeat_key, 0.25)
+        | _find_frequent_keys(raw_pages, _make_beginning_key, 0.5)
+        | _find_header_rows(raw_pages)
     )
+
+
+def _find_header_rows(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
+    """Return the heights at the top of pages where half of them have a line in small letters.
+
+    Such headers may name the policy or the section below, and so differ from page to page.
+    """
+    chars_by_size: Counter[float] = Counter()
+    for raw_page in raw_pages:
+        for line in raw_page.lines:
+            chars_by_size[round(line.size * 2) / 2] += len(line.text)
+    if not chars_by_size:
+        return set()
+    max_size = _HEADER_SCALE * chars_by_size.most_common(1)[0][0]
+    page_counts = Counter(
+        row_key
+        for raw_page in raw_pages
+        for row_key in {
+            _make_row_key(line)
+            for line in raw_page.lines
+            if _is_at_top(line, raw_page) and line.size <= max_size
+        }
+    )
+    min_page_count = max(3, 0.5 * len(raw_pages))
+    return {row_key for row_key, count in page_counts.items() if count >= min_page_count}
 
 
 def _find_frequent_keys(
@@ -245,6 +274,8 @@ def _is_running_line(line: Line, raw_page: RawPage, repeated_keys: set[tuple[str
     if not _is_at_edge(line, raw_page):
         return False
     line_keys = {_make_repeat_key(line), _make_beginning_key(line)}
+    if _is_at_top(line, raw_page):
+        line_keys.add(_make_row_key(line))
     return bool(line_keys & repeated_keys) or _is_page_number(line.text)
 
 
@@ -256,6 +287,15 @@ def _is_page_number(line_text: str) -> bool:
 
 def _is_at_edge(line: Line, raw_page: RawPage) -> bool:
     return not EDGE_SHARE * raw_page.height <= line.bottom <= (1 - EDGE_SHARE) * raw_page.height
+
+
+def _is_at_top(line: Line, raw_page: RawPage) -> bool:
+    return line.bottom > (1 - EDGE_SHARE) * raw_page.height
+
+
+def _make_row_key(line: Line) -> tuple[str, int]:
+    """Return the key of a line's height alone, in letters of its size."""
+    return f"\0{round(line.size)}", round(line.bottom / 6)
 
 
 def _make_repeat_key(line: Line) -> tuple[str, int]:

@@ -12,34 +12,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
-from readingroom.ingest.structure.headings import TITLE_PATTERN
+from readingroom.ingest.structure.codes import (
+    CODE_ALONE,
+    CODE_HEADING,
+    POLICY_HEADING,
+    find_family_prefixes,
+    find_named_prefixes,
+    get_prefix,
+)
 from readingroom.ingest.structure.starts import SectionStart, make_start
 from readingroom.ingest.structure.typography import Typography
 
-# Codes as plans write them: LP5, BSC 1, DM3.2, H-1, S/12, ESD13a, AR-UA-ST1.
-_CODE = r"[A-Z]{1,6}(?:[/-][A-Z]{1,5})*[ /-]?\d{1,3}(?:\.\d{1,2})?[A-Za-z]?"
-_POLICY_WORDS = (
-    r"(?:(?:Core|Strategic|Non-Strategic|Local|Site|Area|Place|Development|Management|Draft|CORE|"
-    r"STRATEGIC|LOCAL|SITE|DRAFT)\s+)*(?:Policy|POLICY)|(?:Site |SITE )?(?:Allocation|ALLOCATION)"
-)
-_TOPIC_WORDS = (
-    r"(?i:housing|employment|environment(?:al)?|transport|design|retail|econom(?:y|ic)|heritage"
-    r"|infrastructure|community|general|spatial|delivery|neighbourhood|planning|rural|urban)"
-)
-_POLICY_HEADING = re.compile(
-    rf"(?:(?P<topic>{_TOPIC_WORDS})\s+)?(?P<word>{_POLICY_WORDS})\s+"
-    rf"(?P<number>{_CODE}|(?:[A-Z][a-z]+ ){{1,3}}\d{{1,3}}|[A-Z]{{2,6}} [A-Z]{{1,4}}\d{{1,3}}"
-    rf"|\d{{1,3}}(?:\.\d{{1,2}})?[A-Z]?|[A-Z](?=\s*[:–—-]))"
-    # What kind of policy it is may stand between its code and its title.
-    rf"(?![\w/])(?:\s*\((?i:cont)(?s:.*)|(?:\s*\([A-Za-z -]{{5,30}}\))?{TITLE_PATTERN})"
-)
-_CODE_HEADING = re.compile(
-    r"(?!(?:ANNEX|PART|TABLE|BOX|STEP|NOTE|PHASE|STAGE|ZONE|FIGURE|MAP|PPS|PPG|MPS)\b)"
-    rf"(?P<number>{_CODE})(?:\s*[:–—-]\s*|\s+)(?P<title>[A-Z“‘](?s:.*))"
-)
-_CODE_ALONE = re.compile(_CODE)
 _TEXT_LABEL = re.compile(r"(?:Policy|POLICY)(?: text)?:?")
-_MENTION = re.compile(r"\b[Pp]olic(?:y|ies)\s+([A-Z]{1,6})[ /-]?\d")
 _BACK_MATTER = re.compile(
     r"monitor|implementation|saved polic|supersed|replaced|glossary|index|schedule of|list of polic"
     r"|policy list|evidence base|abbreviations",
@@ -56,6 +40,8 @@ _TITLE_WITHOUT_POLICIES = re.compile(
     re.IGNORECASE,
 )
 _TITLE_PAGES = 2
+# A plan with fewer policies may name them by codes alone.
+_MIN_POLICIES = 3
 _BODY_GRADE, _BACK_GRADE, _ANNEX_GRADE = 2, 1, 0
 # An annex that begins before this share of the lines is a line of the contents.
 _MIN_ANNEX_SHARE = 0.3
@@ -93,7 +79,20 @@ def find_policies(
     """Return the policies of a document, and the other headings that name one."""
     if not has_own_policies(typography):
         return [], []
-    candidate_headings = _find_candidates(typography, document_text)
+    code_prefixes = find_named_prefixes(document_text)
+    chosen_headings, other_headings = _choose_policies(typography, code_prefixes, headings)
+    if len(chosen_headings) < _MIN_POLICIES:
+        family_prefixes = find_family_prefixes(typography, document_text)
+        if family_prefixes - code_prefixes:
+            return _choose_policies(typography, code_prefixes | family_prefixes, headings)
+    return chosen_headings, other_headings
+
+
+def _choose_policies(
+    typography: Typography, code_prefixes: set[str], headings: Sequence[SectionStart]
+) -> tuple[list[PolicyHeading], list[PolicyHeading]]:
+    """Return the policies whose codes begin with these letters or follow the word "Policy"."""
+    candidate_headings = _find_candidates(typography, code_prefixes)
     boundaries = sorted(
         {
             section_start.line_index
@@ -143,9 +142,8 @@ def says_continued(line_text: str, heading_text: str) -> bool:
     return bool(named_words) and named_words == heading_words[: len(named_words)]
 
 
-def _find_candidates(typography: Typography, document_text: str) -> list[PolicyHeading]:
+def _find_candidates(typography: Typography, code_prefixes: set[str]) -> list[PolicyHeading]:
     flow_lines = typography.lines
-    code_prefixes = {mention_match[1] for mention_match in _MENTION.finditer(document_text)}
     label_indexes = [
         line_index
         for line_index, label_line in enumerate(flow_lines)
@@ -171,7 +169,7 @@ def _find_candidates(typography: Typography, document_text: str) -> list[PolicyH
 def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHeading | None:
     """Return the heading `Policy LP5 – Housing`, or None."""
     line_text = typography.lines[line_index].line.text
-    heading_match = _POLICY_HEADING.fullmatch(line_text)
+    heading_match = POLICY_HEADING.fullmatch(line_text)
     if heading_match is None or not typography.is_heading(line_index):
         return None
     if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
@@ -198,16 +196,14 @@ def _match_code_heading(
     typography: Typography, line_index: int, code_prefixes: set[str], label_lines: set[int]
 ) -> PolicyHeading | None:
     """Return the heading `HOU2 Housing Density`, or a code beside its text below a label."""
-    code_match = _CODE_HEADING.fullmatch(typography.lines[line_index].line.text)
+    code_match = CODE_HEADING.fullmatch(typography.lines[line_index].line.text)
     if code_match is None or not typography.stands_out(line_index):
         return None
     policy_ref = f"Policy {code_match['number']}"
     if line_index - 1 in label_lines:
         # The code stands in the margin of the text, whose first line is no title.
         return PolicyHeading(line_index - 1, line_index, policy_ref, "")
-    code_letters = re.match(r"[A-Z]+", code_match["number"])
-    is_known = code_letters is not None and code_letters[0] in code_prefixes
-    if not is_known or not typography.is_heading(line_index):
+    if get_prefix(code_match["number"]) not in code_prefixes or not typography.is_heading(line_index):
         return None
     if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
         return None
@@ -219,12 +215,16 @@ def _match_code_alone(
 ) -> PolicyHeading | None:
     """Return the heading `HOU2` whose title stands on the next line, or None."""
     policy_code = typography.lines[line_index].line.text
-    if _CODE_ALONE.fullmatch(policy_code) is None or not typography.begins_block(line_index):
+    if CODE_ALONE.fullmatch(policy_code) is None or not typography.begins_block(line_index):
         return None
-    code_letters = re.match(r"[A-Z]+", policy_code)
-    if code_letters is None or code_letters[0] not in code_prefixes:
+    if get_prefix(policy_code) not in code_prefixes:
         return None
     policy_title = _complete_title(typography, line_index, "")
+    if not policy_title and typography.stands_out(line_index):
+        # Beside its text, the title of a policy may be set in plain letters.
+        next_index = line_index + 1
+        has_title = next_index < len(typography.lines) and typography.is_title_like(next_index)
+        policy_title = typography.lines[next_index].line.text if has_title else ""
     return (
         PolicyHeading(line_index, line_index, f"Policy {policy_code}", policy_title)
         if policy_title

@@ -15,8 +15,13 @@ from readingroom.ingest.structure.headings import find_bare_headings, find_headi
 from readingroom.ingest.structure.layout import TextFlow
 from readingroom.ingest.structure.numbering import find_decimal_starts, find_plain_starts
 from readingroom.ingest.structure.policies import PolicyHeading, find_policies
-from readingroom.ingest.structure.starts import SUPPORTING_PREFIX, SectionStart, make_start
-from readingroom.ingest.structure.typography import Typography
+from readingroom.ingest.structure.starts import (
+    LEVELS,
+    SUPPORTING_PREFIX,
+    SectionStart,
+    make_start,
+)
+from readingroom.ingest.structure.typography import FIGURE_CAPTION, Typography
 
 # A document with fewer numbered paragraphs and no policies is divided by its bare headings.
 _MIN_REFERENCES = 8
@@ -41,8 +46,9 @@ def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
     typography = Typography(text_flow)
     headings = find_headings(typography)
     decimal_starts = find_decimal_starts(typography, headings)
-    outline = sorted(
-        [*headings, *decimal_starts], key=lambda section_start: section_start.line_index
+    outline = _set_figures_apart(
+        typography,
+        sorted([*headings, *decimal_starts], key=lambda section_start: section_start.line_index),
     )
     policies, other_policies = find_policies(typography, text_flow.text, outline)
     policy_extents = _PolicyExtents(typography, policies)
@@ -61,6 +67,45 @@ def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
     divisions.sort(key=_make_sort_key)
     divisions = [*_resume_after_exhibits(typography, [*_resume_enclosing(divisions)])]
     return tuple(_make_sections(text_flow, typography, divisions))
+
+
+def _set_figures_apart(
+    typography: Typography, outline: Sequence[SectionStart]
+) -> list[SectionStart]:
+    """Return the starts, with one for each page that a figure fills.
+
+    A policy or a paragraph may go on after it, but the words of a figure are no part of them.
+    """
+    headed_pages = {
+        typography.lines[section_start.line_index].page
+        for section_start in outline
+        if section_start.kind != "exhibit"
+    }
+    pages = typography.figure_pages.keys() - headed_pages
+    other_starts = [
+        section_start
+        for section_start in outline
+        if typography.lines[section_start.line_index].page not in pages
+    ]
+    figure_starts = [
+        _make_figure_start(typography, typography.figure_pages[page_number])
+        for page_number in pages
+    ]
+    return sorted(
+        [*other_starts, *figure_starts], key=lambda section_start: section_start.line_index
+    )
+
+
+def _make_figure_start(typography: Typography, page_lines: range) -> SectionStart:
+    caption = next(
+        caption_match
+        for line_index in page_lines
+        if (caption_match := FIGURE_CAPTION.match(typography.lines[line_index].line.text))
+    )
+    section_ref = " ".join(caption["ref"].split())
+    return SectionStart(
+        page_lines.start, "exhibit", section_ref, caption["title"], LEVELS["para"]
+    )
 
 
 def _complete_starts(
@@ -202,6 +247,10 @@ def _resume_after_exhibits(
         yield division
         if division.section_start is None or division.section_start.kind != "exhibit":
             enclosing_start = division.section_start
+        elif enclosing_start is not None and typography.is_figure_line(division.line_index):
+            page_end = typography.figure_pages[typography.lines[division.line_index].page].stop
+            if page_end < division_end:
+                yield _Division(page_end, enclosing_start, is_resumed=True)
         elif enclosing_start is not None:
             resumed_line = next(
                 (

@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import groupby
 
 from readingroom.ingest.structure.layout import FlowLine, TextFlow
 
@@ -32,6 +33,14 @@ _ENDS_IN_NUMBER = re.compile(r"(?:\.{2,}|\s)\s*(\d{1,3})$")
 _CONTENTS_LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}$")
 _LIST_ITEM = re.compile(r"(?:[^\w\s“‘\"'(]|\(?(?:[a-z]|[ivx]{1,5}|\d{1,2})[.)])\s*\S")
 _SENTENCE_ENDS = (".", ";", ":", ",", "!", "?")
+FIGURE_CAPTION = re.compile(
+    r"(?P<ref>(?i:figure|map|diagram|inset|plan)\s+[A-Z]?\d{1,2}(?:[-.]\d{1,3})?)(?!\w)"
+    r"\W*(?P<title>(?s:.*))"
+)
+# Of the usual length of a line; the labels and the caption of a figure are shorter.
+_MAX_LABEL_SHARE = 0.8
+# Of a line that ends like a sentence or an item of a list, which a label does not.
+_MIN_CLAUSE_CHARS = 25
 
 
 class Typography:
@@ -41,11 +50,14 @@ class Typography:
         self.lines = text_flow.lines
         chars_by_size: Counter[float] = Counter()
         chars_by_margin: Counter[int] = Counter()
+        italic_chars = 0
         for flow_line in text_flow.lines:
+            italic_chars += flow_line.line.is_italic * len(flow_line.line.text)
             chars_by_size[round(flow_line.line.size * 2) / 2] += len(flow_line.line.text)
             chars_by_margin[round(flow_line.line.left)] += len(flow_line.line.text)
         self.usual_size = chars_by_size.most_common(1)[0][0] if chars_by_size else 0.0
         self.usual_margin = chars_by_margin.most_common(1)[0][0] if chars_by_margin else 0
+        self._is_mostly_italic = 2 * italic_chars > chars_by_size.total()
         min_char_count = _MIN_MARGIN_SHARE * chars_by_margin.total()
         self._usual_margins = [
             margin for margin, char_count in chars_by_margin.items() if char_count >= min_char_count
@@ -57,6 +69,8 @@ class Typography:
             body_line_lengths[len(body_line_lengths) * 3 // 4] if body_line_lengths else 0
         )
         self.contents_lines = _find_contents(text_flow.lines)
+        self.figure_pages = _find_figure_pages(text_flow.lines, self.usual_line_length)
+        """The lines of pages that hold only a figure, by page."""
         self.lowest_bottom = _measure_lowest_bottom(text_flow.lines)
         self._page_margins = _measure_page_margins(text_flow.lines)
 
@@ -72,6 +86,10 @@ class Typography:
             for line_index in (index, other_index)
         ]
         return abs(margins[0] - margins[1]) < MARGIN_TOLERANCE / 2
+
+    def is_figure_line(self, line_index: int) -> bool:
+        """Whether a line stands on a page that a figure fills."""
+        return self.lines[line_index].page in self.figure_pages
 
     def begins_block(self, line_index: int) -> bool:
         """Whether a paragraph begins here, or a page or column, where no gap above can be seen."""
@@ -189,6 +207,12 @@ class Typography:
             and not flow_line.line.is_bold
         )
 
+    def is_italic_prose(self, line_index: int) -> bool:
+        """Whether a line of text is set in italics, where most of the document is not."""
+        text_line = self.lines[line_index].line
+        is_long = len(text_line.text) >= 0.5 * self.usual_line_length
+        return text_line.is_italic and is_long and not self._is_mostly_italic
+
     def _is_body_line(self, flow_line: FlowLine) -> bool:
         line = flow_line.line
         is_at_margin = any(
@@ -240,6 +264,25 @@ def _find_contents(flow_lines: Sequence[FlowLine]) -> set[int]:
         numbered_lines.append((line_index, page_number))
     contents_lines |= _list_run_lines(numbered_lines)
     return contents_lines | _list_contents_pages(flow_lines, contents_lines)
+
+
+def _find_figure_pages(
+    flow_lines: Sequence[FlowLine], usual_line_length: int
+) -> dict[int, range]:
+    """Return the lines of each page that has a caption and no line as long as one of text."""
+    figure_pages: dict[int, range] = {}
+    first_index = 0
+    for page_number, page_lines in groupby(flow_lines, key=lambda flow_line: flow_line.page):
+        line_texts = [flow_line.line.text for flow_line in page_lines]
+        has_text = any(
+            len(line_text) >= _MAX_LABEL_SHARE * usual_line_length
+            or (len(line_text) >= _MIN_CLAUSE_CHARS and line_text.endswith(_SENTENCE_ENDS))
+            for line_text in line_texts
+        )
+        if not has_text and any(map(FIGURE_CAPTION.match, line_texts)):
+            figure_pages[page_number] = range(first_index, first_index + len(line_texts))
+        first_index += len(line_texts)
+    return figure_pages
 
 
 def _list_run_lines(numbered_lines: Sequence[tuple[int, int]]) -> set[int]:

@@ -46,6 +46,7 @@ _LINEARIZED_LENGTH = re.compile(rb"/Linearized\b[^>]{0,200}?/L\s+(\d{1,12})\b")
 _LINEARIZED_WITHIN_BYTES = 2048
 _BLANKS_BETWEEN_WORDS = re.compile(r"(?<=\S)\s+(?=\S)")
 _BOLD_FONT_NAME = re.compile("bold|black|heavy|semib|demi", re.IGNORECASE)
+_ITALIC_FONT_NAME = re.compile("italic|oblique", re.IGNORECASE)
 
 
 @contextmanager
@@ -328,13 +329,15 @@ def _parse_line(raw_line: str, line_start: int, glyphs: "_Glyphs") -> Line | Non
         if BROKEN_WORD_MARK in line_text
         else first_box.bottom
     )
+    is_bold, is_italic = glyphs.read_style(typical_index)
     return Line(
         line_text,
         first_box.left,
         first_box.bottom,
         letter_size,
-        glyphs.is_bold(typical_index),
+        is_bold,
         last_bottom,
+        is_italic=is_italic,
     )
 
 
@@ -393,8 +396,13 @@ def _make_box_transform(pdf_page: pypdfium2.PdfPage) -> _BoxTransform:
 
 
 @cache
-def _is_bold_name(font_name: bytes) -> bool:
-    return _BOLD_FONT_NAME.search(font_name.decode("latin-1")) is not None
+def _parse_font_name(font_name: bytes) -> tuple[bool, bool]:
+    """Return whether a font is bold, and whether it is italic."""
+    name_text = font_name.decode("latin-1")
+    return (
+        _BOLD_FONT_NAME.search(name_text) is not None,
+        _ITALIC_FONT_NAME.search(name_text) is not None,
+    )
 
 
 class _Glyphs:
@@ -421,7 +429,8 @@ class _Glyphs:
         )
         return self._to_box(self._rectangle)
 
-    def is_bold(self, index: int) -> bool:
+    def read_style(self, index: int) -> tuple[bool, bool]:
+        """Return whether a letter is bold, and whether it is italic."""
         self._font_name.value = b""
         pdfium.FPDFText_GetFontInfo(
             self._textpage,
@@ -430,7 +439,7 @@ class _Glyphs:
             len(self._font_name),
             self._font_flags,
         )
-        return _is_bold_name(self._font_name.value)
+        return _parse_font_name(self._font_name.value)
 
     def _to_pdfium_index(self, index: int) -> int:
         if not self._is_exact:  # PDFium left some characters out of the text, or added some
