@@ -11,7 +11,7 @@ from datetime import date
 from readingroom.bases.policy.errors import RevisionNotFound
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.opening import AnyPolicyRegistry
-from readingroom.bases.policy.registry.records import Policy, Reason, Revision
+from readingroom.bases.policy.registry.records import Policy, Reason, Revision, RevisionStatus
 from readingroom.bases.policy.registry.store import Timeline
 
 
@@ -43,8 +43,14 @@ class Resolution:
         if self.revision is not None:
             return self.revision
         nearest_revision = self.find_nearest_revision()
+        emerging_ids = [
+            revision.revision_id
+            for revision in self.timeline
+            if revision.status == RevisionStatus.EMERGING
+        ]
         raise RevisionNotFound(
-            f"No revision of {self.source} was in force on {self.day}: {self.reason}",
+            f"No revision of {self.source} was in force on {self.day}: {self.reason}"
+            + (f"; not adopted, but here: {', '.join(emerging_ids)}" if emerging_ids else ""),
             reason=self.reason,
             nearest=nearest_revision.revision_id if nearest_revision else None,
             use_tool="list_policy_revisions",
