@@ -100,7 +100,7 @@ def test_most_kinds_are_found_with_the_names_hidden(file_name: str, drawn: bool,
 
 
 @requirement("documents:kinds")
-@pytest.mark.parametrize("file_name", ["printed.zip", "printed_later.zip"])
+@pytest.mark.parametrize("file_name", ["printed.zip", "printed_later.zip", "printed_third.zip"])
 @pytest.mark.parametrize("folder", ["texts", "drawings"])
 def test_most_kinds_are_found_in_what_another_program_printed(file_name: str, folder: str) -> None:
     mistakes = []

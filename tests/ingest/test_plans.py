@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from readingroom.ingest.document import Document, ReadOptions
+from readingroom.ingest.read.formats.order import put_in_reading_order
+from readingroom.ingest.read.page import Line
 from readingroom.ingest.read.reader import read_file
 from readingroom.ingest.structure.policies import says_continued
 from tests.requirements import requirement
@@ -254,17 +256,54 @@ def test_plans_of_every_typesetting_have_their_policies(style: PlanStyle, seed: 
     check_made_plan(style, seed)
 
 
-@pytest.mark.parametrize("name", ["averdale", "brackmoor", "corse", "porthmere", "wendle"])
+@pytest.mark.parametrize("name", [path.stem for path in sorted(PRINTED_PLANS.glob("*.pdf"))])
 @requirement("ingest:sections:plans")
 def test_plans_of_other_typesetters_give_their_policies_whole(name: str) -> None:
-    """Boxes that go on as `Policy H1 continued`, headers that name policies, policies set in."""
+    """Boxes that go on as `Policy H1 continued`, codes in margins and cells, reasons beside."""
     truth = json.loads((PRINTED_PLANS / "truth.json").read_text("utf-8"))[name]
 
     document = read_plan((PRINTED_PLANS / f"{name}.pdf").read_bytes())
 
     verdicts = judge_policies(document, MadePlan(b"", truth))
     assert set(verdicts.values()) == {"exact"}, verdicts
-    assert [*map(fold, list_policies(document))] == [*map(fold, truth)]
+    listed = {fold(section.ref) for section in document.sections if section.kind == "policy"}
+    assert {*map(fold, truth)} <= listed
+    assert {*map(fold, list_policies(document))} <= {*map(fold, truth)}
+
+
+def place(text: str, left: float, bottom: float) -> Line:
+    return Line(text, left, bottom, 12.0, False, bottom)
+
+
+@requirement("ingest:text:order")
+def test_lines_that_are_written_layer_by_layer_are_read_from_top_to_bottom() -> None:
+    heading = place("Policy H1: Homes in the towns and villages", 70, 700)
+    opening = place("Homes will be permitted in the towns of the district where:", 70, 680)
+    closing = place("In villages a survey of the need for homes is required.", 70, 600)
+    clauses = [
+        place("they are small and near to the shops and the school of", 100, 660),
+        place("the place; and", 100, 645),
+        place("a)", 75, 660),
+        place("they are needed by people of the parish for their own use.", 100, 625),
+        place("b)", 75, 625),
+    ]
+
+    ordered = put_in_reading_order([heading, opening, closing, *clauses], 842)
+
+    assert [line.text.split()[0] for line in ordered] == [
+        *("Policy", "Homes", "a)", "they", "the", "b)", "they", "In")
+    ]
+
+
+@requirement("ingest:text:order")
+def test_columns_cells_and_footers_keep_their_order() -> None:
+    footer = place("12", 290, 30)
+    left = [place(f"Left column, a line of text, {n}", 50, 700 - 20 * n) for n in range(10)]
+    right = [place(f"Right column, a line of text, {n}", 310, 700 - 20 * n) for n in range(10)]
+    row = [place("STRAT-1", 50, 300), place("Title below", 50, 285), place("Its text", 200, 300)]
+    lines = [footer, *left, *right, *row]
+
+    assert put_in_reading_order(lines, 842) == lines
 
 
 @pytest.mark.parametrize(

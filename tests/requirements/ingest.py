@@ -126,6 +126,10 @@ INGEST = (
         "A word broken at the end of a line is mended the way the document writes it elsewhere.",
     ),
     Requirement("ingest:text:normal", "Ligatures and exotic signs are normalised, ½ and ² kept."),
+    Requirement(
+        "ingest:text:order",
+        "A page that its file holds layer by layer is read from top to bottom.",
+    ),
     Requirement("ingest:text:turned", "A turned page reads like an upright one."),
     Requirement("ingest:text:labels", "A page knows its number and its printed label."),
     Requirement(

@@ -355,5 +355,7 @@ def test_what_the_tools_read_is_read_over_rest_too(served: Served) -> None:
     marks = get(served, f"{pages}/{section['page_numbers'][0]}/marks?{asked}").json()["marks"]
     assert marks and all(0 <= mark["left"] < mark["right"] <= 1 for mark in marks)
     assert get(served, f"{pages}/1/marks?passage=words%20of%20no%20page").json()["marks"] == []
-    assert get(served, f"/policies/NPPF/revisions/rev_none/pages/1/marks?{asked}").status_code == 404
+    assert (
+        get(served, f"/policies/NPPF/revisions/rev_none/pages/1/marks?{asked}").status_code == 404
+    )
     assert get(served, "/policies/NPPF/verify?quote=x&date=today").status_code == 422

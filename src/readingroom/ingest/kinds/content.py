@@ -154,7 +154,24 @@ _ROOM_NAMES = (
     r"\b(?:kitchen|bed(?:room)? ?\d?|living|lounge|bath(?:room)?|hall|wc|dining|utility|en suite"
     r"|landing|office|warehouse)\b"
 )
-_MIN_ROOM_NAMES = 3
+_PLANT_NAMES = (
+    r"\b(?:crataegus|prunus|acer|quercus|betula|cornus|corylus|sorbus|tilia|carpinus|ilex|salix"
+    r"|turf|topsoil|wildflowers?|shrubs?|hedge mix|whips|planting|soft ?works)\b"
+)
+_DIRECTIONS = r"\b(?:north|south|east|west)\b"
+# Labels of these that tell what is drawn where no title does, each counted once.
+_LABELS_BY_KIND = (
+    ("floor_plan", _ROOM_NAMES),
+    ("landscape_plan", _PLANT_NAMES),
+    ("elevation", _DIRECTIONS),
+)
+_MIN_LABELS = 3
+_MAP_MAKER = r"\b(?:crown copyright|ordnance survey|os (?:mastermap|licen[cs]e))\b"
+# Without a title, the scale tells the two maps that every application has.
+_KIND_BY_MAP_SCALE = (
+    ("location_plan", r"\b1 (?:1250|2500)\b"),
+    ("block_plan", r"\b1 (?:200|500)\b"),
+)
 
 
 def is_drawing_page(raw_page: RawPage) -> bool:
@@ -187,18 +204,22 @@ def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> st
 
 
 def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
-    """Return what is drawn: by the largest letters that say so, else by the names of rooms."""
+    """Return what is drawn: by the largest letters that say so, else by the labels on it."""
     for line in sorted(page_lines, key=lambda line: -line.size):
         line_words = fold_words(line.text[:_MAX_TITLE_CHARS])
         for document_kind, title_pattern in DRAWING_TITLES:
             if re.search(title_pattern, line_words):
                 return document_kind
     folded_text = fold_words(" ".join(line.text for line in page_lines))
-    has_rooms = (
-        len({room_match[0] for room_match in re.finditer(_ROOM_NAMES, folded_text)})
-        >= _MIN_ROOM_NAMES
-    )
-    return "floor_plan" if has_rooms else OTHER
+    for labelled_kind, label_pattern in _LABELS_BY_KIND:
+        labels = {label_match[0] for label_match in re.finditer(label_pattern, folded_text)}
+        if len(labels) >= _MIN_LABELS:
+            return labelled_kind
+    if re.search(_MAP_MAKER, folded_text):
+        for map_kind, scale_pattern in _KIND_BY_MAP_SCALE:
+            if re.search(scale_pattern, folded_text):
+                return map_kind
+    return OTHER
 
 
 def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:

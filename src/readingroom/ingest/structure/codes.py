@@ -15,9 +15,7 @@ _KIND_WORDS = (
     r"|Allocations?|CORE|STRATEGIC|NON-STRATEGIC|LOCAL|SITE|AREA|PLACE|DEVELOPMENT|MANAGEMENT|DRAFT"
     r"|DETAILED|ALLOCATIONS?)"
 )
-_POLICY_WORDS = (
-    rf"(?:{_KIND_WORDS}\s+)*(?:Policy|POLICY)|(?:Site |SITE )?(?:Allocation|ALLOCATION)"
-)
+_POLICY_WORDS = rf"(?:{_KIND_WORDS}\s+)*(?:Policy|POLICY)|(?:Site |SITE )?(?:Allocation|ALLOCATION)"
 _TOPIC_WORDS = (
     r"(?i:housing|employment|environment(?:al)?|transport|design|retail|econom(?:y|ic)|heritage"
     r"|infrastructure|community|general|spatial|delivery|neighbourhood|planning|rural|urban)"

@@ -1,6 +1,7 @@
 """How far a policy reaches: to the end of its box, or to the text that explains it."""
 
 import re
+from collections.abc import Sequence
 
 from readingroom.ingest.structure.policies import PolicyHeading, says_continued
 from readingroom.ingest.structure.typography import MARGIN_TOLERANCE, Typography
@@ -24,6 +25,9 @@ _EXPLAINING_HEADING_IN_BOLD = re.compile(
     r"|(?:monitoring )?(?:indicators|targets)|reasons?|key (?:documents|links)|links to .{0,60}",
     re.IGNORECASE,
 )
+# Policies of a plan, and the share of them, that are explained in a column beside them.
+_MIN_SIDE_TEXTS, _MIN_SIDE_SHARE = 3, 0.6
+_MIN_COLUMN_WIDTH = 100.0
 _FOOTNOTE_MARKS = frozenset("*†‡¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -55,6 +59,46 @@ def find_text_end(typography: Typography, policy_heading: PolicyHeading, next_bo
         ):
             return line_index
     return next_boundary
+
+
+def find_side_column(
+    typography: Typography, policies: Sequence[PolicyHeading], next_lines: Sequence[int]
+) -> float | None:
+    """Return where a column begins that explains most policies beside them; None without one.
+
+    Such a column begins level with the heading of each policy; that of a newspaper at the top.
+    """
+    column_edges = [
+        column_edge
+        for policy_heading, next_line in zip(policies, next_lines, strict=True)
+        if (column_edge := _find_text_beside(typography, policy_heading, next_line)) is not None
+    ]
+    if len(column_edges) < max(_MIN_SIDE_TEXTS, _MIN_SIDE_SHARE * len(policies)):
+        return None
+    side_column = min(column_edges) - MARGIN_TOLERANCE
+    has_policies = any(
+        typography.lines[policy_heading.heading_index].line.left >= side_column
+        for policy_heading in policies
+    )
+    return None if has_policies else side_column
+
+
+def _find_text_beside(
+    typography: Typography, policy_heading: PolicyHeading, next_line: int
+) -> float | None:
+    """Return the left edge of the text that begins beside the heading of a policy, if any does."""
+    heading_line = typography.lines[policy_heading.heading_index]
+    for line_index in range(policy_heading.text_index + 1, next_line):
+        flow_line, line_above = typography.lines[line_index], typography.lines[line_index - 1]
+        if flow_line.page != heading_line.page:
+            return None
+        if flow_line.line.bottom > line_above.line.bottom + flow_line.line.size:
+            is_level = (
+                abs(flow_line.line.bottom - heading_line.line.bottom) < 2 * flow_line.line.size
+            )
+            is_beside = flow_line.line.left > heading_line.line.left + _MIN_COLUMN_WIDTH
+            return flow_line.line.left if is_level and is_beside else None
+    return None
 
 
 def _returns_to_margin(

@@ -49,16 +49,17 @@ def _iterate_decimals(
         paragraph_number, paragraph_title = number_match["number"], number_match["title"] or ""
         if typography.is_small(line_index) or _UNIT_OF_MEASURE.match(paragraph_title):
             continue
+        components = tuple(
+            int(component) if component.isdigit() else component
+            for component in paragraph_number.split(".")
+        )
         if not (
             typography.begins_block(line_index)
             or typography.is_outdented(line_index)
             or typography.stands_out(line_index)
+            or (_is_next(components, last_components) and typography.hangs(line_index))
         ):
             continue
-        components = tuple(
-            int(line_text) if line_text.isdigit() else line_text
-            for line_text in paragraph_number.split(".")
-        )
         if not _may_follow(components, last_components):
             continue
         last_components = components
@@ -107,6 +108,12 @@ def _may_follow(number_parts: tuple[str | int, ...], last_parts: tuple[str | int
     return 0 < number_rise <= 3 and all(
         component in (0, 1, 2) for component in number_parts[first_difference + 1 :]
     )
+
+
+def _is_next(number_parts: tuple[str | int, ...], last_parts: tuple[str | int, ...]) -> bool:
+    """Whether a number is the very next one: `4.13` after `4.12`."""
+    last_part = last_parts[-1] if last_parts else None
+    return isinstance(last_part, int) and number_parts == (*last_parts[:-1], last_part + 1)
 
 
 def _get_ordinal(component: str | int) -> int:

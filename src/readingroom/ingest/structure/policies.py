@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
+from readingroom.ingest.read.page import Box
 from readingroom.ingest.structure.codes import (
     CODE_ALONE,
     CODE_HEADING,
@@ -203,7 +204,9 @@ def _match_code_heading(
     if line_index - 1 in label_lines:
         # The code stands in the margin of the text, whose first line is no title.
         return PolicyHeading(line_index - 1, line_index, policy_ref, "")
-    if get_prefix(code_match["number"]) not in code_prefixes or not typography.is_heading(line_index):
+    if get_prefix(code_match["number"]) not in code_prefixes or not typography.is_heading(
+        line_index
+    ):
         return None
     if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
         return None
@@ -290,6 +293,9 @@ class _PolicyChooser:
         self._candidate_headings = candidate_headings
         self._graded_stretches = _grade_lines(headings, len(typography.lines))
         self._next_boundaries = dict(pairwise(boundaries))
+        heading_lines = [heading.line_index for heading in candidate_headings]
+        self._next_headings = dict(pairwise([*heading_lines, len(typography.lines)]))
+        self._refs_by_box = self._group_by_box()
         self._text_lengths = {
             candidate_heading.line_index: self._measure_text(candidate_heading)
             for candidate_heading in candidate_headings
@@ -321,9 +327,10 @@ class _PolicyChooser:
 
     def _make_rank(
         self, candidate_heading: PolicyHeading
-    ) -> tuple[int, bool, bool, int, bool, int]:
+    ) -> tuple[int, bool, bool, bool, int, bool, int]:
         return (
             self._get_grade(candidate_heading),
+            not self._is_in_list(candidate_heading),
             not self._is_in_grid(candidate_heading),
             not _EXPLAINING_TITLE.fullmatch(candidate_heading.title),
             self._look_counts[self._describe_look(candidate_heading)],
@@ -341,6 +348,24 @@ class _PolicyChooser:
             bisect_right(self._graded_stretches, (candidate_heading.line_index, _BODY_GRADE)) - 1
         )
         return self._graded_stretches[stretch_index][1]
+
+    def _group_by_box(self) -> dict[tuple[int, Box], set[str]]:
+        """Return the policies that each box names as headings do, by its page."""
+        refs_by_box: defaultdict[tuple[int, Box], set[str]] = defaultdict(set)
+        for candidate_heading in self._candidate_headings:
+            heading_line = self._typography.lines[candidate_heading.heading_index]
+            if heading_line.box is not None:
+                refs_by_box[heading_line.page, heading_line.box].add(
+                    fold_code(candidate_heading.ref)
+                )
+        return refs_by_box
+
+    def _is_in_list(self, candidate_heading: PolicyHeading) -> bool:
+        """Whether a heading stands in a box with others, as in a table of several policies."""
+        heading_line = self._typography.lines[candidate_heading.heading_index]
+        if heading_line.box is None:
+            return False
+        return len(self._refs_by_box[heading_line.page, heading_line.box]) > 1
 
     def _is_in_grid(self, candidate_heading: PolicyHeading) -> bool:
         line_box = self._typography.lines[candidate_heading.heading_index].box
@@ -366,7 +391,9 @@ class _PolicyChooser:
         heading_box = all_lines[candidate_heading.heading_index].box
         if heading_box is not None:
             # Numbers in the box of a policy are its own, and end nothing.
-            last_line = first_line + _MAX_MEASURED_LINES
+            last_line = min(
+                self._next_headings[candidate_heading.line_index], first_line + _MAX_MEASURED_LINES
+            )
             box_lines = takewhile(
                 lambda flow_line: flow_line.box == heading_box, all_lines[first_line:last_line]
             )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from readingroom.engine.chunking import Span
 from readingroom.ingest.document import DocumentSection, PassageKind
-from readingroom.ingest.structure.extents import find_box_end, find_text_end
+from readingroom.ingest.structure.extents import find_box_end, find_side_column, find_text_end
 from readingroom.ingest.structure.headings import find_bare_headings, find_headings
 from readingroom.ingest.structure.layout import TextFlow
 from readingroom.ingest.structure.numbering import find_decimal_starts, find_plain_starts
@@ -103,9 +103,7 @@ def _make_figure_start(typography: Typography, page_lines: range) -> SectionStar
         if (caption_match := FIGURE_CAPTION.match(typography.lines[line_index].line.text))
     )
     section_ref = " ".join(caption["ref"].split())
-    return SectionStart(
-        page_lines.start, "exhibit", section_ref, caption["title"], LEVELS["para"]
-    )
+    return SectionStart(page_lines.start, "exhibit", section_ref, caption["title"], LEVELS["para"])
 
 
 def _complete_starts(
@@ -134,6 +132,7 @@ class _PolicyExtents:
         self._typography = typography
         self._first_lines = [policy_heading.line_index for policy_heading in policies]
         next_lines = [*self._first_lines, len(typography.lines)][1:]
+        self._side_column = find_side_column(typography, policies, next_lines)
         self._box_ends = [
             find_box_end(typography, policy_heading, next_line)
             for policy_heading, next_line in zip(policies, next_lines, strict=True)
@@ -209,11 +208,26 @@ class _PolicyExtents:
                 yield _Division(policy_heading.text_index, policy_start, is_resumed=True)
             next_line = boundaries[bisect_right(boundaries, policy_heading.text_index)]
             policy_end = box_end or find_text_end(self._typography, policy_heading, next_line)
+            if self._side_column is not None and not box_end:
+                text_lines = range(policy_heading.text_index + 1, policy_end)
+                yield from self._divide_columns(text_lines, policy_start, supporting_start)
             next_division = all_boundaries[bisect_left(all_boundaries, policy_end)]
             has_exhibit_next = next_division < boundaries[bisect_left(boundaries, policy_end)]
             lead_index = _find_lead_line(self._typography, policy_end, next_division)
             if has_exhibit_next or policy_end < lead_index:
                 yield _Division(policy_end, supporting_start, is_resumed=True)
+
+    def _divide_columns(
+        self, text_lines: range, policy_start: SectionStart, supporting_start: SectionStart
+    ) -> Iterator[_Division]:
+        """Yield where the column beside a policy begins, and where the policy goes on after it."""
+        was_beside = False
+        for line_index in text_lines:
+            is_beside = self._typography.lines[line_index].line.left >= (self._side_column or 0)
+            if is_beside != was_beside:
+                section_start = supporting_start if is_beside else policy_start
+                yield _Division(line_index, section_start, is_resumed=True)
+            was_beside = is_beside
 
 
 def _make_sort_key(division: _Division) -> tuple[int, bool]:

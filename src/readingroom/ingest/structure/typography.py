@@ -22,6 +22,8 @@ _MIN_CONTENTS_LINES = 5
 _MAX_CONTENTS_GAP = 3
 # Share of a page's lines that makes all of it a table of contents.
 _MIN_CONTENTS_SHARE = 0.5
+# Points by which the text of a paragraph is set in from its number.
+_MAX_HANGING_INDENT = 60.0
 # Of a title that goes on over several lines.
 _MAX_TITLE_CHARS = 500
 # Of a heading without a number, which only its place shows to be one.
@@ -195,6 +197,14 @@ class Typography:
         """Whether a line begins left of the text, as the number of a paragraph does."""
         return self.lines[line_index].line.left < self.usual_margin - MARGIN_TOLERANCE
 
+    def hangs(self, line_index: int) -> bool:
+        """Whether the next line is set in from this one, as below the number of a paragraph."""
+        next_index = line_index + 1
+        if next_index == len(self.lines) or self.begins_block(next_index):
+            return False
+        indent = self.lines[next_index].line.left - self.lines[line_index].line.left
+        return MARGIN_TOLERANCE < indent < _MAX_HANGING_INDENT
+
     def is_prose(self, line_index: int) -> bool:
         """Whether a paragraph of body text begins here."""
         flow_line = self.lines[line_index]
@@ -266,9 +276,7 @@ def _find_contents(flow_lines: Sequence[FlowLine]) -> set[int]:
     return contents_lines | _list_contents_pages(flow_lines, contents_lines)
 
 
-def _find_figure_pages(
-    flow_lines: Sequence[FlowLine], usual_line_length: int
-) -> dict[int, range]:
+def _find_figure_pages(flow_lines: Sequence[FlowLine], usual_line_length: int) -> dict[int, range]:
     """Return the lines of each page that has a caption and no line as long as one of text."""
     figure_pages: dict[int, range] = {}
     first_index = 0

@@ -14,7 +14,6 @@ from readingroom.bases.documents.models import (
     EXPECTED_TYPES,
     ApplicationOverview,
     Overview,
-    PageMark,
     RemoveDocument,
     SetApplication,
 )
@@ -39,6 +38,7 @@ from readingroom.protocol.pages import (
     SentFile,
     ToolExample,
 )
+from readingroom.protocol.resources import PageMark
 from readingroom.protocol.search import DeskRecord, make_read_path
 from readingroom.storage.jobs.store import BackgroundJob, JobStore
 from readingroom.web.charts import Chart, StackedRow, draw_stacked

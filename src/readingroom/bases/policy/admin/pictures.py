@@ -48,7 +48,9 @@ class PolicyPictures:
         """Return where a passage stands on a page, if it does. Raise FileNotFound."""
         file_path, sha256 = await self._locate_file(policy_slug, revision_id)
         with _open_file(file_path, policy_slug, revision_id, sha256) as stored_file:
-            return await self._service.ingestion.pictures.mark_passage(stored_file, page_number, passage_text)
+            return await self._service.ingestion.pictures.mark_passage(
+                stored_file, page_number, passage_text
+            )
 
     async def read_image(self, uri: str) -> PageImage:
         """Return the picture of a page for a view, with the words of `quotation` marked.

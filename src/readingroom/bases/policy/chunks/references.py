@@ -10,7 +10,7 @@ from readingroom.core.text import fold_dashes
 _WHITE_SPACE = re.compile(r"\s+")
 _PARAGRAPH = re.compile(r"\b(?:paragraphs?|paras?\.?|¶)\s*(?=\d)", re.IGNORECASE)
 _KIND_WORDS = r"(?:core|strategic|non-strategic|local|site|area|place|development|management|draft)"
-_KINDS_OF_POLICY = re.compile(rf"\b(?:{_KIND_WORDS} )+(?=policy )")
+_KINDS_OF_POLICY = re.compile(rf"\b(?:{_KIND_WORDS} )+(?=policy)")
 _BLANK_BEFORE_BRACKET = re.compile(r"(?<=\d)[ ](?=\()")
 _SEPARATOR_IN_CODE = re.compile(r"(?<=[a-z])[ /-](?=\d)")
 _NUMBER = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
@@ -30,8 +30,9 @@ _ASKED_PARAGRAPHS = re.compile(
     re.IGNORECASE,
 )
 _ASKED_POLICIES = re.compile(
-    rf"\b(?P<kinds>(?:{_KIND_WORDS}\s+)*)polic(?:y|ies)\s+(?P<codes>(?:{_CODE_PATTERN}[a-z]?|\d{{1,3}})\b"
-    rf"(?:\s*(?:,|and|&|or)\s*(?:{_CODE_PATTERN}[a-z]?|\d{{1,3}})\b)*)" + _CLAUSE_PATTERN,
+    rf"\b(?P<kinds>(?:{_KIND_WORDS}\s+)*)polic(?:y|ies)\s+(?P<codes>(?:{_CODE_PATTERN}[a-z]?|\d{{1,3}}(?:\.\d{{1,2}})?)\b"
+    rf"(?:\s*(?:,|and|&|or)\s*(?:{_CODE_PATTERN}[a-z]?|\d{{1,3}}(?:\.\d{{1,2}})?)\b)*)"
+    + _CLAUSE_PATTERN,
     re.IGNORECASE,
 )
 _ASKED_WORDS = re.compile(
@@ -79,7 +80,7 @@ def fold_ref(section_ref: str) -> str:
 def fold_without_kind(section_ref: str) -> str:
     """Return the folded form of a reference without the kind of policy: `policy 3`.
 
-    `Core Policy 3` may be asked for as `Policy 3`, but a plan may have a `Development Policy 3` too.
+    `Core Policy 3` may be asked for as `Policy 3`; a plan may have a `Development Policy 3` too.
     """
     return _KINDS_OF_POLICY.sub("", fold_ref(section_ref))
 
@@ -119,7 +120,7 @@ def find_section_ref(section_ref: str, refs_by_folded_ref: Mapping[str, str]) ->
 
 
 def _is_other_kind(asked_ref: str, section_ref: str) -> bool:
-    """Whether two references name different kinds of policy, as `Core Policy` and `Local Policy`."""
+    """Whether two references name different kinds of policy: `Core Policy`, `Local Policy`."""
     asked_kinds, section_kinds = (
         _KINDS_OF_POLICY.findall(fold_ref(ref)) for ref in (asked_ref, section_ref)
     )

@@ -20,6 +20,7 @@ from readingroom.ingest.document import PageWord, Refusal
 from readingroom.ingest.read.formats.annotations import insert_line, read_annotations
 from readingroom.ingest.read.formats.boxes import BoxFinder
 from readingroom.ingest.read.formats.images import Rectangle, compute_image_ratio, walk_objects
+from readingroom.ingest.read.formats.order import put_in_reading_order
 from readingroom.ingest.read.page import (
     BROKEN_WORD_MARK,
     OCR_DPI,
@@ -221,7 +222,9 @@ def _read_lines(pdf_page: pypdfium2.PdfPage) -> list[Line]:
     # Two printed pages side by side: a row does not go on from one to the other.
     fold_position = page_width / 2 if page_width > height else None
     added_lines = _read_added_lines(pdf_page)
-    line_pieces = _read_pieces(pdf_page, bool(added_lines), fold_position)
+    line_pieces = put_in_reading_order(
+        _read_pieces(pdf_page, bool(added_lines), fold_position), height
+    )
     for added_line in added_lines:
         insert_line(line_pieces, added_line)
     page_lines: list[Line] = []
