@@ -1,4 +1,4 @@
-"""One browser and one server with the sample for all tests of the console on a worker."""
+"""One browser for the tests of the console on a worker, and the servers that they share."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -11,8 +11,11 @@ from tests.support.kit import Served, serving
 from tests.support.model import with_model
 from tests.support.processes import wait_until
 
+API_KEY = "sesame-sesame-sesame"
+ENVIRONMENT = {"READINGROOM_RATE_LIMIT": "60000"}  # all tests are one caller to it
 
-@pytest.fixture(scope="module")
+
+@pytest.fixture(scope="package")
 async def browser(anyio_backend: str) -> AsyncIterator[Browser]:
     async with open_browser() as opened:
         yield opened
@@ -22,7 +25,24 @@ async def browser(anyio_backend: str) -> AsyncIterator[Browser]:
 def sample_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve --demo`, with everything loaded, and no key."""
     data = with_model(tmp_path_factory.mktemp("sample") / "room")
-    env = {"READINGROOM_RATE_LIMIT": "60000"}  # all tests are one caller to it
-    with serving("--demo", data=data, env=env) as served:
+    with serving("--demo", data=data, env=ENVIRONMENT) as served:
         wait_until(lambda: is_loaded(served.data), seconds=300)
+        yield served
+
+
+@pytest.fixture(scope="package")
+def own_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server whose data are the tests' own, with no key."""
+    with serving(data=tmp_path_factory.mktemp("own") / "data", env=ENVIRONMENT) as served:
+        yield served
+
+
+@pytest.fixture(scope="package")
+def keyed_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with `MCP_API_KEY`, and a text to read; tests add keys of their own."""
+    folder = tmp_path_factory.mktemp("keyed")
+    text = folder / "kb.txt"
+    text.write_text("Bicycles are parked under cover.", "utf-8")
+    env = {**ENVIRONMENT, "MCP_API_KEY": API_KEY, "KB_FILE": str(text)}
+    with serving(data=folder / "data", env=env) as served:
         yield served

@@ -14,19 +14,11 @@ from readingroom.storage.keys import KeyRing
 from tests import node
 from tests.requirements import requirement
 from tests.support.browser import SCHEMES, WIDTHS, open_page
-from tests.support.kit import Served, serving
+from tests.support.kit import Served
 
 pytestmark = [pytest.mark.anyio, requirement("room:connectors", "room:console")]
 
 _PROGRAM = Path(node.__file__).parent / "connector.mjs"
-
-
-@pytest.fixture(scope="module")
-def keyed_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
-    data = tmp_path_factory.mktemp("consent") / "data"
-    secret = KeyRing(data).add_key("ada", False, False)
-    with serving("text", data=data) as served:
-        yield served, secret
 
 
 @contextmanager
@@ -41,14 +33,12 @@ def connecting(url: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-async def test_a_person_allows_an_app_and_it_can_call(
-    browser: Browser, keyed_room: tuple[Served, str]
-) -> None:
-    served, secret = keyed_room
-    with connecting(f"{served.url}/mcp") as app:
+async def test_a_person_allows_an_app_and_it_can_call(browser: Browser, keyed_room: Served) -> None:
+    secret = KeyRing(keyed_room.data).add_key("ada")
+    with connecting(f"{keyed_room.url}/mcp") as app:
         assert app.stdout
         asked = json.loads(await anyio.to_thread.run_sync(app.stdout.readline))
-        async with open_page(browser, served.url) as watched:
+        async with open_page(browser, keyed_room.url) as watched:
             page = watched.page
             await page.goto(asked["open"])
             await page.get_by_label("Your key").fill(secret)

@@ -1,6 +1,5 @@
 """Hostile words in titles, file names, sections and quotations: shown, and never run."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -10,7 +9,7 @@ from playwright.async_api import Browser, Dialog
 
 from tests.requirements import requirement
 from tests.support.browser import Watched, open_page
-from tests.support.kit import HANG_SECONDS, Served, serving
+from tests.support.kit import HANG_SECONDS, Served
 from tests.support.papers import paper
 from tests.support.processes import wait_until
 
@@ -25,13 +24,10 @@ REFERENCE = "26/00666/FUL"
 
 
 @pytest.fixture(scope="module")
-def hostile_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def hostile_room(own_room: Served) -> Served:
     """A server with a policy and a document whose every name is hostile."""
-    data = tmp_path_factory.mktemp("hostile") / "data"
-    env = {"READINGROOM_RATE_LIMIT": "60000"}
-    with serving(data=data, env=env) as served:
-        _fill(served)
-        yield served
+    _fill(own_room)
+    return own_room
 
 
 def _fill(served: Served) -> None:
@@ -74,7 +70,9 @@ PAGES = (
     "/policies",
     f"/policies/{SOURCE}",
     f"/policies/{SOURCE}/rev_{SOURCE}_2021_01",
+    f"/policies/{SOURCE}/remove",
     f"/policies/{SOURCE}/rev_{SOURCE}_2020_01/remove",
+    f"/policies/{SOURCE}/rev_{SOURCE}_2021_01/pages/1?quote={quote(SCRIPT)}",
     f"/policies/{SOURCE}/compare?from=2020-03-01&to=2021-03-01",
     f"/policies/{SOURCE}/rev_{SOURCE}_2021_01/history?section=Chapter%201",
     f"/policies/check?source={SOURCE}&date=2021-03-01&quote={quote(IMAGE + ' must be parked')}",

@@ -1,8 +1,8 @@
 """What people come for: a page with its passage marked, a quotation checked, files sent, roles."""
 
+import datetime as dt
 import re
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
@@ -23,15 +23,6 @@ pytestmark = pytest.mark.anyio
 REFERENCE = "26/00001/FUL"
 MIXED_REFERENCE = "26/00013/OUT"
 HOSTILE = '"><img src=x onerror=alert(1)>'
-
-
-@pytest.fixture(scope="module")
-def own_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server whose data are the test's own, with no key."""
-    with serving(
-        data=tmp_path_factory.mktemp("own") / "data", env={"READINGROOM_RATE_LIMIT": "60000"}
-    ) as served:
-        yield served
 
 
 # --- the sample ---
@@ -91,8 +82,18 @@ async def test_a_quotation_is_checked_for_a_day(
         await page.get_by_role("button", name="Check").click()
         await page.locator("#verdict").wait_for()
         assert verdict in await page.locator("#verdict").inner_text()
+        found = page.get_by_role("table", name="Where the words stand")
+        if verdict == "Not found":
+            assert await found.count() == 0
+        else:
+            # Every revision over time, and the words on their page.
+            caption = await page.locator("figcaption").inner_text()
+            assert "The words stand in 1 of 2 revisions" in caption
+            assert await page.locator("rect.span.active").count() == 1
+            assert await page.locator("rect.span.superseded").count() == 1
+            assert await page.locator(".sheet rect").count() >= 1
         if verdict == "Verified":
-            await page.locator("table a").first.click()
+            await found.get_by_role("link").first.click()
             await page.wait_for_url("**/read?*")
             assert await page.locator(".sheet rect").count() >= 1
             assert quotation in await page.locator("mark").first.inner_text()
@@ -106,9 +107,15 @@ async def test_a_search_says_what_it_did_not_ask_and_why(
         await watched.open("/search?q=cycle+parking&date=2005-01-01&base=policy")
         unasked = watched.page.locator("h2:has-text('Not asked') + ul li")
         assert await unasked.count() >= 6
+        assert await unasked.locator("rect.bar").count() >= 6
         assert "its first revision came later" in await unasked.first.inner_text()
         await watched.open("/search?q=cycle+parking+for+homes&date=2025-03-15&base=policy")
         assert await watched.page.locator(".scores").count() > 0
+        # When each was in force, on one scale, and its place by meaning and by words.
+        assert await watched.page.locator(".hits .meta rect.bar").count() >= 5
+        assert re.search(
+            r"words\s+[0-9.]+ \(\d+(st|nd|rd|th)\)", await watched.page.inner_text("main")
+        )
         # A heading alone answers nothing.
         for passage in (await watched.page.locator(".hits .passage").all_inner_texts())[:5]:
             assert len(passage.split()) > 8, passage
@@ -133,6 +140,12 @@ async def test_a_list_is_narrowed_by_a_bar_and_a_vote_sums_to_its_totals(
         await page.wait_for_url(lambda address: "since=2024-01-01&until=2024-12-31" not in address)
         rows = page.locator("h2:has-text('Records') + div tbody tr")
         assert await rows.count() == int(name.rpartition(": ")[2])
+        # The bars of a month are its days.
+        bars = await page.locator(".chart svg a").evaluate_all(
+            "all => all.map(one => one.getAttribute('aria-label'))"
+        )
+        assert all(re.match(r"2024-\d\d-\d\d: \d+$", bar) for bar in bars)
+        assert sum(int(bar.rpartition(": ")[2]) for bar in bars) == await rows.count()
         for vote_id in ("senate:119:2:9902", "house:117:1:9802"):
             await watched.open(f"/records/view?id={vote_id}")
             facts = await page.locator("dl.facts dd").all_inner_texts()
@@ -160,6 +173,27 @@ def test_every_page_gives_the_same_as_json(sample_room: Served) -> None:
         answer = sample_room.get(address.replace("&amp;", "&"))
         assert answer.headers["content-type"] == "application/json"
         assert answer.json()["_meta"] == {"sample": True}
+
+
+@requirement("room:console")
+def test_the_home_page_says_what_happened_and_the_list_of_applications_is_sorted(
+    sample_room: Served,
+) -> None:
+    home = sample_room.get("/", Accept="text/html").text
+    events = re.findall(r'<li><b>([^<]+)</b> <a href="([^"]+)">', home)
+    assert any(address.startswith("/policies/") for _, address in events)
+    assert any(address.startswith("/applications/") for _, address in events)
+    days = [dt.datetime.strptime(f"{day} +0000", "%d %B %Y %z") for day, _ in events]
+    assert days == sorted(days, reverse=True)
+    for order, column in (("validated", 3), ("documents", 4), ("reference", 0)):
+        page = sample_room.get(f"/applications?sort={order}", Accept="text/html").text
+        rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in page.split("<tr>")[2:]]
+        assert len(rows) >= 2 and page.count("aria-sort=") == 1
+        values = [re.sub("<[^>]+>", "", row[column]) for row in rows]
+        if order == "documents":
+            assert list(map(int, values)) == sorted(map(int, values), reverse=True)
+        elif order == "reference":
+            assert values == sorted(values)
 
 
 # --- files ---
@@ -280,8 +314,29 @@ async def test_thirteen_files_of_all_sorts_each_have_their_outcome_and_their_pla
         assert watched.messages == [] and watched.foreign == []
 
 
+@requirement("room:console", "room:jobs")
+@pytest.mark.parametrize("has_script", [True, False])
+async def test_files_for_no_application_are_refused_beside_the_field(
+    browser: Browser, own_room: Served, tmp_path: Path, has_script: bool
+) -> None:
+    file = tmp_path / "Statement.pdf"
+    file.write_bytes(STATEMENT)
+    async with open_page(browser, own_room.url, java_script_enabled=has_script) as watched:
+        page = watched.page
+        await watched.open("/applications")
+        await page.get_by_label("Application", exact=True).fill("   ")
+        await page.get_by_label("Files").set_input_files(file)
+        await page.get_by_role("button", name="Send").click()
+        await page.get_by_role("alert").wait_for()
+        assert await page.locator("#application_ref-error").count() == 1
+        # The files can be chosen again where they were.
+        assert await page.get_by_label("Files").is_visible()
+
+
 @requirement("room:jobs")
-def test_what_a_killed_server_had_received_of_a_form_is_swept_by_the_next(tmp_path: Path) -> None:
+def test_what_a_killed_server_had_taken_is_read_and_what_it_was_receiving_is_swept(
+    tmp_path: Path,
+) -> None:
     data = tmp_path / "data"
     with serving("documents", data=data) as killed:
         host, port = killed.url.removeprefix("http://").split(":")
@@ -296,21 +351,7 @@ def test_what_a_killed_server_had_received_of_a_form_is_swept_by_the_next(tmp_pa
             killed.process.kill()
             killed.process.wait()
     (left_over,) = (data / "uploads").iterdir()
-    with serving("documents", data=data) as served:
-        # The next form that is sent; even one that is refused.
-        httpx2.post(
-            f"{served.url}/applications/change",
-            data={"ref": REFERENCE},
-            headers={"Origin": served.url},
-            timeout=HANG_SECONDS,
-            trust_env=False,
-        )
-        assert not left_over.exists()
-
-
-@requirement("room:jobs")
-def test_files_that_a_killed_server_had_taken_are_read_by_the_next(tmp_path: Path) -> None:
-    data = tmp_path / "data"
+    # A job that it had taken, with its file.
     jobs = JobStore(data)
     folder = jobs.make_folder("documents.upload")
     (folder / "0").write_bytes(paper("Bicycles are parked under cover."))
@@ -323,6 +364,8 @@ def test_files_that_a_killed_server_had_taken_are_read_by_the_next(tmp_path: Pat
     )
     jobs.claim_job(["documents.upload"], "a process that was killed")
     with serving("documents", data=data):
+        # At the start, before any form is sent.
+        assert not left_over.exists()
         wait_until(lambda: jobs.get_job(job.id).has_ended, seconds=300)
     done = jobs.get_job(job.id)
     assert (done.state, done.attempts) == ("done", 2)
@@ -334,28 +377,27 @@ def test_files_that_a_killed_server_had_taken_are_read_by_the_next(tmp_path: Pat
 
 
 @requirement("room:sign-in")
-def test_what_a_role_may_not_do_is_neither_shown_nor_done(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    keys = KeyRing(data)
-    secrets = {"reader": keys.add_key("ann", read_only=True), "editor": keys.add_key("ben")}
-    with serving("documents", data=data) as served:
-        for role, secret in secrets.items():
-            with httpx2.Client(
-                base_url=served.url,
-                headers={"Accept": "text/html", "Origin": served.url},
-                timeout=HANG_SECONDS,
-                trust_env=False,
-            ) as client:
-                client.post("/sign-in", data={"key": secret})
-                page = client.get("/applications").text
-                may_edit = role == "editor"
-                assert ("Add documents" in page) is may_edit
-                (token,) = re.findall(r'name="form_token" value="([^"]+)"', page)[:1]
-                form = {"form_token": token, "ref": REFERENCE, "status": "decided"}
-                response = client.post("/applications/change", data=form)
-                assert response.status_code == (303 if may_edit else 403)
-                unsigned = client.post("/applications/change", data={**form, "form_token": "x.y"})
-                assert unsigned.status_code == 403
+def test_what_a_role_may_not_do_is_neither_shown_nor_done(keyed_room: Served) -> None:
+    keys = KeyRing(keyed_room.data)
+    secrets = {"reader": keys.add_key("rita", read_only=True), "editor": keys.add_key("emil")}
+    for role, secret in secrets.items():
+        with httpx2.Client(
+            base_url=keyed_room.url,
+            headers={"Accept": "text/html", "Origin": keyed_room.url},
+            timeout=HANG_SECONDS,
+            trust_env=False,
+        ) as client:
+            client.post("/sign-in", data={"key": secret})
+            page = client.get("/applications").text
+            may_edit = role == "editor"
+            assert ("Add documents" in page) is may_edit
+            assert ("Add a policy" in client.get("/policies").text) is may_edit
+            (token,) = re.findall(r'name="form_token" value="([^"]+)"', page)[:1]
+            form = {"form_token": token, "ref": REFERENCE, "status": "decided"}
+            response = client.post("/applications/change", data=form)
+            assert response.status_code == (303 if may_edit else 403)
+            unsigned = client.post("/applications/change", data={**form, "form_token": "x.y"})
+            assert unsigned.status_code == 403
 
 
 # --- policies ---
@@ -380,13 +422,20 @@ async def test_a_policy_is_added_read_and_shown_and_an_overlap_is_explained(
         await page.locator("#progress:empty").wait_for(state="attached")
         assert watched.messages == []
         await watched.open("/policies/TOWN_PLAN")
-        assert await page.locator("rect.span.active").count() == 1
+        assert await page.locator(".chart rect.span.active").count() == 1
         assert "Town Plan <script>" in await page.locator("main").inner_text()
         assert await watched.list_violations() == []
-    # Sent again, it shares its days with the first; without script the page itself says so.
+    other_file = tmp_path / "other.pdf"
+    other_file.write_bytes(paper("1. Bicycles are parked in the rain."))
     async with open_page(browser, own_room.url, java_script_enabled=False) as plain:
+        # Sent again, it is there already, and nothing is changed.
         await plain.open("/policies/TOWN_PLAN")
         await _send_revision(plain.page, file)
+        await plain.page.get_by_text("Already there.").wait_for()
+        assert "rev_TOWN_PLAN_2020_03" in plain.page.url
+        # Another file shares its days with the first; without script the page itself says so.
+        await plain.open("/policies/TOWN_PLAN")
+        await _send_revision(plain.page, other_file)
         await plain.page.get_by_role("alert").wait_for()
         # Beside the field that it is about, and what was written is still there.
         assert "2020-03-01" in await plain.page.locator("#effective_from-error").inner_text()
@@ -403,15 +452,50 @@ async def test_a_policy_is_added_read_and_shown_and_an_overlap_is_explained(
         await plain.page.get_by_label("Its name").fill("Spring 2020")
         await plain.page.get_by_label("Last day in force").fill("2024-12-31")
         await plain.page.get_by_role("button", name="Save").click()
-        await plain.page.get_by_text("31 December 2024").wait_for()
+        await plain.page.locator(".lead", has_text="31 December 2024").wait_for()
         await plain.open("/policies?date=2025-06-01")
         assert "Town Plan" in await plain.page.locator("main").inner_text()
         await plain.open("/policies/TOWN_PLAN?date=2025-06-01")
         assert "no revision was in force" in await plain.page.locator("figcaption").inner_text()
 
 
+@requirement("room:console")
+async def test_a_policy_is_renamed_gets_a_text_for_its_file_and_is_removed_whole(
+    browser: Browser, own_room: Served, tmp_path: Path
+) -> None:
+    file = tmp_path / "plan.md"
+    file.write_text("# Chapter 1\n\n1. Hedges are kept.\n", "utf-8")
+    async with open_page(browser, own_room.url) as watched:
+        page = watched.page
+        await watched.open("/policies")
+        await page.get_by_label("Short name").fill("HEDGE_PLAN")
+        await page.get_by_label("Title").fill("Hedges")
+        await page.get_by_label("Whose it is").fill("Fenland District Council")
+        await page.get_by_role("button", name="Add").click()
+        await page.wait_for_url("**/policies/HEDGE_PLAN")
+        await page.get_by_label("How far it has come").select_option("draft")
+        await _send_revision(page, file)
+        await page.wait_for_url("**/rev_*")
+        await page.locator("#progress:empty").wait_for(state="attached")
+        await page.reload()
+        assert "Not adopted yet (draft)" in await page.locator(".lead").inner_text()
+        # A text has no pages that could be drawn, and its file is given all the same.
+        await watched.open("/policies/HEDGE_PLAN")
+        await page.get_by_text("Change this policy").click()
+        await page.locator("#title").fill("Hedges and verges")
+        await page.get_by_role("button", name="Save").click()
+        await page.get_by_role("heading", name="Hedges and verges").wait_for()
+        assert watched.messages == []
+        await page.get_by_text("Change this policy").click()
+        await page.get_by_role("link", name="Remove this policy").click()
+        assert "1 revision" in await page.locator("main").inner_text()
+        await page.get_by_role("button", name="Remove it with all").click()
+        await page.wait_for_url("**/policies")
+        assert "Hedges" not in await page.locator("main").inner_text()
+
+
 async def _send_revision(page: Page, file: Path) -> None:
     await page.get_by_label("Its name").fill("March 2020")
     await page.get_by_label("In force from").fill("2020-03-01")
-    await page.get_by_label("PDF", exact=True).set_input_files(file)
+    await page.get_by_label("File", exact=True).set_input_files(file)
     await page.get_by_role("button", name="Send").click()

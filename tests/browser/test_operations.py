@@ -45,6 +45,9 @@ async def test_the_checks_are_begun_from_the_page_and_their_findings_shown(
         await page.wait_for_url("**/operations")
         checks = page.locator("h2:has-text('Checks') + p")
         assert "checked" in await checks.inner_text()
+        await page.get_by_role("link", name="All jobs").click()
+        await page.wait_for_url("**/operations/jobs")
+        assert await page.locator(f"a[href='{path}']").count() == 1
         assert watched.foreign == []
 
 
@@ -83,6 +86,10 @@ def test_an_error_is_listed_with_the_id_that_its_answer_had(room: Served) -> Non
     (error,) = [entry for entry in listed if entry["request_id"] == request_id]
     assert (error["name"], error["code"]) == ("get_bill", "record_not_found")
     assert request_id in room.get("/operations", Accept="text/html").text
+    # The page of errors counts them by kind as well.
+    page = room.get("/operations/errors", Accept="text/html").text
+    assert request_id in page and "<td>record_not_found</td>" in page
+    assert request_id in str(room.get("/operations/errors?format=json").json())
 
 
 def test_a_key_knows_the_day_of_its_last_use_and_its_file_is_written_once_a_day(

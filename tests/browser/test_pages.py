@@ -72,6 +72,10 @@ PAGES_BY_ROUTE: dict[str, list[str]] = {
     ],
     "/policies/{source}/{revision_id}/history": [f"{REVISION}/history?section=Para+116"],
     "/policies/{source}/{revision_id}/remove": ["/policies/NPPF/rev_NPPF_2023_09/remove"],
+    "/policies/{source}/{revision_id}/pages/{page:page_number}": [
+        f"{REVISION}/pages/2?quote=Transport+is+considered+from+the+first+sketch"
+    ],
+    "/policies/{source}/remove": ["/policies/NPPF/remove"],
     "/records": ["/records"],
     "/records/{source}": ["/records/bills?by=party"],
     "/records/{source}/series": ["/records/bills/series?interval=quarter&group_by=party"],
@@ -90,6 +94,8 @@ PAGES_BY_ROUTE: dict[str, list[str]] = {
     "/guidance": ["/guidance?since=2024-01-01", "/guidance?q=annual+return"],
     "/guidance/copies": ["/guidance/copies"],
     "/operations": ["/operations"],
+    "/operations/jobs": ["/operations/jobs"],
+    "/operations/errors": ["/operations/errors"],
     "/operations/keys": ["/operations/keys"],
     "/connect": ["/connect"],
     "/mcp": ["/mcp"],
@@ -100,7 +106,7 @@ PAGES = [path for paths in PAGES_BY_ROUTE.values() for path in paths]
 KEYED_PAGES = {"/sign-in", "/authorize/consent"}
 # What browsers get at these is no page, or the page of `/mcp` for another face.
 NO_PAGES = re.compile(
-    r"/(assets|\.well-known)/.*|.*\.webp|/\w+/(mcp|sse|messages/)|/server\.json|/llms\.txt"
+    r"/(assets|\.well-known)/.*|.*\.webp|.*/file|/\w+/(mcp|sse|messages/)|/server\.json|/llms\.txt"
     r"|/(authorize|token|register|revoke)|/(health|ready|metrics)"
 )
 SHAPES = list(product(SCHEMES, WIDTHS))

@@ -11,6 +11,7 @@ from playwright.async_api import Browser
 
 from readingroom.storage.browser_sessions import MAX_AGE_SECONDS, MAX_IDLE_SECONDS, BrowserSessions
 from readingroom.storage.keys import KeyRing
+from tests.browser.conftest import API_KEY
 from tests.requirements import requirement
 from tests.support.browser import SCHEMES, WIDTHS, Watched, open_page
 from tests.support.kit import HANG_SECONDS, Served, rpc, serving
@@ -19,17 +20,6 @@ pytestmark = pytest.mark.anyio
 
 CITATION = "/read?id=text:kb"
 HTML = {"Accept": "text/html"}
-
-
-@pytest.fixture(scope="module")
-def keyed_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server with `MCP_API_KEY`, and a text to read."""
-    folder = tmp_path_factory.mktemp("keyed")
-    text = folder / "kb.txt"
-    text.write_text("Bicycles are parked under cover.", "utf-8")
-    env = {"MCP_API_KEY": "sesame-sesame-sesame", "READINGROOM_RATE_LIMIT": "60000"}
-    with serving(data=folder / "data", env={**env, "KB_FILE": str(text)}) as served:
-        yield served
 
 
 @contextmanager
@@ -67,7 +57,7 @@ async def test_a_citation_leads_to_sign_in_and_from_there_to_its_passage(
         await watched.page.get_by_role("alert").wait_for()
         if has_script:
             assert await watched.list_violations() == []
-        await watched.page.get_by_label("Your key").fill("sesame-sesame-sesame")
+        await watched.page.get_by_label("Your key").fill(API_KEY)
         await watched.page.get_by_role("button", name="Sign in").click()
         await watched.page.wait_for_url(f"**{CITATION}")
         assert "under cover" in await watched.page.locator(".passage").inner_text()
@@ -93,7 +83,7 @@ async def test_a_citation_leads_to_sign_in_and_from_there_to_its_passage(
 def test_sign_in_leads_to_no_other_site(keyed_room: Served, target: str) -> None:
     response = httpx2.post(
         keyed_room.url + "/sign-in",
-        data={"key": "sesame-sesame-sesame", "next": target},
+        data={"key": API_KEY, "next": target},
         headers={"Origin": keyed_room.url},
         trust_env=False,
     )
@@ -102,7 +92,7 @@ def test_sign_in_leads_to_no_other_site(keyed_room: Served, target: str) -> None
 
 @requirement("room:sign-in")
 def test_a_session_opens_pages_and_nothing_that_programs_use(keyed_room: Served) -> None:
-    with sign_in(keyed_room, "sesame-sesame-sesame") as client:
+    with sign_in(keyed_room, API_KEY) as client:
         assert client.get(CITATION).status_code == 200
         assert client.get("/docs").status_code == 200
         for path in ("/metrics", "/v1/bills", "/api/v1/policies", "/openapi.json"):
@@ -142,7 +132,7 @@ def test_servers_on_two_ports_have_sessions_of_their_own(
     other_key = KeyRing(other_data).add_key("ann")
     with (
         serving("text", data=other_data) as other,
-        sign_in(keyed_room, "sesame-sesame-sesame") as client,
+        sign_in(keyed_room, API_KEY) as client,
     ):
         form = {"key": other_key, "next": "/"}
         # The same browser: cookies do not distinguish ports.
@@ -164,7 +154,7 @@ def test_servers_on_two_ports_have_sessions_of_their_own(
     ],
 )
 def test_a_form_of_another_page_is_refused(keyed_room: Served, headers: dict[str, str]) -> None:
-    with sign_in(keyed_room, "sesame-sesame-sesame") as client:
+    with sign_in(keyed_room, API_KEY) as client:
         assert client.post("/sign-out", data={}, headers=headers).status_code == 403
         # From our own page, but without its token.
         own = {"Origin": keyed_room.url}
@@ -254,23 +244,28 @@ async def test_the_first_key_signs_its_browser_in_and_closes_the_server_to_other
 
 
 @requirement("room:sign-in")
-def test_only_an_operator_sees_operations_and_makes_keys(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    keys = KeyRing(data)
+def test_only_an_operator_sees_operations_and_makes_keys(keyed_room: Served) -> None:
+    keys = KeyRing(keyed_room.data)
     secrets = {"editor": keys.add_key("ben"), "operator": keys.add_key("cleo", operator=True)}
-    with serving("text", data=data) as served:
-        for role, secret in secrets.items():
-            is_operator = role == "operator"
-            with sign_in(served, secret) as client:
-                assert ("/operations" in client.get("/connect").text) is is_operator
-                for path in ("/operations", "/operations/keys"):
-                    assert client.get(path).status_code == (200 if is_operator else 403)
-                form = {"name": f"by-{role}", "role": "operator", "form_token": "x.y"}
-                response = client.post(
-                    "/operations/keys/add", data=form, headers={"Origin": served.url}
-                )
-                assert response.status_code == 403
-    assert {key.name for key in keys.list_keys()} == {"ben", "cleo"}
+    for role, secret in secrets.items():
+        is_operator = role == "operator"
+        with sign_in(keyed_room, secret) as client:
+            assert ("/operations" in client.get("/connect").text) is is_operator
+            assert ('href="/operations"' in client.get("/").text) is is_operator
+            for path in (
+                "/operations",
+                "/operations/jobs",
+                "/operations/errors",
+                "/operations/keys",
+            ):
+                assert client.get(path).status_code == (200 if is_operator else 403)
+            form = {"name": f"by-{role}", "role": "operator", "form_token": "x.y"}
+            response = client.post(
+                "/operations/keys/add", data=form, headers={"Origin": keyed_room.url}
+            )
+            assert response.status_code == 403
+    names = {key.name for key in keys.list_keys()}
+    assert {"ben", "cleo"} <= names and not names & {"by-editor", "by-operator"}
 
 
 @requirement("room:metrics")

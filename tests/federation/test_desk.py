@@ -449,7 +449,7 @@ async def test_a_citation_leads_to_a_page(served: Served) -> None:
     assert page.status_code == 200
     assert "cycle parking" in page.text
     (hit,) = found["results"][:1]
-    assert f"<b>Cite as</b> {hit['citation']['citation_string']}" in page.text
+    assert f'<span class="citation">{hit["citation"]["citation_string"]}</span>' in page.text
     assert f"In force since {format_day(hit['in_force']['effective_from'])}." in page.text
     assert f"<code>{hit['id']}</code>" in page.text
     assert "default-src 'none'" in page.headers["content-security-policy"]

@@ -2,19 +2,31 @@
 
 import re
 import sqlite3
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx2
 import pytest
 from mcp import Client
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server.auth.provider import AuthorizationParams, TokenError
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from pydantic import AnyUrl
+from starlette.requests import Request
 
+from readingroom.protocol.pages import Visitor
+from readingroom.server.auth.bearer import KeyAuth
+from readingroom.server.auth.connectors import KeyBackedIssuer
+from readingroom.server.pages.consent import ConsentPages
+from readingroom.storage.browser_sessions import BrowserSession
+from readingroom.storage.database import StateFile
 from readingroom.storage.grants import (
     CODE_SECONDS,
     MAX_CLIENTS,
@@ -716,3 +728,60 @@ def test_connectors_can_be_switched_off(tmp_path: Path) -> None:
     with serving("text", data=tmp_path / "data", env=env) as served:
         for path in ("/.well-known/oauth-authorization-server", "/authorize", "/token"):
             assert served.get(path).status_code == 401
+
+
+class _SignedIn:
+    """Browsers of one person who has signed in, and whose forms are our own."""
+
+    def identify_visitor(self, scope: Any) -> Visitor:
+        return Visitor("ada", "editor")
+
+    def get_session(self, scope: Any) -> BrowserSession:
+        return BrowserSession("session", "ab" * 32)
+
+    def check_form(self, scope: Any, fields: Any) -> None:
+        return None
+
+
+@pytest.mark.anyio
+async def test_the_event_loop_never_waits_for_the_database_of_apps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+    begin_reading = StateFile.begin_reading
+
+    def note_thread(tables: StateFile) -> Any:
+        threads.append(threading.get_ident())
+        return begin_reading(tables)
+
+    monkeypatch.setattr(StateFile, "begin_reading", note_thread)
+    grants = GrantStore(tmp_path)
+    issuer = KeyBackedIssuer(grants, KeyAuth("sesame-sesame-sesame", KeyRing(tmp_path), grants))
+    redirect_uri = AnyUrl(REDIRECT_URI)
+    client = OAuthClientInformationFull(client_id="app", redirect_uris=[redirect_uri])
+    await issuer.register_client(client)
+    assert await issuer.get_client("app")
+    params = AuthorizationParams(
+        state="s",
+        scopes=["read"],
+        code_challenge="c",
+        redirect_uri=redirect_uri,
+        redirect_uri_provided_explicitly=True,
+    )
+    request_id = (await issuer.authorize(client, params)).rpartition("=")[2]
+    frame: Any = SimpleNamespace(browsers=_SignedIn())
+    pages = ConsentPages(frame, grants, {"": "Reading Room"}, "https://room.example")
+
+    async def receive() -> dict[str, Any]:
+        form = urlencode({"request": request_id, "answer": "allow"})
+        return {"type": "http.request", "body": form.encode(), "more_body": False}
+
+    form_type = (b"content-type", b"application/x-www-form-urlencoded")
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [form_type], "state": {}}
+    answer = await pages.answer_request(Request(scope, receive))
+    code = read_query(answer.headers["location"])["code"]
+    found = await issuer.load_authorization_code(client, code)
+    assert found is not None
+    with pytest.raises(TokenError):  # nobody has a key with that digest
+        await issuer.exchange_authorization_code(client, found)
+    assert len(threads) >= 6 and threading.get_ident() not in threads

@@ -1,5 +1,6 @@
 """The desk's pages: search over everything, any record by its id, an application beside policy."""
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from readingroom.core import clock
+from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidArguments, validate_model
 from readingroom.federation.models import AssessAgainstPolicy, DeskAnswer, DeskFetch, DeskSearch
 from readingroom.federation.service import DeskService
@@ -24,6 +26,7 @@ from readingroom.protocol.pages import (
 )
 from readingroom.protocol.sample import SAMPLE_PREFIX
 from readingroom.protocol.search import DeskHit, DeskRecord, SearchRequest, make_read_path
+from readingroom.web.charts import draw_period
 from readingroom.web.templates import format_day, format_words, reflow, render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
@@ -85,8 +88,8 @@ class DeskPages:
             asked=search_form,
             bases=[adapter.base for adapter in self._service.adapters],
             answer=desk_answer,
-            hits=[_Hit.make(hit) for hit in desk_answer.results] if desk_answer else [],
-            unasked=unasked,
+            hits=_list_hits(desk_answer.results, search_form.day) if desk_answer else [],
+            unasked=_list_shown_unasked(unasked, search_form.day),
             next_address=search_form.make_address(desk_answer.next_offset) if desk_answer else None,
             mark=SAMPLE_PREFIX if request.is_sample else "",
         )
@@ -128,7 +131,7 @@ class DeskPages:
             title=desk_record.title,
             citation=citation,
             validity=_describe_validity(desk_record.record),
-            facts=list(_list_facts(desk_record)),
+            facts=list(_list_facts(desk_record, aid)),
             text=_mark_quotation(reflow(desk_record.text), reflow(request.get("quote"))),
             next_part=_make_read_address(desk_record.id, desk_record.next_offset),
             aid=aid,
@@ -154,8 +157,8 @@ class DeskPages:
         page_body = _render(
             "beside.html",
             assessment=assessment,
-            application_hits=[_Hit.make(hit) for hit in assessment.application],
-            policy_hits=[_Hit.make(hit) for hit in assessment.policy],
+            application_hits=_list_hits(assessment.application, assessment.date),
+            policy_hits=_list_hits(assessment.policy, assessment.date),
         )
         page_title = f"{assessment.application_ref}: {assessment.topic}, beside policy"
         example = ToolExample("assess_against_policy", _drop_empty(arguments))
@@ -221,12 +224,51 @@ class _Hit:
     href: str
     snippet: Markup
     validity: str
+    period_bar: Markup
+    """When it was in force, beside the others; empty for what is no policy."""
 
-    @classmethod
-    def make(cls, hit: DeskHit) -> "_Hit":
-        matched_terms = hit.parts.matched_terms if hit.parts else ()
-        validity = _describe_validity(hit.in_force.model_dump()) if hit.in_force else ""
-        return cls(hit, _link_hit(hit), _mark_terms(reflow(hit.snippet), matched_terms), validity)
+
+def _list_hits(hits: Sequence[DeskHit], day_text: str | None) -> list[_Hit]:
+    """Return results as the page shows them, their times in force on one scale."""
+    periods = [
+        (hit.in_force.effective_from, hit.in_force.effective_to) if hit.in_force else None
+        for hit in hits
+    ]
+    bars = _draw_periods(periods, day_text)
+    return [
+        _Hit(
+            hit,
+            _link_hit(hit),
+            _mark_terms(reflow(hit.snippet), hit.parts.matched_terms if hit.parts else ()),
+            _describe_validity(hit.in_force.model_dump()) if hit.in_force else "",
+            bar,
+        )
+        for hit, bar in zip(hits, bars, strict=True)
+    ]
+
+
+def _list_shown_unasked(
+    unasked: Sequence[Unasked], day_text: str | None
+) -> list[tuple[Unasked, Markup]]:
+    """Return what was left out, each with a bar for when its nearest revision was in force."""
+    bars = _draw_periods([unasked_part.period for unasked_part in unasked], day_text)
+    return list(zip(unasked, bars, strict=True))
+
+
+def _draw_periods(
+    periods: Sequence[tuple[dt.date, dt.date | None] | None], day_text: str | None
+) -> list[Markup]:
+    """Return a bar for each time, all on the scale from the earliest to the day or today."""
+    if not any(periods):
+        return [Markup("")] * len(periods)
+    today = clock.now().date()
+    day = parse_day(day_text) if day_text else today
+    known_days = [today, day, *(start for period in periods if period for start in period[:1])]
+    first_day, last_day = min(known_days), max(known_days)
+    return [
+        draw_period(period[0], period[1], first_day, last_day, day) if period else Markup("")
+        for period in periods
+    ]
 
 
 def _link_hit(hit: DeskHit) -> str:
@@ -273,7 +315,7 @@ class _Fact:
     is_code: bool = False
 
 
-def _list_facts(desk_record: DeskRecord) -> Iterator[_Fact]:
+def _list_facts(desk_record: DeskRecord, aid: ReadingAid) -> Iterator[_Fact]:
     base_record = desk_record.record
     # Any other scheme, such as `javascript:`, must not become a link.
     if desk_record.url.startswith("https://"):
@@ -284,6 +326,8 @@ def _list_facts(desk_record: DeskRecord) -> Iterator[_Fact]:
         field_value = base_record.get(field_name)
         if field_value is not None and field_value != "":
             yield _Fact(fact_label, _format_fact(field_name, field_value))
+    for fact_label, fact_text in aid.facts:
+        yield _Fact(fact_label, fact_text)
     if desk_record.links:
         link_count = sum(desk_record.links.values())
         href = f"/records/links?id={quote(desk_record.id, safe='')}"

@@ -1,5 +1,6 @@
 """Pages for people that a base adds to the server: what a page is asked, and what it answers."""
 
+import datetime as dt
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,13 +101,21 @@ class PagePicture:
 
 
 @dataclass(frozen=True, slots=True)
+class PageFile:
+    """A file as it was received, which a browser saves and never shows."""
+
+    path: Path
+    file_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class SeeOther:
     """Sends the browser to another page, after a form was accepted."""
 
     address: str
 
 
-PageAnswer = RenderedPage | PagePicture | SeeOther
+PageAnswer = RenderedPage | PagePicture | PageFile | SeeOther
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +152,8 @@ class PageLink:
 class ReadingAid:
     """What a base adds to the page of one of its records."""
 
+    trail: Sequence[PageLink] = ()
+    """Where it belongs, from the menu down."""
     previous: PageLink | None = None
     next: PageLink | None = None
     related: Sequence[PageLink] = ()
@@ -151,6 +162,10 @@ class ReadingAid:
     """How to cite it, where that says more than the record's own citation."""
     picture: str = ""
     """HTML with the page of the document as a picture, and the passage marked on it."""
+    replaced_by: PageLink | None = None
+    """What took its place."""
+    facts: Sequence[tuple[str, str]] = ()
+    """What else is known of it: labels and texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +175,18 @@ class Unasked:
     title: str
     reason: str
     href: str | None = None
+    period: tuple[dt.date, dt.date | None] | None = None
+    """When the nearest of its revisions was in force."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentEvent:
+    """Something that happened to what is kept here, for the home page."""
+
+    day: dt.date
+    title: str
+    href: str
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +203,26 @@ class SourceFreshness:
     """The day of the newest thing that is there, which says nothing about others."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunningWork:
+    """Something that goes on in the background, and how far it has come."""
+
+    title: str
+    href: str
+    percent: float
+    phase: str
+
+
 async def _load_from_nowhere() -> Sequence[SourceFreshness]:
+    return ()
+
+
+async def list_no_events() -> Sequence[RecentEvent]:
+    """Return nothing: where nothing happens that is told."""
+    return ()
+
+
+async def _list_no_work() -> Sequence[RunningWork]:
     return ()
 
 
@@ -203,3 +249,7 @@ class BasePages:
     """What a search over all bases leaves out of this one."""
     list_freshness: Callable[[], Awaitable[Sequence[SourceFreshness]]] = _load_from_nowhere
     """How fresh each of its sources is, for whoever runs the server."""
+    list_events: Callable[[], Awaitable[Sequence[RecentEvent]]] = list_no_events
+    """What happened lately, the newest first, for the home page."""
+    list_work: Callable[[], Awaitable[Sequence[RunningWork]]] = _list_no_work
+    """What is being read or embedded now and is no job, for whoever runs the server."""

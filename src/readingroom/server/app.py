@@ -45,10 +45,9 @@ from readingroom.server.pages.consent import ConsentPages
 from readingroom.server.pages.frame import PageFrame
 from readingroom.server.pages.landing import LandingPages
 from readingroom.server.pages.manifest import build_manifest_routes
-from readingroom.server.pages.site import build_site, make_page_test
+from readingroom.server.pages.site import Site, build_site, make_page_test
 from readingroom.server.settings import ServerSettings
 from readingroom.server.startup import HEALTH_PATH, READY_PATH, show_health, warm_up
-from readingroom.storage.jobs.runner import JobRunner
 from readingroom.storage.keys import WorkerKeys
 from readingroom.storage.postgres.buckets import SharedBuckets
 from readingroom.storage.postgres.database import find_database
@@ -78,7 +77,7 @@ def build_app(
             _lifespan,
             app_parts.bases,
             app_parts.endpoints,
-            app_parts.site.job_runner,
+            app_parts.site,
             _share_limits(app_parts.rate_limiter, settings),
         ),
     )
@@ -118,7 +117,9 @@ class _AppParts:
         self.site = build_site(
             self.bases, self._browsers, settings, policies.key_auth, self._call_history
         )
-        self._landing_pages = LandingPages(faces, settings, policies, self.site.menu_entries)
+        self._landing_pages = LandingPages(
+            faces, settings, policies, self.site.menu_entries, self.site.list_events
+        )
         self.endpoints = self._make_endpoints()
         self._page_routes = [
             *self.site.routes,
@@ -263,7 +264,7 @@ def _share_limits(
 async def _lifespan(
     bases: Sequence[KnowledgeBase],
     endpoints: Sequence[_McpEndpoint],
-    job_runner: JobRunner,
+    site: Site,
     share_limits: Callable[[], Coroutine[Any, Any, None]] | None,
     app: Starlette,
 ) -> AsyncIterator[None]:
@@ -273,10 +274,11 @@ async def _lifespan(
             await exit_stack.enter_async_context(base.lifespan())
         for endpoint in endpoints:
             await exit_stack.enter_async_context(endpoint.http.manager.run())
-        await job_runner.take_over_jobs()
+        await site.spools.sweep()
+        await site.job_runner.take_over_jobs()
         background_tasks = await exit_stack.enter_async_context(anyio.create_task_group())
         background_tasks.start_soon(warm_up, bases)
-        background_tasks.start_soon(job_runner.run)
+        background_tasks.start_soon(site.job_runner.run)
         if share_limits:
             background_tasks.start_soon(share_limits)
         yield

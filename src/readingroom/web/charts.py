@@ -6,7 +6,7 @@ that never scale: a wide chart scrolls, and its letters stay readable.
 
 import datetime as dt
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,6 +19,7 @@ _LETTER_WIDTH = 7.4
 _ROW_HEIGHT = 30
 _BAR_HEIGHT = 18
 _AXIS_HEIGHT = 24
+_DAY_LABEL_HEIGHT = 20
 _MAX_LABEL_CHARS = 36
 _MIN_BAR_WIDTH = 2.0
 _MAX_SLOT_WIDTH = 64.0
@@ -91,6 +92,8 @@ class TimeSpan:
     status: str
     """`active`, `superseded`, `processing`, `failed` or `emerging`: a class of the style sheet."""
     href: str | None = None
+    note: str = ""
+    """What the table says of it, where that is not its status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +105,22 @@ class GanttRow:
     href: str | None = None
 
 
-def draw_gantt(rows: Sequence[GanttRow], day: dt.date, finding: str) -> Chart:
-    """Return a line for each row with its spans as bars, the gaps between them, and the day."""
+def draw_gantt(
+    rows: Sequence[GanttRow],
+    day: dt.date,
+    finding: str,
+    row_and_span_headers: tuple[str, str] = ("Policy", "Revision"),
+    open_end: str = "still in force",
+    make_day_address: Callable[[dt.date], str] | None = None,
+) -> Chart:
+    """Return a line for each row with its spans as bars, the gaps between them, and the day.
+
+    With `make_day_address` each year is a link to the page for its first day.
+    """
     label_width = _measure_labels([row.label for row in rows])
     scale = _TimeScale.make([span for row in rows for span in row.spans], day, label_width)
-    height = _AXIS_HEIGHT + len(rows) * _ROW_HEIGHT + 10
-    shapes = [scale.draw_axis(height)]
+    floor_y = _AXIS_HEIGHT + len(rows) * _ROW_HEIGHT + 10
+    shapes = [scale.draw_axis(floor_y, make_day_address)]
     for row_index, row in enumerate(rows):
         top = _AXIS_HEIGHT + row_index * _ROW_HEIGHT + 6
         shapes.append(_wrap_in_link(_make_label(row.label, top), row.href))
@@ -116,20 +129,21 @@ def draw_gantt(rows: Sequence[GanttRow], day: dt.date, finding: str) -> Chart:
             if earlier.end and (later.start - earlier.end).days > 1:
                 shapes.append(scale.draw_gap(earlier.end, later.start, top))
         shapes.extend(scale.draw_span(span, top) for span in spans)
-    shapes.append(scale.draw_day(day, height))
+    shapes.append(scale.draw_day(day, floor_y))
     table_rows = tuple(
         (
             Cell(row.label, row.href),
             Cell(span.label, span.href),
             Cell(span.start.isoformat()),
-            Cell(span.end.isoformat() if span.end else "still in force"),
-            Cell(span.status),
+            Cell(span.end.isoformat() if span.end else open_end),
+            Cell(span.note or span.status),
         )
         for row in rows
         for span in sorted(row.spans, key=lambda span: span.start)
     )
-    headers = ("Policy", "Revision", "From", "Last day", "Status")
-    return Chart(_make_svg(shapes, _WIDTH, height, finding), finding, headers, table_rows)
+    headers = (*row_and_span_headers, "From", "Last day", "Status")
+    svg = _make_svg(shapes, _WIDTH, floor_y + _DAY_LABEL_HEIGHT, finding)
+    return Chart(svg, finding, headers, table_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,23 +170,29 @@ class _TimeScale:
         share_of_span = (day - self.first_day).days / max(1, (self.last_day - self.first_day).days)
         return self.label_width + share_of_span * (_WIDTH - self.label_width - 8)
 
-    def draw_axis(self, height: float) -> Markup:
+    def draw_axis(
+        self, floor_y: float, make_day_address: Callable[[dt.date], str] | None
+    ) -> Markup:
         # The first of January of the first year lies before the chart begins.
         years = range(self.first_day.year + 1, self.last_day.year + 1)
         years_per_label = max(1, math.ceil(len(years) / 12))
         shapes = []
         for year in years:
             if year % years_per_label == 0:
-                left = self.compute_x(dt.date(year, 1, 1))
-                shapes.append(
-                    _make_line("axis", left, 18, left, height) + _make_text(str(year), left + 3, 13)
-                )
+                first_day = dt.date(year, 1, 1)
+                left = self.compute_x(first_day)
+                year_label = _make_text(str(year), left + 3, 13)
+                if make_day_address:
+                    year_label = _wrap_in_link(
+                        year_label, make_day_address(first_day), f"On 1 January {year}"
+                    )
+                shapes.append(_make_line("axis", left, 18, left, floor_y) + year_label)
         return Markup("").join(shapes)
 
     def draw_span(self, span: TimeSpan, top: float) -> Markup:
         left, right = self.compute_x(span.start), self.compute_x(span.end or self.last_day)
         period = f"{span.start} to {span.end}" if span.end else f"since {span.start}"
-        span_name = f"{span.label}, {span.status}, {period}"
+        span_name = f"{span.label}, {span.note or span.status}, {period}"
         bar_width = max(_MIN_BAR_WIDTH, right - left - 1)
         return _wrap_in_link(
             _make_rect(f"span {span.status}", left, top, bar_width, span_name), span.href, span_name
@@ -183,9 +203,13 @@ class _TimeScale:
         gap_name = f"Nothing in force after {last_day_before} until {first_day_after}"
         return _make_rect("gap", left, top + 3, max(_MIN_BAR_WIDTH, right - left - 1), gap_name, 12)
 
-    def draw_day(self, day: dt.date, height: float) -> Markup:
+    def draw_day(self, day: dt.date, floor_y: float) -> Markup:
         left = self.compute_x(day)
-        return _make_line("day", left, 18, left, height)
+        # Near the right edge the words would leave the drawing.
+        is_near_end = left > _WIDTH - 60
+        css_class = "day end" if is_near_end else "day"
+        day_label = _make_text(f"{day.day} {day:%B %Y}", left, floor_y + 15, css_class)
+        return _make_line("day", left, 18, left, floor_y) + day_label
 
 
 # --- histogram ---
@@ -206,8 +230,9 @@ def draw_histogram(bins: Sequence[Bin], finding: str, headers: tuple[str, str]) 
     height, floor_y = 150, 122
     largest_count = max((time_bin.count for time_bin in bins), default=0) or 1
     slot_width = min(_MAX_SLOT_WIDTH, (_WIDTH - 40) / max(1, len(bins)))
-    # A label such as 2024-Q3 takes 52 pixels; where bars are narrower, some go without.
-    label_step = max(1, math.ceil(52 / slot_width))
+    # Where bars are narrower than the longest label, some go without.
+    longest_chars = max((len(_shorten(time_bin.label)) for time_bin in bins), default=0)
+    label_step = max(1, math.ceil(_LETTER_WIDTH * longest_chars / slot_width))
     shapes = [
         _make_line("axis", 34, floor_y, _WIDTH, floor_y),
         _make_text(_format_number(largest_count), 0, 20),
@@ -231,7 +256,7 @@ def draw_histogram(bins: Sequence[Bin], finding: str, headers: tuple[str, str]) 
         )
         shapes.append(_wrap_in_link(bar, time_bin.href if time_bin.count else None, bar_name))
         if bin_index % label_step == 0:
-            shapes.append(_make_text(time_bin.label, bar_left, floor_y + 17))
+            shapes.append(_make_text(_shorten(time_bin.label), bar_left, floor_y + 17))
     table_rows = tuple(
         (Cell(time_bin.label, time_bin.href), Cell(_format_number(time_bin.count)))
         for time_bin in bins
@@ -321,6 +346,35 @@ def draw_sparkline(point_values: Sequence[float], finding: str, headers: tuple[s
         for point_index, point_value in enumerate(point_values)
     )
     return Chart(_make_svg([shape], width, height, finding), finding, headers, table_rows)
+
+
+# --- a time beside others ---
+
+
+def draw_period(
+    start: dt.date, end: dt.date | None, first_day: dt.date, last_day: dt.date, day: dt.date | None
+) -> Markup:
+    """Return a small bar for a time within a longer one, with a line at the day.
+
+    It is drawn beside words that say the same, so it has no name of its own.
+    """
+    width, height = 120, 10
+    day_count = max(1, (last_day - first_day).days)
+
+    def compute_x(shown_day: dt.date) -> float:
+        share_of_time = (shown_day - first_day).days / day_count
+        return width * min(1.0, max(0.0, share_of_time))
+
+    left = compute_x(start)
+    right = compute_x(end or last_day)
+    shapes = [
+        _make_rect("track", 0, 1, width, None, height - 2),
+        _make_rect("bar", left, 1, max(_MIN_BAR_WIDTH, right - left), None, height - 2),
+    ]
+    if day:
+        shapes.append(_make_line("day", compute_x(day), 0, compute_x(day), height))
+    drawing = Markup("").join(shapes)
+    return Markup(f'<svg width="{width}" height="{height}" aria-hidden="true">{drawing}</svg>')
 
 
 # --- graph ---

@@ -18,6 +18,7 @@ from readingroom.web.assets import get_asset_address
 _FULL_LINE_CHARS = 45
 """A shorter line ended because its author ended it."""
 _LINE_END = re.compile(r"(?<!\n)\n(?!\n)")
+_ABBREVIATIONS = {"cbo", "cfr", "crs", "ocr", "sap"}
 _OUR_TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -58,9 +59,18 @@ def format_number(number: float) -> str:
     return f"{number:,}"
 
 
+def format_ordinal(number: int) -> str:
+    """Return a place as people write it: `1st`, `2nd`, `13th`."""
+    ending = (
+        "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    )
+    return f"{number:,}{ending}"
+
+
 def format_words(identifier: str) -> str:
     """Return a name from a program as people write it: `transport_assessment` in plain words."""
-    return identifier.replace("_", " ").replace("-", " ").strip().capitalize()
+    words = identifier.replace("_", " ").replace("-", " ").strip().capitalize().split(" ")
+    return " ".join(word.upper() if word.lower() in _ABBREVIATIONS else word for word in words)
 
 
 def join_lines(passage: str) -> str:
@@ -114,6 +124,7 @@ def _make_environment(template_folder: Path) -> Environment:
         day=format_day,
         duration=format_seconds,
         number=format_number,
+        ordinal=format_ordinal,
         plain_words=format_words,
         url_part=quote_for_url,
         as_json=format_json,

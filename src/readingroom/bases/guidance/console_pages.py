@@ -7,6 +7,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import anyio.to_thread
 
@@ -16,16 +17,18 @@ from readingroom.bases.guidance.store import KeptCopy
 from readingroom.bases.guidance.tools import make_call_context
 from readingroom.core import clock
 from readingroom.core.dates import parse_day
-from readingroom.core.errors import validate_model
+from readingroom.core.errors import InvalidArguments, validate_model
 from readingroom.protocol.pages import (
     BasePage,
     BasePages,
+    PageLink,
     PageRequest,
+    ReadingAid,
     RenderedPage,
     SourceFreshness,
     ToolExample,
 )
-from readingroom.protocol.search import make_read_path
+from readingroom.protocol.search import DeskRecord, make_read_path
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.templates import format_seconds, render_template
 
@@ -46,7 +49,33 @@ def make_pages(service: GuidanceService, jobs: JobStore) -> BasePages:
         ),
         BasePage("/guidance/copies", partial(_show_copies, service)),
     ]
-    return BasePages(base_pages, list_freshness=partial(_list_freshness, service))
+    return BasePages(
+        base_pages,
+        aid_reading=_aid_reading,
+        list_freshness=partial(_list_freshness, service),
+    )
+
+
+async def _aid_reading(request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
+    """Return how fresh a page is, and the way to what else was changed since."""
+    facts: list[tuple[str, str]] = []
+    if cache_state := desk_record.record.get("cache"):
+        age_text, lifetime_text = (
+            format_seconds(cache_state["age_s"]),
+            format_seconds(cache_state["ttl_s"]),
+        )
+        freshness_text = f"asked of GOV.UK {age_text} ago; counts as fresh for {lifetime_text}"
+        if cache_state["stale"]:
+            freshness_text += "; older than that, because GOV.UK does not answer"
+        facts.append(("Freshness", freshness_text))
+    related_links = [PageLink("Guidance that is kept here", "/guidance/copies")]
+    updated_day = str(desk_record.record.get("public_updated_at") or "")[:10]
+    if updated_day:
+        related_links.insert(
+            0, PageLink("What else has changed since then", f"/guidance?since={updated_day}")
+        )
+    trail = [PageLink("Guidance", "/guidance")]
+    return ReadingAid(trail=trail, related=related_links, facts=facts)
 
 
 async def _show_copies(service: GuidanceService, request: PageRequest) -> RenderedPage:
@@ -56,11 +85,15 @@ async def _show_copies(service: GuidanceService, request: PageRequest) -> Render
         _ShownCopy.make(kept_copy, now) for kept_copy in service.list_copies()[:_MAX_SHOWN_COPIES]
     ]
     shown_library = await anyio.to_thread.run_sync(_describe_library, service, now)
-    page_html = _render("copies.html", copies=shown_copies, library=shown_library)
+    outage = service.describe_outage()
+    page_html = _render("copies.html", copies=shown_copies, library=shown_library, outage=outage)
     return RenderedPage(
         "Guidance that is kept here",
         page_html,
-        data={"cached": shown_copies, "offline": shown_library},
+        data={"cached": shown_copies, "offline": shown_library, "outage": outage},
+        tool_example=ToolExample("get_source_metadata", {"path": shown_copies[0].path})
+        if shown_copies
+        else None,
     )
 
 
@@ -75,6 +108,8 @@ async def _list_freshness(service: GuidanceService) -> list[SourceFreshness]:
             f"{len(shown_copies)} pages, {stale_count} to be asked for again; "
             f"oldest {oldest_copy.age_text}"
         )
+    if outage := service.describe_outage():
+        freshness_detail = f"{outage}; {freshness_detail}"
     freshness_rows = [SourceFreshness("Guidance, read live", "/guidance/copies", freshness_detail)]
     shown_library = await anyio.to_thread.run_sync(_describe_library, service, now)
     if shown_library:
@@ -173,13 +208,15 @@ async def _show_guidance(service: GuidanceService, request: PageRequest) -> Rend
     since_text = request.get("since")
     since_day = parse_day(since_text) if since_text else clock.now().date() - _LOOK_BACK
     call_context = make_call_context(request.call)
+    page_number = _read_page_number(request)
+    page_arguments = {"page": page_number, "page_size": _RESULTS_PER_PAGE}
     list_answer: SearchResults | Changes
     if query:
-        arguments: dict[str, Any] = {"query": query, "page_size": _RESULTS_PER_PAGE}
+        arguments: dict[str, Any] = {**page_arguments, "query": query}
         list_answer = await service.search(validate_model(SearchGuidance, arguments), call_context)
         tool_example = ToolExample("search_guidance", {"query": query})
     else:
-        arguments = {"since": since_day, "page_size": _RESULTS_PER_PAGE}
+        arguments = {**page_arguments, "since": since_day}
         list_answer = await service.list_changes(
             validate_model(RecentChanges, arguments), call_context
         )
@@ -194,6 +231,25 @@ async def _show_guidance(service: GuidanceService, request: PageRequest) -> Rend
         answer=list_answer,
         results=shown_hits,
         cache=list_answer.cache,
+        outage=service.describe_outage(),
+        next_address=_make_next_address(request, page_number, list_answer.total),
     )
     page_title = f"Guidance: {query}" if query else f"Guidance changed since {since_day}"
     return RenderedPage(page_title, page_html, data=list_answer, tool_example=tool_example)
+
+
+def _read_page_number(request: PageRequest) -> int:
+    """Return which page of results is wanted. Raise InvalidArguments."""
+    written_number = request.get("page") or "1"
+    if not (written_number.isdecimal() and len(written_number) <= 4):
+        raise InvalidArguments([{"field": "page", "message": "must be a number, from 1"}])
+    return int(written_number)
+
+
+def _make_next_address(request: PageRequest, page_number: int, total: int) -> str | None:
+    """Return the address of the next page of results; None on the last."""
+    if page_number * _RESULTS_PER_PAGE >= total:
+        return None
+    form_values = {name: request.get(name) for name in ("q", "since")}
+    given_values = {name: value for name, value in form_values.items() if value}
+    return f"/guidance?{urlencode({**given_values, 'page': page_number + 1})}"

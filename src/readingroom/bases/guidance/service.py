@@ -291,6 +291,10 @@ class GuidanceService:
         """Return the pages that were read by this process, the most recently read first."""
         return self._govuk_store.list_copies()
 
+    def describe_outage(self) -> str:
+        """Return when GOV.UK is asked again after it kept failing; empty while it answers."""
+        return self._govuk_store.describe_outage()
+
     async def list_error_kinds(self, context: CallContext) -> ErrorTaxonomy:
         await check_rate(self._caller_limiter, context)
         return ErrorTaxonomy(errors=[describe_error_kind(error_class) for error_class in TAXONOMY])

@@ -15,6 +15,7 @@ from readingroom.bases.guidance.pages.markdown import to_markdown
 from readingroom.bases.guidance.pages.page import GovukPage
 from readingroom.bases.guidance.pages.values import WEBSITE, is_plain_path
 from readingroom.core.lru import LRUCache
+from readingroom.net.breaker import BreakerState
 from readingroom.net.cache import Cache, CachedReply, CacheEntry, Reply, StoredVersion
 from readingroom.net.errors import InvalidPath, UpstreamRateLimited, UpstreamUnavailable
 from readingroom.net.limiter import Limiter
@@ -110,6 +111,13 @@ class GovukStore:
     def list_copies(self) -> list[KeptCopy]:
         """Return the pages that were read by this process, the most recently read first."""
         return self._kept_copies.list_values()
+
+    def describe_outage(self) -> str:
+        """Return when GOV.UK is asked again after it kept failing; empty while it answers."""
+        breaker = self._client.breaker
+        if breaker.state is BreakerState.CLOSED:
+            return ""
+        return f"GOV.UK keeps failing; it is asked again in {breaker.wait_seconds:.0f} s"
 
     def _remember_copy(self, page_path: str, page: GovukPage, cached_reply: CachedReply) -> None:
         cache_entry = cached_reply.entry

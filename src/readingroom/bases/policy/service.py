@@ -12,7 +12,12 @@ import anyio.to_thread
 from readingroom.bases.policy.chunks import references
 from readingroom.bases.policy.chunks.search import PolicySearch, to_nearest_revision
 from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
-from readingroom.bases.policy.compare import diffs, likeness, passages, quotes
+from readingroom.bases.policy.compare import diffs, passages, quotes
+from readingroom.bases.policy.compare.pairing import (
+    PairedRevisions,
+    make_section_not_found,
+    pair_revisions,
+)
 from readingroom.bases.policy.errors import SectionNotFound
 from readingroom.bases.policy.ids import format_section_id
 from readingroom.bases.policy.ingest.ingestion import Ingestion
@@ -260,6 +265,18 @@ class PolicyService:
             RevisionNotFound: on one of the days no revision was in force.
             SectionNotFound: neither revision has the section.
         """
+        paired_revisions = await self.pair_revisions(question)
+        # Diffs are slow on long texts, so they must not block the event loop.
+        return await anyio.to_thread.run_sync(
+            diffs.make_diff,
+            question,
+            paired_revisions.section_pairs,
+            paired_revisions.old_revision,
+            paired_revisions.new_revision,
+        )
+
+    async def pair_revisions(self, question: ComparePolicyRevisions) -> PairedRevisions:
+        """Return the revisions of two days with their sections paired; raises as `compare`."""
         first_day, second_day = parse_day(question.from_date), parse_day(question.to_date)
         first_resolution = await self.resolver.resolve_for_policy(question.source, first_day)
         # Both days from one reading of the registry: a change in between could make them disagree.
@@ -269,10 +286,9 @@ class PolicyService:
             await self.store.get_chunks(revision.source, revision.revision_id)
             for revision in (old_revision, new_revision)
         ]
-        # Pairing and diffs are slow on long texts, so they must not block the event loop.
         return await anyio.to_thread.run_sync(
-            _compare_revisions,
-            question,
+            pair_revisions,
+            question.section_ref,
             (old_revision, old_chunks),
             (new_revision, new_chunks),
             first_resolution.timeline,
@@ -309,6 +325,12 @@ class PolicyService:
             found=places,
             nearest=nearest_passage,
         )
+
+    async def find_quote_in_all(self, policy_slug: str, quote: str) -> list[QuotePlace]:
+        """Return where words stand in each revision that can be in force, the newest first."""
+        revisions = await self.registry.get_revisions(policy_slug)
+        eligible_revisions = [revision for revision in revisions if revision.can_be_in_force]
+        return await self._find_quote(quote, eligible_revisions, revisions)
 
     # --- writing ---
 
@@ -360,7 +382,7 @@ class PolicyService:
             and other != revision
             and set(forms) & (await self.store.get_sections(other.source, other.revision_id)).keys()
         ]
-        return _make_section_not_found(asked_ref, revision, chunks, revisions_with_section)
+        return make_section_not_found(asked_ref, revision, chunks, revisions_with_section)
 
     async def _find_quote(
         self, quote: str, searched_revisions: Sequence[Revision], revisions: Sequence[Revision]
@@ -436,59 +458,8 @@ def cite_section(
     )
 
 
-def _compare_revisions(
-    question: ComparePolicyRevisions,
-    old_revision_chunks: tuple[Revision, Sequence[StoredChunk]],
-    new_revision_chunks: tuple[Revision, Sequence[StoredChunk]],
-    revisions: Sequence[Revision],
-) -> RevisionDiff:
-    """Return one page of what changed; raise `SectionNotFound` if neither side has the section."""
-    old_sections = likeness.list_sections(old_revision_chunks[1])
-    new_sections = likeness.list_sections(new_revision_chunks[1])
-    section_pairs = likeness.pair_sections(old_sections, new_sections)
-    if question.section_ref is not None:
-        chosen_refs = {
-            section_ref
-            for _, chunks in (old_revision_chunks, new_revision_chunks)
-            if (
-                section_ref := references.find_section_ref(
-                    question.section_ref, passages.index_references(chunks)
-                )
-            )
-        }
-        if not chosen_refs:
-            raise _make_section_not_found(
-                question.section_ref, new_revision_chunks[0], new_revision_chunks[1]
-            )
-        section_pairs = [pair for pair in section_pairs if pair.lies_in(chosen_refs)]
-    return diffs.make_diff(
-        question,
-        section_pairs,
-        to_nearest_revision(old_revision_chunks[0], revisions),
-        to_nearest_revision(new_revision_chunks[0], revisions),
-    )
-
-
 def _choose_revision(resolution: Resolution, revision_id: str | None, day: str | None) -> Revision:
     """Return the revision that is named, or that of a day, or today's. Raise `RevisionNotFound`."""
     if revision_id is not None:
         return timeline.find_revision(resolution.timeline, revision_id)
     return (resolution.resolve_day(parse_day(day)) if day else resolution).require_revision()
-
-
-def _make_section_not_found(
-    section_ref: str,
-    revision: Revision,
-    chunks: Sequence[StoredChunk],
-    other_revisions: Sequence[Revision] = (),
-) -> SectionNotFound:
-    labels = ", ".join(other_revision.version_label for other_revision in other_revisions)
-    similar_refs = references.find_similar_refs(section_ref, passages.index_references(chunks))
-    return SectionNotFound(
-        f"Section '{section_ref}' not found in policy '{revision.source}'"
-        + (f" ({revision.version_label}); it exists in the revision of {labels}" if labels else "")
-        + passages.describe_nearest(similar_refs, chunks),
-        revision_id=revision.revision_id,
-        nearest=similar_refs,
-        found_in=[other_revision.revision_id for other_revision in other_revisions],
-    )

@@ -25,12 +25,16 @@ class ScratchFolders:
         self._parent_folder = parent_folder
         self._is_swept = False
 
+    async def sweep(self) -> None:
+        """Delete the folders that killed servers left."""
+        self._is_swept = True
+        await anyio.to_thread.run_sync(self._delete_ownerless)
+
     @asynccontextmanager
     async def make_folder(self) -> AsyncIterator[str]:
         """Yield the path of an empty folder, which is deleted at the end."""
         if not self._is_swept:
-            self._is_swept = True
-            await anyio.to_thread.run_sync(self._sweep)
+            await self.sweep()
         scratch_folder, lock_descriptor = self._make_locked()
         try:
             yield str(scratch_folder)
@@ -50,7 +54,7 @@ class ScratchFolders:
                 return scratch_folder, lock_descriptor
             os.close(lock_descriptor)  # another process swept it before it was locked
 
-    def _sweep(self) -> None:
+    def _delete_ownerless(self) -> None:
         for scratch_folder in self._parent_folder.glob(f"{_PREFIX}*"):
             with suppress(OSError), _lock_if_free(scratch_folder):
                 shutil.rmtree(scratch_folder)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+import anyio.to_thread
 from mcp.server.auth.handlers.authorize import AuthorizationHandler
 from mcp.server.auth.handlers.register import RegistrationHandler
 from mcp.server.auth.handlers.token import TokenHandler
@@ -84,7 +85,7 @@ class KeyBackedIssuer(
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         """Return a client that has registered."""
-        metadata = self._grants.get_client(client_id)
+        metadata = await anyio.to_thread.run_sync(self._grants.get_client, client_id)
         return OAuthClientInformationFull.model_validate_json(metadata) if metadata else None
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
@@ -115,7 +116,7 @@ class KeyBackedIssuer(
                 "invalid_client_metadata",
                 f"what a client says of itself has at most {_MAX_KEPT_CHARS} characters",
             )
-        self._grants.add_client(client_info.client_id, metadata)
+        await anyio.to_thread.run_sync(self._grants.add_client, client_info.client_id, metadata)
 
     async def authorize(
         self, client: OAuthClientInformationFull, params: AuthorizationParams
@@ -126,14 +127,16 @@ class KeyBackedIssuer(
         parameters = params.model_dump_json()
         if len(parameters) > _MAX_KEPT_CHARS:
             raise AuthorizeError("invalid_request", "the state and the scopes are too long")
-        request_id = self._grants.add_request(client.client_id, parameters)
+        request_id = await anyio.to_thread.run_sync(
+            self._grants.add_request, client.client_id, parameters
+        )
         return f"{CONSENT_PATH}?request={request_id}"
 
     async def load_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: str
     ) -> AuthorizationCode | None:
         """Return a code that this client was sent."""
-        issued_token = self._find_token("code", authorization_code, client)
+        issued_token = await self._find_token("code", authorization_code, client)
         if issued_token is None:
             return None
         params = AuthorizationParams.model_validate_json(issued_token.grant.parameters)
@@ -152,13 +155,13 @@ class KeyBackedIssuer(
         self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
     ) -> OAuthToken:
         """Return the first tokens of a grant. Raise TokenError for a code that was used before."""
-        return self._exchange_token("code", authorization_code.code, client)
+        return await self._exchange_token("code", authorization_code.code, client)
 
     async def load_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: str
     ) -> RefreshToken | None:
         """Return a refresh token of this client."""
-        issued_token = self._find_token("refresh", refresh_token, client)
+        issued_token = await self._find_token("refresh", refresh_token, client)
         if issued_token is None:
             return None
         return RefreshToken(
@@ -174,11 +177,11 @@ class KeyBackedIssuer(
         """Return new tokens. Raise TokenError for one that was used before, or for fewer scopes."""
         if set(scopes) != set(refresh_token.scopes):
             raise TokenError("invalid_scope", "the scopes of a grant stay as they were given")
-        return self._exchange_token("refresh", refresh_token.token, client)
+        return await self._exchange_token("refresh", refresh_token.token, client)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
         """Return an access token, for revoking it; calls are checked by `KeyAuth`."""
-        issued_token = self._grants.find_token("access", token)
+        issued_token = await anyio.to_thread.run_sync(self._grants.find_token, "access", token)
         if issued_token is None:
             return None
         return AccessToken(
@@ -190,30 +193,37 @@ class KeyBackedIssuer(
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
         """End the grant of a token, and so every token of it."""
         token_kind: TokenKind = "refresh" if isinstance(token, RefreshToken) else "access"
-        if issued_token := self._grants.find_token(token_kind, token.token):
+        await anyio.to_thread.run_sync(self._end_grant_of, token_kind, token.token)
+
+    def _end_grant_of(self, token_kind: TokenKind, token: str) -> None:
+        if issued_token := self._grants.find_token(token_kind, token):
             self._grants.end_grant(issued_token.grant.grant_id)
 
-    def _find_token(
+    async def _find_token(
         self, token_kind: TokenKind, token: str, client: OAuthClientInformationFull
     ) -> IssuedToken | None:
-        issued_token = self._grants.find_token(token_kind, token)
+        issued_token = await anyio.to_thread.run_sync(self._grants.find_token, token_kind, token)
         return (
             issued_token
             if issued_token and issued_token.grant.client_id == client.client_id
             else None
         )
 
-    def _exchange_token(
+    async def _exchange_token(
         self, token_kind: TokenKind, token: str, client: OAuthClientInformationFull
     ) -> OAuthToken:
-        issued_token = self._find_token(token_kind, token, client)
+        issued_token = await self._find_token(token_kind, token, client)
         if (
             issued_token
             and self._key_auth.find_user_by_digest(issued_token.grant.key_digest) is None
         ):
-            self._grants.end_grant(issued_token.grant.grant_id)
+            await anyio.to_thread.run_sync(self._grants.end_grant, issued_token.grant.grant_id)
             raise TokenError("invalid_grant", "the key of this grant was revoked")
-        new_tokens = self._grants.exchange_token(token_kind, token) if issued_token else None
+        new_tokens = (
+            await anyio.to_thread.run_sync(self._grants.exchange_token, token_kind, token)
+            if issued_token
+            else None
+        )
         if issued_token is None or new_tokens is None:
             raise TokenError(
                 "invalid_grant", f"this {token_kind} was used before; its grant has ended"

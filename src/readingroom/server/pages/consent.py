@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+import anyio.to_thread
 from mcp.server.auth.provider import AuthorizationParams, construct_redirect_uri
 from mcp.shared.auth import OAuthClientInformationFull
 from starlette.requests import Request
@@ -48,12 +49,12 @@ class ConsentPages:
         """Say who asks, for what, and where the answer goes."""
         visitor, _ = self._require_session(request)
         request_id = request.query_params.get("request", "")
-        consent_request = self._find_request(request_id)
+        consent_request = await self._find_request(request_id)
         params = _read_parameters(consent_request)
         try:
             face_path = self._find_face(request, params.resource)
         except _UnknownResource:
-            self._grants.remove_request(request_id)
+            await anyio.to_thread.run_sync(self._grants.remove_request, request_id)
             return self._send_back(request, params, error="invalid_target")
         redirect_uri = str(params.redirect_uri)
         return render_page(
@@ -62,7 +63,7 @@ class ConsentPages:
             "Connect an app",
             headers={"Content-Security-Policy": _allow_return(redirect_uri)},
             request_id=request_id,
-            client_name=self._get_client_name(consent_request.client_id),
+            client_name=await self._get_client_name(consent_request.client_id),
             return_address=_describe_return(redirect_uri),
             faces=[
                 face_title
@@ -80,19 +81,19 @@ class ConsentPages:
         self._browsers.check_form(request.scope, form_fields)
         visitor, session = self._require_session(request)
         request_id = form_fields.get("request", "")
-        consent_request = self._find_request(request_id)
+        consent_request = await self._find_request(request_id)
         params = _read_parameters(consent_request)
         try:
             face_path = self._find_face(request, params.resource)
         except _UnknownResource:
             return self._send_back(request, params, error="invalid_target")
-        if not self._grants.remove_request(request_id):
+        if not await anyio.to_thread.run_sync(self._grants.remove_request, request_id):
             raise FormExpired(_EXPIRED_MESSAGE)
         if form_fields.get("answer") != "allow":
             return self._send_back(request, params, error="access_denied")
         may_write = form_fields.get("changes") == "yes" and _may_offer_write(visitor, params)
-        authorization_code = self._grants.add_grant(
-            consent_request, session.key_digest, may_write, face_path
+        authorization_code = await anyio.to_thread.run_sync(
+            self._grants.add_grant, consent_request, session.key_digest, may_write, face_path
         )
         return self._send_back(request, params, code=authorization_code)
 
@@ -104,14 +105,14 @@ class ConsentPages:
             raise Unauthorized("Sign in with a key to answer this request")
         return visitor, session
 
-    def _find_request(self, request_id: str) -> ConsentRequest:
-        consent_request = self._grants.find_request(request_id)
+    async def _find_request(self, request_id: str) -> ConsentRequest:
+        consent_request = await anyio.to_thread.run_sync(self._grants.find_request, request_id)
         if consent_request is None:
             raise FormExpired(_EXPIRED_MESSAGE)
         return consent_request
 
-    def _get_client_name(self, client_id: str) -> str | None:
-        metadata = self._grants.get_client(client_id)
+    async def _get_client_name(self, client_id: str) -> str | None:
+        metadata = await anyio.to_thread.run_sync(self._grants.get_client, client_id)
         if metadata is None:
             raise FormExpired(_EXPIRED_MESSAGE)
         return OAuthClientInformationFull.model_validate_json(metadata).client_name

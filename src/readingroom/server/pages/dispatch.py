@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from readingroom.core.errors import InvalidArguments, KnowledgeError
@@ -21,6 +21,7 @@ from readingroom.protocol.pages import (
     BasePage,
     FormRefusal,
     PageAnswer,
+    PageFile,
     PagePicture,
     PageRequest,
     RenderedPage,
@@ -37,6 +38,13 @@ from readingroom.web.uploads import receive_form
 
 _PICTURE_SECONDS = 24 * 3600
 _SPOOL_FOLDER = "uploads"
+_FILE_HEADERS = {
+    # It was written by strangers: saved, never shown, and never run as a page of ours.
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
 _MENDABLE_STATUSES = (409, 413, 415, 422)
 """What whoever sent a form can do something about."""
 
@@ -56,14 +64,18 @@ class _PageNumber(Convertor[int]):
 register_url_convertor("page_number", _PageNumber())
 
 
+def open_spools(settings: ServerSettings) -> ScratchFolders:
+    """Return the folders in which the files of forms are received."""
+    return ScratchFolders(settings.data / _SPOOL_FOLDER)
+
+
 def make_page_routes(
-    pages: Iterable[BasePage], frame: PageFrame, settings: ServerSettings
+    pages: Iterable[BasePage], frame: PageFrame, settings: ServerSettings, spools: ScratchFolders
 ) -> list[BaseRoute]:
     """Return a route for each page; those that change something are left out of a read-only
     server.
     """
     allowed_pages = [page for page in pages if not (settings.read_only and page.method == "POST")]
-    spools = ScratchFolders(settings.data / _SPOOL_FOLDER)
     return [
         Route(page.path, partial(_answer, page, frame, settings, spools), methods=[page.method])
         for page in allowed_pages
@@ -83,27 +95,36 @@ async def _answer(
         raise Unauthorized("Sign in to open this page")
     if not visitor.may_act_as(page.role):
         raise RoleRequired(f"This takes a key of an {page.role}; yours is of a {visitor.role}")
-    async with _receive(page, frame, settings, spools, request) as (form_fields, sent_files):
-        page_request = PageRequest(
-            parameters={**request.query_params, **form_fields, **request.path_params},
-            visitor=visitor,
-            call=make_call_from_scope(request.scope, no_progress),
-            is_sample=settings.sample,
-            form_token=frame.browsers.make_form_token(request.scope),
-            files=sent_files,
-        )
-        try:
+    page_request = PageRequest(
+        parameters={**request.query_params, **request.path_params},
+        visitor=visitor,
+        call=make_call_from_scope(request.scope, no_progress),
+        is_sample=settings.sample,
+        form_token=frame.browsers.make_form_token(request.scope),
+    )
+    try:
+        async with _receive(page, frame, settings, spools, request) as (form_fields, sent_files):
+            form_parameters = {**request.query_params, **form_fields, **request.path_params}
+            page_request = replace(page_request, parameters=form_parameters, files=sent_files)
             page_answer = await page.render(page_request)
-        except KnowledgeError as error:
-            if page.form_page is None or error.http_status not in _MENDABLE_STATUSES:
-                raise
-            page_answer = await _show_form_again(page.form_page, page_request, error)
+    except KnowledgeError as error:
+        # Also of a form that was too large to be received: its fields are not known then.
+        if page.form_page is None or error.http_status not in _MENDABLE_STATUSES:
+            raise
+        page_answer = await _show_form_again(page.form_page, page_request, error)
     match page_answer:
         case SeeOther(address):
             return RedirectResponse(address, 303)
         case PagePicture(content, media_type):
             cache_headers = {"Cache-Control": f"private, max-age={_PICTURE_SECONDS}"}
             return Response(content, media_type=media_type, headers=cache_headers)
+        case PageFile(file_path, file_name):
+            return FileResponse(
+                file_path,
+                media_type="application/octet-stream",
+                headers=_FILE_HEADERS,
+                filename=file_name,
+            )
         case RenderedPage() if request.query_params.get(JSON_PARAMETER) == "json":
             return _respond_json(page_answer, settings.sample)
         case RenderedPage():

@@ -3,6 +3,7 @@
 import datetime as dt
 from dataclasses import dataclass
 
+import anyio.to_thread
 from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -48,7 +49,7 @@ class KeyPages:
     async def show_keys(self, request: Request) -> Response:
         """Show every key, and the form for a new one."""
         self._check_operator(request)
-        return self._render(request)
+        return await self._render(request)
 
     async def add_key(self, request: Request) -> Response:
         """Make a key and show its secret, this once."""
@@ -63,13 +64,15 @@ class KeyPages:
             # On this thread, as the key ring is used at every request.
             secret = self._key_ring.add_key(key_name, role == "reader", role == "operator")
         except KnowledgeError as error:
-            return self._render(request, refusal_message=error.message, status=error.http_status)
+            return await self._render(
+                request, refusal_message=error.message, status=error.http_status
+            )
         if not is_first:
-            return self._render(request, new_key=secret, new_name=key_name)
+            return await self._render(request, new_key=secret, new_name=key_name)
         session = self._browsers.sign_in(secret)
         request.scope["user"] = self._key_auth.find_user_by_digest(session.key_digest)
         self._browsers.remember_session(request.scope, session)
-        response = self._render(request, new_key=secret, new_name=key_name)
+        response = await self._render(request, new_key=secret, new_name=key_name)
         self._browsers.set_cookie(request.scope, response, session)
         return response
 
@@ -87,13 +90,16 @@ class KeyPages:
         form_fields = await receive_fields(request)
         self._browsers.check_form(request.scope, form_fields)
         if self._key_auth.grants:
-            self._key_auth.grants.end_grant(form_fields.get("grant", ""))
+            await anyio.to_thread.run_sync(
+                self._key_auth.grants.end_grant, form_fields.get("grant", "")
+            )
         return RedirectResponse(KEYS_PATH, 303)
 
-    def _list_apps(self) -> list[ConnectedApp]:
+    async def _list_apps(self) -> list[ConnectedApp]:
         """Return the apps that can call, each with whose key it calls for."""
         if self._key_auth.grants is None:
             return []
+        grants = await anyio.to_thread.run_sync(self._key_auth.grants.list_grants)
         return [
             ConnectedApp(
                 grant.grant_id,
@@ -102,7 +108,7 @@ class KeyPages:
                 grant.may_write,
                 dt.datetime.fromtimestamp(grant.created_at, dt.UTC),
             )
-            for grant, metadata in self._key_auth.grants.list_grants()
+            for grant, metadata in grants
             if (user := self._key_auth.find_user_by_digest(grant.key_digest))
         ]
 
@@ -113,7 +119,7 @@ class KeyPages:
         if not visitor.may_act_as("operator"):
             raise RoleRequired("This takes a key of an operator")
 
-    def _render(
+    async def _render(
         self,
         request: Request,
         refusal_message: str = "",
@@ -127,7 +133,7 @@ class KeyPages:
             "Keys",
             status=status,
             keys=self._key_ring.list_keys(),
-            apps=self._list_apps(),
+            apps=await self._list_apps(),
             message=refusal_message,
             new_key=new_key,
             new_name=new_name,

@@ -1,7 +1,7 @@
 """Pages for people: what a face is and how to connect to it, and the index of all faces."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -9,12 +9,13 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from readingroom import __version__
 from readingroom.bases import BASES
+from readingroom.protocol.pages import RecentEvent, list_no_events
 from readingroom.server.auth.bearer import Access
 from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, follows_josh_auth
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import resolve_address
 from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client, make_install_links
-from readingroom.server.pages.frame import MenuEntry, accepts_html, render_page
+from readingroom.server.pages.frame import MenuEntry, accepts_html, get_frame, render_page
 from readingroom.server.pages.manifest import make_registry_name, make_registry_url
 from readingroom.server.settings import ServerSettings
 
@@ -37,8 +38,10 @@ class LandingPages:
         settings: ServerSettings,
         policies: AuthPolicies,
         menu_entries: Sequence[MenuEntry] = (),
+        list_events: Callable[[], Awaitable[Sequence[RecentEvent]]] = list_no_events,
     ) -> None:
-        """`menu_entries` are the pages that the home page leads to."""
+        """`menu_entries` are the pages that the home page leads to, and `list_events` its news."""
+        self._list_events = list_events
         self._faces = faces
         self._menu_entries = menu_entries
         self._policies = policies
@@ -102,6 +105,12 @@ class LandingPages:
         if not accepts_html(request.scope):
             return JSONResponse(self.describe_servers(server_address), headers={"Vary": "Accept"})
         page_paths = {menu_entry.path for menu_entry in self._menu_entries}
+        visitor = get_frame(request.scope).browsers.identify_visitor(request.scope)
+        shown_entries = [
+            menu_entry
+            for menu_entry in self._menu_entries
+            if menu_entry.summary and visitor and visitor.may_act_as(menu_entry.role)
+        ]
         return render_page(
             request.scope,
             "index.html",
@@ -109,8 +118,10 @@ class LandingPages:
             address=server_address,
             faces=self._faces,
             has_rest=self._has_rest,
-            can_search="/search" in page_paths,
-            entries=[menu_entry for menu_entry in self._menu_entries if menu_entry.summary],
+            can_search=visitor is not None and "/search" in page_paths,
+            entries=shown_entries,
+            # Strangers may see the addresses, and nothing of what is kept here.
+            events=await self._list_events() if visitor else (),
         )
 
     async def show_connect(self, request: Request) -> Response:

@@ -5,6 +5,7 @@ import platform
 import shutil
 import sqlite3
 import stat
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -17,7 +18,7 @@ from readingroom import __version__
 from readingroom.core import clock
 from readingroom.core.errors import KnowledgeError
 from readingroom.engine.embedding.weights import MODEL, has_weights
-from readingroom.protocol.pages import BasePage, BasePages, PageRequest, RenderedPage
+from readingroom.protocol.pages import BasePage, BasePages, PageRequest, RenderedPage, RunningWork
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.observe.history import CallHistory, CallSummary
 from readingroom.server.pages.doctor import DoctorPages
@@ -28,6 +29,9 @@ from readingroom.web.charts import Chart, draw_sparkline
 from readingroom.web.templates import format_seconds, render_template
 
 _GIGABYTE = 10**9
+_MAX_SHOWN = 10
+"""Jobs and errors on the overview."""
+_MAX_LISTED_JOBS = 200
 
 
 class OperationsPages:
@@ -60,15 +64,41 @@ class OperationsPages:
                 role="operator",
                 menu_label="Operations",
                 summary="What runs, what failed, who calls, and how long it takes.",
-            )
+            ),
+            BasePage("/operations/jobs", self.show_jobs, role="operator"),
+            BasePage("/operations/errors", self.show_errors, role="operator"),
         ]
+
+    async def show_jobs(self, request: PageRequest) -> RenderedPage:
+        """Return the jobs that run, wait or have ended, the newest first."""
+        jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, _MAX_LISTED_JOBS)
+        page_html = render_template(
+            "jobs.html", jobs=jobs, work=await self._list_work(), format_moment=_format_moment
+        )
+        return RenderedPage("Jobs", page_html, data=[job.hide_question() for job in jobs])
+
+    async def show_errors(self, request: PageRequest) -> RenderedPage:
+        """Return the last errors, and how many there were of each kind."""
+        recent_errors = self._history.list_recent_errors()
+        error_kinds = Counter((error.name, error.code) for error in recent_errors)
+        page_html = render_template(
+            "errors.html",
+            errors=[(_format_moment(error.at), error) for error in recent_errors],
+            kinds=error_kinds.most_common(20),
+        )
+        return RenderedPage("Errors", page_html, data=recent_errors)
+
+    async def _list_work(self) -> list[RunningWork]:
+        """Return what is being read or embedded and is no job."""
+        return [work for pages in self._base_pages for work in await pages.list_work()]
 
     async def show_overview(self, request: PageRequest) -> RenderedPage:
         """Return the state of the server on one page."""
         call_summaries = self._history.summarise_calls()
-        jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, 20)
-        # What fits on a page; the log has them all.
-        recent_errors = self._history.list_recent_errors()[:20]
+        jobs = await anyio.to_thread.run_sync(self._jobs.list_newest_jobs, _MAX_SHOWN)
+        # What fits on the page; those of jobs and errors have more, and the log has all.
+        all_errors = self._history.list_recent_errors()
+        recent_errors = all_errors[:_MAX_SHOWN]
         base_states = [await _check_base(base) for base in self._bases]
         machine_state = await anyio.to_thread.run_sync(_inspect_machine, self._settings)
         checkup = await self._doctor.find_newest_checkup()
@@ -77,11 +107,13 @@ class OperationsPages:
         ]
         page_html = render_template(
             "operations.html",
-            calls=[_ShownCalls(summary, _draw_calls(summary)) for summary in call_summaries[:40]],
+            calls=[_show_calls(summary) for summary in call_summaries[:40]],
             jobs=jobs,
+            work=await self._list_work(),
             errors=[
-                (_format_time(recent_error.at), recent_error) for recent_error in recent_errors
+                (_format_moment(recent_error.at), recent_error) for recent_error in recent_errors
             ],
+            error_count=len(all_errors),
             states=base_states,
             machine=machine_state,
             gigabyte=_GIGABYTE,
@@ -99,6 +131,7 @@ class OperationsPages:
             "calls": call_summaries,
             "errors": recent_errors,
             "jobs": [job.hide_question() for job in jobs],
+            "work": await self._list_work(),
             "bases": {base_state.name: base_state.problem or "ready" for base_state in base_states},
             "free_bytes": machine_state.free_bytes,
             "used_bytes": machine_state.used_bytes,
@@ -115,6 +148,8 @@ class _ShownCalls:
 
     summary: CallSummary
     chart: Chart
+    by_minute: str
+    """The same numbers in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +169,24 @@ async def _check_base(base: KnowledgeBase) -> _BaseState:
     return _BaseState(base.name, base.title, "")
 
 
-def _draw_calls(summary: CallSummary) -> Chart:
-    chart_finding = f"{summary.total} calls of {summary.name} in the last hour"
-    return draw_sparkline(summary.by_minute, chart_finding, ("Minute", "Calls"))
+def _show_calls(summary: CallSummary) -> _ShownCalls:
+    busiest_count = max(summary.by_minute)
+    chart_finding = (
+        f"{summary.total} calls of {summary.name} in the last hour, "
+        f"at most {busiest_count} a minute"
+    )
+    chart = draw_sparkline(summary.by_minute, chart_finding, ("Minute", "Calls"))
+    minute_count = len(summary.by_minute)
+    counts_in_words = [
+        f"{minute_count - 1 - minute_index} min ago {call_count}"
+        for minute_index, call_count in enumerate(summary.by_minute)
+        if call_count
+    ]
+    return _ShownCalls(summary, chart, ", ".join(reversed(counts_in_words)))
 
 
-def _format_time(seconds: float) -> str:
-    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%H:%M:%S")
+def _format_moment(seconds: float) -> str:
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 @dataclass(frozen=True, slots=True)

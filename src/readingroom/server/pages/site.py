@@ -1,19 +1,23 @@
 """The console as a whole: the pages of every base in one frame, its menu, its assets, its jobs."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
-from readingroom.protocol.pages import BasePage
+from readingroom.core.errors import KnowledgeError
+from readingroom.ingest.read.scratch import ScratchFolders
+from readingroom.protocol.pages import BasePage, BasePages, RecentEvent
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.browsers import Browsers
 from readingroom.server.observe.history import CallHistory
-from readingroom.server.pages.dispatch import make_page_routes
+from readingroom.server.pages.dispatch import make_page_routes, open_spools
 from readingroom.server.pages.doctor import DoctorPages
 from readingroom.server.pages.frame import MenuEntry, PageFrame
 from readingroom.server.pages.jobs import make_job_pages
@@ -25,6 +29,7 @@ from readingroom.storage.jobs.runner import JobRunner
 from readingroom.storage.postgres.state import open_jobs
 from readingroom.web.assets import ASSET_PREFIX, load_assets
 
+_MAX_EVENTS = 8
 _MENU_ORDER = ("Search", "Policies", "Applications", "Records", "Guidance", "Operations")
 
 
@@ -36,6 +41,10 @@ class Site:
     frame: PageFrame
     menu_entries: Sequence[MenuEntry]
     job_runner: JobRunner
+    spools: ScratchFolders
+    """Where files of forms are received; what a killed server left there is swept at the start."""
+    list_events: Callable[[], Awaitable[Sequence[RecentEvent]]]
+    """What happened lately, for the home page."""
 
 
 def build_site(
@@ -56,6 +65,7 @@ def build_site(
     pages += [*make_job_pages(jobs), *operations.make_pages(), *doctor.make_pages()]
     menu = _make_menu(pages)
     frame = PageFrame(browsers, menu, settings.sample)
+    spools = open_spools(settings)
     handlers = {
         job_kind: handler
         for pages_of_base in base_pages
@@ -67,9 +77,20 @@ def build_site(
         Route(f"{ASSET_PREFIX}{{digest}}/{{file_name}}", _show_asset),
         *SignInPages(frame).make_routes(),
         *KeyPages(frame, key_auth).make_routes(),
-        *make_page_routes(pages, frame, settings),
+        *make_page_routes(pages, frame, settings, spools),
     ]
-    return Site(routes, frame, menu, JobRunner(jobs, handlers))
+    list_events = partial(_list_events, base_pages)
+    return Site(routes, frame, menu, JobRunner(jobs, handlers), spools, list_events)
+
+
+async def _list_events(base_pages: Sequence[BasePages]) -> Sequence[RecentEvent]:
+    """Return what happened lately in every base, the newest first."""
+    events: list[RecentEvent] = []
+    for pages in base_pages:
+        # A base that cannot answer says so on its own pages.
+        with contextlib.suppress(KnowledgeError):
+            events += await pages.list_events()
+    return sorted(events, key=lambda event: event.day, reverse=True)[:_MAX_EVENTS]
 
 
 def make_page_test(routes: Sequence[BaseRoute]) -> Callable[[Scope], bool]:

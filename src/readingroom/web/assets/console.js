@@ -1,4 +1,4 @@
-// What no form can do: `/` goes to the search box, and a file upload shows how much was sent.
+// What no form can do: `/` goes to the search box, a citation is copied, an upload shows how much was sent.
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.closest("input, textarea, select")) return;
@@ -7,6 +7,13 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   box.focus();
 });
+// A refused form comes back as a page; sending its files once more would only repeat the refusal.
+function showAnswer(form, html) {
+  const answered = new DOMParser().parseFromString(html, "text/html").querySelector("main");
+  if (!answered) return form.submit();
+  document.querySelector("main").replaceWith(answered);
+  answered.querySelector("[role=alert]")?.scrollIntoView();
+}
 document.addEventListener("submit", (event) => {
   const form = event.target;
   const bar = form.querySelector("progress[data-sent]");
@@ -18,10 +25,20 @@ document.addEventListener("submit", (event) => {
   });
   request.addEventListener("load", () => {
     if (request.status < 400) window.location.assign(request.responseURL);
-    else form.submit();
+    else showAnswer(form, request.responseText);
   });
   request.addEventListener("error", () => form.submit());
   bar.hidden = false;
   request.open("POST", form.action);
+  request.setRequestHeader("Accept", "text/html");
   request.send(new FormData(form));
 });
+if (navigator.clipboard) {
+  document.documentElement.classList.add("can-copy");
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button[data-copy]");
+    if (!button) return;
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "Copied";
+  });
+}

@@ -1,18 +1,23 @@
 """The documents base's pages: applications, their documents by kind, pages as pictures, uploads."""
 
-from collections.abc import Sequence
+import datetime as dt
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote
+from typing import Any
+from urllib.parse import quote, urlencode
 
+import anyio
 import anyio.to_thread
 from markupsafe import Markup
 
 from readingroom.bases.documents.ids import format_doc_id
 from readingroom.bases.documents.models import (
     EXPECTED_TYPES,
+    ApplicationList,
     ApplicationOverview,
+    ListedApplication,
     Overview,
     RemoveDocument,
     SetApplication,
@@ -23,16 +28,20 @@ from readingroom.bases.documents.pages.uploads import (
     make_application_address,
     move_files,
 )
+from readingroom.bases.documents.registry.records import Application
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core.caller import current_caller
 from readingroom.core.errors import InvalidArguments, validate_model
+from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.pages import (
     BasePage,
     BasePages,
+    PageFile,
     PageLink,
     PagePicture,
     PageRequest,
     ReadingAid,
+    RecentEvent,
     RenderedPage,
     SeeOther,
     SentFile,
@@ -52,6 +61,45 @@ _MAX_UPLOAD_BYTES = 2**30
 _PICTURE_DPI = 100
 
 
+_MAX_EVENTS = 5
+_READING_TEXTS = {
+    "text_layer": "the text in the file",
+    "ocr": "a scan, by OCR",
+    "mixed": "the text in the file, and scans by OCR",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _ApplicationLine:
+    """An application as a line of the list."""
+
+    reference: str
+    href: str
+    address: str
+    status: str
+    validation_date: dt.date | None
+    document_count: int
+
+    @classmethod
+    def make(cls, listed: ListedApplication, application: Application | None) -> "_ApplicationLine":
+        return cls(
+            listed.reference,
+            make_application_address(listed.reference),
+            (application.address if application else None) or "",
+            (application.status if application else None) or "",
+            listed.validation_date,
+            listed.document_count,
+        )
+
+
+_ORDERS: dict[str, tuple[Callable[[_ApplicationLine], Any], bool]] = {
+    "reference": (lambda line: line.reference, False),
+    "validated": (lambda line: line.validation_date or dt.date.min, True),
+    "documents": (lambda line: line.document_count, True),
+}
+"""How the list may be sorted: by what, and whether the largest comes first."""
+
+
 def make_pages(service: DocumentsService, jobs: JobStore) -> BasePages:
     """Return the pages of the documents base, and the job that reads uploaded files."""
     document_pages = DocumentPages(service, jobs)
@@ -64,18 +112,26 @@ def make_pages(service: DocumentsService, jobs: JobStore) -> BasePages:
                 summary="Planning applications: which documents are there, unread or missing.",
             ),
             BasePage("/applications/view", document_pages.show_application),
-            BasePage("/applications/change", document_pages.change_application, "POST", "editor"),
+            BasePage(
+                "/applications/change",
+                document_pages.change_application,
+                "POST",
+                "editor",
+                form_page=document_pages.show_application,
+            ),
             BasePage(
                 "/applications/add",
                 document_pages.add_files,
                 "POST",
                 "editor",
+                form_page=document_pages.show_upload_form,
                 max_upload_bytes=_MAX_UPLOAD_BYTES,
             ),
             BasePage(
                 "/documents/{document_id}/remove", document_pages.ask_removal, "GET", "editor"
             ),
             BasePage("/documents/{document_id}/remove", document_pages.remove, "POST", "editor"),
+            BasePage("/documents/{document_id}/file", document_pages.send_file),
             BasePage("/documents/{document_id}/pages/{page:page_number}", document_pages.show_page),
             BasePage(
                 "/documents/{document_id}/pages/{page:page_number}.webp", document_pages.draw_page
@@ -83,6 +139,7 @@ def make_pages(service: DocumentsService, jobs: JobStore) -> BasePages:
         ],
         job_handlers={UPLOAD_JOB: UploadJobs(service).run},
         aid_reading=document_pages.aid_reading,
+        list_events=document_pages.list_events,
     )
 
 
@@ -94,10 +151,47 @@ class DocumentPages:
         self._jobs = jobs
 
     async def show_applications(self, request: PageRequest) -> RenderedPage:
-        """Return every application."""
+        """Return every application, sorted as the address says."""
         application_list = await self._service.list_applications()
-        body_html = _render("applications.html", listed=application_list, request=request)
+        application_lines = await self._list_lines(application_list)
+        order_name = request.get("sort")
+        sort_key, is_descending = _ORDERS.get(order_name, _ORDERS["reference"])
+        body_html = _render(
+            "applications.html",
+            lines=sorted(application_lines, key=sort_key, reverse=is_descending),
+            order=order_name if order_name in _ORDERS else "reference",
+            request=request,
+        )
         return RenderedPage("Applications", body_html, data=application_list)
+
+    async def show_upload_form(self, request: PageRequest) -> RenderedPage:
+        """Return the page from which files were sent, to show the form again."""
+        if request.get("sent_from") == "application":
+            return await self.show_application(request)
+        return await self.show_applications(request)
+
+    async def list_events(self) -> list[RecentEvent]:
+        """Return the applications that were validated last."""
+        application_list = await self._service.list_applications()
+        events = [
+            RecentEvent(
+                application.validation_date,
+                f"Application {application.reference}",
+                make_application_address(application.reference),
+                f"validated; {_count_things(application.document_count, 'document')}",
+            )
+            for application in application_list.applications
+            if application.validation_date
+        ]
+        return sorted(events, key=lambda event: event.day, reverse=True)[:_MAX_EVENTS]
+
+    async def _list_lines(self, application_list: ApplicationList) -> list[_ApplicationLine]:
+        applications = await anyio.to_thread.run_sync(self._service.applications.list_all)
+        applications_by_ref = {application.reference: application for application in applications}
+        return [
+            _ApplicationLine.make(listed, applications_by_ref.get(listed.reference))
+            for listed in application_list.applications
+        ]
 
     async def show_application(self, request: PageRequest) -> RenderedPage:
         """Return one application: its record, its documents by kind, what was not read."""
@@ -122,7 +216,7 @@ class DocumentPages:
 
     async def change_application(self, request: PageRequest) -> SeeOther:
         """Change an application's record."""
-        field_names = ("address", "description", "validation_date", "status")
+        field_names = ("address", "description", "validation_date", "status", "local_authority")
         form_fields = {field_name: request.get(field_name) for field_name in field_names}
         application_change = validate_model(
             SetApplication, {"reference": request.get("ref"), **form_fields}
@@ -162,6 +256,16 @@ class DocumentPages:
         await self._service.remove(RemoveDocument(document_id=document_record.document_id))
         return SeeOther(make_application_address(document_record.application_ref))
 
+    async def send_file(self, request: PageRequest) -> PageFile:
+        """Return a document's file as it was received. Raise DocumentNotFound, FileNotFound."""
+        document_record = await self._service.get_record(request.get("document_id"))
+        copy_path = await anyio.to_thread.run_sync(
+            self._service.ingestion.locate_copy, document_record
+        )
+        if not await anyio.Path(copy_path).exists():
+            raise FileNotFound(f"Our copy of {document_record.document_id} is gone; send it again")
+        return PageFile(copy_path, document_record.source_file)
+
     async def show_page(self, request: PageRequest) -> SeeOther:
         """Lead to the record of a page."""
         record_id = format_doc_id(request.get("document_id"), int(request.parameters["page"]))
@@ -183,21 +287,35 @@ class DocumentPages:
             f"Application {document_record.application_ref}",
             make_application_address(document_record.application_ref),
         )
+        trail = [
+            PageLink("Applications", "/applications"),
+            PageLink(document_record.application_ref, application_link.href),
+        ]
         citation = f"{document_record.application_ref}, {desk_record.citation.citation_string}"
+        file_link = PageLink("The file as it was received", f"/documents/{quote(document_id)}/file")
+        facts = [("Read from", _READING_TEXTS[document_record.extraction_method])]
         _, _, page_text = desk_record.id.partition("#page=")
         if not page_text:
             first_page_link = PageLink("Page by page", _make_page_address(document_id, 1))
-            return ReadingAid(related=[first_page_link, application_link], citation=citation)
+            related_links = [first_page_link, application_link, file_link]
+            return ReadingAid(trail=trail, related=related_links, citation=citation, facts=facts)
         page_number = int(page_text)
+        related_links = [
+            application_link,
+            PageLink("The whole document", make_read_path(format_doc_id(document_id))),
+            file_link,
+        ]
+        if quotation := request.get("quote"):
+            beside_address = _make_beside_address(document_record.application_ref, quotation)
+            related_links.insert(0, PageLink("Policy on this, of its day", beside_address))
         return ReadingAid(
+            trail=trail,
             previous=_link_page(document_id, page_number - 1) if page_number > 1 else None,
             next=_link_page(document_id, page_number + 1)
             if page_number < document_record.page_count
             else None,
-            related=[
-                application_link,
-                PageLink("The whole document", make_read_path(format_doc_id(document_id))),
-            ],
+            related=related_links,
+            facts=facts,
             picture=await self._show_picture(
                 request, document_id, document_record.source_file, page_number
             ),
@@ -215,7 +333,10 @@ class DocumentPages:
             ).marks
         picture_address = f"{_make_page_address(document_id, page_number)}.webp"
         return show_marked_page(
-            picture_address, f"Page {page_number} of {file_name}", passage_marks
+            picture_address,
+            f"Page {page_number} of {file_name}",
+            passage_marks,
+            is_sought=bool(quotation),
         )
 
 
@@ -229,7 +350,9 @@ class _KindSummary:
     name: str
     state: str
     """`there`, `unread` or `missing`."""
-    detail: str
+    detail: str = ""
+    href: str | None = None
+    """The first page of its first document."""
 
 
 def _list_kinds(overview: Overview) -> list[_KindSummary]:
@@ -241,24 +364,25 @@ def _list_kinds(overview: Overview) -> list[_KindSummary]:
     document_kinds = []
     for document_type in EXPECTED_TYPES:
         kind_name = format_words(document_type)
-        if document_type in present_by_type:
-            document_count = present_by_type[document_type].document_count
-            page_count = present_by_type[document_type].page_count
-            document_kinds.append(
-                _KindSummary(kind_name, "there", _describe_size(document_count, page_count))
+        if present_type := present_by_type.get(document_type):
+            size_text = (
+                f"{_count_things(present_type.document_count, 'document')}, "
+                f"{_count_things(present_type.page_count, 'page')}"
             )
-        elif document_type in unread_by_type:
+            first_address = _make_page_address(present_type.documents[0].document_id, 1)
+            document_kinds.append(_KindSummary(kind_name, "there", size_text, first_address))
+        elif unread_file := unread_by_type.get(document_type):
+            reason_text = format_words(unread_file.reason).lower()
             document_kinds.append(
-                _KindSummary(kind_name, "unread", unread_by_type[document_type].source_file)
+                _KindSummary(kind_name, "unread", f"{unread_file.source_file}: {reason_text}")
             )
         elif document_type in overview.missing_types:
-            document_kinds.append(_KindSummary(kind_name, "missing", ""))
+            document_kinds.append(_KindSummary(kind_name, "missing"))
     return document_kinds
 
 
-def _describe_size(document_count: int, page_count: int) -> str:
-    documents_text = f"{document_count} document{'s' if document_count != 1 else ''}"
-    return f"{documents_text}, {page_count} page{'s' if page_count != 1 else ''}"
+def _count_things(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
 
 
 def _draw_reading_chart(overview: Overview) -> Chart | None:
@@ -300,3 +424,8 @@ def _link_page(document_id: str, page_number: int) -> PageLink:
 
 def _make_page_address(document_id: str, page_number: int) -> str:
     return f"/documents/{quote(document_id, safe='')}/pages/{page_number}"
+
+
+def _make_beside_address(reference: str, topic: str) -> str:
+    # A topic is a question to a search, which a whole passage would drown.
+    return "/applications/beside?" + urlencode({"ref": reference, "topic": topic[:200]})

@@ -1,6 +1,7 @@
 """Lists of federal records: the sources, and one source with filters and a histogram over time."""
 
 import datetime as dt
+import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,8 @@ _PAGE_SIZE = 50
 _DATE_FIELD = "published_at"
 _MONTHS_UP_TO_DAYS = 5 * 366
 """A list that spans more time is shown by year."""
+_DAYS_UP_TO = 62
+"""A list that is narrowed to no more time is shown by day: one bar for a month says nothing."""
 
 
 class ListPages:
@@ -98,7 +101,8 @@ class ListPages:
             loaded_up_to=record_page.loaded_up_to,
             series_address=_make_series_address(record_source, chosen_filters),
         )
-        example = ToolExample("count", {"resource": record_source.name, "filters": chosen_filters})
+        example_arguments = {"source": record_source.name, "filters": chosen_filters}
+        example = ToolExample("list_records", example_arguments)
         return RenderedPage(record_source.label, body_html, data=record_page, tool_example=example)
 
     async def _draw_time_chart(
@@ -116,6 +120,8 @@ class ListPages:
         )
         if time_span.days <= _MONTHS_UP_TO_DAYS:
             time_series = await self._read_series(record_source, chosen_filters, "month")
+        if _count_shown_days(chosen_filters) <= _DAYS_UP_TO:
+            time_series = await self._read_series(record_source, chosen_filters, "day")
         return _draw_series_chart(record_source, time_series, chosen_filters)
 
     async def _read_series(
@@ -174,10 +180,21 @@ def _draw_series_chart(
     record_count = sum(time_bin.count for time_bin in time_bins)
     busiest_bin = max(time_bins, key=lambda time_bin: time_bin.count)
     chart_caption = (
-        f"{record_count:,} {record_source.label} from {time_bins[0].label} "
+        f"{record_count:,} {lower_label(record_source)} from {time_bins[0].label} "
         f"to {time_bins[-1].label}; most in {busiest_bin.label}: {busiest_bin.count:,}."
     )
     return draw_histogram(time_bins, chart_caption, (format_words(time_series.interval), "Records"))
+
+
+def _count_shown_days(chosen_filters: Mapping[str, Any]) -> float:
+    """Return how many days the filters leave; infinitely many where they do not say both ends."""
+    try:
+        first_day, last_day = [
+            dt.date.fromisoformat(chosen_filters.get(name, "")) for name in ("since", "until")
+        ]
+    except ValueError:
+        return math.inf
+    return (last_day - first_day).days
 
 
 class _RecordLine:
@@ -203,6 +220,12 @@ class _RecordLine:
             str(record.get("published_at") or ""),
             str(row_detail),
         )
+
+
+def lower_label(record_source: Source) -> str:
+    """Return the name of a source inside a sentence: `bills`, but `CRS reports`."""
+    label = record_source.label
+    return label if label[:2].isupper() else label[:1].lower() + label[1:]
 
 
 def make_record_address(record_id: str) -> str:

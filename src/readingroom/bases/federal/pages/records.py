@@ -184,7 +184,15 @@ class RecordPages:
         link_edges = [_make_edge(linked_record) for linked_record in link_page.results]
         link_chart = draw_graph(parsed_id.id, link_edges, chart_caption)
         body_html = render("links.html", chart=link_chart, record_id=parsed_id.id, edges=link_edges)
-        return RenderedPage(f"Links of {parsed_id.id}", body_html, data=link_page)
+        return RenderedPage(
+            f"Links of {parsed_id.id}",
+            body_html,
+            data=link_page,
+            tool_example=ToolExample(
+                "list_records",
+                {"source": parsed_id.source, "id": parsed_id.id, "part": "links"},
+            ),
+        )
 
     async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return the ways from a record to its dossier, its links and its list."""
@@ -200,7 +208,11 @@ class RecordPages:
             related_links.insert(
                 0, PageLink("Everything about it", make_record_address(desk_record.id))
             )
-        return ReadingAid(related=related_links)
+        trail = [
+            PageLink("Federal records", "/records"),
+            PageLink(record_source.label, f"/records/{record_source.name}"),
+        ]
+        return ReadingAid(trail=trail, related=related_links)
 
 
 class _Dossier:
@@ -267,7 +279,14 @@ def _render_dossier(dossier: _Dossier, version_links: Sequence[TextVersionLink])
     )
 
 
-_STAGES = ("introduced", "reported", "passed_one", "passed_both", "law")
+_STAGE_LABELS = {
+    "introduced": "Introduced",
+    "reported": "Reported",
+    "passed_one": "Passed one chamber",
+    "passed_both": "Passed both chambers",
+    "law": "Law",
+}
+_STAGES = tuple(_STAGE_LABELS)
 _STAGE_WORDS = {
     "reported": ("reported by", "ordered to be reported"),
     "passed_one": ("passed house", "passed senate", "on passage passed", "passed/agreed to in"),
@@ -286,21 +305,17 @@ def _draw_stage_chart(
     stage_ends = [next_stage_day - dt.timedelta(days=1) for _, next_stage_day in reached_stages[1:]]
     gantt_rows = [
         GanttRow(
-            format_words(stage),
-            [TimeSpan(format_words(stage), stage_day, max(stage_day, stage_end), "superseded")],
+            _STAGE_LABELS[stage],
+            [TimeSpan(_STAGE_LABELS[stage], stage_day, max(stage_day, stage_end), "superseded")],
         )
         for (stage, stage_day), stage_end in zip(reached_stages, stage_ends, strict=False)
     ]
     last_stage, last_day = reached_stages[-1]
-    gantt_rows.append(
-        GanttRow(
-            format_words(last_stage),
-            [TimeSpan(format_words(last_stage), last_day, None, "active")],
-        )
-    )
+    last_label = _STAGE_LABELS[last_stage]
+    gantt_rows.append(GanttRow(last_label, [TimeSpan(last_label, last_day, None, "active")]))
     day_count = (last_day - reached_stages[0][1]).days
-    chart_caption = f"{format_words(last_stage)} after {day_count:,} days."
-    return draw_gantt(gantt_rows, last_day, chart_caption)
+    chart_caption = f"{last_label} after {day_count:,} days."
+    return draw_gantt(gantt_rows, last_day, chart_caption, ("Stage", "Bar"), "still there")
 
 
 def _find_stage_days(
@@ -340,11 +355,16 @@ _FACT_LABELS = {
 }
 
 
+_SAID_BEFORE = {"outcome": "stage", "published_at": "introduced_at"}
+"""Fields that are left out where another one says the same."""
+
+
 def _list_facts(record_fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     labelled_facts = [
         (fact_label, _format_fact(field_name, record_fields[field_name]))
         for field_name, fact_label in _FACT_LABELS.items()
         if record_fields.get(field_name) not in (None, "", [])
+        and record_fields[field_name] != record_fields.get(_SAID_BEFORE.get(field_name, ""))
     ]
     sponsors = record_fields.get("sponsors") or []
     if sponsors:

@@ -4,7 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from readingroom.bases.federal.filters import parse_filters
-from readingroom.bases.federal.pages.lists import make_list_address, read_filters, render
+from readingroom.bases.federal.pages.lists import (
+    lower_label,
+    make_list_address,
+    read_filters,
+    render,
+)
 from readingroom.bases.federal.query.aggregate_models import Interval, Series, TimeBucket
 from readingroom.bases.federal.query.aggregates import Aggregation
 from readingroom.bases.federal.schema.sources import Source, find_source
@@ -128,7 +133,7 @@ def _draw_group_chart(
     busiest_bin = max(time_bins, key=lambda time_bin: time_bin.count)
     of_group_phrase = f" of {group_key or 'none'}" if group_by else ""
     chart_caption = (
-        f"{record_count:,} {record_source.label}{of_group_phrase}; "
+        f"{record_count:,} {lower_label(record_source)}{of_group_phrase}; "
         f"most in {busiest_bin.label}: {busiest_bin.count:,}."
     )
     return draw_histogram(time_bins, chart_caption, (format_words(time_series.interval), "Records"))

@@ -52,6 +52,11 @@ class PolicyPictures:
                 stored_file, page_number, passage_text
             )
 
+    async def find_file(self, policy_slug: str, revision_id: str) -> Path:
+        """Return where the file of a revision can be read. Raise FileNotFound."""
+        file_path, _ = await self._locate_file(policy_slug, revision_id)
+        return file_path
+
     async def read_image(self, uri: str) -> PageImage:
         """Return the picture of a page for a view, with the words of `quotation` marked.
 

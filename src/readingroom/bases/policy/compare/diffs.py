@@ -17,6 +17,8 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.core.errors import InvalidCursor
 
+ChangeName = Literal["added", "removed", "changed", "moved"]
+
 _MAX_PAGE_CHARS = 200_000
 """Of all diffs on a page: clients end at events of a megabyte, and each text is sent twice."""
 _MAX_DIFF_CHARS = 40_000
@@ -30,8 +32,12 @@ def make_diff(
     section_pairs: Sequence[SectionPair],
     from_revision: NearestRevision,
     to_revision: NearestRevision,
+    is_whole: bool = False,
 ) -> RevisionDiff:
-    """Return the page of changes that a question asks for; raise `InvalidCursor`."""
+    """Return the page of changes that a question asks for; raise `InvalidCursor`.
+
+    Long runs of unchanged words are shortened, unless the texts are wanted whole.
+    """
     changed_pairs = [
         section_pair for section_pair in section_pairs if section_pair.change_kind is not None
     ]
@@ -43,7 +49,7 @@ def make_diff(
         compared_word_count += section_pair.word_count
         if section_changes and compared_word_count > _MAX_COMPARED_WORDS:
             break
-        section_change = _make_change(section_pair)
+        section_change = _make_change(section_pair, is_whole)
         page_char_count += sum(len(diff_part.text) for diff_part in section_change.diff)
         # A page has at least one change, or a reader would never come to its end.
         if section_changes and page_char_count > _MAX_PAGE_CHARS:
@@ -56,7 +62,7 @@ def make_diff(
         to_revision=to_revision,
         sections_compared=len(section_pairs),
         sections_unchanged=len(section_pairs) - len(changed_pairs),
-        summary=_count_changes(section_pairs),
+        summary=count_changes(section_pairs),
         changes_total=len(changed_pairs),
         changes=section_changes,
         next_cursor=f"{end_change_index}.{fingerprint}"
@@ -65,7 +71,7 @@ def make_diff(
     )
 
 
-def _make_change(section_pair: SectionPair) -> SectionChange:
+def _make_change(section_pair: SectionPair, is_whole: bool) -> SectionChange:
     old_section, new_section, change_kind = (
         section_pair.old_section,
         section_pair.new_section,
@@ -73,21 +79,18 @@ def _make_change(section_pair: SectionPair) -> SectionChange:
     )
     shown_section = new_section or old_section
     assert shown_section is not None and change_kind is not None
-    moved_or_changed: Literal["moved", "changed"] = (
-        "moved" if section_pair.has_same_words else "changed"
-    )
     diff_parts = (
         []
         if section_pair.has_same_words
         else diff_words(
-            old_section.text if old_section else "", new_section.text if new_section else ""
+            old_section.text if old_section else "",
+            new_section.text if new_section else "",
+            is_whole,
         )
     )
     return SectionChange(
         section_ref=shown_section.ref,
-        change=change_kind
-        if change_kind == "added" or change_kind == "removed"
-        else moved_or_changed,
+        change=name_change(section_pair) or "changed",
         from_page=old_section.page_number if old_section else None,
         to_page=new_section.page_number if new_section else None,
         diff=_cut_diff(diff_parts),
@@ -96,6 +99,14 @@ def _make_change(section_pair: SectionPair) -> SectionChange:
         to_section_ref=new_section.ref if new_section else None,
         section_title=shown_section.title,
     )
+
+
+def name_change(section_pair: SectionPair) -> ChangeName | None:
+    """Return what a reader has to know of a section: a moved one may be reworded; None of none."""
+    change_kind = section_pair.change_kind
+    if change_kind is None or change_kind == "added" or change_kind == "removed":
+        return change_kind
+    return "moved" if section_pair.has_same_words else "changed"
 
 
 def _cut_diff(diff_parts: Sequence[DiffPart]) -> list[DiffPart]:
@@ -111,7 +122,8 @@ def _cut_diff(diff_parts: Sequence[DiffPart]) -> list[DiffPart]:
     return kept_parts
 
 
-def _count_changes(section_pairs: Sequence[SectionPair]) -> ChangeSummary:
+def count_changes(section_pairs: Sequence[SectionPair]) -> ChangeSummary:
+    """Return how many sections there are of each kind of change."""
     counts_by_kind = Counter(section_pair.change_kind for section_pair in section_pairs)
     return ChangeSummary(
         reworded=counts_by_kind["reworded"],

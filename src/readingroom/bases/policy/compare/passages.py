@@ -126,9 +126,10 @@ def group_by_section(chunks: Sequence[StoredChunk]) -> dict[str, list[StoredChun
     return chunks_by_ref
 
 
-def diff_words(old_text: str, new_text: str) -> list[DiffPart]:
+def diff_words(old_text: str, new_text: str, is_whole: bool = False) -> list[DiffPart]:
     """Return the runs of words that are the same, deleted and inserted.
 
+    Long runs that are the same are shortened, unless the texts are wanted whole.
     Where word by word would take too long, sentences are compared as wholes, or else the texts.
     """
     for unit_pattern in (_WORD, _SENTENCE):
@@ -150,9 +151,11 @@ def diff_words(old_text: str, new_text: str) -> list[DiffPart]:
     matcher = difflib.SequenceMatcher(None, stripped_old_units, stripped_new_units, autojunk=False)
     for operation, old_start, old_end, new_start, new_end in matcher.get_opcodes():
         if operation == "equal":
-            diff_parts.append(
-                DiffPart(op="equal", text=_shorten_equal_run(new_units[new_start:new_end]))
+            equal_units = new_units[new_start:new_end]
+            equal_text = (
+                "".join(equal_units).strip() if is_whole else _shorten_equal_run(equal_units)
             )
+            diff_parts.append(DiffPart(op="equal", text=equal_text))
             continue
         if old_end > old_start:
             diff_parts.append(

@@ -1,5 +1,7 @@
 """Forms that change policies: a new one, a revision with its file, its days, reading, removal."""
 
+import contextlib
+import filecmp
 import uuid
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -8,15 +10,34 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from readingroom.bases.policy.admin.pictures import PolicyPictures
 from readingroom.bases.policy.admin.service import PolicyAdmin
-from readingroom.bases.policy.admin_models import NewPolicy, NewRevision, RevisionPatch
+from readingroom.bases.policy.admin_models import (
+    NewPolicy,
+    NewRevision,
+    PolicyPatch,
+    RevisionDetail,
+    RevisionPatch,
+)
+from readingroom.bases.policy.errors import RevisionOverlap
+from readingroom.bases.policy.ingest.files import check_revision_name, choose_extension
+from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import InvalidArguments, validate_model
+from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.pages import BasePage, PageAnswer, PageRequest, RenderedPage, SeeOther
 from readingroom.web.templates import render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 _MAX_UPLOAD_BYTES = 256 * 2**20
+_POLICY_FIELDS = (
+    "title",
+    "description",
+    "category",
+    "local_authority",
+    "area",
+    "successor_authorities",
+)
 
 
 FormPage = Callable[[PageRequest], Awaitable[PageAnswer]]
@@ -35,6 +56,7 @@ class PolicyForms:
         """The pages that are given have the forms, and show them again when they are refused."""
         self._service = service
         self._admin = PolicyAdmin(service)
+        self._pictures = PolicyPictures(service)
         self._show_policies = show_policies
         self._show_policy = show_policy
         self._show_revision = show_revision
@@ -55,6 +77,15 @@ class PolicyForms:
                 max_upload_bytes=_MAX_UPLOAD_BYTES,
             ),
             BasePage(
+                "/policies/{source}/change",
+                self.change_policy,
+                "POST",
+                "editor",
+                form_page=self._show_policy,
+            ),
+            BasePage("/policies/{source}/remove", self.ask_policy_removal, "GET", "editor"),
+            BasePage("/policies/{source}/remove", self.remove_policy, "POST", "editor"),
+            BasePage(
                 f"{revision_path}/change",
                 self.change_revision,
                 "POST",
@@ -68,26 +99,79 @@ class PolicyForms:
 
     async def add_policy(self, request: PageRequest) -> SeeOther:
         """Register a policy."""
-        field_names = ("source", "title", "description", "category")
-        new_policy = validate_model(NewPolicy, _read_fields(request, field_names))
+        new_policy = validate_model(NewPolicy, _read_fields(request, ("source", *_POLICY_FIELDS)))
         policy = await self._admin.create_policy(new_policy)
         return SeeOther(f"/policies/{policy.source}")
 
+    async def change_policy(self, request: PageRequest) -> SeeOther:
+        """Change what a policy is called, what it is, or whose it is."""
+        # An empty field is a value: no description, and no authority.
+        changed_fields = {
+            field_name: request.get(field_name) or None for field_name in _POLICY_FIELDS
+        }
+        if not changed_fields["title"]:
+            raise InvalidArguments([{"field": "title", "message": "a policy needs a title"}])
+        policy_slug = request.get("source")
+        await self._admin.update_policy_details(
+            policy_slug, validate_model(PolicyPatch, changed_fields)
+        )
+        return SeeOther(f"/policies/{policy_slug}")
+
+    async def ask_policy_removal(self, request: PageRequest) -> RenderedPage:
+        """Return the page that asks once more before a policy is removed."""
+        policy = await self._admin.get_policy(request.get("source"))
+        body_html = _render(
+            "remove_policy.html",
+            policy=policy,
+            passage_count=sum(revision.chunk_count for revision in policy.revisions),
+            request=request,
+        )
+        return RenderedPage(f"Remove {policy.title}?", body_html)
+
+    async def remove_policy(self, request: PageRequest) -> SeeOther:
+        """Remove a policy with all its revisions. Raise PolicyNotFound and RevisionBusy."""
+        await self._admin.delete_policy(request.get("source"))
+        return SeeOther("/policies")
+
     async def add_revision(self, request: PageRequest) -> SeeOther:
-        """Register a revision and have its PDF read in the background."""
-        field_names = ("version_label", "effective_from", "effective_to", "notes")
+        """Register a revision and have its file read in the background.
+
+        A file that is there already for these days leads to its revision, and changes nothing.
+        """
+        field_names = ("version_label", "effective_from", "effective_to", "notes", "stage")
         new_revision = validate_model(NewRevision, _read_fields(request, field_names))
         if not request.files:
-            raise InvalidArguments([{"field": "file", "message": "choose a PDF"}])
-        spool_path = self._service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}.pdf"
-        await anyio.to_thread.run_sync(_move_file, request.files[0].path, spool_path)
+            raise InvalidArguments([{"field": "file", "message": "choose a file"}])
+        policy_slug, sent_file = request.get("source"), request.files[0]
+        check_revision_name(sent_file.file_name)
+        extension = choose_extension(sent_file.file_name)
+        spool_path = self._service.ingestion.files.uploads_folder / f"{uuid.uuid4().hex}{extension}"
+        await anyio.to_thread.run_sync(_move_file, sent_file.path, spool_path)
         try:
             accepted_revision = await self._admin.add_revision(
-                request.get("source"), new_revision, spool_path
+                policy_slug, new_revision, spool_path, extension
             )
+        except RevisionOverlap:
+            same_revision = await self._find_same_file(policy_slug, spool_path)
+            if same_revision is None:
+                raise
+            return SeeOther(f"/policies/{policy_slug}/{same_revision.revision_id}?already=there")
         finally:
             await anyio.Path(spool_path).unlink(missing_ok=True)
-        return SeeOther(f"/policies/{accepted_revision.source}/{accepted_revision.revision_id}")
+        return SeeOther(f"/policies/{policy_slug}/{accepted_revision.revision_id}")
+
+    async def _find_same_file(self, policy_slug: str, spool_path: Path) -> RevisionDetail | None:
+        """Return the revision whose file is the same, byte for byte; None if no file is."""
+        policy = await self._admin.get_policy(policy_slug)
+        sent_size = (await anyio.Path(spool_path).stat()).st_size
+        for revision in policy.revisions:
+            if revision.file_size_bytes != sent_size or revision.status == RevisionStatus.FAILED:
+                continue
+            with contextlib.suppress(FileNotFound):
+                kept_path = await self._pictures.find_file(policy_slug, revision.revision_id)
+                if await anyio.to_thread.run_sync(filecmp.cmp, kept_path, spool_path, False):
+                    return revision
+        return None
 
     async def change_revision(self, request: PageRequest) -> SeeOther:
         """Change the name, the days or the notes of a revision; raise RevisionOverlap."""
@@ -103,7 +187,7 @@ class PolicyForms:
         return SeeOther(f"/policies/{policy_slug}/{revision_id}")
 
     async def reindex(self, request: PageRequest) -> SeeOther:
-        """Have a revision's PDF read again."""
+        """Have a revision's file read again."""
         policy_slug, revision_id = request.get("source"), request.get("revision_id")
         await self._admin.reindex(policy_slug, revision_id)
         return SeeOther(f"/policies/{policy_slug}/{revision_id}")

@@ -62,9 +62,7 @@ def build_section_tree(
         for section_ref in ref_path:
             if section_ref not in nodes_by_ref:
                 listed_section = listed_by_ref[section_ref]
-                section_address = make_read_path(
-                    format_section_id(policy_slug, revision_id, section_ref)
-                )
+                section_address = make_section_address(policy_slug, revision_id, section_ref)
                 nodes_by_ref[section_ref] = SectionNode(
                     section_ref,
                     listed_section.section_title,
@@ -230,9 +228,7 @@ def _make_section_in_revision(
 ) -> SectionInRevision:
     section_address = None
     if section_ref:
-        section_address = make_read_path(
-            format_section_id(revision.source, revision.revision_id, section_ref)
-        )
+        section_address = make_section_address(revision.source, revision.revision_id, section_ref)
     return SectionInRevision(
         revision.version_label,
         _format_period(revision.effective_from, revision.effective_to),
@@ -268,3 +264,8 @@ def _format_period(first_day: dt.date, last_day: dt.date | None) -> str:
 def make_history_address(policy_slug: str, revision_id: str, section_ref: str) -> str:
     """Return the address of the page that follows a section."""
     return f"/policies/{policy_slug}/{revision_id}/history?section={quote_for_url(section_ref)}"
+
+
+def make_section_address(policy_slug: str, revision_id: str, section_ref: str) -> str:
+    """Return the address of the page that shows a section."""
+    return make_read_path(format_section_id(policy_slug, revision_id, section_ref))

@@ -1,0 +1,78 @@
+"""Two revisions of a policy with their sections paired: what a comparison is made from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from readingroom.bases.policy.chunks import references
+from readingroom.bases.policy.chunks.search import to_nearest_revision
+from readingroom.bases.policy.chunks.store import StoredChunk
+from readingroom.bases.policy.compare import likeness, passages
+from readingroom.bases.policy.compare.likeness import SectionPair
+from readingroom.bases.policy.errors import SectionNotFound
+from readingroom.bases.policy.models import NearestRevision
+from readingroom.bases.policy.registry.records import Revision
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRevisions:
+    """Two revisions, and every section of both once."""
+
+    old_revision: NearestRevision
+    new_revision: NearestRevision
+    section_pairs: Sequence[SectionPair]
+    """In the order of the newer text, then what it dropped."""
+
+
+def pair_revisions(
+    section_ref: str | None,
+    old_revision_chunks: tuple[Revision, Sequence[StoredChunk]],
+    new_revision_chunks: tuple[Revision, Sequence[StoredChunk]],
+    revisions: Sequence[Revision],
+) -> PairedRevisions:
+    """Return two revisions with their sections paired, or only a section and those in it.
+
+    Raise `SectionNotFound` if neither side has the section.
+    """
+    section_pairs = likeness.pair_sections(
+        likeness.list_sections(old_revision_chunks[1]),
+        likeness.list_sections(new_revision_chunks[1]),
+    )
+    if section_ref is not None:
+        chosen_refs = {
+            chosen_ref
+            for _, chunks in (old_revision_chunks, new_revision_chunks)
+            if (
+                chosen_ref := references.find_section_ref(
+                    section_ref, passages.index_references(chunks)
+                )
+            )
+        }
+        if not chosen_refs:
+            raise make_section_not_found(
+                section_ref, new_revision_chunks[0], new_revision_chunks[1]
+            )
+        section_pairs = [pair for pair in section_pairs if pair.lies_in(chosen_refs)]
+    return PairedRevisions(
+        to_nearest_revision(old_revision_chunks[0], revisions),
+        to_nearest_revision(new_revision_chunks[0], revisions),
+        section_pairs,
+    )
+
+
+def make_section_not_found(
+    section_ref: str,
+    revision: Revision,
+    chunks: Sequence[StoredChunk],
+    other_revisions: Sequence[Revision] = (),
+) -> SectionNotFound:
+    """Return an error that names similar sections, and the revisions that have this one."""
+    labels = ", ".join(other_revision.version_label for other_revision in other_revisions)
+    similar_refs = references.find_similar_refs(section_ref, passages.index_references(chunks))
+    return SectionNotFound(
+        f"Section '{section_ref}' not found in policy '{revision.source}'"
+        + (f" ({revision.version_label}); it exists in the revision of {labels}" if labels else "")
+        + passages.describe_nearest(similar_refs, chunks),
+        revision_id=revision.revision_id,
+        nearest=similar_refs,
+        found_in=[other_revision.revision_id for other_revision in other_revisions],
+    )

@@ -1,0 +1,187 @@
+"""Two revisions of a policy side by side: a map of where the changes lie, then each of them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import get_args
+from urllib.parse import quote, urlencode
+
+import anyio.to_thread
+
+from readingroom.bases.policy.compare.diffs import (
+    ChangeName,
+    count_changes,
+    make_diff,
+    name_change,
+)
+from readingroom.bases.policy.compare.likeness import SectionPair
+from readingroom.bases.policy.compare.pairing import PairedRevisions
+from readingroom.bases.policy.models import ComparePolicyRevisions, RevisionDiff
+from readingroom.bases.policy.pages.periods import describe_period
+from readingroom.bases.policy.pages.sections import make_history_address, make_section_address
+from readingroom.bases.policy.service import PolicyService
+from readingroom.core.errors import validate_model
+from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
+from readingroom.web.templates import render_template
+
+_render = partial(render_template, template_folder=Path(__file__).parent / "templates")
+
+_CHANGES_PER_PAGE = 40
+_MAX_CELLS = 2000
+"""Of the map: a longer text has only the cells of sections that changed."""
+_UNCHANGED = "unchanged"
+_CHANGE_LABELS: Mapping[str, str] = {
+    "changed": "reworded",
+    "added": "new",
+    "removed": "gone",
+    "moved": "another number",
+    _UNCHANGED: "unchanged",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _MapCell:
+    """A section on the map of changes."""
+
+    section_ref: str
+    change: str
+    """`changed`, `added`, `removed`, `moved` or `unchanged`: a class of the style sheet."""
+    href: str | None
+
+
+class ComparisonPages:
+    """The page that compares two revisions."""
+
+    def __init__(self, service: PolicyService) -> None:
+        self._service = service
+
+    async def compare(self, request: PageRequest) -> RenderedPage:
+        """Return two revisions side by side, section by section.
+
+        Raise PolicyNotFound, RevisionNotFound, SectionNotFound and InvalidCursor.
+        """
+        policy_slug = request.get("source")
+        arguments = {
+            "source": policy_slug,
+            "from_date": request.get("from"),
+            "to_date": request.get("to"),
+            "section_ref": request.get("section") or None,
+            "cursor": request.get("cursor") or None,
+        }
+        question = validate_model(ComparePolicyRevisions, {**arguments, "limit": _CHANGES_PER_PAGE})
+        shown_change = request.get("only") if request.get("only") in get_args(ChangeName) else ""
+        is_whole = request.get("whole") == "yes"
+        paired_revisions = await self._service.pair_revisions(question)
+        # Diffs are slow on long texts, so they must not block the event loop.
+        revision_diff = await anyio.to_thread.run_sync(
+            _diff_revisions, question, paired_revisions, shown_change, is_whole
+        )
+        map_cells = _make_map(request, paired_revisions.section_pairs, revision_diff)
+        body_html = _render(
+            "compare.html",
+            diff=revision_diff,
+            summary=_summarise_diff(revision_diff),
+            cells=map_cells,
+            cell_counts=Counter(cell.change for cell in map_cells),
+            labels=_CHANGE_LABELS,
+            shown=shown_change,
+            section=request.get("section"),
+            is_whole=is_whole,
+            make_address=partial(_make_address, request),
+            make_section_address=partial(make_section_address, policy_slug),
+            make_history_address=partial(make_history_address, policy_slug),
+            from_date=question.from_date,
+            to_date=question.to_date,
+        )
+        old_revision, new_revision = revision_diff.from_revision, revision_diff.to_revision
+        example_arguments = {name: value for name, value in arguments.items() if value}
+        return RenderedPage(
+            f"{policy_slug}: {old_revision.version_label} and {new_revision.version_label}",
+            body_html,
+            data=revision_diff,
+            tool_example=ToolExample("compare_policy_revisions", example_arguments),
+            print_note=" ".join(
+                f"{revision.version_label}: "
+                f"{describe_period(revision.effective_from, revision.effective_to)}"
+                for revision in (old_revision, new_revision)
+            ),
+        )
+
+
+def _diff_revisions(
+    question: ComparePolicyRevisions,
+    paired_revisions: PairedRevisions,
+    shown_change: str,
+    is_whole: bool,
+) -> RevisionDiff:
+    """Return a page of the changes of one kind, or of all, with the counts of all of them."""
+    all_pairs = paired_revisions.section_pairs
+    shown_pairs = [pair for pair in all_pairs if shown_change in ("", name_change(pair))]
+    revision_diff = make_diff(
+        question,
+        shown_pairs,
+        paired_revisions.old_revision,
+        paired_revisions.new_revision,
+        is_whole,
+    )
+    change_summary = count_changes(all_pairs)
+    return revision_diff.model_copy(
+        update={
+            "sections_compared": len(all_pairs),
+            "sections_unchanged": change_summary.unchanged,
+            "summary": change_summary,
+        }
+    )
+
+
+def _make_map(
+    request: PageRequest, section_pairs: Sequence[SectionPair], revision_diff: RevisionDiff
+) -> list[_MapCell]:
+    """Return a cell for each section, in reading order; each that changed leads to its change."""
+    change_numbers = {
+        (change.from_section_ref, change.to_section_ref): change_number
+        for change_number, change in enumerate(revision_diff.changes, 1)
+    }
+    map_cells = []
+    for pair in section_pairs:
+        change_name = name_change(pair)
+        if change_name is None and len(section_pairs) > _MAX_CELLS:
+            continue
+        old_ref = pair.old_section.ref if pair.old_section else None
+        new_ref = pair.new_section.ref if pair.new_section else None
+        section_ref = new_ref or old_ref or ""
+        change_number = change_numbers.get((old_ref, new_ref))
+        href = None
+        if change_name and change_number:
+            href = f"#change-{change_number}"
+        elif change_name and section_ref:
+            # On another page, or left out by what is shown.
+            href = _make_address(request, section=section_ref, only="", cursor="")
+        map_cells.append(
+            _MapCell(section_ref or "Before the first section", change_name or _UNCHANGED, href)
+        )
+    return map_cells[:_MAX_CELLS]
+
+
+def _make_address(request: PageRequest, **changed_values: str) -> str:
+    """Return the address of this page with some of its parameters changed; empty ones go."""
+    parameter_names = ("from", "to", "section", "only", "whole", "cursor")
+    parameter_values = {name: request.get(name) for name in parameter_names} | changed_values
+    given_values = {name: value for name, value in parameter_values.items() if value}
+    return f"/policies/{quote(request.get('source'), safe='')}/compare?{urlencode(given_values)}"
+
+
+def _summarise_diff(revision_diff: RevisionDiff) -> str:
+    change_summary = revision_diff.summary
+    # A section that moved may be reworded too: it counts once, as what a reader has to read.
+    count_by_label = {
+        "with another number only": change_summary.moved_unchanged,
+        "reworded": change_summary.reworded + change_summary.moved - change_summary.moved_unchanged,
+        "new": change_summary.added,
+        "gone": change_summary.removed,
+    }
+    summary_parts = [f"{revision_diff.sections_unchanged} unchanged"]
+    summary_parts += [f"{count} {label}" for label, count in count_by_label.items() if count]
+    return f"{revision_diff.sections_compared} sections: {', '.join(summary_parts)}."

@@ -1,0 +1,155 @@
+"""Revisions over time as pages show them: bars of a chart, and the days they were in force."""
+
+import datetime as dt
+from collections.abc import Sequence
+
+from readingroom.bases.policy.admin_models import PolicyDetail, RevisionDetail
+from readingroom.bases.policy.registry.records import RevisionStatus
+from readingroom.protocol.pages import PageLink
+from readingroom.web.charts import Chart, GanttRow, TimeSpan, draw_gantt
+from readingroom.web.templates import format_day, format_words
+
+REASON_TEXTS = {
+    "date_before_first_revision": "its first revision came later",
+    "date_in_gap": "no revision was in force on that day",
+    "no_active_revision": "no revision of it has been read yet",
+    "no_chunks": "its text is not there",
+    "unknown_source": "there is no such policy",
+    "other_authority": "it is another authority's policy",
+    "other_area": "it is the policy of another area",
+    "authority_unknown": "nothing says whose policy it is",
+}
+"""Why a policy has nothing for a day, in words."""
+
+
+def can_be_in_force(revision: RevisionDetail) -> bool:
+    """Whether a revision can be in force: it was read at least once."""
+    return revision.status in (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
+
+
+def list_eligible_revisions(policy: PolicyDetail) -> list[RevisionDetail]:
+    """Return the revisions that can be in force, the oldest first."""
+    return [revision for revision in reversed(policy.revisions) if can_be_in_force(revision)]
+
+
+def list_revisions_by_status(
+    policies: Sequence[PolicyDetail], *statuses: RevisionStatus
+) -> list[RevisionDetail]:
+    """Return the revisions of all policies that have one of these statuses."""
+    return [
+        revision
+        for policy in policies
+        for revision in policy.revisions
+        if revision.status in statuses
+    ]
+
+
+def describe_period(first_day: dt.date, last_day: dt.date | None) -> str:
+    """Return a sentence with the days on which a revision is in force."""
+    if last_day is None:
+        return f"In force from {format_day(first_day)} until further notice."
+    return f"In force from {format_day(first_day)} to {format_day(last_day)}, both days included."
+
+
+def describe_revision(revision: RevisionDetail) -> str:
+    """Return a sentence that says when a revision is in force, or why it is not."""
+    if revision.status == RevisionStatus.EMERGING:
+        stage_text = format_words(revision.stage or "draft").lower()
+        return f"Not adopted yet ({stage_text}): it is in force on no day."
+    if not can_be_in_force(revision):
+        return f"To be in force from {format_day(revision.effective_from)}, once it has been read."
+    return describe_period(revision.effective_from, revision.effective_to)
+
+
+# --- charts ---
+
+
+def make_gantt_row(policy: PolicyDetail, today: dt.date) -> GanttRow:
+    """Return a policy as a line of a chart over time."""
+    spans = [make_time_span(policy.source, revision, today) for revision in policy.revisions]
+    return GanttRow(policy.title, spans, f"/policies/{policy.source}")
+
+
+def make_time_span(
+    policy_slug: str, revision: RevisionDetail, today: dt.date, status: str = "", note: str = ""
+) -> TimeSpan:
+    """Return a revision as a bar; `status` is drawn instead of its own, and `note` told of it."""
+    is_emerging = can_be_in_force(revision) and revision.effective_from > today
+    return TimeSpan(
+        f"{policy_slug}, {revision.version_label}",
+        revision.effective_from,
+        revision.effective_to,
+        status or ("emerging" if is_emerging else revision.status.value),
+        f"/policies/{policy_slug}/{revision.revision_id}",
+        note,
+    )
+
+
+def draw_policy_chart(policy: PolicyDetail, day: dt.date, today: dt.date) -> Chart:
+    """Return a line for each revision of a policy, and which of them was in force on the day."""
+    labels_in_force = [
+        revision.version_label
+        for revision in policy.revisions
+        if can_be_in_force(revision)
+        and revision.effective_from <= day
+        and (revision.effective_to is None or day <= revision.effective_to)
+    ]
+    chart_finding = (
+        f"On {format_day(day)} the revision in force was {labels_in_force[0]}."
+        if labels_in_force
+        else f"On {format_day(day)} no revision was in force."
+    )
+    gantt_rows = [
+        GanttRow(
+            revision.version_label,
+            [make_time_span(policy.source, revision, today)],
+            f"/policies/{policy.source}/{revision.revision_id}",
+        )
+        for revision in reversed(policy.revisions)
+    ]
+    return draw_gantt(
+        gantt_rows,
+        day,
+        chart_finding,
+        make_day_address=lambda first_day: f"/policies/{policy.source}?date={first_day}",
+    )
+
+
+# --- ways from one revision to the next ---
+
+
+def make_compare_address(policy_slug: str, older: RevisionDetail, newer: RevisionDetail) -> str:
+    """Return the address of the page that compares two revisions."""
+    days_query = f"from={older.effective_from}&to={newer.effective_from}"
+    return f"/policies/{policy_slug}/compare?{days_query}"
+
+
+def link_changes(policy: PolicyDetail, revision_id: str) -> list[PageLink]:
+    """Return a link to what a revision changed, and to what the next one did."""
+    eligible_revisions = list_eligible_revisions(policy)
+    revision_ids = [revision.revision_id for revision in eligible_revisions]
+    if revision_id not in revision_ids:
+        return []
+    revision_index = revision_ids.index(revision_id)
+    labelled_pairs = [
+        ("What this revision changed", revision_index - 1),
+        ("What the next one changed", revision_index),
+    ]
+    return [
+        PageLink(
+            link_label,
+            make_compare_address(
+                policy.source, eligible_revisions[older_index], eligible_revisions[older_index + 1]
+            ),
+        )
+        for link_label, older_index in labelled_pairs
+        if 0 <= older_index < len(eligible_revisions) - 1
+    ]
+
+
+def find_successor(policy: PolicyDetail, revision_id: str) -> RevisionDetail | None:
+    """Return the revision that replaced another; None where none has, or it was never in force."""
+    eligible_revisions = list_eligible_revisions(policy)
+    revision_ids = [revision.revision_id for revision in eligible_revisions]
+    next_index = revision_ids.index(revision_id) + 1 if revision_id in revision_ids else 0
+    return eligible_revisions[next_index] if 0 < next_index < len(eligible_revisions) else None

@@ -1,0 +1,114 @@
+"""A quotation checked: in which revisions its words stand, and where on the page."""
+
+import datetime as dt
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from readingroom.bases.policy.admin.service import PolicyAdmin
+from readingroom.bases.policy.models import QuoteCheck, QuotePlace, VerifyPolicyQuote
+from readingroom.bases.policy.pages.periods import (
+    REASON_TEXTS,
+    list_eligible_revisions,
+    make_time_span,
+)
+from readingroom.bases.policy.pages.reading import PageViews
+from readingroom.bases.policy.pages.sections import make_section_address
+from readingroom.bases.policy.service import PolicyService
+from readingroom.core.dates import parse_day
+from readingroom.core.errors import validate_model
+from readingroom.protocol.pages import PageRequest, RenderedPage, ToolExample
+from readingroom.web.charts import Chart, GanttRow, draw_gantt
+from readingroom.web.templates import render_template
+
+_render = partial(render_template, template_folder=Path(__file__).parent / "templates")
+
+_VERDICT_TEXTS = {
+    "verified": "These words stand in the revision that was in force on that day.",
+    "wrong_revision": "These words stand in another revision, not in the one in force on that day.",
+    "not_found": "These words stand in no revision that is held here.",
+}
+
+
+class QuotationPages:
+    """The page that checks a quotation."""
+
+    def __init__(self, service: PolicyService, page_views: PageViews) -> None:
+        self._service = service
+        self._admin = PolicyAdmin(service)
+        self._page_views = page_views
+
+    async def check_quotation(self, request: PageRequest) -> RenderedPage:
+        """Return the form for a quotation, with where its words stand once it was sent."""
+        policies = await self._service.list_policies()
+        quotation, policy_slug = request.get("quote"), request.get("source")
+        day_text = request.get("date")
+        day = parse_day(day_text) if day_text else self._service.today
+        arguments = {"source": policy_slug, "quote": quotation, "date": day.isoformat()}
+        quote_check: QuoteCheck | None = None
+        chart: Chart | None = None
+        picture_html = ""
+        if quotation and policy_slug:
+            quote_check = await self._service.verify(validate_model(VerifyPolicyQuote, arguments))
+            if quote_check.found:
+                # The tool ends where it finds them in force; a person sees all revisions at once.
+                places = await self._service.find_quote_in_all(policy_slug, quotation)
+                quote_check = quote_check.model_copy(update={"found": places})
+                chart = await self._draw_chart(policy_slug, places, day)
+                picture_html = await self._page_views.show_passage(
+                    policy_slug,
+                    *_choose_page(quote_check, places),
+                    quotation,
+                )
+        body_html = _render(
+            "check.html",
+            policies=policies.policies,
+            quotation=quotation,
+            source=policy_slug,
+            day=day,
+            check=quote_check,
+            chart=chart,
+            picture=picture_html,
+            verdict=_VERDICT_TEXTS[quote_check.verdict] if quote_check else "",
+            reasons=REASON_TEXTS,
+            make_section_address=partial(make_section_address, policy_slug),
+        )
+        tool_example = ToolExample("verify_policy_quote", arguments) if quote_check else None
+        page_title = (
+            f"{quote_check.verdict.replace('_', ' ').capitalize()} in {policy_slug} on {day}"
+            if quote_check
+            else "Check a quotation"
+        )
+        return RenderedPage(page_title, body_html, data=quote_check, tool_example=tool_example)
+
+    async def _draw_chart(
+        self, policy_slug: str, places: Sequence[QuotePlace], day: dt.date
+    ) -> Chart:
+        """Return the revisions over time, dark where the words stand."""
+        policy = await self._admin.get_policy(policy_slug)
+        revisions = list_eligible_revisions(policy)
+        found_ids = {place.revision_id for place in places}
+        gantt_rows = []
+        for revision in revisions:
+            is_found = revision.revision_id in found_ids
+            time_span = make_time_span(
+                policy_slug,
+                revision,
+                self._service.today,
+                "active" if is_found else "superseded",
+                "the words stand here" if is_found else "not there",
+            )
+            gantt_rows.append(GanttRow(revision.version_label, [time_span], time_span.href))
+        chart_finding = (
+            f"The words stand in {len(found_ids)} of {len(revisions)} "
+            f"revision{'s' if len(revisions) != 1 else ''} (the dark bars)."
+        )
+        return draw_gantt(gantt_rows, day, chart_finding, ("Revision", "Bar"))
+
+
+def _choose_page(quote_check: QuoteCheck, places: Sequence[QuotePlace]) -> tuple[str, int]:
+    """Return the revision and the page to show: of the one in force, if the words stand there."""
+    in_force = [
+        place for place in places if place.revision_id == quote_check.revision_in_force
+    ] or places
+    return in_force[0].revision_id, in_force[0].page_number
