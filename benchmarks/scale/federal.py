@@ -50,7 +50,14 @@ _AMENDMENTS_PER_FILE = 700
 _PAGE = 20
 _CALLS, _ROUNDS = 200, 7
 _NAMES = 60
-_SYLLABLES = ("ba", "der", "fin", "gu", "kal", "lo", "min", "nor", "pa", "rens", "so", "ti", "vas")
+# As varied as the syllables of real names: some are common, most are rare.
+_SYLLABLES = [
+    start + vowel + end
+    for start in ("b", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "st")
+    for vowel in ("a", "e", "i", "o", "u")
+    for end in ("", "n", "r", "l", "s", "ck", "nd", "rt", "m", "t")
+]
+_COMMONNESS = [1 / (1 + place * 7 % len(_SYLLABLES)) for place in range(len(_SYLLABLES))]
 _FIRST = ("Ada", "Boris", "Clara", "David", "Elena", "Frank", "Greta", "Henry", "Ines", "Jonas")
 _WORDS = (
     *("amend", "improve", "provide", "require", "study", "limit", "funds", "grants", "roads"),
@@ -185,8 +192,8 @@ def _make_person(number: int) -> ParsedRecord:
 
 def _name_person(number: int) -> str:
     chance = random.Random(f"person {number}")
-    last = "".join(chance.choices(_SYLLABLES, k=3)).capitalize()
-    middle = "".join(chance.choices(_SYLLABLES, k=2)).capitalize()
+    last = "".join(chance.choices(_SYLLABLES, _COMMONNESS, k=3)).capitalize()
+    middle = "".join(chance.choices(_SYLLABLES, _COMMONNESS, k=2)).capitalize()
     return f"{chance.choice(_FIRST)} {middle} {last}"
 
 

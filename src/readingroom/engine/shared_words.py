@@ -24,6 +24,10 @@ EXACT_ROWS = 20_480
 """Chunks that may pass a filter for their vectors to be compared in SQL."""
 RANKED_ROWS = 4_000
 """Chunks that a search by words may rank; of more, those with the rarest words are."""
+SCANNED_ROWS = 12_000
+"""Chunks that may pass a filter for all of them to be ranked, whatever their words."""
+_READING_SHARE = 0.6
+"""What it costs to find a chunk that a filter leaves out, beside ranking one that passes."""
 _CANDIDATE_CHUNKS = 400
 _MAX_RECENT_READS = 4_096  # with their vectors about 14 MB
 _K1, _B = 1.2, 0.75
@@ -214,12 +218,17 @@ class SharedWords(SharedSearch):
             )
         if not ranked_stems:
             return []
-        passing_share = min(1.0, self._filters.count_chunks(where) / chunk_count)
-        if sum(stem.chunk_count for stem in ranked_stems) * passing_share <= RANKED_ROWS:
+        passing_count = self._filters.count_chunks(where)
+        passing_share = min(1.0, passing_count / chunk_count)
+        row_cost = _READING_SHARE + (1 - _READING_SHARE) * passing_share
+        if (
+            passing_count <= SCANNED_ROWS
+            or sum(stem.chunk_count for stem in ranked_stems) * row_cost <= RANKED_ROWS
+        ):
             return self._rank_chunks(
                 _join_stems(ranked_stems), ranked_stems, average_tokens, conditions, k
             )
-        return self._rank_candidates(ranked_stems, average_tokens, conditions, k, passing_share)
+        return self._rank_candidates(ranked_stems, average_tokens, conditions, k, row_cost)
 
     def _rank_candidates(
         self,
@@ -227,7 +236,7 @@ class SharedWords(SharedSearch):
         average_tokens: float,
         conditions: SqlConditions,
         k: int,
-        passing_share: float,
+        row_cost: float,
     ) -> list[LexicalHit]:
         """Rank by all stems what the rarest of them find; search the next where that is little."""
         candidate_limit = max(_CANDIDATE_CHUNKS, 3 * k)
@@ -235,13 +244,13 @@ class SharedWords(SharedSearch):
         stem_group: list[_RankedStem] = []
         for stem_place, stem in enumerate(ranked_stems):
             stem_group.append(stem)
-            row_estimate = sum(member.chunk_count for member in stem_group) * passing_share
-            next_rows = (
-                ranked_stems[stem_place + 1].chunk_count * passing_share
+            group_cost = sum(member.chunk_count for member in stem_group) * row_cost
+            next_cost = (
+                ranked_stems[stem_place + 1].chunk_count * row_cost
                 if stem_place + 1 < len(ranked_stems)
                 else 0
             )
-            if next_rows and row_estimate + next_rows <= RANKED_ROWS:
+            if next_cost and group_cost + next_cost <= RANKED_ROWS:
                 continue
             group_hits = self._rank_chunks(
                 _join_stems(stem_group), ranked_stems, average_tokens, conditions, candidate_limit

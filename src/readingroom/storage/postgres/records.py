@@ -40,6 +40,9 @@ _PLAIN_INSERT = re.compile(
 _UPSERT = re.compile(
     r"INSERT INTO \w+ \(([\w, ]+)\)\s+VALUES .* ON CONFLICT \((\w+)\) DO UPDATE", re.DOTALL
 )
+_INSERT_TARGET = re.compile(r"\s*INSERT INTO (\w+)(?: \(([\w, ]+)\))?\s+VALUES ", re.ASCII)
+_MIN_STAGED_ROWS = 50
+"""Rows that are inserted from a table they are copied into first, where some may be there."""
 _MIN_COPIED_ROWS = 8
 """Rows that are copied in rather than inserted by a statement: for fewer it takes longer."""
 
@@ -93,6 +96,10 @@ class RecordsConnection(PostgresConnection):
             super().executemany(sql, rows)
             self.total_changes += len(rows)
             return
+        target = _INSERT_TARGET.match(sql)
+        if target and len(rows) >= _MIN_STAGED_ROWS:
+            self._insert_staged(target[1], target[2] or "*", sql[row_marks.end(1) :], rows)
+            return
         batch_size = min(_ROWS_PER_STATEMENT, _MAX_PARAMETERS // max(1, len(rows[0])))
         for first_row in range(0, len(rows), batch_size):
             row_batch = rows[first_row : first_row + batch_size]
@@ -101,6 +108,22 @@ class RecordsConnection(PostgresConnection):
                 sql[: row_marks.start(1)] + all_marks + sql[row_marks.end(1) :],
                 [value for values in row_batch for value in values],
             )
+
+    def _insert_staged(
+        self, table_name: str, column_list: str, conflict_sql: str, rows: Sequence[Sequence[Any]]
+    ) -> None:
+        """Copy rows into a table of this session, and insert them from there."""
+        staging_name = f"staged_{table_name}"
+        self.execute(
+            f"CREATE TEMP TABLE IF NOT EXISTS {staging_name} ON COMMIT DELETE ROWS "
+            f"AS SELECT {column_list} FROM {table_name} WITH NO DATA"
+        )
+        self.copy_rows(staging_name, rows)
+        insert_columns = "" if column_list == "*" else f" ({column_list})"
+        self.execute(
+            f"INSERT INTO {table_name}{insert_columns} SELECT * FROM {staging_name} {conflict_sql}"
+        )
+        self.execute(f"TRUNCATE {staging_name}")
 
     def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         return super().iterate_tuples(_translate_fragments(sql), values)

@@ -327,7 +327,11 @@ def _find_names_by_trigrams(
         trigram for word in query.lookup_words for trigram in fold.list_trigrams(word)
     )
     counted_rows = count_shared_trigrams(
-        db, list(trigrams), first_row, first_row + fold.MAX_ROWS_PER_SOURCE
+        db,
+        query.lookup_words,
+        list(trigrams),
+        first_row,
+        first_row + fold.MAX_ROWS_PER_SOURCE,
     )
     nearest_first = (row["name_row"] for row in counted_rows)
     passing_rows = _filter_names(db, source, nearest_first, row_filter)

@@ -23,6 +23,8 @@ SHARED_VERSION = 1
 
 # Names are found by trigrams; citext compares letters of either case as equal, as NOCASE does.
 _EXTENSIONS = ("pg_trgm", "citext")
+_MIN_WORD_SIMILARITY = 0.25
+"""How much of a name's trigrams must stand together in another one for the two to be compared."""
 _LOCK = 7_323_108_117_105_111  # any number that no other lock has
 _TYPES = {"TEXT": 'text COLLATE "C"', "INTEGER": "bigint", "REAL": "float8", "BOOLEAN": "bigint"}
 _RULES = (
@@ -130,7 +132,9 @@ class SharedRecords:
         """
         open_database(self.url)
         connect_records = import_reference("readingroom.storage.postgres.records:connect_records")
-        return connect_records(self.url, SCHEMA_NAME, writing=writing)
+        db = connect_records(self.url, SCHEMA_NAME, writing=writing)
+        db.execute(f"SET pg_trgm.word_similarity_threshold = {_MIN_WORD_SIMILARITY}")
+        return db
 
 
 FederalPlace = Path | SharedRecords

@@ -171,42 +171,55 @@ def index_stored_names(db: Database) -> None:
 
 
 def count_shared_trigrams(
-    db: Database, trigrams: Sequence[str], first_name_row: int, last_name_row: int
-) -> Any:
-    """Return a cursor on the names in a range that share trigrams, most of them first.
+    db: Database,
+    words: Sequence[str],
+    trigrams: Sequence[str],
+    first_name_row: int,
+    last_name_row: int,
+) -> list[Any]:
+    """Return the names in a range that share trigrams with words, most of them first.
 
     Those that share fewer than half as many as the first are left out.
     """
     if not trigrams:
-        return iter(())
+        return []
+    name_range = (first_name_row, last_name_row)
     if db.dialect.engine == "sqlite":
-        sharing_sql = " UNION ALL ".join(
-            ["SELECT rowid FROM names_fts WHERE names_fts MATCH ? AND rowid BETWEEN ? AND ?"]
-            * len(trigrams)
-        )
-        counted_sql = f"""SELECT rowid AS name_row, count(*) AS shared
-                          FROM ({sharing_sql}) AS sharing GROUP BY rowid"""
-        sql_values: list[Any] = [
-            sql_value
-            for trigram in trigrams
-            for sql_value in (f'"{trigram}"', first_name_row, last_name_row)
-        ]
-    else:
-        # Each name is read once, however many trigrams it shares. The sum keeps the planner from
-        # reading all names of the range instead of those that the index of trigrams finds.
-        shared_sql = " + ".join(["(strpos(folded, ?) > 0)::int"] * len(trigrams))
-        counted_sql = f"""SELECT name_row, {shared_sql} AS shared FROM names
-                          WHERE folded LIKE ANY(?::text[]) AND name_row + 0 BETWEEN ? AND ?"""
-        # Folded names have letters and digits only: nothing in a trigram is a pattern.
-        trigram_patterns = [f"%{trigram}%" for trigram in trigrams]
-        sql_values = [*trigrams, trigram_patterns, first_name_row, last_name_row]
+        sharing_sql = "SELECT rowid AS name_row FROM names_fts WHERE names_fts MATCH ?"
+        patterns = [f'"{trigram}"' for trigram in trigrams]
+        return _count_matches(db, f"{sharing_sql} AND rowid BETWEEN ? AND ?", patterns, name_range)
+    # The index tells at once which names share many; only of these it is counted how many.
+    shared_sql = " + ".join(["(strpos(folded, ?) > 0)::int"] * len(trigrams))
+    counted_sql = f"""SELECT name_row, {shared_sql} AS shared FROM names
+                      WHERE folded %> ? AND name_row + 0 BETWEEN ? AND ?"""
+    nearest_rows = _cut_counted(db, counted_sql, [*trigrams, " ".join(words), *name_range])
+    if nearest_rows:
+        return nearest_rows
+    # Folded names have letters and digits only: nothing in a trigram is a pattern.
+    sharing_sql = "SELECT name_row FROM names WHERE folded LIKE ? AND name_row + 0 BETWEEN ? AND ?"
+    return _count_matches(db, sharing_sql, [f"%{trigram}%" for trigram in trigrams], name_range)
+
+
+def _count_matches(
+    db: Database, sharing_sql: str, patterns: Sequence[str], name_range: tuple[int, int]
+) -> list[Any]:
+    all_sharing_sql = " UNION ALL ".join([sharing_sql] * len(patterns))
+    return _cut_counted(
+        db,
+        f"SELECT name_row, count(*) AS shared FROM ({all_sharing_sql}) AS sharing "
+        "GROUP BY name_row",
+        [sql_value for pattern in patterns for sql_value in (pattern, *name_range)],
+    )
+
+
+def _cut_counted(db: Database, counted_sql: str, sql_values: Sequence[Any]) -> list[Any]:
     return db.execute(
         f"""WITH counted AS MATERIALIZED ({counted_sql})
             SELECT name_row, shared FROM counted
             WHERE 2 * shared >= (SELECT max(shared) FROM counted)
             ORDER BY shared DESC, name_row""",
         sql_values,
-    )
+    ).fetchall()
 
 
 def find_names_with_word(db: Database, word_start: str, max_names: int) -> list[Any]:
