@@ -1,4 +1,4 @@
-"""Characters that would command a terminal are escaped before anything is printed."""
+"""Texts that are printed have no commands to a terminal, and two are compared by their words."""
 
 import json
 import logging
@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from readingroom.console.options import print_result
-from readingroom.core.text import escape_controls
+from readingroom.core.text import compare_words, escape_controls
 from readingroom.server.observe.logging import JsonLines
 from tests.requirements import requirement
 
@@ -39,3 +39,21 @@ def test_a_log_line_cannot_command_the_terminal() -> None:
     line = JsonLines().format(record)
     assert line.isprintable()
     assert json.loads(line)["message"] == HOSTILE
+
+
+def test_two_texts_are_compared_by_words_whatever_their_lines() -> None:
+    runs = compare_words("The keeper\nopens the lock at  six.", "The keeper opens a lock at six.")
+    assert [(run.operation, run.text) for run in runs] == [
+        ("equal", "The keeper opens"),
+        ("delete", "the"),
+        ("insert", "a"),
+        ("equal", "lock at six."),
+    ]
+    assert [run.operation for run in compare_words("a b", "a  b")] == ["equal"]
+    assert compare_words("", "") == []
+
+
+def test_a_long_run_is_shortened_to_its_ends() -> None:
+    (run,) = compare_words("one two three four five six", "one two three four five six")
+    assert run.shorten(2, "…") == "one two … five six"
+    assert run.shorten(3, "…") == "one two three four five six"

@@ -111,6 +111,17 @@ def test_two_versions_are_compared_section_by_section() -> None:
     assert compare_versions(BILL, BILL) == "4 sections are equal."
 
 
+def test_a_word_is_marked_in_a_section_of_thousands() -> None:
+    """By the policy base's diff, which compares sentences where words would be too many."""
+    clauses = [f"The keeper of lock {number} may open it." for number in range(1_000)]
+    older = f"SEC. 7. LOCKS.\n{' '.join(clauses)}"
+    told = compare_versions(older, older.replace("lock 500 may", "lock 500 shall"))
+    assert "[-may-] {+shall+}" in told or (
+        "[-The keeper of lock 500 may open it.-] {+The keeper of lock 500 shall open it.+}" in told
+    )
+    assert len(told) < 2_000 < len(older)
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("sections")

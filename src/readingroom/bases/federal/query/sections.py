@@ -1,12 +1,11 @@
 """Sections of a bill or law: found by their headings, listed as an outline, compared by version."""
 
-import difflib
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from readingroom.core.errors import InvalidArguments
+from readingroom.core.text import DiffRun, compare_words
 
 OUTLINE = "outline"
 """What stands for a section's number when all of them are to be listed."""
@@ -18,13 +17,13 @@ _SMALL_HEADING = re.compile(
     r"^[ \t]*(?:Section|Sec\.)\s+(\d+[A-Z]?(?:[-\u2013]\d+)?)\.[ \t]*(.*)$", re.MULTILINE
 )
 _SECTION_WORDS = re.compile(r"^\s*(?:section|sec\.?|\u00a7+)\s*", re.I)
-_WORD = re.compile(r"\S+")
 _MAX_HEADING, _MAX_NAMED = 120, 40
 _MAX_CONTENTS_LINE = 200
 """Characters of a line in a table of contents, with the heading of a title that may follow it."""
-_CONTEXT_WORDS = 8
-_MAX_COMPARED_WORDS = 4_000
-"""Longer sections are only called changed: comparing words takes the square of their number."""
+_SHOWN_WORDS_PER_END = 8  # of a long unchanged run, at either end
+_MAX_REPLACED_CHARS = 40_000
+"""Of two sections that share nothing: longer ones are only called changed."""
+_CHANGE_MARKS = {"equal": ("", ""), "delete": ("[-", "-]"), "insert": ("{+", "+}")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ def compare_versions(older_text: str, newer_text: str) -> str:
             report_lines.append(f"{heading_line}: added, {len(new_section_text)} characters.")
             continue
         old_section_text = older_text[old_section.start : old_section.end]
-        if _split_words(old_section_text) == _split_words(new_section_text):
+        if old_section_text.split() == new_section_text.split():
             unchanged_count += 1
         else:
             report_lines.append(
@@ -166,33 +165,22 @@ def compare_versions(older_text: str, newer_text: str) -> str:
     return "\n\n".join([f"{unchanged_count} sections are equal.", *report_lines])
 
 
-def _split_words(section_text: str) -> list[str]:
-    return _WORD.findall(section_text)
-
-
 def _mark_changes(older_text: str, newer_text: str) -> str:
-    old_words, new_words = _split_words(older_text), _split_words(newer_text)
-    if max(len(old_words), len(new_words)) > _MAX_COMPARED_WORDS:
+    diff_runs = compare_words(older_text, newer_text)
+    is_replaced = all(diff_run.operation != "equal" for diff_run in diff_runs)
+    if is_replaced and len(older_text) + len(newer_text) > _MAX_REPLACED_CHARS:
         return (
             f"changed, from {len(older_text)} to {len(newer_text)} characters; "
             "too long to mark each word."
         )
-    return " ".join(_list_marked(old_words, new_words))
+    return " ".join(map(_format_run, diff_runs))
 
 
-def _list_marked(old_words: Sequence[str], new_words: Sequence[str]) -> Iterator[str]:
-    matcher = difflib.SequenceMatcher(None, old_words, new_words, autojunk=False)
-    for opcode_tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
-        if opcode_tag == "equal":
-            equal_words = new_words[new_start:new_end]
-            is_long = len(equal_words) > 2 * _CONTEXT_WORDS
-            yield from (
-                [*equal_words[:_CONTEXT_WORDS], "…", *equal_words[-_CONTEXT_WORDS:]]
-                if is_long
-                else equal_words
-            )
-            continue
-        if old_end > old_start:
-            yield f"[-{' '.join(old_words[old_start:old_end])}-]"
-        if new_end > new_start:
-            yield f"{{+{' '.join(new_words[new_start:new_end])}+}}"
+def _format_run(diff_run: DiffRun) -> str:
+    shown_text = (
+        diff_run.shorten(_SHOWN_WORDS_PER_END, "…")
+        if diff_run.operation == "equal"
+        else diff_run.text
+    )
+    opening_mark, closing_mark = _CHANGE_MARKS[diff_run.operation]
+    return f"{opening_mark}{' '.join(shown_text.split())}{closing_mark}"

@@ -1,8 +1,6 @@
 """Texts of policies: put together from chunks, and compared word by word."""
 
-import difflib
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -10,14 +8,10 @@ from readingroom.bases.policy.chunks.references import fold_ref, index_by_folded
 from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.models import DiffPart, ListedSection
 from readingroom.bases.policy.registry.records import format_section_name
-from readingroom.core.text import fold_dashes
+from readingroom.core.text import compare_words, fold_dashes
 
 _PLAIN_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
 _WHITE_SPACE = re.compile(r"\s+")
-_WORD = re.compile(r"\S+\s*")
-_SENTENCE = re.compile(r"[^.;:\n]+[.;:\n]*\s*|[.;:\n]+\s*")
-_MAX_WORD_PAIRS = 400_000
-"""Pairs of equal words in two texts, by which comparing them costs; 7,000 words have so many."""
 _SHOWN_WORDS_PER_END = 12  # of a long unchanged run, at either end
 
 
@@ -130,54 +124,16 @@ def diff_words(old_text: str, new_text: str, is_whole: bool = False) -> list[Dif
     """Return the runs of words that are the same, deleted and inserted.
 
     Long runs that are the same are shortened, unless the texts are wanted whole.
-    Where word by word would take too long, sentences are compared as wholes, or else the texts.
     """
-    for unit_pattern in (_WORD, _SENTENCE):
-        old_units, new_units = unit_pattern.findall(old_text), unit_pattern.findall(new_text)
-        # Compared without white space, because each PDF breaks its lines elsewhere.
-        stripped_old_units, stripped_new_units = (
-            [unit.strip() for unit in old_units],
-            [unit.strip() for unit in new_units],
+    return [
+        DiffPart(
+            op=diff_run.operation,
+            text=diff_run.text
+            if is_whole or diff_run.operation != "equal"
+            else diff_run.shorten(_SHOWN_WORDS_PER_END, "[…]"),
         )
-        if _count_equal_pairs(stripped_old_units, stripped_new_units) <= _MAX_WORD_PAIRS:
-            break
-    else:
-        return [
-            DiffPart(op="delete", text=old_text.strip()),
-            DiffPart(op="insert", text=new_text.strip()),
-        ]
-    diff_parts: list[DiffPart] = []
-    # autojunk would ignore the frequent words of a long text, and tear the diff apart there.
-    matcher = difflib.SequenceMatcher(None, stripped_old_units, stripped_new_units, autojunk=False)
-    for operation, old_start, old_end, new_start, new_end in matcher.get_opcodes():
-        if operation == "equal":
-            equal_units = new_units[new_start:new_end]
-            equal_text = (
-                "".join(equal_units).strip() if is_whole else _shorten_equal_run(equal_units)
-            )
-            diff_parts.append(DiffPart(op="equal", text=equal_text))
-            continue
-        if old_end > old_start:
-            diff_parts.append(
-                DiffPart(op="delete", text="".join(old_units[old_start:old_end]).strip())
-            )
-        if new_end > new_start:
-            diff_parts.append(
-                DiffPart(op="insert", text="".join(new_units[new_start:new_end]).strip())
-            )
-    return diff_parts
-
-
-def _count_equal_pairs(first_words: Sequence[str], second_words: Sequence[str]) -> int:
-    second_word_counts = Counter(second_words)
-    return sum(
-        first_count * second_word_counts[word] for word, first_count in Counter(first_words).items()
-    )
-
-
-def has_same_words(first_text: str, second_text: str) -> bool:
-    """Return whether two texts differ in white space at most."""
-    return first_text.split() == second_text.split()
+        for diff_run in compare_words(old_text, new_text)
+    ]
 
 
 def fold_text(raw_text: str, strip: bool = True) -> str:
@@ -205,13 +161,3 @@ def list_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk,
             )
             yield chunk, chunk.start, separator + chunk.text
         covered_end = max(covered_end or 0, chunk.end)
-
-
-def _shorten_equal_run(equal_words: list[str]) -> str:
-    if len(equal_words) <= 2 * _SHOWN_WORDS_PER_END + 1:
-        return "".join(equal_words).strip()
-    return (
-        "".join(equal_words[:_SHOWN_WORDS_PER_END]).strip()
-        + " […] "
-        + "".join(equal_words[-_SHOWN_WORDS_PER_END:]).strip()
-    )
