@@ -157,7 +157,12 @@ class _AppParts:
             Middleware(_OriginOnlyCors, **_build_cors_options(allowed_names)),
             Middleware(RequestCounter, metrics=self._metrics, history=self._call_history),
             # Around the security checks, so that a refusal has a request id and our envelope too.
-            Middleware(ErrorMiddleware, frame=self.site.frame, is_page=is_page),
+            Middleware(
+                ErrorMiddleware,
+                frame=self.site.frame,
+                is_page=is_page,
+                is_josh_path=self._policies.is_josh_path,
+            ),
             Middleware(
                 SecurityMiddleware,
                 allowed_names=allowed_names,

@@ -1,6 +1,6 @@
 """Refuses query parameters that a route does not take: ignoring a filter would widen the answer."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from fastapi import Request, Response
@@ -18,10 +18,11 @@ class StrictQueryRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        query_fields = self.dependant.query_params
-        if any(_is_model(query_field.field_info.annotation) for query_field in query_fields):
-            return handle  # the model itself refuses unknown fields
-        parameter_names = [query_field.alias for query_field in query_fields]
+        parameter_names = [
+            parameter_name
+            for query_field in self.dependant.query_params
+            for parameter_name in _list_names(query_field.alias, query_field.field_info.annotation)
+        ]
 
         async def check_and_handle(request: Request) -> Response:
             if request.scope["query_string"]:
@@ -31,8 +32,11 @@ class StrictQueryRoute(APIRoute):
         return check_and_handle
 
 
-def _is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+def _list_names(parameter_name: str, annotation: Any) -> Iterable[str]:
+    """Return the name of a parameter, or those of all that its model takes."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation.model_fields
+    return (parameter_name,)
 
 
 def _refuse_unknown(request: Request, known_parameters: Sequence[str]) -> None:

@@ -68,6 +68,11 @@ class AuthPolicies:
             for endpoint in MCP_ENDPOINTS
         }
         bases = {base.name: base for face in faces for base in face.bases}.values()
+        josh_bases = [base for base in bases if follows_josh_auth(base)]
+        self._josh_prefixes = (
+            *(f"{face.path}/" for face in josh_faces if all(map(follows_josh_auth, face.bases))),
+            *(f"{router.prefix}/" for base in josh_bases for router in base.routers()),
+        )
         self._policies_by_prefix = tuple(
             (f"{router.prefix}/", self._find_strictest((base,)))
             for base in bases
@@ -79,6 +84,10 @@ class AuthPolicies:
     def find_policy(self, face: Face) -> AuthPolicy:
         """Return the strictest of the policies of a face's bases."""
         return self._find_strictest(face.bases)
+
+    def is_josh_path(self, request_path: str) -> bool:
+        """Whether a path belongs to bases that JOSH_AUTH decides about, and to no others."""
+        return request_path.startswith(self._josh_prefixes)
 
     def can_connect_apps(self, request: Request) -> bool:
         """Whether apps can connect by a sign-in at the address that this request came to."""

@@ -29,10 +29,14 @@ INTERNAL_MESSAGE = "Something went wrong on our side; the log has the reason."
 _ERROR_PAGE_TITLE = "This page cannot be shown"
 
 # The contracts of policy and documents fix these two bodies: a code and a message, no more.
-_BARE_STATUSES = (401, 429)
+BARE_STATUSES = (401, 429)
 
 
 def _is_no_page(scope: Scope) -> bool:
+    return False
+
+
+def _is_no_josh_path(request_path: str) -> bool:
     return False
 
 
@@ -40,6 +44,7 @@ class ErrorMiddleware:
     """ASGI middleware: sets the request id, and answers for what the layers below raise.
 
     Where `is_page` holds of a request, errors are rendered as pages, in `frame`, for browsers.
+    Where `is_josh_path` holds of its path, a refusal has the whole envelope.
     """
 
     def __init__(
@@ -47,10 +52,12 @@ class ErrorMiddleware:
         app: ASGIApp,
         frame: PageFrame | None = None,
         is_page: Callable[[Scope], bool] = _is_no_page,
+        is_josh_path: Callable[[str], bool] = _is_no_josh_path,
     ) -> None:
         self._app = app
         self._frame = frame
         self._is_page = is_page
+        self._is_josh_path = is_josh_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -95,7 +102,8 @@ class ErrorMiddleware:
 
     def _render(self, scope: Scope, error: KnowledgeError, request_id: str) -> Response:
         if not (accepts_html(scope) and self._is_page(scope)):
-            return render_error(error, request_id)
+            is_bare = error.http_status in BARE_STATUSES and not self._is_josh_path(scope["path"])
+            return render_error(error, request_id, is_bare=is_bare)
         if error.http_status == 401:
             return _send_to_sign_in(scope)
         return render_error_page(scope, error, request_id)
@@ -137,12 +145,13 @@ def _read_headers(scope: Scope) -> dict[bytes, str]:
     }
 
 
-def render_error(error: KnowledgeError, request_id: str) -> Response:
-    """Return an error as REST sends it."""
+def render_error(error: KnowledgeError, request_id: str, *, is_bare: bool = False) -> Response:
+    """Return an error as REST sends it; a bare one has a code and a message alone."""
     error_body: dict[str, Any] = {"code": error.code, "message": error.message}
-    if error.http_status not in _BARE_STATUSES:
+    if not is_bare:
         error_body = {"type": error.kind, **error_body, "request_id": request_id}
-        if error.hint:
+        # What a refusal hints at is in its headers.
+        if error.hint and error.http_status not in BARE_STATUSES:
             error_body["hint"] = dict(error.hint)
     return JSONResponse({"error": error_body}, error.http_status, _response_headers(error))
 

@@ -18,7 +18,12 @@ from readingroom.protocol.embedding_work import LeasablePassages
 from readingroom.server.auth.bearer import may_write
 from readingroom.server.errors import ReadOnlyKey
 from readingroom.server.http.embedding import make_embedding_router
-from readingroom.server.http.errors import INTERNAL_MESSAGE, handle_http_exception, render_error
+from readingroom.server.http.errors import (
+    BARE_STATUSES,
+    INTERNAL_MESSAGE,
+    handle_http_exception,
+    render_error,
+)
 from readingroom.server.pages.rest_docs import make_operations_page
 
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -86,7 +91,8 @@ async def _handle_knowledge_error(request: Request, error: Exception) -> Respons
     assert isinstance(error, KnowledgeError)
     if isinstance(error, InvalidArguments):  # REST has one code for it, whoever raised it
         error = InvalidRequest(error.errors)
-    return render_error(error, request.state.request_id)
+    is_bare = error.http_status in BARE_STATUSES
+    return render_error(error, request.state.request_id, is_bare=is_bare)
 
 
 async def _handle_invalid_request(request: Request, error: Exception) -> Response:
