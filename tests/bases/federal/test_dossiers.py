@@ -271,3 +271,42 @@ async def test_the_dossier_of_the_largest_real_bill(official: Path) -> None:
         more = await rest_of(ask, told["amendments"])
         ids = [one["id"] for one in (*told["amendments"]["items"], *more)]
         assert len(ids) == len(set(ids)) == 250
+
+
+COMMITTEES = """\
+- type: house
+  name: House Committee on Canals
+  thomas_id: HSCN
+  subcommittees:
+  - name: Locks
+    thomas_id: '29'
+"""
+PAST_COMMITTEES = """\
+- type: house
+  name: House Committee on Canals
+  thomas_id: HSCN
+  congresses:
+  - 110
+  - 111
+  subcommittees:
+""" + "".join(
+    f"  - name: Towpaths {number}\n    thomas_id: '{number:02}'\n"
+    f"    congresses:\n    - {congress}\n"
+    for number, congress in enumerate([110] * 24 + [111], 1)
+)
+
+
+async def test_subcommittees_that_sit_come_before_those_of_the_past(tmp_path: Path) -> None:
+    (tmp_path / "committees-current.yaml").write_text(COMMITTEES, "utf-8")
+    (tmp_path / "committees-historical.yaml").write_text(PAST_COMMITTEES, "utf-8")
+    loaded(tmp_path, *tmp_path.glob("committees-*.yaml"), embed=False)
+    async with asked(tmp_path) as ask:
+        now = await ask.answer("get_committee_dossier", committee_id="HSCN")
+        then = await ask.answer("get_committee_dossier", committee_id="HSCN", congress=111)
+    first, *past = now["subcommittees"]["items"]
+    assert (first["id"], first["current"]) == ("HSCN29", True)
+    assert len(past) == 25 and not any(each["current"] for each in past)
+    # Those of another Congress are left out; since when one sits that sits now, no file says.
+    assert [each["id"] for each in then["subcommittees"]["items"]] == ["HSCN29", "HSCN25"]
+    assert "since when" in then["subcommittees"]["note"]
+    assert now["subcommittees"]["note"] is None

@@ -1,6 +1,8 @@
 """What researchers ask every day, each in one call or two by MCP alone, in answers one can read."""
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +151,60 @@ async def test_agreement_and_missed_votes_are_counted_over_loaded_votes(world: P
         ]
         assert first["votes_together"] == len(together)
         assert first["alike"] == sum(left == right for left, right in together)
+
+
+async def test_who_lobbied_on_a_bill_is_one_call(world: Path) -> None:
+    async with asked(world) as ask:
+        filings = (await ask.record("/lda-filings", limit=200))["results"]
+        clients: dict[str, Counter[str]] = {}
+        for filing in filings:
+            said = " ".join(activity["description"] for activity in filing["activities"])
+            for number in set(re.findall(r"H\.R\. (\d+)", said)):
+                clients.setdefault(f"hr:119:{number}", Counter())[filing["client"]] += 1
+        assert clients
+        for bill, wanted in clients.items():
+            told = await ask.answer(
+                "count", resource="lda-filings", group_by="client", filters={"bill": bill}
+            )
+            assert {each["key"]: each["value"] for each in told["buckets"]} == dict(wanted)
+
+
+REFERRALS = """<committees><item><name>Agriculture Committee</name>
+<systemCode>hsag00</systemCode><chamber>House</chamber><activities>
+<item><name>Reported by</name><date>2026-03-09T15:00:00Z</date></item>
+<item><name>Referred to</name><date>2025-11-20T15:00:00Z</date></item></activities>
+<subcommittees><item><name>Forestry Subcommittee</name><systemCode>hsag15</systemCode>
+<activities><item><name>Markup by</name><date>2026-03-02T15:00:00Z</date></item></activities>
+</item></subcommittees></item></committees><policyArea>"""
+
+
+async def test_what_a_committee_did_in_a_month_is_one_call(tmp_path: Path) -> None:
+    """By the day of each action, not by that on which the bill was introduced."""
+    made = write_world(tmp_path / "files", bills=2, votes=1)
+    name, text = next(made.bills(1))
+    (tmp_path / "files" / name).write_text(text.replace("<policyArea>", REFERRALS, 1), "utf-8")
+    committees = tmp_path / "files" / "committees-current.yaml"
+    listed = committees.read_text("utf-8").replace(
+        "thomas_id: HSAG\n",
+        "thomas_id: HSAG\n  subcommittees:\n  - name: Forestry\n    thomas_id: '15'\n",
+    )
+    committees.write_text(listed, "utf-8")
+    loaded(tmp_path, tmp_path / "files", embed=False)
+    march = {"since": "2026-03-01", "until": "2026-03-31"}
+    asking: dict[str, Any] = {"source": "committees", "id": "HSAG", "part": "actions"}
+    async with asked(tmp_path) as ask:
+        done = await every(ask, **asking, filters=march, limit=1)
+        ever = await every(ask, **asking, limit=2)
+        wrong = {**asking, "filters": {"since": "in spring"}}
+        refused = await ask.rpc("tools/call", {"name": "list_records", "arguments": wrong})
+    assert [(row["date"], row["action"], row["committee"]) for row in done] == [
+        ("2026-03-09", "Reported by", "HSAG"),
+        ("2026-03-02", "Markup by", "HSAG15"),
+    ]
+    assert len({row["id"] for row in done}) == 1
+    assert ("2025-11-20", "Referred to") in {(row["date"], row["action"]) for row in ever}
+    assert [row["date"] for row in ever] == sorted((row["date"] for row in ever), reverse=True)
+    assert "since" in refused["error"]["message"]
 
 
 async def test_what_is_new_since_a_day_is_one_call(world: Path) -> None:

@@ -70,6 +70,24 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any], Check]] = {
         },
         lambda told: ids_of(told) == ["hr:114:1314"],
     ),
+    "what a committee did in a month": (
+        "list_records",
+        {
+            "source": "committees",
+            "id": "HSWM",
+            "part": "actions",
+            "filters": {"since": "2015-06-01", "until": "2015-06-30"},
+        },
+        lambda told: (
+            told["total"] == len(told["results"])
+            and all(row["date"].startswith("2015-06") for row in told["results"])
+        ),
+    ),
+    "bills by subject": (
+        "list_records",
+        {"source": "bills", "filters": {"topic": "Taxation", "congress": 117}},
+        lambda told: told["results"] and all(":117:" in id for id in ids_of(told)),
+    ),
     "which meetings there were in a month": (
         "list_records",
         {"source": "hearings", "filters": {"since": "2014-05-01", "until": "2014-05-31"}},

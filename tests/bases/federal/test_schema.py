@@ -49,7 +49,7 @@ ADDED_COLUMNS = {
     ("saps", "president_number"),
     ("member_votes", "standard_position"),
 }
-ADDED_TABLES = {"bill_summaries", "coverage", "embedding_leases", "embedded_elsewhere"}
+ADDED_TABLES = {"agencies", "bill_summaries", "coverage", "embedding_leases", "embedded_elsewhere"}
 
 
 def columns_of(path: Path) -> dict[str, dict[str, str]]:

@@ -25,6 +25,8 @@ from readingroom.console.options import (
     add_common_options,
     add_embedding_options,
     print_result,
+    print_tenths,
+    print_text,
     progress_bar,
 )
 from readingroom.core.dates import parse_day
@@ -214,9 +216,18 @@ def embed(settings: FederalSettings, as_json: bool) -> None:
     with (
         store.translate_errors(place),
         closing(store.connect(place, writing=True)) as db,
-        progress_bar("Embedding", as_json) as report_progress,
+        progress_bar("Embedding", as_json or not sys.stderr.isatty()) as report_progress,
     ):
-        embedded_count = vectors.embed_passages(db, embedder_for(settings), report_progress)
+        if not (as_json or sys.stderr.isatty()):  # a log shows no bar
+            report_progress = print_tenths("{} of {} passages embedded")
+        try:
+            embedded_count = vectors.embed_passages(db, embedder_for(settings), report_progress)
+        except KeyboardInterrupt:
+            print_text(
+                "Stopped. What is embedded stays: `readingroom federal embed` goes on.",
+                err=True,
+            )
+            raise
     print_result(as_json, {"embedded": embedded_count}, f"{embedded_count} chunks embedded.")
 
 

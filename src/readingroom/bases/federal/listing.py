@@ -54,6 +54,13 @@ async def list_part_cards(
             lambda db: record_lists.list_voting_alike(db, record_id, congress, page_size, cursor)
         )
         return voting_alike_list
+    if part_name == "actions" and record_source.name == "committees":
+        committee_list: RecordList = await service.store.read(
+            lambda db: record_lists.list_committee_actions(
+                db, record_id, filters, page_size, cursor
+            )
+        )
+        return committee_list
     if part_name == "similar":
         return await list_similar(service, record_source, record_id, page_size)
     link_kind = filters.pop("kind", None)

@@ -266,7 +266,6 @@ def router(service: FederalService) -> APIRouter:
         _add_links(routes, service, record_source)
     _add_search(routes, service)
     _add_member_votes(routes, service)
-    _add_agencies(routes, service)
     for record_source in SOURCES:
         _add_list(routes, service, record_source)
     return routes
@@ -333,17 +332,6 @@ def _add_list(routes: APIRouter, service: FederalService, record_source: Source)
         operation_id=f"list_{record_source.name}",
         summary=f"List {record_source.path}, newest first",
     )
-
-
-def _add_agencies(routes: APIRouter, service: FederalService) -> None:
-    @routes.get("/agencies", tags=["federal-register"])
-    async def agencies(
-        q: Annotated[NonBlankText, Query(min_length=1, max_length=300)],
-        limit: Limit = MOST_LIKELY,
-        cursor: Cursor = None,
-    ) -> Resolved:
-        """The agencies that a name may mean, as loaded documents name them."""
-        return await service.resolve_agency(q, limit, cursor)
 
 
 def _add_member_votes(routes: APIRouter, service: FederalService) -> None:

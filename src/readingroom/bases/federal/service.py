@@ -26,7 +26,7 @@ from readingroom.bases.federal.models import (
     SearchAnswer,
     WitnessPage,
 )
-from readingroom.bases.federal.names import agencies, resolver
+from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.names.citations import find_cited_id
 from readingroom.bases.federal.names.filter_values import (
     describe_reading,
@@ -333,26 +333,6 @@ class FederalService:
                 loaded_up_to=loaded_up_to,
                 filters_read=describe_reading(row_filter.filters, stored_filter.filters),
                 **_build_next_page_fields("names", page_slice, len(name_matches)),
-            )
-
-        return await self.store.read(read)
-
-    async def resolve_agency(self, query: str, max_results: int, cursor: str | None) -> Resolved:
-        """Return the agencies that a name may mean, as loaded documents name them."""
-        (start_index,) = cursors.decode(agencies.AGENCIES, cursor, int) or (0,)
-        page_slice = slice(start_index, start_index + max_results)
-
-        def read(db: Database) -> Resolved:
-            with db.begin_consistent_read():
-                agency_matches = agencies.resolve_agency(db, query)
-                progress = store.read_progress(db, BY_NAME["federal_register"])
-            return Resolved(
-                results=[match.to_record() for match in agency_matches[page_slice]],
-                total=len(agency_matches),
-                query=query,
-                source=agencies.AGENCIES,
-                loaded_up_to=progress.loaded_up_to,
-                **_build_next_page_fields(agencies.AGENCIES, page_slice, len(agency_matches)),
             )
 
         return await self.store.read(read)

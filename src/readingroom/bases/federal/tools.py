@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from readingroom.bases.federal import descriptions, store
 from readingroom.bases.federal.filters import parse_filters
+from readingroom.bases.federal.load.linking import register_agencies_of_older_records
 from readingroom.bases.federal.models import (
     BillText,
     CosponsorPage,
@@ -26,7 +27,6 @@ from readingroom.bases.federal.models import (
     Search,
     SearchAnswer,
 )
-from readingroom.bases.federal.names.agencies import AGENCIES
 from readingroom.bases.federal.query.aggregate_models import (
     Buckets,
     Count,
@@ -92,6 +92,7 @@ def open_federal(
 ) -> KnowledgeBase:
     """Open the federal base in a file or a database; an empty one is made where there is none."""
     store.prepare(place)
+    register_agencies_of_older_records(place)
     service = FederalService(place, embedder, budget)
     return KnowledgeBase(
         name="federal",
@@ -286,8 +287,6 @@ def _make_name_tool(service: FederalService) -> Tool:
         records, the likeliest first, each with a score and why. For what documents say on a subject
         use `search`.
         """
-        if question.entity_type.strip().lower() in (AGENCIES, "agency"):
-            return await service.resolve_agency(question.query, question.limit, question.cursor)
         record_source = find_registry(question.entity_type)
         row_filter = parse_filters(record_source.table, question.filters)
         return await service.resolve(
@@ -299,7 +298,7 @@ def _make_name_tool(service: FederalService) -> Tool:
         registries = [
             record_source.path for record_source in live if record_source.shape is Shape.REGISTRY
         ]
-        return {"entity_type": [*registries, "bills", AGENCIES]}
+        return {"entity_type": [*registries, "bills"]}
 
     return make_tool(resolve_entity, title="Resolve a name", choices=choices)
 

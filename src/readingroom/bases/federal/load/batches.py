@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
 
-from readingroom.bases.federal.schema.records import Record
+from readingroom.bases.federal.schema.entries import AnyRecord
 from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.bases.federal.schema.tables import PARENTS
 from readingroom.storage.database import Database, Row
@@ -44,7 +44,7 @@ class RecordRows:
         self._row_by_id: dict[tuple[str, str], Row | None] = {}
         """What was looked up and not asked for yet."""
 
-    def look_up(self, records: Iterable[Record]) -> None:
+    def look_up(self, records: Iterable[AnyRecord]) -> None:
         """Look up which of these records are stored, before they are asked for one by one."""
         ids_by_source: dict[str, list[str]] = {}
         for record in records:
@@ -62,7 +62,7 @@ class RecordRows:
             )
             self._row_by_id |= {(source_name, row["id"]): row for row in stored_rows}
 
-    def find(self, record: Record) -> Row | None:
+    def find(self, record: AnyRecord) -> Row | None:
         """Return the stored row of a record, or None."""
         row_key = (record.source, record.id)
         if row_key in self._row_by_id:
@@ -74,7 +74,7 @@ class RecordRows:
         ).fetchone()
         return stored_row
 
-    def add(self, record: Record, record_json: str, writer_mark: str) -> None:
+    def add(self, record: AnyRecord, record_json: str, writer_mark: str) -> None:
         """Insert a record that is not stored yet, with others that wait."""
         batch = self._batch_by_source.get(record.source)
         if batch is None:
@@ -127,7 +127,7 @@ class WriteResult:
     problems: list[str] = field(default_factory=list)
     """What the file names and does not hold, or what could not be read of it."""
 
-    def count_record(self, record: Record) -> None:
+    def count_record(self, record: AnyRecord) -> None:
         """Count a complete record of the file."""
         self.record_count += 1
         self.ids_by_source.setdefault(record.source, set()).add(record.id)

@@ -1,12 +1,41 @@
-"""Links records of different files, at the end of a load: senators, offices, rulemakings."""
+"""Links records of different files, at the end of a load, and registers the agencies they name."""
 
+from contextlib import closing
+
+from pydantic_core import from_json
+
+from readingroom.bases.federal.load.coverage import count_sources
 from readingroom.bases.federal.load.name_index import NameIndex
+from readingroom.bases.federal.load.sponsors import fill_in_sponsors
+from readingroom.bases.federal.models import ChangeKind
+from readingroom.bases.federal.names.agencies import build_agencies
+from readingroom.bases.federal.query import changes
+from readingroom.bases.federal.schema.records import Agency
+from readingroom.bases.federal.store import FederalPlace, connect, translate_errors
+from readingroom.core.clock import format_now
 from readingroom.storage.database import Database
 
 # The dockets first: they are few, and rules are looked up by their RIN.
 _SAME_RIN_SQL = """FROM regulations_dot_gov_dockets r
     {join} facets f ON f.field = 'rin' AND f.value = r.rin {join} documents d ON d.doc = f.doc
     WHERE r.status = 'active'"""
+
+
+_AGENCY_LOADER = "agencies/1"
+_CHANGING_FIELDS = ("retrieved_at", "as_of", "documents")
+"""Fields of an agency that every load may change without making it another one."""
+
+
+def link_records(db: Database, name_index: NameIndex) -> None:
+    """Link the records of all files, in the transaction of the caller.
+
+    Each part finds what is still missing, so that the next load repairs one that was killed.
+    """
+    link_senators(db)
+    fill_in_sponsors(db)
+    link_offices(db, name_index)
+    link_rulemakings(db)
+    register_agencies(db, name_index)
 
 
 def link_senators(db: Database) -> None:
@@ -44,3 +73,50 @@ def link_rulemakings(db: Database) -> None:
                 'RIN ' || r.rin || ', of the document and of the docket'
             {same_rin_sql} ON CONFLICT DO NOTHING"""
     )
+
+
+def register_agencies_of_older_records(place: FederalPlace) -> None:
+    """Register the agencies of records that were loaded before there was a registry of them.
+
+    Raise StorageFailed when the records cannot be used.
+    """
+    with translate_errors(place), closing(connect(place, writing=True)) as db:
+        has_none_registered = db.execute("SELECT 1 FROM agencies LIMIT 1").fetchone() is None
+        is_any_named = db.execute("SELECT 1 FROM facets WHERE field = 'agency' LIMIT 1").fetchone()
+        if has_none_registered and is_any_named:
+            with db.transaction():
+                name_index = NameIndex(db)
+                register_agencies(db, name_index)
+                name_index.write_names()
+                count_sources(db)
+
+
+def register_agencies(db: Database, name_index: NameIndex) -> None:
+    """Store a record of each agency that loaded documents name, with every way they write it."""
+    retrieved_at = format_now()
+    agency_changes: list[changes.ChangeRow] = []
+    for agency in build_agencies(db, retrieved_at):
+        stored_row = db.execute("SELECT record FROM agencies WHERE id = ?", (agency.id,)).fetchone()
+        stored_agency = (
+            Agency.model_validate(from_json(stored_row["record"])) if stored_row else None
+        )
+        if stored_agency and _is_same_agency(stored_agency, agency, "retrieved_at"):
+            continue
+        db.execute(
+            """INSERT INTO agencies (id, record, loader) VALUES (?, ?, ?)
+               ON CONFLICT (id) DO UPDATE SET record = excluded.record""",
+            (agency.id, agency.model_dump_json(exclude={"loaded_up_to"}), _AGENCY_LOADER),
+        )
+        if stored_agency and _is_same_agency(stored_agency, agency, *_CHANGING_FIELDS):
+            continue
+        if stored_agency:
+            name_index.delete_names(agency.id)
+        name_index.put_names(agency, [*agency.names, *agency.abbreviations])
+        change_kind: ChangeKind = "changed" if stored_agency else "new"
+        agency_changes.append((agency.source, agency.id, change_kind, retrieved_at))
+    changes.add_changes(db, agency_changes)
+
+
+def _is_same_agency(stored_agency: Agency, agency: Agency, *ignored_fields: str) -> bool:
+    ignored_values = dict.fromkeys(ignored_fields)
+    return stored_agency.model_dump() | ignored_values == agency.model_dump() | ignored_values

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.records import Record
+from readingroom.bases.federal.schema.entries import AnyRecord
 from readingroom.bases.federal.search.full_text import get_name_index_statement
 from readingroom.storage.database import Database
 
@@ -14,7 +14,7 @@ _MAX_TITLES = 500
 """An omnibus bill has hundreds of short titles, most of them of its parts; these are asked for."""
 
 
-def list_titles(record: Record) -> list[str]:
+def list_titles(record: AnyRecord) -> list[str]:
     """Return the names of a bill: its title and its short titles, those of its parts among them."""
     short_titles: Sequence[str] = getattr(record, "short_titles", ())
     return [record.title, *short_titles[:_MAX_TITLES]]
@@ -56,7 +56,7 @@ class NameIndex:
         self._index_batch = RowBatch(db, get_name_index_statement(db))
         self._waiting_names: list[_WaitingName] = []
 
-    def put_names(self, record: Record, record_names: Sequence[str]) -> None:
+    def put_names(self, record: AnyRecord, record_names: Sequence[str]) -> None:
         for record_name in dict.fromkeys(record_names):
             self.put_name(record.source, record.id, record_name)
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import current_process, parent_process
 from multiprocessing.context import ForkContext, SpawnContext
@@ -21,7 +21,13 @@ from readingroom.bases.federal.formats.parts.files import (
     RawFile,
     escape_undecodable,
 )
-from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord, Provenance
+from readingroom.bases.federal.schema.entries import (
+    FileProblem,
+    PackedRecord,
+    ParsedRecord,
+    Provenance,
+)
+from readingroom.bases.federal.schema.records import Record
 from readingroom.core import clock
 from readingroom.engine.embedding.machine import count_cores
 
@@ -261,9 +267,24 @@ def _exit_with_parent() -> None:
 def _parse_all(loader: Loader, raw_file: RawFile) -> FileContents | str:
     read_at = clock.format_now()
     try:
-        parsed_records = list(
-            loader.read(raw_file, Provenance(read_at, raw_file.sha256, raw_file.file_date))
-        )
+        provenance = Provenance(read_at, raw_file.sha256, raw_file.file_date)
+        parsed_records = list(_pack_records(loader.read(raw_file, provenance)))
     except BAD_FILE_ERRORS as error:
         return describe_error(error)  # not every error can be pickled
     return FileContents(read_at, raw_file.sha256, parsed_records)
+
+
+def _pack_records(
+    parsed_entries: Iterable[ParsedRecord | FileProblem],
+) -> Iterator[ParsedRecord | FileProblem]:
+    """Yield what a file says with its records packed, and each mention of a record once."""
+    mentioned_ids: set[str] = set()
+    for parsed_entry in parsed_entries:
+        if isinstance(parsed_entry, FileProblem) or not isinstance(parsed_entry.record, Record):
+            yield parsed_entry
+            continue
+        if parsed_entry.is_mention and not parsed_entry.is_fallback:
+            if parsed_entry.record.id in mentioned_ids:
+                continue
+            mentioned_ids.add(parsed_entry.record.id)
+        yield replace(parsed_entry, record=PackedRecord.pack(parsed_entry.record))

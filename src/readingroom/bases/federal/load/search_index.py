@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.batches import RowBatch
-from readingroom.bases.federal.schema.entries import ParsedRecord, SearchHead, Text
-from readingroom.bases.federal.schema.records import Record
+from readingroom.bases.federal.schema.entries import AnyRecord, ParsedRecord, SearchHead, Text
 from readingroom.bases.federal.search.full_text import index_passages
 from readingroom.engine.chunking import Span, split
 from readingroom.storage.database import Database, Row
@@ -76,11 +75,11 @@ class SearchIndex:
             batch.rows.clear()
         self._waiting_documents.clear()
 
-    def _ensure_document(self, record: Record) -> int:
+    def _ensure_document(self, record: AnyRecord) -> int:
         """Return the document number of a record, created when it has none."""
         return self._find_document(record) or self._add_document(record)
 
-    def _find_document(self, record: Record) -> int | None:
+    def _find_document(self, record: AnyRecord) -> int | None:
         if record.id in self._waiting_documents:
             return self._waiting_documents[record.id]
         document_row = self._db.execute(
@@ -88,7 +87,7 @@ class SearchIndex:
         ).fetchone()
         return int(document_row["doc"]) if document_row else None
 
-    def _add_document(self, record: Record) -> int:
+    def _add_document(self, record: AnyRecord) -> int:
         document_number = self.last_numbers.document + 1
         self.last_numbers = self.last_numbers._replace(document=document_number)
         self._document_batch.rows.append(
@@ -99,7 +98,7 @@ class SearchIndex:
 
     def put_head(
         self,
-        record: Record,
+        record: AnyRecord,
         search_head: SearchHead,
         parsed_record: ParsedRecord,
         stored_row: Row | None,
@@ -128,9 +127,10 @@ class SearchIndex:
         )
 
     def add_to_head(
-        self, record: Record, parsed_record: ParsedRecord, other_titles: Sequence[str]
+        self, parsed_record: ParsedRecord, published_at: str | None, other_titles: Sequence[str]
     ) -> None:
         """Write the head again with more titles; facets are added, and none is dropped."""
+        record = parsed_record.record
         self.write_batches()
         stored_rows = self._db.execute(
             "SELECT field, value FROM facets JOIN documents USING (doc) WHERE id = ?", (record.id,)
@@ -148,8 +148,11 @@ class SearchIndex:
             "SELECT doc FROM documents WHERE id = ?", (record.id,)
         ).fetchone()
         self.put_head(record, search_head, replace(parsed_record, facets=all_facets), stored_row)
+        self._db.execute(
+            "UPDATE documents SET published_at = ? WHERE id = ?", (published_at, record.id)
+        )
 
-    def _reset_date_and_facets(self, document_number: int, record: Record) -> None:
+    def _reset_date_and_facets(self, document_number: int, record: AnyRecord) -> None:
         """Update a record's date, and drop its facets: both may have changed."""
         self.write_batches()
         self._db.execute(
@@ -240,7 +243,7 @@ class SearchIndex:
         self.last_numbers = self.last_numbers._replace(indexed_chunk=self.last_numbers.chunk)
 
     def put_text(
-        self, record: Record, record_text: Text, format_id: str, stored_row: Row | None
+        self, record: AnyRecord, record_text: Text, format_id: str, stored_row: Row | None
     ) -> bool:
         stored_parts = self._read_parts(record.id) if stored_row is not None else {}
         # A loader's name has its version: a newer one may read the same bytes in another way.
@@ -273,7 +276,7 @@ class SearchIndex:
             for part_row in stored_rows
         }
 
-    def restore_body(self, record: Record, stored_row: Row) -> None:
+    def restore_body(self, record: AnyRecord, stored_row: Row) -> None:
         """Index the text of a record again that was withdrawn and has returned."""
         if store.list_texts(self._db, record.id):
             self._put_body(

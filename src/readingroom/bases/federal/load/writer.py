@@ -19,11 +19,14 @@ from readingroom.bases.federal.load.completeness import check_removals
 from readingroom.bases.federal.load.merging import merge_fields
 from readingroom.bases.federal.load.name_index import NameIndex, list_titles
 from readingroom.bases.federal.load.search_index import SearchIndex
-from readingroom.bases.federal.load.sponsors import fill_in_sponsors
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.query import changes
-from readingroom.bases.federal.schema.entries import FileProblem, ParsedRecord
-from readingroom.bases.federal.schema.records import Record
+from readingroom.bases.federal.schema.entries import (
+    AnyRecord,
+    FileProblem,
+    ParsedRecord,
+    dump_record,
+)
 from readingroom.bases.federal.schema.sources import BY_NAME, Shape, Source
 from readingroom.bases.federal.schema.tables import PARENTS
 from readingroom.storage.database import Database, Row
@@ -343,14 +346,8 @@ class Writer:
         return len(missing_ids)
 
     def link_records(self) -> None:
-        """Link records of different files, at the end of a load.
-
-        Each part finds what is still missing, so that the next load repairs one that was killed.
-        """
-        linking.link_senators(self._db)
-        fill_in_sponsors(self._db)
-        linking.link_offices(self._db, self._name_index)
-        linking.link_rulemakings(self._db)
+        """Link records of different files, at the end of a load."""
+        linking.link_records(self._db, self._name_index)
 
     def count_sources(self) -> None:
         """Update the counts and dates of each source, at the end of a load."""
@@ -378,8 +375,7 @@ class Writer:
             if not parsed_record.partial:
                 self._advance_date(record, stored_row)
             return False
-        # That date is the source's, not the record's: it is added when the record is read.
-        record_json = record.model_dump_json(exclude={"loaded_up_to"})
+        record_json = dump_record(record)
         writer_mark = revisions.format_writer_mark(parsed_record, format_id)
         if stored_row is None:
             self._record_rows.add(record, record_json, writer_mark)
@@ -404,7 +400,7 @@ class Writer:
             self._search_index.restore_body(record, stored_row)
         return stored_row is None or not revisions.is_as_stored(stored_row, record_json)
 
-    def _advance_date(self, record: Record, stored_row: Row) -> None:
+    def _advance_date(self, record: AnyRecord, stored_row: Row) -> None:
         """Give an unchanged record the date of a newer file that still says so."""
         stored_fields = from_json(stored_row["record"])
         if record.as_of and record.as_of > (stored_fields.get("as_of") or ""):
@@ -418,9 +414,7 @@ class Writer:
         if stored_row["loader"] != "partial" or stored_row["status"] != "active":
             return False
         stored_fields = from_json(stored_row["record"])
-        merged_fields = merge_fields(
-            stored_fields, from_json(parsed_record.record.model_dump_json())
-        )
+        merged_fields = merge_fields(stored_fields, from_json(dump_record(parsed_record.record)))
         for child_table, child_rows in parsed_record.children.items():
             (stored_child_count,) = self._db.execute(
                 f"SELECT count(*) FROM {child_table} WHERE {PARENTS[child_table]} = ?",
@@ -435,11 +429,8 @@ class Writer:
             (to_json(merged_fields).decode(), parsed_record.record.id),
         )
         if parsed_record.head:
-            dated_record = parsed_record.record.model_copy(
-                update={"published_at": merged_fields["published_at"]}
-            )
             self._search_index.add_to_head(
-                dated_record, parsed_record, merged_fields["short_titles"]
+                parsed_record, merged_fields["published_at"], merged_fields["short_titles"]
             )
         return True
 
@@ -457,7 +448,7 @@ class Writer:
         for child_table, child_rows in parsed_record.children.items():
             replace_children(self._db, child_table, parsed_record.record.id, child_rows)
 
-    def _withdraw_older_filings(self, record: Record) -> None:
+    def _withdraw_older_filings(self, record: AnyRecord) -> None:
         """Withdraw all but the newest filing of a series; the newest succeeds the others."""
         record_source = BY_NAME[record.source]
         if record_source.newest_of is None:

@@ -1,119 +1,52 @@
-"""Agencies as documents name them: their names, slugs and abbreviations, and who is meant."""
+"""Agencies: the rows of their registry, made of what documents print, and whom a text means."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from readingroom.bases.federal.names.query import NameQuery
-from readingroom.bases.federal.names.scoring import MIN_SCORE, make_candidate
+from pydantic_core import from_json
+
 from readingroom.bases.federal.schema import fold
+from readingroom.bases.federal.schema.entries import (
+    Provenance,
+    build_citation_fields,
+    hash_item,
+)
+from readingroom.bases.federal.schema.ids import make_agency_id
+from readingroom.bases.federal.schema.records import Agency
 from readingroom.storage.database import Database
 
-AGENCIES = "agencies"
+_PUBLISHER = "Office of the Federal Register"
 _PAGE = "https://www.federalregister.gov/agencies/"
-
-
-@dataclass(frozen=True, slots=True)
-class AgencyMatch:
-    """An agency that may be meant: its slug and printed name, how surely, and why."""
-
-    slug: str
-    name: str
-    documents: int
-    score: float
-    reason: str
-
-    def to_record(self) -> dict[str, object]:
-        return {
-            "id": self.slug,
-            "source": AGENCIES,
-            "title": self.name,
-            "name": self.name,
-            "slug": self.slug,
-            "documents": self.documents,
-            "url": f"{_PAGE}{self.slug}",
-            "score": self.score,
-            "why": [self.reason],
-        }
-
-
-def resolve_agency(db: Database, agency_name: str) -> list[AgencyMatch]:
-    """Return the agencies of loaded documents that a text may mean, the likeliest first."""
-    rows = db.execute(
-        "SELECT value, count(*) AS documents FROM facets WHERE field = 'agency' GROUP BY value"
-    ).fetchall()
-    count_by_spelling = {row["value"]: row["documents"] for row in rows}
-    aliases = fold.load_vocabulary().value_aliases["agency"]
-    meant_name = aliases.get("".join(fold.fold_all_words(agency_name)), agency_name)
-    agencies_with_initials = {
-        fold_agency_name(stored_name)
-        for stored_name in match_abbreviation(meant_name, count_by_spelling)
-    }
-    matches_by_agency: dict[str, AgencyMatch] = {}
-    for folded_name, (slug, stored_spelling) in _group_spellings(count_by_spelling).items():
-        if folded_name == fold_agency_name(meant_name):
-            score, reason = 1.0, f"named {stored_spelling!r}"
-        elif folded_name in agencies_with_initials:
-            score, reason = 0.99, f"{agency_name!r} are the initials of {stored_spelling!r}"
-        else:
-            query = NameQuery.parse(meant_name, AGENCIES)
-            score = make_candidate(fold.fold_name(stored_spelling), query).best_score * 0.98
-            reason = f"named {stored_spelling!r}"
-        if score >= MIN_SCORE:
-            document_count = max(
-                count_by_spelling.get(slug, 0), count_by_spelling.get(stored_spelling, 0)
-            )
-            matches_by_agency[folded_name] = AgencyMatch(
-                slug, stored_spelling, document_count, round(score, 4), reason
-            )
-    return sorted(
-        matches_by_agency.values(), key=lambda match: (-match.score, -match.documents, match.slug)
-    )
-
-
-def _group_spellings(count_by_spelling: Mapping[str, int]) -> dict[str, tuple[str, str]]:
-    """Return slug and name of each agency, by what tells agencies apart; both are facets."""
-    spellings_by_agency: dict[str, list[str]] = {}
-    for spelling in sorted(count_by_spelling, key=lambda spelling: -count_by_spelling[spelling]):
-        spellings_by_agency.setdefault(fold_agency_name(spelling), []).append(spelling)
-    return {
-        folded_name: (
-            next(
-                (spelling for spelling in agency_spellings if spelling == spelling.lower()),
-                agency_spellings[0],
-            ),
-            next(
-                (spelling for spelling in agency_spellings if spelling != spelling.lower()),
-                agency_spellings[0],
-            ),
-        )
-        for folded_name, agency_spellings in spellings_by_agency.items()
-    }
-
-
+_NAMED_SCORE, _INITIALS_SCORE = 1.0, 0.99
+# Words that say what an agency is, or whose: not which one.
 _AGENCY_KINDS = frozenset(
-    ("and", "bureau", "department", "dept", "for", "of", "office", "the", "us")
+    ("and", "bureau", "department", "dept", "for", "of", "office", "states", "the", "united", "us")
 )
 
 
 def fold_agency_name(agency_name: str) -> str:
     """Return what tells agencies apart: `Labor Department` is the Department of Labor."""
-    name_words = fold.fold_all_words(agency_name)
+    own_name = make_agency_id(" ".join(fold.fold_all_words(agency_name))).partition(":")[2]
+    name_words = fold.fold_all_words(own_name)
     return " ".join(sorted(set(name_words) - _AGENCY_KINDS) or name_words)
 
 
 def match_abbreviation(abbreviation: str, stored_names: Iterable[str]) -> tuple[str, ...]:
-    """Return the values whose initials the letters of a text are: `DOT`, `HHS`, `FERC`."""
+    """Return the values whose initials the letters of a text are: `DOT`, `HHS`, `USFWS`."""
     letters = abbreviation.replace(".", "").lower()
     if not (letters.isalpha() and 2 <= len(letters) <= 6):
         return ()
-    matching_names = [
-        stored_name for stored_name in stored_names if letters in list_initials(stored_name)
-    ]
-    return (
-        tuple(matching_names)
-        if len({fold_agency_name(stored_name) for stored_name in matching_names}) == 1
-        else ()
-    )
+    initials_by_name = {stored_name: list_initials(stored_name) for stored_name in stored_names}
+    own_letters = letters[2:] if letters.startswith("us") and len(letters) > 4 else letters
+    for meant_letters in dict.fromkeys((letters, own_letters)):
+        matching_names = [
+            stored_name
+            for stored_name, initials in initials_by_name.items()
+            if meant_letters in initials
+        ]
+        if len({fold_agency_name(stored_name) for stored_name in matching_names}) == 1:
+            return tuple(matching_names)
+    return ()
 
 
 def list_initials(agency_name: str) -> set[str]:
@@ -126,3 +59,174 @@ def list_initials(agency_name: str) -> set[str]:
         "".join(word[0] for word in chosen_words)
         for chosen_words in (content_words, words_with_of, words_without_department)
     }
+
+
+def expand_abbreviation(written_name: str) -> str:
+    """Return the name that an abbreviation stands for, where initials do not tell; else the text.
+
+    `DOE` is the Energy Department.
+    """
+    aliases = fold.load_vocabulary().value_aliases["agency"]
+    return aliases.get("".join(fold.fold_all_words(written_name)), written_name)
+
+
+def match_agency_values(
+    agency_names: Iterable[str], stored_values: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the stored names, slugs and codes that mean an agency with one of these names."""
+    meant_names = [expand_abbreviation(agency_name) for agency_name in agency_names]
+    folded_names = {fold_agency_name(meant_name) for meant_name in meant_names}
+    initials = set().union(*map(list_initials, meant_names))
+    if same_agency := tuple(
+        stored_value
+        for stored_value in stored_values
+        if fold_agency_name(expand_abbreviation(stored_value)) in folded_names
+        or (stored_value.isupper() and stored_value.lower() in initials)
+    ):
+        return same_agency
+    return next(
+        filter(None, (match_abbreviation(meant_name, stored_values) for meant_name in meant_names)),
+        (),
+    )
+
+
+# --- whom a text means ---
+
+
+def find_agencies(db: Database, written_name: str) -> Iterator[tuple[str, float, str]]:
+    """Yield the ids of the agencies whose name or abbreviation a text is, with score and reason."""
+    meant_name = expand_abbreviation(written_name)
+    name_rows = db.execute(
+        """SELECT record_id, form FROM name_forms JOIN names USING (name_row)
+           WHERE source = 'agencies'"""
+    ).fetchall()
+    ids_by_name: dict[str, list[str]] = {}
+    for name_row in name_rows:
+        ids_by_name.setdefault(name_row["form"], []).append(name_row["record_id"])
+    folded_name = fold_agency_name(meant_name)
+    for agency_name, agency_ids in ids_by_name.items():
+        if fold_agency_name(agency_name) == folded_name:
+            for agency_id in agency_ids:
+                yield agency_id, _NAMED_SCORE, f"named {agency_name!r}"
+    for agency_name in match_abbreviation(meant_name, ids_by_name):
+        for agency_id in ids_by_name[agency_name]:
+            reason = f"{written_name!r} are the initials of {agency_name!r}"
+            yield agency_id, _INITIALS_SCORE, reason
+
+
+def read_agency_names(db: Database) -> dict[str, str]:
+    """Return the names of agencies by each slug and abbreviation that records have of them."""
+    agency_rows = db.execute("SELECT record FROM agencies WHERE status = 'active'")
+    return {
+        slug_or_code: agency["name"]
+        for agency in (from_json(agency_row["record"]) for agency_row in agency_rows)
+        for slug_or_code in (*agency["slugs"], *agency["abbreviations"])
+    }
+
+
+# --- the rows of the registry ---
+
+
+@dataclass
+class _AgencySpellings:
+    """The ways in which documents write one agency, each with the number of documents."""
+
+    counts_by_name: dict[str, int] = field(default_factory=dict)
+    counts_by_slug: dict[str, int] = field(default_factory=dict)
+    newest_day: str = ""
+
+    def add(self, spelling: str, document_count: int, newest_day: str | None) -> None:
+        is_slug = " " not in spelling and spelling == spelling.lower()
+        counts_by_spelling = self.counts_by_slug if is_slug else self.counts_by_name
+        counts_by_spelling[spelling] = document_count
+        self.newest_day = max(self.newest_day, newest_day or "")
+
+    @property
+    def names(self) -> list[str]:
+        """Its names, the most frequent first; of one word alone only the slug may be known."""
+        printed_names = sorted(
+            self.counts_by_name, key=lambda name: (-self.counts_by_name[name], name)
+        )
+        return printed_names or [
+            slug.replace("-", " ").title() for slug in sorted(self.counts_by_slug)
+        ]
+
+
+def build_agencies(db: Database, retrieved_at: str) -> list[Agency]:
+    """Return the agencies that loaded documents name, one for all ways in which they write it."""
+    spelling_rows = db.execute(
+        """SELECT f.value, count(*) AS documents, max(d.published_at) AS newest_day
+           FROM facets f JOIN documents d USING (doc) WHERE f.field = 'agency' GROUP BY f.value"""
+    )
+    spellings_by_agency: dict[str, _AgencySpellings] = {}
+    for spelling_row in spelling_rows:
+        spellings = spellings_by_agency.setdefault(
+            fold_agency_name(spelling_row["value"]), _AgencySpellings()
+        )
+        spellings.add(spelling_row["value"], spelling_row["documents"], spelling_row["newest_day"])
+    abbreviations_by_agency = _list_abbreviations(db, spellings_by_agency)
+    stored_ids = {
+        fold_agency_name(agency_row["name"]): agency_row["id"]
+        for agency_row in db.execute("SELECT id, record ->> 'name' AS name FROM agencies")
+    }
+    return [
+        _build_agency(
+            stored_ids.get(folded_name) or make_agency_id(min(spellings.names)),
+            spellings,
+            abbreviations_by_agency.get(folded_name, ()),
+            retrieved_at,
+        )
+        for folded_name, spellings in sorted(spellings_by_agency.items())
+    ]
+
+
+def _list_abbreviations(
+    db: Database, spellings_by_agency: Mapping[str, _AgencySpellings]
+) -> dict[str, list[str]]:
+    """Return the abbreviations of agencies: those of the vocabulary, and those dockets are under.
+
+    A code that could be several agencies is left out.
+    """
+    all_names = [
+        agency_name for spellings in spellings_by_agency.values() for agency_name in spellings.names
+    ]
+    abbreviations_by_agency: dict[str, list[str]] = {}
+    for abbreviation, meant_name in fold.load_vocabulary().value_aliases["agency"].items():
+        abbreviations_by_agency.setdefault(fold_agency_name(meant_name), []).append(
+            abbreviation.upper()
+        )
+    docket_codes = db.execute(
+        "SELECT DISTINCT agency FROM regulations_dot_gov_dockets WHERE agency IS NOT NULL"
+    )
+    for (docket_code,) in docket_codes:
+        for agency_name in match_abbreviation(docket_code, all_names)[:1]:
+            abbreviations = abbreviations_by_agency.setdefault(fold_agency_name(agency_name), [])
+            if docket_code not in abbreviations:
+                abbreviations.append(docket_code)
+    return abbreviations_by_agency
+
+
+def _build_agency(
+    agency_id: str, spellings: _AgencySpellings, abbreviations: Sequence[str], retrieved_at: str
+) -> Agency:
+    agency_name, slug = spellings.names[0], agency_id.removeprefix("agency:")
+    return Agency(
+        id=agency_id,
+        title=agency_name,
+        name=agency_name,
+        slug=slug,
+        names=spellings.names,
+        abbreviations=sorted(abbreviations),
+        slugs=sorted(spellings.counts_by_slug),
+        documents=max(
+            sum(spellings.counts_by_slug.values()), *spellings.counts_by_name.values(), 0
+        ),
+        **build_citation_fields(
+            Provenance(retrieved_at, hash_item(spellings.names)),
+            url=f"{_PAGE}{slug}",
+            org=_PUBLISHER,
+            cite=f"Agency: {agency_name}",
+            published_at=None,
+            as_of=spellings.newest_day or None,
+        ),
+    )

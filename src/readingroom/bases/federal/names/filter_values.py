@@ -7,21 +7,23 @@ refused with the nearest values; it never becomes an answer of nothing.
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NoReturn
 
 from readingroom.bases.federal.filters import RowFilter, build_row_filter
 from readingroom.bases.federal.names import resolver
-from readingroom.bases.federal.names.agencies import (
-    fold_agency_name,
-    list_initials,
-    match_abbreviation,
+from readingroom.bases.federal.names.agencies import list_initials, match_agency_values
+from readingroom.bases.federal.names.stored_values import (
+    ColumnValues,
+    FacetValues,
+    ValueLookup,
+    choose_values,
+    has_row,
 )
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.ids import parse_federal_id
-from readingroom.bases.federal.schema.sources import BY_NAME, Facet, RecordTable, Source
+from readingroom.bases.federal.schema.sources import BY_NAME, RecordTable, Source
 from readingroom.core.clock import now
 from readingroom.core.errors import InvalidArguments, UnrecognizedId
 from readingroom.storage.database import Database
@@ -133,7 +135,7 @@ def describe_missing_numbers(
     """
     numeric_columns = {column.name for column in table.filters if column.kind == "INTEGER"}
     for filter_name, filter_value in filters.items():
-        column_values = _ColumnValues(db, table, filter_name)
+        column_values = ColumnValues(db, table, filter_name)
         if filter_name not in numeric_columns or column_values.has_value(filter_value):
             continue
         nearest_numbers = sorted(
@@ -154,12 +156,16 @@ def _resolve_search_value(
         _check_congress(filter_value)
     if not isinstance(filter_value, str):
         return filter_value
-    facet_values = _FacetValues(db, filter_name)
+    facet_values = FacetValues(db, filter_name)
     if filter_name in REFERENCES:
         return _resolve_reference(db, facet_values, filter_name, filter_value, filters)
+    if filter_name == "agency":
+        return _resolve_agency(db, facet_values, filter_value)
     if facet_values.has_value(filter_value) or not facet_values.list_values(1):
         return filter_value
-    return _match_values(db, filter_name, filter_value, facet_values.list_values(_MAX_VALUES))[0]
+    return _simplify_values(
+        _match_values(db, filter_name, filter_value, facet_values.list_values(_MAX_VALUES))
+    )
 
 
 def _resolve_value(
@@ -175,24 +181,21 @@ def _resolve_value(
         unchanged: FilterValue = filter_value
         return unchanged
     facet = next((facet for facet in table.plan.facets if facet.name == filter_name), None)
-    stored_values = _choose_values(db, table, filter_name, facet)
+    stored_values = choose_values(db, table, filter_name, facet)
     if filter_name in REFERENCES:
         return _resolve_reference(db, stored_values, filter_name, filter_value, filters)
     if equivalents := _find_equivalents(filter_name, filter_value):
         return equivalents
-    # Names and slugs of agencies are both facets; lists and groups go by the slug.
-    goes_by_slug = facet is not None and filter_name == "agency"
-    is_stored = stored_values.has_value(filter_value) and not (
-        goes_by_slug and filter_value != filter_value.lower()
-    )
-    if is_stored or not stored_values.list_values(1):
+    if filter_name == "agency":
+        return _resolve_agency(db, stored_values, filter_value)
+    if stored_values.has_value(filter_value) or not stored_values.list_values(1):
         return filter_value  # also where nothing is loaded that could tell a wrong value
-    matching_values = _match_values(
-        db, filter_name, filter_value, stored_values.list_values(_MAX_VALUES)
+    return _simplify_values(
+        _match_values(db, filter_name, filter_value, stored_values.list_values(_MAX_VALUES))
     )
-    if goes_by_slug:
-        slugs = tuple(value for value in matching_values if value == value.lower())
-        matching_values = slugs or matching_values
+
+
+def _simplify_values(matching_values: tuple[str, ...]) -> FilterValue:
     return matching_values if len(matching_values) > 1 else matching_values[0]
 
 
@@ -211,117 +214,12 @@ def _find_equivalents(filter_name: str, filter_value: str) -> tuple[str, ...]:
     )
 
 
-# --- the values that are stored ---
-
-
-@dataclass(frozen=True)
-class _ColumnValues:
-    """The values of a column of a table."""
-
-    db: Database
-    table: RecordTable
-    column: str
-
-    def has_value(self, searched_value: str | int) -> bool:
-        return _has_row(
-            self.db,
-            f"SELECT 1 FROM {self.table.name} WHERE {self.column} = ? LIMIT 1",
-            searched_value,
-        )
-
-    def list_values(self, limit: int) -> list[Any]:
-        table_name, column_name = self.table.name, self.column
-        if column_name not in self.table.lookups:
-            rows = self.db.execute(
-                f"""SELECT DISTINCT {column_name} FROM {table_name}
-                    WHERE {column_name} IS NOT NULL LIMIT ?""",
-                (limit,),
-            )
-            return [row[0] for row in rows]
-        # From each value to the next by the column's index: rows with equal values are not read.
-        rows = self.db.execute(
-            f"""WITH RECURSIVE stored (value) AS (
-                    SELECT min({column_name}) FROM {table_name}
-                    UNION ALL
-                    SELECT (SELECT min({column_name}) FROM {table_name} WHERE {column_name} > value)
-                    FROM stored WHERE value IS NOT NULL)
-                SELECT value FROM stored WHERE value IS NOT NULL LIMIT ?""",
-            (limit,),
-        )
-        return [row["value"] for row in rows]
-
-
-@dataclass(frozen=True)
-class _FacetValues:
-    """The values of a facet that searches filter by, of any source."""
-
-    db: Database
-    field: str
-
-    def has_value(self, searched_value: str) -> bool:
-        return _has_row(
-            self.db,
-            f"SELECT 1 FROM facets WHERE field = '{self.field}' AND value = ? LIMIT 1",
-            searched_value,
-        )
-
-    def list_values(self, limit: int) -> list[str]:
-        rows = self.db.execute(
-            """WITH RECURSIVE stored (value) AS (
-                   SELECT min(value) FROM facets WHERE field = ?1
-                   UNION ALL
-                   SELECT (SELECT min(f.value) FROM facets f
-                           WHERE f.field = ?1 AND f.value > stored.value)
-                   FROM stored WHERE value IS NOT NULL)
-               SELECT value FROM stored WHERE value IS NOT NULL LIMIT ?2""",
-            (self.field, limit),
-        )
-        return [row["value"] for row in rows]
-
-
-@dataclass(frozen=True)
-class _ItemValues:
-    """The values of a facet that is read from the records themselves."""
-
-    db: Database
-    facet: Facet
-
-    def has_value(self, searched_value: str) -> bool:
-        return _has_row(
-            self.db, f"SELECT 1 FROM ({self.facet.rows}) WHERE value = ? LIMIT 1", searched_value
-        )
-
-    def list_values(self, limit: int) -> list[str]:
-        rows = self.db.execute(
-            f"SELECT DISTINCT value FROM ({self.facet.rows}) WHERE value IS NOT NULL LIMIT ?",
-            (limit,),
-        )
-        return [row["value"] for row in rows]
-
-
-_ValueLookup = _ColumnValues | _FacetValues | _ItemValues
-
-
-def _choose_values(
-    db: Database, table: RecordTable, filter_name: str, facet: Facet | None
-) -> _ValueLookup:
-    if facet is None:
-        return _ColumnValues(db, table, filter_name)
-    if filter_name in ("agency", "topic"):
-        return _FacetValues(db, filter_name)
-    return _ItemValues(db, facet)
-
-
-def _has_row(db: Database, sql: str, searched_value: str | int) -> bool:
-    return db.execute(sql, (searched_value,)).fetchone() is not None
-
-
 # --- ids and names of records ---
 
 
 def _resolve_reference(
     db: Database,
-    stored_values: _ValueLookup,
+    stored_values: ValueLookup,
     filter_name: str,
     written_value: str,
     filters: Mapping[str, Any],
@@ -340,7 +238,7 @@ def _resolve_reference(
     if parsed_id.source != id_source.name:
         id_problem = f"{parsed_id.id} is an id of {parsed_id.source}, not of {id_source.name}"
         _refuse(filter_name, f"{id_problem}; an id such as `{_EXAMPLES[id_source.name]}`")
-    is_loaded = _has_row(db, f"SELECT 1 FROM {id_source.name} WHERE id = ?", parsed_id.id)
+    is_loaded = has_row(db, f"SELECT 1 FROM {id_source.name} WHERE id = ?", parsed_id.id)
     if is_loaded or stored_values.has_value(parsed_id.id):
         return parsed_id.id
     nearest_ids = _list_neighbouring_ids(db, id_source, parsed_id.id)
@@ -368,15 +266,11 @@ def _list_neighbouring_ids(db: Database, source: Source, record_id: str) -> list
 
 
 def _find_record_by_name(db: Database, source: Source, filter_name: str, record_name: str) -> str:
-    no_filter = build_row_filter(source.table, {})
-    entity_matches = resolver.resolve_name(db, source, record_name, no_filter)
-    likely = [match for match in entity_matches if match.score >= _SURE_SCORE]
-    if likely and (
-        len(likely) == 1
-        or likely[0].score - likely[1].score >= _SCORE_GAP
-        or _is_only_current(likely)
-    ):
-        return likely[0].id
+    entity_matches = resolver.resolve_name(
+        db, source, record_name, build_row_filter(source.table, {})
+    )
+    if sure_match := _find_sure_match(entity_matches):
+        return sure_match.id
     nearest_names = ", ".join(
         f"{match.id} ({match.record['title']})" for match in entity_matches[:4]
     )
@@ -398,6 +292,20 @@ _EXAMPLES = {
 }
 
 
+def _find_sure_match(
+    entity_matches: Sequence[resolver.EntityMatch],
+) -> resolver.EntityMatch | None:
+    """Return the first match if it is good, and the others are far behind or of the past."""
+    likely = [match for match in entity_matches if match.score >= _SURE_SCORE]
+    if likely and (
+        len(likely) == 1
+        or likely[0].score - likely[1].score >= _SCORE_GAP
+        or _is_only_current(likely)
+    ):
+        return likely[0]
+    return None
+
+
 def _is_only_current(likely: Sequence[resolver.EntityMatch]) -> bool:
     """Return whether the first alone sits now, of those who score as well."""
     return bool(likely[0].record.get("current")) and not any(
@@ -405,6 +313,37 @@ def _is_only_current(likely: Sequence[resolver.EntityMatch]) -> bool:
         for match in likely[1:]
         if likely[0].score - match.score < _SCORE_GAP
     )
+
+
+# --- agencies ---
+
+
+def _resolve_agency(db: Database, stored_values: ValueLookup, written_name: str) -> FilterValue:
+    """Return the values under which records of an agency are stored: its slugs, names or code.
+
+    Raise InvalidArguments, which lists the nearest, for a text that means no agency. One that is
+    registered and has no record here keeps its slug: that there is none is a true answer.
+    """
+    all_values = stored_values.list_values(_MAX_VALUES)
+    if not all_values:
+        return written_name  # nothing is loaded that could tell a wrong value
+    written_name = written_name.removeprefix("agency:")
+    matching_values = match_agency_values([written_name], all_values)
+    if not matching_values:
+        registry = BY_NAME["agencies"]
+        sure_match = _find_sure_match(
+            resolver.resolve_name(db, registry, written_name, build_row_filter(registry.table, {}))
+        )
+        if sure_match is None:
+            matching_values = _match_values(db, "agency", written_name, all_values)
+        else:
+            agency = sure_match.record
+            matching_values = match_agency_values(
+                [*agency["names"], *agency["abbreviations"]], all_values
+            ) or (agency["slug"],)
+    # Names and slugs of agencies are both facets; lists and groups go by the slug.
+    slugs = tuple(stored_value for stored_value in matching_values if stored_value.islower())
+    return _simplify_values(slugs or matching_values)
 
 
 # --- words ---
@@ -415,16 +354,13 @@ def _match_values(
 ) -> tuple[str, ...]:
     """Return the stored values that a text means; raise InvalidArguments if there is none."""
     meant_value = _expand_alias(db, filter_name, written_value)
-    fold_value = fold_agency_name if filter_name == "agency" else _fold_value
-    folded_value = fold_value(meant_value)
+    folded_value = _fold_value(meant_value)
     if equals := tuple(
-        stored_value for stored_value in stored_values if fold_value(stored_value) == folded_value
+        stored_value for stored_value in stored_values if _fold_value(stored_value) == folded_value
     ):
         return equals
-    if filter_name == "agency" and (matching := match_abbreviation(meant_value, stored_values)):
-        return matching
     containing = _find_containing(meant_value, stored_values)
-    is_one_value = len({fold_value(stored_value) for stored_value in containing}) == 1
+    is_one_value = len({_fold_value(stored_value) for stored_value in containing}) == 1
     if containing and (is_one_value or filter_name in _ORGANIZATIONS):
         return tuple(containing)
     nearest_values = ", ".join(_list_nearest(meant_value, stored_values, containing))

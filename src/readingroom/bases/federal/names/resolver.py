@@ -8,6 +8,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from readingroom.bases.federal.filters import RowFilter
+from readingroom.bases.federal.names.agencies import find_agencies
 from readingroom.bases.federal.names.context import NameContext, get_context_fields
 from readingroom.bases.federal.names.posts import find_holders
 from readingroom.bases.federal.names.query import NameQuery
@@ -87,6 +88,7 @@ def resolve_name(
             _match_popular_names(db, source, query, row_filter),
             _match_without_name(db, source, query, row_filter),
             _match_posts(db, source, written_name, row_filter),
+            _match_agencies(db, source, written_name, row_filter),
         ),
     )
     context_fields = get_context_fields(source.name)
@@ -288,6 +290,17 @@ def _match_posts(
     for holder_id, score, reason, record in find_holders(db, post_name, find_committee):
         if next(_read_records(db, source, ("id = ?", holder_id), row_filter), None):
             yield EntityMatch(holder_id, score, [reason], record)
+
+
+def _match_agencies(
+    db: Database, source: Source, written_name: str, row_filter: RowFilter
+) -> Iterator[EntityMatch]:
+    """Agencies by their names in any order, or by abbreviation: `Labor Department`, `FERC`."""
+    if source.name != "agencies":
+        return
+    for agency_id, score, reason in find_agencies(db, written_name):
+        for _, record in _read_records(db, source, ("id = ?", agency_id), row_filter):
+            yield EntityMatch(agency_id, score, [reason], record)
 
 
 def _find_meanings(source: Source, query: NameQuery) -> dict[str, str]:

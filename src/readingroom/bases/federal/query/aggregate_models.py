@@ -91,6 +91,7 @@ class TimeBucket(Answer):
     start: str
     end: str
     group: Key = None
+    label: str | None = None
     value: Value
 
 

@@ -12,11 +12,11 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
 from readingroom.bases.federal.filters import RowFilter
 from readingroom.bases.federal.names.filter_values import (
-    REFERENCES,
     describe_missing_numbers,
     describe_reading,
     resolve_filters,
 )
+from readingroom.bases.federal.names.group_labels import read_group_labels
 from readingroom.bases.federal.query.aggregate_models import (
     AggregateQuery,
     Bucket,
@@ -39,7 +39,6 @@ from readingroom.bases.federal.query.intervals import (
     parse_first_day,
     start_of,
 )
-from readingroom.bases.federal.query.links import read_titles
 from readingroom.bases.federal.query.narrowing import suggest_filters, suggest_recent
 from readingroom.bases.federal.schema.sources import BY_NAME, Facet, Measure, RecordTable
 from readingroom.core.errors import InvalidArguments
@@ -280,7 +279,9 @@ class Aggregator:
         ).fetchall()
         group_count = group_rows[0]["groups"] if group_rows else 0
         read_key = _make_key_reader(request)
-        label_by_key = self._read_labels(request, [group_row["key"] for group_row in group_rows])
+        label_by_key = read_group_labels(
+            self._db, request.table, request.group_by, [row["key"] for row in group_rows]
+        )
         return Buckets(
             buckets=[
                 Bucket(
@@ -294,26 +295,6 @@ class Aggregator:
             truncated=group_count > len(group_rows),
             **self._build_common_fields(request, query),
         )
-
-    def _read_labels(self, request: Aggregation, group_keys: Sequence[Any]) -> dict[Any, str]:
-        """Return the titles of the records whose ids the keys are; none for other keys."""
-        if request.group_by == "president" and request.table.name == "saps":
-            president_rows = self._db.execute(
-                f"""SELECT president, {self._db.dialect.join_texts}(DISTINCT
-                       (record ->> 'president_name') || ' (' || president_number || ')') AS names
-                   FROM saps GROUP BY president"""
-            )
-            return {
-                president_row["president"]: president_row["names"]
-                for president_row in president_rows
-                if president_row["names"]
-            }
-        if request.group_by not in REFERENCES:
-            return {}
-        title_by_id = read_titles(
-            self._db, (group_key for group_key in group_keys if isinstance(group_key, str))
-        )
-        return {record_id: record_title["title"] for record_id, record_title in title_by_id.items()}
 
     # --- time ---
 
@@ -336,12 +317,14 @@ class Aggregator:
             else []
         )
         read_key = _make_key_reader(request)
+        label_by_group = read_group_labels(self._db, request.table, request.group_by, group_keys)
         buckets = [
             TimeBucket(
                 key=label_of(request.interval, bucket_start),
                 start=bucket_start.isoformat(),
                 end=(next_start(request.interval, bucket_start) - timedelta(days=1)).isoformat(),
                 group=read_key(group_key) if request.group_by else None,
+                label=label_by_group.get(group_key),
                 value=query.to_number(counts_by_group.get(group_key, {}).get(bucket_start, 0)),
             )
             for bucket_start in starts

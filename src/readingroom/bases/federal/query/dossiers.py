@@ -280,15 +280,11 @@ def read_seats(dossier_subject: DossierSubject) -> Section:
     return seat_section.model_copy(update={"items": seat_items})
 
 
-_MAX_SUBCOMMITTEES = 60
-
-
 def read_subcommittees(dossier_subject: DossierSubject) -> Section:
     """Read the subcommittees, those that sit now first; of one Congress, those it had."""
     committee_rows = dossier_subject.db.execute(
-        f"""SELECT id, record, current FROM committees
-            WHERE parent_id = ? AND status = 'active' ORDER BY current DESC NULLS LAST, id
-            LIMIT {_MAX_SUBCOMMITTEES}""",
+        """SELECT id, record, current FROM committees
+           WHERE parent_id = ? AND status = 'active' ORDER BY current DESC NULLS LAST, id""",
         (dossier_subject.id,),
     ).fetchall()
     subcommittees = [from_json(committee_row["record"]) for committee_row in committee_rows]
@@ -306,7 +302,17 @@ def read_subcommittees(dossier_subject: DossierSubject) -> Section:
         }
         for subcommittee in subcommittees
     ]
-    return Section(items=subcommittee_items, total=len(subcommittee_items), truncated=False)
+    is_history_unknown = dossier_subject.congress is not None and any(
+        not subcommittee.get("congresses") for subcommittee in subcommittees
+    )
+    return Section(
+        items=subcommittee_items,
+        total=len(subcommittee_items),
+        truncated=False,
+        note="Of those that sit now, the files do not say since when."
+        if is_history_unknown
+        else None,
+    )
 
 
 def _is_of_congress(committee: Mapping[str, Any], congress: int) -> bool:

@@ -1,18 +1,20 @@
 """One list for agents: records of a source by filters, or what belongs to one record, as cards."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
+from pydantic_core import from_json
+
 from readingroom.bases.federal import store
-from readingroom.bases.federal.filters import parse_filters
+from readingroom.bases.federal.filters import SourceFilters, parse_filters
 from readingroom.bases.federal.models import ListRecords, RecordList
 from readingroom.bases.federal.names.filter_values import describe_reading, resolve_filters
 from readingroom.bases.federal.query import cursors
 from readingroom.bases.federal.query.cards import make_card
 from readingroom.bases.federal.query.votes import list_members_voting_alike, summarize_roll_call
 from readingroom.bases.federal.schema.sources import BY_NAME, MEMBER_VOTES, Source, find_source
-from readingroom.core.errors import InvalidArguments, UnknownSource
+from readingroom.core.errors import InvalidArguments, UnknownSource, validate_model
 from readingroom.storage.database import Database
 
 CHANGES = "changes"
@@ -21,7 +23,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "bills": ("actions", "amendments", "cosponsors", "links", "similar"),
     "roll_call_votes": ("members", "links"),
     "legislators": ("votes", "voted_alike", "links"),
-    "committees": ("members", "links"),
+    "committees": ("members", "actions", "links"),
     "hearings": ("witnesses", "links"),
 }
 _OTHER_PARTS = ("links", "similar")
@@ -102,6 +104,85 @@ def list_voting_alike(
         loaded_up_to=store.read_progress(db, BY_NAME["roll_call_votes"]).loaded_up_to,
         note="Counted over the votes that are loaded here, in which both said yea or nay.",
     )
+
+
+def list_committee_actions(
+    db: Database,
+    committee_id: str,
+    filters: Mapping[str, Any],
+    max_results: int,
+    cursor: str | None,
+) -> RecordList:
+    """List what a committee and its subcommittees did with bills, and when they met, newest first.
+
+    The filters `since` and `until` are about the day of each action.
+    """
+    committee = store.read_record(db, BY_NAME["committees"], committee_id)
+    time_span = validate_model(SourceFilters, filters)
+    (start_index,) = cursors.decode("committee_actions", cursor, int) or (0,)
+    all_actions = (*_read_bill_activities(db, committee_id), *_read_meetings(db, committee_id))
+    actions = sorted(
+        (
+            action
+            for action in all_actions
+            if (time_span.since or "") <= action["date"] <= (time_span.until or "9999")
+        ),
+        key=lambda action: (action["date"], action["id"], action["action"]),
+        reverse=True,
+    )
+    end_index = start_index + max_results
+    return build_list(
+        "committees",
+        actions[start_index:end_index],
+        "committee_actions",
+        (end_index,) if end_index < len(actions) else None,
+        id=committee_id,
+        part="actions",
+        total=len(actions),
+        loaded_up_to=committee["loaded_up_to"],
+        note="Of the bills and meetings that are loaded here.",
+    )
+
+
+def _read_bill_activities(db: Database, committee_id: str) -> Iterator[dict[str, Any]]:
+    bill_rows = db.execute(
+        """SELECT id, record ->> 'title' AS title, record ->> 'committees' AS committees FROM bills
+           WHERE status = 'active' AND id IN (
+               SELECT bill_id FROM bill_committees WHERE committee_id = ? OR committee_id IN (
+                   SELECT id FROM committees WHERE parent_id = ?))""",
+        (committee_id, committee_id),
+    )
+    for bill_row in bill_rows:
+        for bill_committee in from_json(bill_row["committees"]):
+            if not bill_committee["id"].startswith(committee_id):
+                continue
+            for activity in bill_committee.get("dated_activities") or ():
+                yield {
+                    "date": (activity["date"] or "")[:10],
+                    "action": activity["name"],
+                    "id": bill_row["id"],
+                    "title": bill_row["title"],
+                    "committee": bill_committee["id"],
+                }
+
+
+def _read_meetings(db: Database, committee_id: str) -> Iterator[dict[str, Any]]:
+    meeting_rows = db.execute(
+        """SELECT h.id, h.type, h.published_at, h.record ->> 'title' AS title, min(l.to_id) AS seat
+           FROM links l JOIN hearings h ON h.id = l.from_id
+           WHERE h.status = 'active' AND l.kind = 'committee' AND (l.to_id = ? OR l.to_id IN (
+               SELECT id FROM committees WHERE parent_id = ?))
+           GROUP BY h.id""",
+        (committee_id, committee_id),
+    )
+    for meeting_row in meeting_rows:
+        yield {
+            "date": meeting_row["published_at"] or "",
+            "action": meeting_row["type"],
+            "id": meeting_row["id"],
+            "title": meeting_row["title"],
+            "committee": meeting_row["seat"],
+        }
 
 
 def build_list(

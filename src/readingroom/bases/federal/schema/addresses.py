@@ -82,6 +82,7 @@ _URL_RULES = (
         rf"{_WEB}govinfo\.gov/link/cfr/(\d+)/(\w+)\?sectionnum=([\w-]+)(?:&.*)?", r"cfr:\1:\2.\3"
     ),
     _make_url_rule(rf"{_WEB}federalregister\.gov/(?:d|a|documents/\d{{4}}/\d\d/\d\d)/{_FR}", r"\1"),
+    _make_url_rule(rf"{_WEB}federalregister\.gov/agencies/([a-z0-9-]+)", r"agency:\1"),
     _make_url_rule(rf"FR\s?Doc\.?\s?(?:No\.?\s?)?{_FR}", r"\1"),
     _make_url_rule(rf"{_WEB}senate\.gov/.*vote_(\d+)_([12])_(\d+)", r"senate:\1:\2:\3"),
     _make_url_rule(rf"{_WEB}clerk\.house\.gov/Votes/(\d{{4}})(\d+)", _cite_house_vote),

@@ -131,6 +131,24 @@ def make_topic_id(topic_name: str) -> str:
     return "topic:" + "-".join(re.findall("[a-z0-9]+", ascii_name))
 
 
+_AGENCY_OF_DEPARTMENT = re.compile(r"(?!(?:the-)?(?:u-?s|united-states)-dep)(.+?)-department-of-.+")
+_NAMED_BY_KIND = re.compile(r"(department|bureau|office)-of-(?:the-)?(.+)")
+
+
+def make_agency_id(agency_name: str) -> str:
+    """Return the id of an agency by its name or slug, with the slug that the Register would use.
+
+    `Department of the Interior` and `Interior Department` become `agency:interior-department`, and
+    `Bureau of Prisons, Department of Justice` becomes `agency:prisons-bureau`.
+    """
+    slug = "-".join(re.findall("[a-z0-9]+", agency_name.lower()))
+    if department_match := _AGENCY_OF_DEPARTMENT.fullmatch(slug):
+        slug = department_match[1]
+    if kind_match := _NAMED_BY_KIND.fullmatch(slug):
+        slug = f"{kind_match[2]}-{kind_match[1]}"
+    return f"agency:{slug}"
+
+
 _ESTIMATE = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
 
 
@@ -350,6 +368,12 @@ _FORMS = (
     ),
     _make_form(
         "topic_taxonomy", "topic: (topic:taxation)", r"topic:[a-z0-9]+(?:-[a-z0-9]+)*", _to_lower
+    ),
+    _make_form(
+        "agencies",
+        "agency: (agency:coast-guard)",
+        r"agency:([a-z0-9]+(?:-[a-z0-9]+)*)",
+        lambda m: make_agency_id(m[1]),
     ),
     _make_form(
         "cbo_cost_estimates", "cbo: (cbo:62589)", rf"cbo:{_NUMBER}", lambda m: f"cbo:{m[1]}"

@@ -549,6 +549,22 @@ class Topic(Record):
     vocabulary: Literal["crs", "federal_register", "lda"] = "crs"
 
 
+class Agency(Record):
+    """An agency of the government, as loaded documents name it."""
+
+    source: Literal["agencies"] = "agencies"
+    name: str
+    slug: str = Field(description="What its page at the Federal Register is called.")
+    names: list[str] = Field(
+        default_factory=list, description="Every way in which loaded documents print its name."
+    )
+    abbreviations: list[str] = Field(default_factory=list)
+    slugs: list[str] = Field(
+        default_factory=list, description="What documents are filed under: keys of groups by it."
+    )
+    documents: int = Field(0, description="How many loaded documents name it.")
+
+
 class Office(Record):
     """Where a member of Congress is reached: an office, or accounts on social media."""
 

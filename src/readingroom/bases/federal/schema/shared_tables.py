@@ -158,11 +158,27 @@ def ensure_shared_schema(db: Any) -> None:
                 f"those up to {SHARED_VERSION}; install the version that wrote them"
             )
         if stored_version == SHARED_VERSION:
+            for statement in _list_missing_tables(db):
+                db.execute(statement)
             return
         create_extensions(db, _EXTENSIONS)
         for statement in list_shared_statements():
             db.execute(statement)
         db.execute(f"INSERT INTO {SCHEMA_NAME}.schema_version VALUES ({SHARED_VERSION})")
+
+
+def _list_missing_tables(db: Any) -> list[str]:
+    """Return the SQL of the tables of sources that were added to `SOURCES` later."""
+    table_rows = db.execute(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = ?", (SCHEMA_NAME,)
+    )
+    existing_tables = {table_row["table_name"] for table_row in table_rows}
+    return [
+        statement
+        for source in SOURCES
+        if source.name not in existing_tables
+        for statement in _list_table_statements(source)
+    ]
 
 
 def list_shared_statements() -> Iterator[str]:

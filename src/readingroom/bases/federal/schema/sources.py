@@ -10,6 +10,7 @@ from typing import get_args
 
 from readingroom.bases.federal.schema.ids import BILL_TYPES
 from readingroom.bases.federal.schema.records import (
+    Agency,
     Amendment,
     Bill,
     BillOutcome,
@@ -522,6 +523,7 @@ SOURCES = (
         (_TYPE, Column("agency"), Column("rin")),
         ("dockets", "docket"),
     ),
+    Source("agencies", Shape.REGISTRY, Agency, aliases=("agency",), newest_by="as_of"),
     Source(
         "hearings",
         Shape.REGISTRY,

@@ -51,7 +51,8 @@ class SearchPlan:
     mode: Mode
     lexical_sources: tuple[Source, ...]
     semantic_sources: tuple[Source, ...]
-    facet_filters: dict[str, str]
+    facet_filters: dict[str, tuple[str, ...]]
+    """Fields, each with the values of which a record must have one."""
     since: str | None
     until: str | None
     offset: int
@@ -105,14 +106,16 @@ def plan_search(question: Search, search_mode: Mode) -> SearchPlan:
     semantic_sources = tuple(
         record_source for record_source in wanted_sources if record_source.shape in embedded_shapes
     )
-    filters = question.filters.model_dump(exclude_none=True) if question.filters else {}
+    filters = dict(question.filters or ())
     return SearchPlan(
         query=question.query,
         mode=search_mode,
         lexical_sources=() if search_mode == "semantic" else tuple(wanted_sources),
         semantic_sources=() if search_mode == "lexical" else semantic_sources,
         facet_filters={
-            filter_name: str(filter_value) for filter_name, filter_value in filters.items()
+            filter_name: filter_value if isinstance(filter_value, tuple) else (str(filter_value),)
+            for filter_name, filter_value in filters.items()
+            if filter_value is not None
         },
         since=question.since,
         until=question.until,
@@ -277,11 +280,13 @@ def _build_condition(plan: SearchPlan) -> tuple[str, list[str]]:
     if plan.until:
         clauses.append("d.published_at <= ?")
         condition_values.append(plan.until)
-    for filter_name, filter_value in plan.facet_filters.items():
+    for filter_name, allowed_values in plan.facet_filters.items():
+        value_marks = ", ".join("?" * len(allowed_values))
         clauses.append(
-            "EXISTS (SELECT 1 FROM facets f WHERE f.field = ? AND f.value = ? AND f.doc = d.doc)"
+            "EXISTS (SELECT 1 FROM facets f WHERE f.field = ? "
+            f"AND f.value IN ({value_marks}) AND f.doc = d.doc)"
         )
-        condition_values += [filter_name, filter_value]
+        condition_values += [filter_name, *allowed_values]
     if not clauses:
         return "", []
     # EXISTS is checked for each row that has a word. `rowid IN (…)` would make FTS5 search anew for
@@ -322,25 +327,26 @@ def rank_by_meaning(
 
 
 def _find_documents_by_facets(
-    db: Database, facet_filters: dict[str, str]
+    db: Database, facet_filters: dict[str, tuple[str, ...]]
 ) -> tuple[int, ...] | None:
     """Return the records that pass filters on fields with several values; None without any."""
-    multivalued_filters = [
-        (facet_name, facet_value)
-        for facet_name, facet_value in facet_filters.items()
+    multivalued_filters = {
+        facet_name: allowed_values
+        for facet_name, allowed_values in facet_filters.items()
         if facet_name not in vectors.SINGLE_VALUE_FIELDS
-    ]
+    }
     if not multivalued_filters:
         return None
-    select_sql = "SELECT doc FROM facets WHERE field = ? AND value = ?"
-    intersection_sql = " INTERSECT ".join([select_sql] * len(multivalued_filters))
-    return tuple(
-        facet_row["doc"]
-        for facet_row in db.execute(
-            intersection_sql,
-            [sql_value for name_and_value in multivalued_filters for sql_value in name_and_value],
-        )
+    intersection_sql = " INTERSECT ".join(
+        f"SELECT doc FROM facets WHERE field = ? AND value IN ({', '.join('?' * len(values))})"
+        for values in multivalued_filters.values()
     )
+    sql_values = [
+        sql_value
+        for facet_name, allowed_values in multivalued_filters.items()
+        for sql_value in (facet_name, *allowed_values)
+    ]
+    return tuple(facet_row["doc"] for facet_row in db.execute(intersection_sql, sql_values))
 
 
 # --- hits ---

@@ -118,7 +118,7 @@ class FederalVectors:
 
 def build_vector_filter(
     source_names: list[str],
-    facet_filters: dict[str, str],
+    facet_filters: dict[str, tuple[str, ...]],
     since_day: str | None,
     until_day: str | None,
     document_numbers: tuple[int, ...] | None,
@@ -127,8 +127,8 @@ def build_vector_filter(
     filter_parts: list[Filter] = [In("source", tuple(source_names))]
     # In lower case, as in the metadata: the index compares exactly, SQLite's facets do not.
     filter_parts += [
-        In(facet_name, (facet_value.lower(),))
-        for facet_name, facet_value in facet_filters.items()
+        In(facet_name, tuple(allowed_value.lower() for allowed_value in allowed_values))
+        for facet_name, allowed_values in facet_filters.items()
         if facet_name in SINGLE_VALUE_FIELDS
     ]
     if since_day or until_day:
