@@ -415,6 +415,7 @@ class Writer:
             return False
         stored_fields = from_json(stored_row["record"])
         merged_fields = merge_fields(stored_fields, from_json(dump_record(parsed_record.record)))
+        self._record_rows.write()  # its rows refer to people that the file names
         for child_table, child_rows in parsed_record.children.items():
             (stored_child_count,) = self._db.execute(
                 f"SELECT count(*) FROM {child_table} WHERE {PARENTS[child_table]} = ?",
