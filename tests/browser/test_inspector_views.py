@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Page
 
 from tests.browser.test_views import CASES, QUOTATION
 from tests.requirements import requirement
-from tests.support.browser import SCHEMES, open_page, read_axe
+from tests.support.browser import RUN_AXE, SCHEMES, open_page, read_axe
 from tests.support.inspector import ERAS, Inspector, run_inspector
 from tests.support.kit import Served
 
@@ -76,7 +76,7 @@ async def test_the_inspector_draws_it(
         for word in words:
             assert word in text
         await view.evaluate(read_axe())
-        violations = (await view.evaluate("axe.run()"))["violations"]
+        violations = (await view.evaluate(RUN_AXE))["violations"]
         assert [violation["id"] for violation in violations] == []
         grounds.add(await view.evaluate("getComputedStyle(document.body).backgroundColor"))
         await page.screenshot(path=tmp_path / f"{tool}-{inspector.era}-{scheme}.png")

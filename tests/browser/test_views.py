@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Frame, Page
 
 from readingroom.web.views import VIEW_MEDIA_TYPE
 from tests.requirements import requirement
-from tests.support.browser import SCHEMES, open_page, read_axe
+from tests.support.browser import RUN_AXE, SCHEMES, open_page, read_axe
 from tests.support.kit import LEGACY, MODERN, Served, http
 
 pytestmark = [pytest.mark.anyio, requirement("room:views")]
@@ -113,7 +113,7 @@ async def test_an_answer_is_drawn(
             for word in words:
                 assert word in text
             await frame.evaluate(read_axe())
-            violations = (await frame.evaluate("axe.run()"))["violations"]
+            violations = (await frame.evaluate(RUN_AXE))["violations"]
             assert [violation["id"] for violation in violations] == []
         await frame.get_by_role("button", name="Open in Reading Room").click()
         await frame.get_by_role("button", name="Ask about this").click()

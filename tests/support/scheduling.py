@@ -1,7 +1,8 @@
 """How pytest-xdist shares the test files out: a file stays on one worker, the longest come first.
 
 With the longest files first the workers end at the same time. Files that load the official federal
-records share a worker, so that these are loaded once.
+records share a worker, so that these are loaded once; so do those of the console, which share a
+browser and a server with the sample.
 """
 
 from typing import Any
@@ -13,8 +14,10 @@ OFFICIAL = frozenset(
     f"{_FEDERAL}/test_{name}.py"
     for name in ("links", "loading", "records", "registries", "schema", "sync", "texts")
 )
+_BROWSER = "tests/browser/"
 LONGEST_FIRST = (
     *sorted(OFFICIAL),
+    f"{_BROWSER}test_pages.py",
     "tests/federation/test_desk.py",
     "tests/bases/policy/test_cli.py",
     "tests/commands/test_backup.py",
@@ -44,11 +47,12 @@ _RANK = {path: rank for rank, path in enumerate(LONGEST_FIRST)}
 
 def rank_of(nodeid: str) -> int:
     """Position of a test's file among the longest; those that are not listed come after them."""
-    return _RANK.get(_file_of(nodeid), len(_RANK))
+    path = _file_of(nodeid)
+    return _RANK.get(f"{_BROWSER}test_pages.py" if path.startswith(_BROWSER) else path, len(_RANK))
 
 
 class LongestFilesFirst(LoadScopeScheduling):
-    """Scheduling by scope: a file, or all the files that need the official records."""
+    """Scheduling by scope: a file, all that need the official records, or all of the console."""
 
     def __init__(self, config: Any, log: Any = None) -> None:
         config.option.loadscopereorder = (
@@ -58,7 +62,9 @@ class LongestFilesFirst(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         path = _file_of(nodeid)
-        return "official" if path in OFFICIAL else path
+        if path in OFFICIAL:
+            return "official"
+        return _BROWSER if path.startswith(_BROWSER) else path
 
 
 def _file_of(nodeid: str) -> str:
