@@ -4,7 +4,8 @@ import logging
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgressSync, no_progress
 from readingroom.core.settings import MODELS_FOLDER, RoomSettings
 from readingroom.demo.corpus import hash_corpus
+from readingroom.engine.embedding.machine import count_cores
 from readingroom.engine.embedding.weights import download_weights, find_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.protocol.command import Command
@@ -76,12 +78,9 @@ def _load_sample(settings: RoomSettings, base_names: list[str], announce: Announ
         write_sample_state(settings.data, SampleState(corpus_digest, "failed"))
         return
     with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as corpus_folder:
-        sample_steps = _list_steps(settings, base_names, Path(corpus_folder))
-        step_successes = [
-            _run_step(step, f"{step_number} of {len(sample_steps)}", announce)
-            for step_number, step in enumerate(sample_steps, 1)
-        ]
-    if not all(step_successes):
+        steps_by_base = _list_steps(settings, base_names, Path(corpus_folder))
+        is_complete = SampleLoad(steps_by_base, announce).run()
+    if not is_complete:
         write_sample_state(settings.data, SampleState(corpus_digest, "failed"))
         announce("sample: not everything could be loaded; the next start begins anew")
         return
@@ -110,31 +109,74 @@ def has_model(settings: RoomSettings, announce: Announce) -> bool:
 
 def _list_steps(
     settings: RoomSettings, base_names: list[str], corpus_folder: Path
-) -> list[SampleStep]:
-    sample_steps: list[SampleStep] = []
+) -> list[list[SampleStep]]:
+    """Return the steps of each base in their order."""
+    steps_by_base: list[list[SampleStep]] = []
     for spec in BASES.values():
         if spec.sample and spec.name in base_names:
             sample: BaseSample = spec.sample.load()
-            sample_steps += sample.steps(settings, corpus_folder, partial(_run_command, spec.name))
-    return sorted(sample_steps, key=lambda step: step.turn)
+            run_command = partial(_run_command, spec.name)
+            steps_by_base.append(list(sample.steps(settings, corpus_folder, run_command)))
+    return steps_by_base
 
 
 def _run_command(base_name: str, command: Command, settings: RoomSettings) -> dict[str, Any]:
     return anyio.run(dispatch, command, BASES[base_name], settings, no_progress)
 
 
-def _run_step(step: SampleStep, step_position: str, announce: Announce) -> bool:
-    """Return whether a step succeeded; the others are tried in any case."""
-    announce(f"sample {step_position}: {step.title}")
-    try:
-        step.load(_announce_quarters(step.title, announce))
-    except KnowledgeError as error:
-        announce(f"sample: {step.title} could not be loaded: {error.message}")
-        return False
-    except Exception as error:
-        logger.error("the sample %s could not be loaded", step.title, exc_info=error)
-        return False
-    return True
+class SampleLoad:
+    """One load of the sample: two bases at once, where there are two cores, and vectors last."""
+
+    def __init__(self, steps_by_base: Sequence[Sequence[SampleStep]], announce: Announce) -> None:
+        base_steps = [[step for step in steps if not step.is_last] for steps in steps_by_base]
+        self._waiting_bases = deque(
+            sorted((steps for steps in base_steps if steps), key=lambda steps: steps[0].turn)
+        )
+        self._last_steps = [step for steps in steps_by_base for step in steps if step.is_last]
+        self._step_count = sum(map(len, steps_by_base))
+        self._announce = announce
+        self._count_lock = threading.Lock()
+        self._started_count = self._succeeded_count = 0
+
+    def run(self) -> bool:
+        """Return whether every step succeeded; each is tried whatever became of the others."""
+        # More at once would gain nothing: reading files and embedding take all cores by themselves.
+        # No executor: the process would wait for its threads before it ends.
+        base_threads = [
+            threading.Thread(target=self._load_waiting_bases, name="sample-base", daemon=True)
+            for _ in range(min(2, count_cores()))
+        ]
+        for base_thread in base_threads:
+            base_thread.start()
+        for base_thread in base_threads:
+            base_thread.join()
+        for step in self._last_steps:
+            self._run_step(step)
+        return self._succeeded_count == self._step_count
+
+    def _load_waiting_bases(self) -> None:
+        while True:
+            try:
+                base_steps = self._waiting_bases.popleft()
+            except IndexError:
+                return
+            for step in base_steps:
+                self._run_step(step)
+
+    def _run_step(self, step: SampleStep) -> None:
+        with self._count_lock:
+            self._started_count += 1
+            self._announce(f"sample {self._started_count} of {self._step_count}: {step.title}")
+        try:
+            step.load(_announce_quarters(step.title, self._announce))
+        except KnowledgeError as error:
+            self._announce(f"sample: {step.title} could not be loaded: {error.message}")
+            return
+        except Exception as error:
+            logger.error("the sample %s could not be loaded", step.title, exc_info=error)
+            return
+        with self._count_lock:
+            self._succeeded_count += 1
 
 
 def _announce_quarters(step_title: str, announce: Announce) -> ReportProgressSync:

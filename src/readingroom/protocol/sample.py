@@ -56,7 +56,9 @@ class SampleStep:
     """What it loads, in words."""
     load: Callable[[ReportProgressSync], object]
     turn: int = 0
-    """Those with a lower number come first, whichever base they are of."""
+    """Bases whose first step has a lower number begin first; two may load at once."""
+    is_last: bool = False
+    """Whether it waits until the other steps of all bases have ended."""
 
 
 class BaseSample(Protocol):

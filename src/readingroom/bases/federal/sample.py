@@ -20,7 +20,7 @@ class FederalSample(BaseSample):
     def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
         yield SampleStep("federal records", partial(_load, settings, folder))
         # Last: everything can be searched by its words by then, and nobody waits for this.
-        yield SampleStep("federal records by meaning", partial(_embed, settings), turn=2)
+        yield SampleStep("federal records by meaning", partial(_embed, settings), is_last=True)
 
 
 def _load(settings: RoomSettings, data_folder: Path, report_progress: ReportProgressSync) -> None:
