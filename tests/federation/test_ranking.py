@@ -212,3 +212,18 @@ async def test_the_question_is_embedded_once_before_the_bases_are_asked() -> Non
         )
     assert base.embedded_before == [QUESTION]
     assert answer.confidence == "none"
+
+
+@requirement("room:desk-order")
+def test_sections_that_are_named_by_their_number_come_first_in_the_order_of_their_base() -> None:
+    def name(id: str, score: float) -> DeskHit:
+        return hit("policy", id, f"Nothing but {id} things", score=score).model_copy(
+            update={"exact_reference": True}
+        )
+
+    likely, unlikely = name("likely", score=0.0), name("unlikely", score=0.0)
+    sure = hit("policy", "sure", ANSWER, 0.9, score=0.99)
+
+    assert order([[likely, sure, unlikely]], Meanings())[:3] == [
+        *("policy:likely", "policy:unlikely", "policy:sure")
+    ]

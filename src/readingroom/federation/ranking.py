@@ -85,13 +85,19 @@ def rank_hits(
             relevances, score_relevances(relevances, _CALIBRATION), strict=True
         )
         # What has none of the words is a result only if it is close by meaning.
-        if hits[int(relevance.passage_id)].score > 0 or score >= NOTHING_CLOSE_SCORE
+        if hits[int(relevance.passage_id)].score > 0
+        or hits[int(relevance.passage_id)].exact_reference
+        or score >= NOTHING_CLOSE_SCORE
     ]
     is_named = partial(_is_named, count_stems(query).keys())
     named_hits = [hit for hit in ranked_hits if is_named(hit)]
     unnamed_hits = [hit for hit in ranked_hits if not is_named(hit)]
     if reranker is not None:
         unnamed_hits = _rerank_hits(query, unnamed_hits, reranker)
+    # A section that the query names by its number comes before what only has the same words, and
+    # of several such sections the one that its base thinks likeliest.
+    base_places = {hit.id: place for place, hit in enumerate(hits)}
+    named_hits.sort(key=lambda hit: base_places[hit.id] if hit.exact_reference else len(hits))
     ordered_hits = _fold_same_texts([*map(_raise_to_named_score, named_hits), *unnamed_hits])
     # As a base would score them: close is what another base's better hit does not make far.
     base_scores = zip(relevances, score_relevances(relevances), strict=True)

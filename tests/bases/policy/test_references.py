@@ -46,6 +46,10 @@ def make_plan_of_two_kinds() -> bytes:
     for name in (*names, "Policy 7.3 (a)", "Policy 7.3 (b)"):
         made.write(f"{name}: A matter", bold=True)
         made.write(f"The rule of {name}. {FILLER}")
+    made.write("Policy QQ1: The look of shops", bold=True)
+    made.write(f"What explains it comes first. {FILLER}")
+    made.write("Policy", bold=True)
+    made.write(f"The rule of QQ1. {FILLER}")
     return made.done()
 
 
@@ -57,6 +61,9 @@ async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pol
         await library.add("NPPF", "National Planning Policy Framework")
         await library.revise("NPPF", "September 2023", "2023-09-05", content=framework)
         await library.revise("NPPF", "December 2024", "2024-12-12", content=framework)
+        await library.add("NPPF_DRAFT", "Draft National Planning Policy Framework")
+        draft = pdf([("Chapter of homes", paragraphs[:12])])
+        await library.revise("NPPF_DRAFT", "Draft", "2025-12-16", content=draft)
         await library.add("FENTON_LOCAL_PLAN", "Fenton Local Plan", "local_plan")
         await library.revise("FENTON_LOCAL_PLAN", "2014", "2014-05-08", content=make_plan())
         await library.add("VALE_PLAN", "Vale Plan", "local_plan")
@@ -106,6 +113,25 @@ async def test_a_reference_in_a_question_comes_first(
 
 async def ask(library: PolicyLibrary, query: str, **asked: Any) -> Any:
     return await library.service.search(SearchPolicy(query=query, **asked))
+
+
+@requirement("policy:references")
+async def test_the_policy_whose_whole_name_is_in_the_question_comes_first(
+    library: PolicyLibrary,
+) -> None:
+    first, second = (await ask(library, "NPPF 11d", effective_date="2026-01-01")).results[:2]
+
+    assert (first.source, second.source) == ("NPPF", "NPPF_DRAFT")
+    assert first.section_ref == second.section_ref == "Para 11"
+
+
+@requirement("policy:references")
+async def test_of_a_section_that_begins_with_a_heading_alone_its_text_is_shown(
+    library: PolicyLibrary,
+) -> None:
+    (first, *_) = (await ask(library, "QQ1", sources=["VALE_PLAN"])).results
+
+    assert first.exact_reference and "The rule of QQ1." in first.text
 
 
 @requirement("policy:references")

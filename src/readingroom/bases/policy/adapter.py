@@ -83,7 +83,9 @@ class PolicyAdapter(SearchAdapter):
         for day in self._choose_days(request):
             question = _make_question(request, day, request.limit + _SPARE_HIT_COUNT)
             hits_page = await self._service.search(question, request.address)
-            hits_with_text = [hit for hit in hits_page.results if not is_heading(hit.text)]
+            hits_with_text = [
+                hit for hit in hits_page.results if hit.exact_reference or not is_heading(hit.text)
+            ]
             hits_by_id |= {hit.id: hit for hit in hits_with_text[: request.limit]}
         return [self._to_desk_hit(hit) for hit in hits_by_id.values()]
 

@@ -216,11 +216,14 @@ class PolicySearch:
             return []
         query_words = set(re.findall(r"\w+", question.query.casefold()))
 
-        def get_sort_key(revision: Revision) -> tuple[bool, bool, int]:
+        def get_sort_key(revision: Revision) -> tuple[bool, bool, bool, int]:
+            # `NPPF` is the whole name of one policy, and a word of that of `NPPF_DRAFT`.
+            is_slug_named = revision.source.casefold() in query_words
             is_policy_named = bool(name_words_by_slug[revision.source] & query_words)
             resolution = search_scope.resolutions_today[revision.source]
             is_in_force = resolution.revision == revision
-            return not is_policy_named, not is_in_force, -revision.effective_from.toordinal()
+            days_ago = -revision.effective_from.toordinal()
+            return not is_slug_named, not is_policy_named, not is_in_force, days_ago
 
         named_sections: list[_NamedSection] = []
         for asked_reference in asked_references[:_MAX_NAMED_SECTIONS]:
@@ -269,20 +272,25 @@ class PolicySearch:
     ) -> str:
         """Return the chunk where the clause that is asked for begins, the best, or the first."""
         chunk_ids, clause = named_section.chunk_ids, named_section.reference.clause
-        if len(chunk_ids) == 1 or not (clause or ranks_by_chunk):
+        if len(chunk_ids) == 1:
             return chunk_ids[0]
         chunks_by_id = await self._store.get_chunks_by_id(chunk_ids[:_MAX_SECTION_CHUNKS])
+        chunks = [chunks_by_id[chunk_id] for chunk_id in chunk_ids if chunk_id in chunks_by_id]
         if clause:
-            for chunk in chunks_by_id.values():
+            for chunk in chunks:
                 if holds_clause(chunk.text, clause):
                     return chunk.chunk_id
         # A heading has the words of the question and not their answer.
-        ranked_ids = [
-            chunk.chunk_id
-            for chunk in chunks_by_id.values()
-            if chunk.chunk_id in ranks_by_chunk and not is_heading(chunk.text)
+        text_chunks = [chunk for chunk in chunks if not is_heading(chunk.text)]
+        own_ids = [
+            chunk.chunk_id for chunk in text_chunks if chunk.section_ref == chunks[0].section_ref
         ]
-        return min(ranked_ids, key=lambda chunk_id: ranks_by_chunk[chunk_id], default=chunk_ids[0])
+        ranked_ids = [chunk.chunk_id for chunk in text_chunks if chunk.chunk_id in ranks_by_chunk]
+        return min(
+            ranked_ids,
+            key=lambda chunk_id: ranks_by_chunk[chunk_id],
+            default=next(iter(own_ids), chunk_ids[0]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
