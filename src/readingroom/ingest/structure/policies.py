@@ -171,7 +171,10 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
     """Return the heading `Policy LP5 – Housing`, or None."""
     line_text = typography.lines[line_index].line.text
     heading_match = POLICY_HEADING.fullmatch(line_text)
-    if heading_match is None or not typography.is_heading(line_index):
+    if heading_match is None:
+        return None
+    is_run_in = typography.runs_in(line_index)
+    if not (is_run_in or typography.is_heading(line_index)):
         return None
     if not (typography.begins_block(line_index) or typography.follows_sentence(line_index)):
         return None
@@ -184,7 +187,9 @@ def _match_worded_heading(typography: Typography, line_index: int) -> PolicyHead
     policy_word = (
         heading_match["word"].title() if heading_match["word"].isupper() else heading_match["word"]
     )
-    policy_title = _complete_title(typography, line_index, heading_match["title"] or "")
+    policy_title = (
+        "" if is_run_in else _complete_title(typography, line_index, heading_match["title"] or "")
+    )
     return PolicyHeading(
         line_index,
         line_index,

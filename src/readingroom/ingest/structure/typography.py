@@ -22,6 +22,8 @@ _MIN_CONTENTS_LINES = 5
 _MAX_CONTENTS_GAP = 3
 # Share of a page's lines that makes all of it a table of contents.
 _MIN_CONTENTS_SHARE = 0.5
+# Of the usual length of a line; a title that stands on a line of its own is shorter.
+_MIN_RUN_IN_SHARE = 0.6
 # Points by which the text of a paragraph is set in from its number.
 _MAX_HANGING_INDENT = 60.0
 # Of a title that goes on over several lines.
@@ -196,6 +198,20 @@ class Typography:
     def is_outdented(self, line_index: int) -> bool:
         """Whether a line begins left of the text, as the number of a paragraph does."""
         return self.lines[line_index].line.left < self.usual_margin - MARGIN_TOLERANCE
+
+    def runs_in(self, line_index: int) -> bool:
+        """Whether text in plain letters begins on the line of a heading and goes on below it."""
+        next_index = line_index + 1
+        is_long = (
+            len(self.lines[line_index].line.text) >= _MIN_RUN_IN_SHARE * self.usual_line_length
+        )
+        return (
+            is_long
+            and self.lines[line_index].line.is_bold
+            and next_index < len(self.lines)
+            and not self.begins_block(next_index)
+            and not self.stands_out(next_index)
+        )
 
     def hangs(self, line_index: int) -> bool:
         """Whether the next line is set in from this one, as below the number of a paragraph."""
