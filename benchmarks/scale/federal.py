@@ -1,9 +1,9 @@
 """The federal base on PostgreSQL beside SQLite and bare psycopg.
 
 `python -m benchmarks.scale.federal [RECORDS]`: 1,000,000 take about 12 minutes. Seven in ten are
-amendments
-with their words, facets and links, the others people with names; both engines load them through
-the product's writer, a file of 1,000 at a time. Processor time of this process and the database's.
+amendments with their words, facets and links, the others dockets with names; both engines load
+them through the product's writer, a file of 1,000 at a time. Processor time is that of this
+process and the database's.
 """
 
 import random
@@ -35,11 +35,10 @@ from readingroom.bases.federal.schema.entries import (
 from readingroom.bases.federal.schema.records import (
     Amendment,
     BillAction,
+    Docket,
     LatestAction,
-    Legislator,
     LinkKind,
     Person,
-    Term,
 )
 from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.bases.federal.store import FederalPlace, FederalStore, SharedRecords
@@ -133,7 +132,7 @@ def _make_file(first: int) -> Iterator[ParsedRecord]:
         if number % _RECORDS_PER_FILE < _AMENDMENTS_PER_FILE:
             yield _make_amendment(number)
         else:
-            yield _make_person(number)
+            yield _make_docket(number)
 
 
 def _make_amendment(number: int) -> ParsedRecord:
@@ -171,27 +170,21 @@ def _name_amendment(number: int) -> str:
     return f"{('samdt', 'hamdt')[number % 2]}:{100 + number % 19}:{number}"
 
 
-def _make_person(number: int) -> ParsedRecord:
-    name = _name_person(number)
-    first, last = name.split(" ", 1)
-    term = Term(chamber="house", start="2001-01-03", end="2003-01-03", state="OH", party="D")
-    record = Legislator(
-        id=f"X{number:07}",
+def _make_docket(number: int) -> ParsedRecord:
+    name = _name_docket(number)
+    record = Docket(
+        id=f"docket:X-{number:07}",
         title=name,
-        name=name,
-        first_name=first,
-        last_name=last,
-        chamber="house",
-        party="D",
-        state="OH",
-        terms=[term] * 3,
+        agency="X",
+        type="Rulemaking",
+        abstract=name,
         **_cite("2003-01-03"),
     )
     return ParsedRecord(record, names=(name,))
 
 
-def _name_person(number: int) -> str:
-    chance = random.Random(f"person {number}")
+def _name_docket(number: int) -> str:
+    chance = random.Random(f"docket {number}")
     last = "".join(chance.choices(_SYLLABLES, _COMMONNESS, k=3)).capitalize()
     middle = "".join(chance.choices(_SYLLABLES, _COMMONNESS, k=2)).capitalize()
     return f"{chance.choice(_FIRST)} {middle} {last}"
@@ -281,7 +274,7 @@ def _compare_calls(
 def _compare_names(
     server: PostgresServer, shared: SharedRecords, in_file: Path, record_count: int
 ) -> None:
-    source = BY_NAME["legislators"]
+    source = BY_NAME["regulations_dot_gov_dockets"]
     row_filter = build_row_filter(source.table, {})
     chance = random.Random(5)
     numbers = [
@@ -297,7 +290,7 @@ def _compare_names(
             def resolve(db: Any = db, found: list[bool] = found) -> None:
                 for number in numbers:
                     matches = resolve_name(db, source, _misspell(number), row_filter)
-                    found.append(_name_person(number) in [m.record["name"] for m in matches[:5]])
+                    found.append(_name_docket(number) in [m.record["title"] for m in matches[:5]])
 
             resolve()
             found.clear()
@@ -314,7 +307,7 @@ def _compare_names(
 
 
 def _misspell(number: int) -> str:
-    name, chance = _name_person(number), random.Random(number)
+    name, chance = _name_docket(number), random.Random(number)
     place = chance.randrange(1, len(name) - 1)
     return name[:place] + name[place + 1 :]
 

@@ -1,6 +1,7 @@
 """Two servers on one database: a person, an app and a key are known to both."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -140,9 +141,11 @@ def test_files_that_a_killed_server_had_taken_are_read_by_the_other(
         with psycopg.connect(url) as blocking:
             # Whoever takes the job gets no further than this, however fast the machine is.
             blocking.execute("LOCK TABLE readingroom.document_registry_chunks IN EXCLUSIVE MODE")
+            page = servers[0].get("/applications", Accept="text/html").text
+            (token,) = set(re.findall(r'name="form_token" value="([^"]*)"', page))
             sent = httpx2.post(
                 f"{servers[0].url}/applications/add",
-                data={"ref": REF},
+                data={"ref": REF, "form_token": token},
                 files={"files": ("bats.pdf", paper("Bats roost in the old barn."))},
                 headers={"Origin": servers[0].url},
                 timeout=HANG_SECONDS,

@@ -20,7 +20,7 @@ T = TypeVar("T")
 SqlConditions = tuple[Sequence[str], Sequence[Any]]
 """Conditions of a filter in SQL, and the values in them."""
 
-EXACT_ROWS = 20_480
+EXACT_ROWS = 4_096
 """Chunks that may pass a filter for their vectors to be compared in SQL."""
 RANKED_ROWS = 4_000
 """Chunks that a search by words may rank; of more, those with the rarest words are."""

@@ -54,11 +54,13 @@ def _list_words(post_name: str) -> list[str]:
 def _find_leaders(
     db: Database, said_words: frozenset[str], years: set[str]
 ) -> Iterator[tuple[str, float, str, dict[str, Any]]]:
+    if not said_words:
+        return
     rows = db.execute(
         """SELECT id, record FROM legislators
            WHERE status = 'active' AND record ->> 'leadership' <> '[]'"""
     )
-    for row in rows if said_words else ():
+    for row in rows:
         legislator = from_json(row["record"])
         for leadership_post in reversed(legislator["leadership"]):
             if not _is_post_named(said_words, leadership_post["title"], legislator):

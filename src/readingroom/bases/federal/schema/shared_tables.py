@@ -18,7 +18,7 @@ from readingroom.storage.postgres.database import open_database
 from readingroom.storage.postgres.schema import create_extensions
 
 SCHEMA_NAME = "readingroom_federal"
-SHARED_VERSION = 1
+SHARED_VERSION = 2
 """Raised with every change that an older Reading Room cannot write to."""
 
 # Names are found by trigrams; citext compares letters of either case as equal, as NOCASE does.
@@ -115,6 +115,16 @@ _WORDS = (
 )
 
 
+_ADDED = {
+    # Whoever asks for a name may mean a post: without it every member would be read.
+    2: (
+        "CREATE INDEX legislators_leaders ON legislators (id) "
+        "WHERE status = 'active' AND record ->> 'leadership' <> '[]'",
+    ),
+}
+"""What each later version adds to the tables of the first."""
+
+
 @dataclass(frozen=True, slots=True)
 class SharedRecords:
     """The federal records of all processes on one database."""
@@ -162,8 +172,9 @@ def ensure_shared_schema(db: Any) -> None:
                 db.execute(statement)
             return
         create_extensions(db, _EXTENSIONS)
-        for statement in list_shared_statements():
-            db.execute(statement)
+        for next_version in range(stored_version + 1, SHARED_VERSION + 1):
+            for statement in _ADDED.get(next_version) or list_shared_statements():
+                db.execute(statement)
         db.execute(f"INSERT INTO {SCHEMA_NAME}.schema_version VALUES ({SHARED_VERSION})")
 
 

@@ -193,7 +193,8 @@ def count_shared_trigrams(
     counted_sql = f"""SELECT name_row, {shared_sql} AS shared FROM names
                       WHERE folded %> ? AND name_row + 0 BETWEEN ? AND ?"""
     nearest_rows = _cut_counted(db, counted_sql, [*trigrams, " ".join(words), *name_range])
-    if nearest_rows:
+    # Where even the best shares few, others that share as many may have them far apart.
+    if nearest_rows and 4 * nearest_rows[0]["shared"] >= 3 * len(trigrams):
         return nearest_rows
     # Folded names have letters and digits only: nothing in a trigram is a pattern.
     sharing_sql = "SELECT name_row FROM names WHERE folded LIKE ? AND name_row + 0 BETWEEN ? AND ?"
