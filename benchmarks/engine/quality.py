@@ -49,14 +49,19 @@ def list_settings() -> list[RankingWeights]:
     return [
         replace(
             RANKING_WEIGHTS,
-            word_weight=words,
-            coverage_weight=coverage,
-            feedback_passages=feedback_passages,
+            word_weight=word_weight,
+            half_weight_evidence=half_weight_evidence,
+            feedback_weight=feedback_weight,
+            expansion_passages=expansion_passages,
             expansion_stems=expansion_stems,
         )
-        for words, coverage, feedback_passages, expansion_stems in product(
-            (0.25, 0.3, 0.35, 0.4), (0.0, 0.05), (3, 4, 5), (20, 30)
-        )
+        for (
+            word_weight,
+            half_weight_evidence,
+            feedback_weight,
+            expansion_passages,
+            expansion_stems,
+        ) in product((0.45, 0.5, 0.55), (0.7, 1.0), (0.4, 0.5), (4, 6), (30, 50))
     ]
 
 

@@ -1,8 +1,9 @@
 """How often a question over the plans finds its passage, and a bare reference its section.
 
 `python -m benchmarks.planning.questions --data FOLDER` brings the plans of the shared data into
-FOLDER, if they are not there, and asks the tuning half. `--split test` asks the other half: do that
-once, at the end, and change nothing by what you see.
+FOLDER, if they are not there, and asks the tuning half. `--split many` asks the hundreds of
+`tests/fixtures/questions/many`. `--split test` asks the other half: do that once, at the end, and
+change nothing by what you see.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.modes import Mode
 from readingroom.core.progress import no_progress
 from tests.support.policy.base import service_on
-from tests.support.questions import Question, read_questions
+from tests.support.questions import Question, read_many_questions, read_questions
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 PLANS = {
@@ -186,7 +187,14 @@ async def run(
     service = service_on(data, now=lambda: _TODAY)
     async with service.running():
         await bring_in(service)
-        questions = [one for one in read_questions("plans") if one.split == split]
+        questions = [
+            question
+            for question in (
+                read_many_questions("plans") if split == "many" else read_questions("plans")
+            )
+            if split == "many" or question.split == split
+            if question.document in PLANS
+        ]
         depths = f"first, first 3, first {_DEPTH}"
         print(f"{split} half: questions; passage {depths}; section {depths}")
         for mode in modes:
@@ -194,8 +202,8 @@ async def run(
             print_figures(f"{mode}, the plan named", in_plan)
             if mode == "hybrid":
                 for style in ("shared_word", "no_rare_word"):
-                    chosen = [one for one in in_plan if one.question.style == style]
-                    print_figures(f"  {style}", chosen)
+                    if chosen := [one for one in in_plan if one.question.style == style]:
+                        print_figures(f"  {style}", chosen)
                 in_all = [await ask(service, one, mode, None) for one in questions]
                 print_figures("hybrid, all plans", in_all)
                 if show_misses and split == "tuning":
@@ -208,7 +216,7 @@ async def run(
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--split", choices=("tuning", "test"), default="tuning")
+    parser.add_argument("--split", choices=("tuning", "test", "many"), default="tuning")
     parser.add_argument("--misses", action="store_true", help="of the tuning half only")
     parser.add_argument("--references", action="store_true")
     parser.add_argument("--mode", action="append", choices=get_args(Mode), help="all by default")

@@ -1,11 +1,17 @@
 """One ranking of words and meaning: what each contributes, and fairness to what has no vector."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from readingroom.engine.ranking import ProposedPassage, find_terms, rank_passages
+from readingroom.engine.ranking import (
+    RANKING_WEIGHTS,
+    ProposedPassage,
+    find_terms,
+    rank_passages,
+)
 from readingroom.engine.stems import Stemmer, shared_stemmer
 from tests.requirements import requirement
 
@@ -62,6 +68,35 @@ def test_words_and_meaning_both_raise_a_passage() -> None:
 def test_a_passage_without_a_vector_is_not_at_a_disadvantage() -> None:
     """It stays first by its words, though others have a vector that is somewhat near."""
     assert order("secure covered parking", embedded=(False, True, True, True))[0] == "0"
+
+
+@requirement("engine:hybrid")
+def test_a_chance_word_outweighs_no_nearness_in_meaning() -> None:
+    """A question in other words shares one common word with a passage about something else."""
+    texts = [
+        *("Racks hold the frame and the wheel.", "The test of a building is its street."),
+        *(f"Every building of phase {i} is of brick." for i in range(40)),
+    ]
+    meanings = [unit(1, 0.9), unit(0.9, 1), *[unit(0, 0, 1)] * 40]
+    proposed = [
+        ProposedPassage(str(i), text, meaning)
+        for i, (text, meaning) in enumerate(zip(texts, meanings, strict=True))
+    ]
+    question = "where do I lean my bike outside the building"
+    first, *_ = rank_passages(question, unit(1, 0.5), proposed, Corpus(texts))
+    assert first.passage_id == "0"
+    in_full = replace(RANKING_WEIGHTS, half_weight_evidence=0.0)
+    first, *_ = rank_passages(question, unit(1, 0.5), proposed, Corpus(texts), in_full)
+    assert first.passage_id == "1"
+
+
+@requirement("engine:hybrid")
+def test_the_best_passages_improve_a_question_only_with_evidence() -> None:
+    little, much = (RANKING_WEIGHTS.adapt_to_evidence(evidence) for evidence in (0.3, 2.0))
+    assert (little.feedback_weight, little.expansion_share) == (0.0, 0.0)
+    assert much.feedback_weight == RANKING_WEIGHTS.feedback_weight
+    assert much.expansion_share == RANKING_WEIGHTS.expansion_share
+    assert 0.0 < little.word_weight < much.word_weight < RANKING_WEIGHTS.word_weight
 
 
 @requirement("engine:hybrid")

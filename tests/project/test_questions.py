@@ -13,6 +13,7 @@ from pypdfium2 import PdfiumError
 from tests.support.questions import (
     COLUMNS,
     SETS,
+    MANY_SETS,
     TEST_SETS,
     TUNING_SETS,
     Question,
@@ -24,6 +25,7 @@ from tests.support.questions import (
     quotes_whole_words,
     rare_words,
     read_absent_terms,
+    read_many_questions,
     read_questions,
 )
 
@@ -62,6 +64,15 @@ NAMED_REFERENCES_IN_PLANS = 25
 
 def answerable(set_name: str) -> list[Question]:
     return [question for question in read_questions(set_name) if question.kind == "answerable"]
+
+
+@pytest.mark.parametrize("set_name", MANY_SETS)
+def test_a_large_set_points_to_passages_and_copies_none(set_name: str) -> None:
+    questions = read_many_questions(set_name)
+    assert len({question.question for question in questions}) == len(questions) > 400
+    for question in questions:
+        assert question.question and question.document, question
+        assert 4 <= len(question.quote.split()) <= 10, question
 
 
 @pytest.mark.parametrize("set_name", [*SETS, *TUNING_SETS, *TEST_SETS])

@@ -26,6 +26,8 @@ TUNING_SETS = ("desk_more",)
 """Sets that have no test half."""
 TEST_SETS = ("desk_fresh",)
 """Sets that have no tuning half."""
+MANY_SETS = ("plans", "federal", "guidance", "sample")
+"""Sets of hundreds, below `many`, all for tuning."""
 
 _SOURCE = Path(__file__).parents[2] / "src" / "readingroom"
 _SAMPLE_TEXT = "text/sample.txt"
@@ -75,6 +77,17 @@ def read_questions(set_name: str) -> list[Question]:
     with (FOLDER / f"{set_name}.tsv").open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         return [Question(**row) for row in rows]
+
+
+def read_many_questions(set_name: str) -> list[Question]:
+    """Return the questions of one set below `many`, which have a document and a quote only."""
+    with (FOLDER / "many" / f"{set_name}.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    blanks = dict.fromkeys(COLUMNS, "") | {"split": "tuning", "kind": "answerable"}
+    return [
+        Question(**blanks | row | {"id": f"many-{set_name}-{line_number}"})
+        for line_number, row in enumerate(rows, 1)
+    ]
 
 
 def header_of(set_name: str) -> list[str]:

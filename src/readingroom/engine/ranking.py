@@ -1,15 +1,17 @@
 """Ranks passages for a question by words and by meaning at once.
 
 Two searches propose passages: the word index and the vector index. Here both are read once more,
-side by side, and ordered by one number that words and meaning contribute to. The best of a first
-order then improve the question: its vector is moved towards theirs (Rocchio), and their most
-telling words are added to its words (relevance model 3). `docs/engine.md` has the measurements.
+side by side, and ordered by one number that words and meaning contribute to. How much words count
+depends on the evidence: how many telling words of the question the best passage has. With much of
+it, the best of a first order also improve the question: its vector is moved towards theirs
+(Rocchio), and their most telling words are added to its words (relevance model 3).
+`docs/engine.md` has the measurements.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -31,22 +33,45 @@ class RankingWeights:
     is worth.
     """
 
-    word_weight: float = 0.35
-    """For the BM25 score as a share of the best one's."""
+    word_weight: float = 0.5
+    """For the BM25 score as a share of the best one's, where there is much evidence."""
+    half_weight_evidence: float = 0.7
+    """The evidence with which words count half of that; 0 if they always count in full."""
     coverage_weight: float = 0.0
     """For the share of the question's words that a passage has."""
-    feedback_weight: float = 0.4
+    feedback_weight: float = 0.5
     """How far the question's vector is moved, towards the mean of `feedback_passages`."""
     feedback_passages: int = 4
+    feedback_min_evidence: float = 0.7
+    """With less evidence the best passages do not improve the question: they may be wrong."""
+    feedback_full_evidence: float = 1.0
     expansion_share: float = 0.8
     """The share of the added words; a question with many words of its own gets less of it."""
-    expansion_length: float = 5.0
-    expansion_passages: int = 6
-    expansion_stems: int = 30
+    expansion_length: float = 10.0
+    expansion_passages: int = 4
+    expansion_stems: int = 50
     unembedded_cosine: float = 0.3
     """What the cosine of a passage without a vector is taken to be, if it has none of the words."""
     unembedded_word_weight: float = 0.4
     """How much more, if it has as many as the best."""
+
+
+    def adapt_to_evidence(self, evidence: float) -> "RankingWeights":
+        """Return the weights for a question whose best passage has so many of its telling words.
+
+        Of a question in other words than the text's, words find passages by chance.
+        """
+        word_weight = self.word_weight
+        if self.half_weight_evidence:
+            word_weight *= evidence / (evidence + self.half_weight_evidence)
+        evidence_range = self.feedback_full_evidence - self.feedback_min_evidence
+        trust = min(max((evidence - self.feedback_min_evidence) / evidence_range, 0.0), 1.0)
+        return replace(
+            self,
+            word_weight=word_weight,
+            feedback_weight=self.feedback_weight * trust,
+            expansion_share=self.expansion_share * trust,
+        )
 
 
 RANKING_WEIGHTS = RankingWeights()
@@ -114,6 +139,7 @@ def rank_passages(
         return []
     question_terms = find_terms(question)
     counted_passages = _CountedPassages(passages, statistics)
+    weights = weights.adapt_to_evidence(counted_passages.measure_evidence(question_terms))
     word_scores = counted_passages.score_words(dict.fromkeys(question_terms, 1.0))
     passage_cosines = _PassageCosines(question_vector, passages, weights)
     coverages = counted_passages.measure_coverage(question_terms)
@@ -200,6 +226,17 @@ class _CountedPassages:
         )
         best_score = scores.max(initial=0.0)
         return scores / best_score if best_score > 0 else scores
+
+    def measure_evidence(self, question_terms: Mapping[str, str]) -> float:
+        """Return how many telling words of the question its best passage has.
+
+        A word that no other passage has counts 1, a commoner one less, a repeated one no more.
+        """
+        rarest = float(np.log1p((self._statistics.document_count - 0.5) / 1.5))
+        if not question_terms or rarest <= 0:
+            return 0.0
+        best_score = float(self._weigh_stems(list(question_terms)).sum(axis=1).max())
+        return best_score / ((_K1 + 1) * rarest)
 
     def measure_coverage(self, question_terms: Mapping[str, str]) -> Any:
         """Return the share of the terms that each passage has, rare ones counting more."""

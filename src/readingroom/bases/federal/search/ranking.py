@@ -32,6 +32,7 @@ _AVERAGE_WORD_COUNT = 100.0
 # lead away from it, and to know how common each word is would take longer than the search.
 _WEIGHTS = RankingWeights(
     word_weight=0.05,
+    half_weight_evidence=0.0,
     coverage_weight=0.1,
     feedback_weight=0.0,
     expansion_share=0.0,
