@@ -12,8 +12,8 @@ from pypdfium2 import PdfiumError
 
 from tests.support.questions import (
     COLUMNS,
-    SETS,
     MANY_SETS,
+    SETS,
     TEST_SETS,
     TUNING_SETS,
     Question,

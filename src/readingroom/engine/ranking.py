@@ -55,7 +55,6 @@ class RankingWeights:
     unembedded_word_weight: float = 0.4
     """How much more, if it has as many as the best."""
 
-
     def adapt_to_evidence(self, evidence: float) -> "RankingWeights":
         """Return the weights for a question whose best passage has so many of its telling words.
 
