@@ -56,6 +56,11 @@ def find(name: str) -> Any:
     raise ImportError(f"{name} is at none of {PLACES[name]}")
 
 
+def pick_method(owner: Any, name: str, old_name: str) -> Any:
+    """Return a method by its present name, else by the name it had in 0.1.0."""
+    return getattr(owner, name, None) or getattr(owner, old_name)
+
+
 def measure_engine(texts_path: str, models: str) -> Costs:
     """Chunks, vectors and words: cut, embedded, stored and searched."""
     costs: Costs = {}
@@ -103,7 +108,9 @@ def _measure_vectors(costs: Costs) -> None:
     with add_cost(costs, "30,000 vectors into the index"):
         for start in range(0, len(rows), 5_000):
             stop = start + 5_000
-            index.upsert(ids[start:stop], rows[start:stop], metadatas[start:stop])
+            pick_method(index, "upsert_rows", "upsert")(
+                ids[start:stop], rows[start:stop], metadatas[start:stop]
+            )
     narrow = filters.And((filters.Equals("group", "G7"), filters.Range("day", high=180)))
     for row, where, count in (("all", None, 60), ("2 % of", narrow, 600)):
         with add_cost(costs, f"{count} searches in {row} 30,000 vectors"):
@@ -120,7 +127,7 @@ def _measure_words(costs: Costs, texts: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         index = index_class(Path(folder) / "words.sqlite", {"text": 1.0}, fields)
         with add_cost(costs, f"{len(texts):,} chunks into the index of words"):
-            index.fill(documents, 1)
+            pick_method(index, "replace_documents", "fill")(documents, 1)
         with add_cost(costs, f"{len(questions)} searches by words, the 10 best"):
             for question in questions:
                 assert index.search(question, 10)
@@ -145,7 +152,7 @@ def measure_store(texts_path: str, models: str) -> Costs:
         with add_cost(costs, f"{len(texts):,} chunks into the store"):
             for start in range(0, len(texts), 500):
                 numbers = range(start, start + 500)
-                index.put(
+                pick_method(index, "put_chunks", "put")(
                     chunks_class(
                         [f"chunk-{number:06}" for number in numbers],
                         [texts[number] for number in numbers],
@@ -153,11 +160,11 @@ def measure_store(texts_path: str, models: str) -> Costs:
                         vectors[numbers.start : numbers.stop],
                     )
                 )
-            index.words()
+            pick_method(index, "get_word_index", "words")()
         again = _open_index(collection, fields, Path(models), Path(folder) / "words.sqlite")
         with add_cost(costs, f"both indexes opened on {len(texts):,} stored chunks"):
-            again.vectors()
-            again.words()
+            pick_method(again, "get_vector_index", "vectors")()
+            pick_method(again, "get_word_index", "words")()
         where = filters.And(
             (filters.In("source", ("S01", "S02")), filters.Range("effective_from", high=20_200_601))
         )
@@ -188,7 +195,7 @@ def measure_searches(texts_path: str, models: str, chunk_count: str) -> Costs:
         index = _open_index(collection, fields, Path(models), Path(folder) / "words.sqlite")
         for start in range(0, count, 5_000):
             numbers = range(start, min(start + 5_000, count))
-            index.put(
+            pick_method(index, "put_chunks", "put")(
                 chunks_class(
                     [f"chunk-{number:06}" for number in numbers],
                     [f"{texts[number % len(texts)]} {number}" for number in numbers],
@@ -222,7 +229,7 @@ def _search_vectors(index: Any, question: str, where: Any) -> None:
         assert index.named([hit.id for hit in index.near(question, 10, where)]).texts
         return
     hits = index.search(question, 10, where, "semantic").hits
-    assert index.fetch([hit.chunk_id for hit in hits]).texts
+    assert pick_method(index, "fetch_chunks", "fetch")([hit.chunk_id for hit in hits]).texts
 
 
 def _search_hybrid(index: Any, question: str, where: Any) -> None:
@@ -288,7 +295,9 @@ def measure_sandbox(shared: str) -> Costs:
     async def read_five_times() -> None:
         for _ in range(5):
             with path.open("rb", buffering=0) as file:
-                await sandbox_class().read(file, path.name, options(), progress)
+                await pick_method(sandbox_class(), "read_document", "read")(
+                    file, path.name, options(), progress
+                )
 
     with add_cost(costs, "a page read in a confined process, 5 times"):
         anyio.run(read_five_times)
@@ -301,12 +310,16 @@ def rank_questions(test_path: str, vectors_path: str, models: str) -> Rankings:
     texts, questions = test["texts"], test["questions"]
     fields = find("Fields")()
     embedder, vector_index = find("Embedder")(Path(models)), find("VectorIndex")(fields)
-    vector_index.upsert(list(texts), np.load(vectors_path), [{}] * len(texts))
+    pick_method(vector_index, "upsert_rows", "upsert")(
+        list(texts), np.load(vectors_path), [{}] * len(texts)
+    )
     vectors = {id: embedder.embed(question) for id, question in questions.items()}
     document = find("LexicalDocument")
     with tempfile.TemporaryDirectory() as folder:
         word_index = find("LexicalIndex")(Path(folder) / "words.sqlite", {"text": 1.0}, fields)
-        word_index.fill((document(id, {"text": text}, {}) for id, text in texts.items()), 1)
+        pick_method(word_index, "replace_documents", "fill")(
+            (document(id, {"text": text}, {}) for id, text in texts.items()), 1
+        )
         words = {
             id: [hit.id for hit in word_index.search(question, 100)]
             for id, question in questions.items()

@@ -98,7 +98,7 @@ async def _measure_extraction(paths: Sequence[Path]) -> tuple[list[Document], fl
 
     async def read(path: Path) -> None:
         with open_own_file(path, path.name, 2**28) as private_copy:
-            document = await pipeline.read(private_copy, no_progress)
+            document = await pipeline.read_document(private_copy, no_progress)
         assert isinstance(document, Document)
         documents_by_path[path] = document
 

@@ -137,7 +137,7 @@ def _build_index(vectors: Any, documents: Any) -> VectorIndex:
             for document in page_of_documents
             for row in range(CHUNKS_PER_DOCUMENT)
         ]
-        index.upsert(ids, vectors[first : first + len(ids)], described)
+        index.upsert_rows(ids, vectors[first : first + len(ids)], described)
     return index
 
 

@@ -23,7 +23,9 @@ def measure_search(questions: int) -> Table:
     with contextlib.closing(LexicalIndex(path, COLUMNS, FilterFields())) as ours:
         if ours.generation is None:
             texts = enumerate(make_natural_chunks(CHUNK_COUNT))
-            ours.fill((LexicalDocument(str(row), {"text": text}, {}) for row, text in texts), 1)
+            ours.replace_documents(
+                (LexicalDocument(str(row), {"text": text}, {}) for row, text in texts), 1
+            )
         plain = LexicalIndex(path, COLUMNS, FilterFields(), postings_budget=10**12, max_seconds=60)
         with contextlib.closing(plain):
             rows = _compare_searches(plain, ours, make_questions(questions))
@@ -49,7 +51,7 @@ def measure_agreement(questions: int) -> Table:
             documents = (
                 LexicalDocument(str(row), {"text": text}, {}) for row, text in enumerate(texts)
             )
-            plain.fill(documents, 1)
+            plain.replace_documents(documents, 1)
         questions_asked = make_questions(questions)
         plain_results = [
             {hit.id for hit in plain.search(question, 10)} for question in questions_asked

@@ -59,7 +59,9 @@ def _build_index() -> None:
     with contextlib.closing(LexicalIndex(_INDEX_PATH, COLUMNS, FilterFields())) as index:
         if index.generation is None:
             texts = enumerate(load_chunks(CHUNK_COUNT))
-            index.fill((LexicalDocument(str(row), {"text": text}, {}) for row, text in texts), 1)
+            index.replace_documents(
+                (LexicalDocument(str(row), {"text": text}, {}) for row, text in texts), 1
+            )
 
 
 @contextlib.contextmanager

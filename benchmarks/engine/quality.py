@@ -190,10 +190,10 @@ def read_pools(
     if embedded is not None:
         vectors = {id: vectors[id] for id in embedded}
     near = VectorIndex(FilterFields())
-    near.upsert(list(vectors), np.array(list(vectors.values())), [{}] * len(vectors))
+    near.upsert_rows(list(vectors), np.array(list(vectors.values())), [{}] * len(vectors))
     with tempfile.TemporaryDirectory() as folder:
         words = LexicalIndex(Path(folder) / "words.sqlite", {"text": 1.0}, FilterFields())
-        words.fill(
+        words.replace_documents(
             (LexicalDocument(id, {"text": text}, {}) for id, text in test_set.texts.items()), 1
         )
         statistics = _Statistics(words, test_set)
@@ -214,10 +214,12 @@ class _Statistics:
     """All of an index's statistics in memory, which outlive its file."""
 
     def __init__(self, index: LexicalIndex, test_set: TestSet) -> None:
-        statistics = index.statistics()
+        statistics = index.read_statistics()
         self.document_count = statistics.document_count
         self.average_length = statistics.average_length
-        stems = {stem for text in test_set.texts.values() for stem in shared_stemmer().split(text)}
+        stems = {
+            stem for text in test_set.texts.values() for stem in shared_stemmer().split_stems(text)
+        }
         self._frequencies = index.frequencies(sorted(stems))
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:

@@ -30,7 +30,8 @@ from tests.support.processes import resident_mb
 MANY_CHUNKS = 50_000
 FEW_CHUNKS = 3_000
 FIELDS = FilterFields(
-    exact_match=("source", "revision_id"), numeric_ranges=("effective_from", "effective_to")
+    exact_match_fields=("source", "revision_id"),
+    numeric_range_fields=("effective_from", "effective_to"),
 )
 # Of a hundred policies so many, on one day: what passes is about 1, 10 and 50 % of the chunks.
 FILTERS = {"1 %": 2, "10 %": 20, "50 %": 100}
@@ -43,8 +44,8 @@ def measure_filtered_search(rounds: int) -> Table:
     """Search under a filter, in the index and in Chroma, on the same vectors."""
     store, collection = _open_chroma(MANY_CHUNKS)
     with contextlib.closing(store), _open_index(MANY_CHUNKS) as chunk_index:
-        index = chunk_index.vectors()
-        stored = chunk_index.collection.get(vectors=True)
+        index = chunk_index.get_vector_index()
+        stored = chunk_index.collection.read_chunks(vectors=True)
         questions = stored.vectors[:: MANY_CHUNKS // rounds][:rounds]
         rows = [
             row
@@ -71,7 +72,7 @@ def measure_refill(rounds: int) -> Table:
         for _ in range(rounds + 1):
             bare.append(_measure_seconds(lambda: _export_all(chunk_index)))
             chunk_index._vectors = None  # as in a process that has just started
-            ours.append(_measure_seconds(chunk_index.vectors))
+            ours.append(_measure_seconds(chunk_index.get_vector_index))
     ratio = Ratio(ours[1:], bare[1:])
     return Table(
         f"Filling the index from the store, {MANY_CHUNKS:,} chunks",
@@ -118,9 +119,9 @@ def print_memory(count: int) -> None:
     megabytes = {"imported": resident_mb()}
     with _open_index(count) as index:
         megabytes["opened"] = resident_mb()
-        index.vectors()
+        index.get_vector_index()
         megabytes["filled"] = resident_mb()
-        texts = index.collection.get(limit=64).texts
+        texts = index.collection.read_chunks(limit=64).texts
         index.embedder.embed_batch(texts)
         megabytes["embedded"] = resident_mb()
         for question in texts[:10]:
@@ -221,8 +222,8 @@ def _open_index(count: int) -> Iterator[EmbeddedIndex]:
         index = EmbeddedIndex(collection, FIELDS, Embedder(MODELS), folder / "words.sqlite")
         if not (folder / "built").exists():
             for batch in _make_batches(count):
-                index.put(batch)
-            index.words()
+                index.put_chunks(batch)
+            index.get_word_index()
             (folder / "built").touch()
         yield index
         index.close()

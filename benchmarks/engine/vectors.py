@@ -71,7 +71,7 @@ def measure_sign_choice() -> Table:
     """Choosing by signs forced upon real vectors, where neighbours are hard to tell apart."""
     real_vectors = load_vectors(load_chunks(REAL_VECTOR_COUNT))
     index = VectorIndex(FilterFields())
-    index.upsert(
+    index.upsert_rows(
         [str(number) for number in range(REAL_VECTOR_COUNT)], real_vectors, [{}] * REAL_VECTOR_COUNT
     )
     questions = real_vectors[::20]
@@ -96,7 +96,7 @@ def measure_sign_choice() -> Table:
 
 def _search_at_depth(index: VectorIndex, question: Any, depth: int) -> Any:
     view = index._view
-    differing = engine._count_differing_signs(view, question, np.arange(view.count))
+    differing = engine._count_differing_signs(view, question, np.arange(view.row_count))
     limit = np.searchsorted(np.cumsum(np.bincount(differing)), depth)
     return engine._find_nearest(view, question, 10, np.flatnonzero(differing <= limit))
 
@@ -113,7 +113,7 @@ def _build_index(rows: Any, random_parts: Any) -> VectorIndex:
             {"group": group, "part": float(part_value)}
             for group, part_value in zip(groups, random_parts[numbers], strict=True)
         ]
-        index.upsert([str(number) for number in numbers], rows[numbers], metadata)
+        index.upsert_rows([str(number) for number in numbers], rows[numbers], metadata)
     return index
 
 

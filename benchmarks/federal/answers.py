@@ -61,7 +61,7 @@ def measure_names(quick: bool) -> Table:
     rows = []
     with closing(store.connect(service.place)) as db, open_client(service) as get:
         for source in ("legislators", "lda_filings"):
-            path = f"/v1/{BY_NAME[source].path}"
+            path = f"/v1/{BY_NAME[source].slug}"
             bare_seconds, resolver_seconds, rest_seconds = [], [], []
             for name in federal_registries.make_misspelt_names(source, service.place, rounds + 3):
                 bare_seconds.append(
@@ -127,7 +127,7 @@ def _search_trigrams(db: sqlite3.Connection, source: str, name: str) -> None:
 
 def _resolve_name(db: sqlite3.Connection, source: str, name: str) -> None:
     source_spec = BY_NAME[source]
-    resolver.resolve_name(db, source_spec, name, parse_filters(source_spec.table, {}))
+    resolver.resolve_name(db, source_spec, name, parse_filters(source_spec.record_table, {}))
 
 
 # --- numbers ---

@@ -64,7 +64,7 @@ def _open_service(quick: bool) -> tuple[FederalService, Size]:
     federal_world.build_database(path, size)
     service = FederalService(path, RandomEmbedder())  # type: ignore[arg-type]
     with closing(store.connect(path)) as db:
-        service.vectors.refresh(db)
+        service.vectors.load_new_vectors(db)
     return service, size
 
 
@@ -146,7 +146,7 @@ def _scan_vectors(matrix: Any, vector: Any) -> None:
 def _load_matrix(service: FederalService) -> Any:
     """The index's own vectors, so that the floor costs no memory of its own."""
     view = service.vectors._index._view  # the measurement looks inside on purpose
-    return view.vectors[: view.count]
+    return view.vectors[: view.row_count]
 
 
 # --- lookups ---

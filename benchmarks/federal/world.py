@@ -174,7 +174,7 @@ def _parse_bills(seed: int) -> Iterator[ParsedRecord]:
     """Real entries of the real loader, one bill each."""
     for name, text in World(seed).bills(10):
         file = RawFile(name, text.encode(), lambda other: None)
-        for entry in BillStatus().read(file, Provenance("2026-01-01T00:00:00+00:00", "0" * 64)):
+        for entry in BillStatus().parse(file, Provenance("2026-01-01T00:00:00+00:00", "0" * 64)):
             if isinstance(entry.head, SearchHead):
                 yield entry
 

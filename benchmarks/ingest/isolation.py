@@ -90,7 +90,9 @@ def _read_in_sandbox() -> None:
 
 async def _read_in_sandbox_async() -> None:
     with open_private_copy(_PDF, "paper.pdf", len(_PDF)) as private_copy:
-        await Sandbox().read(private_copy.file, private_copy.file_name, ReadOptions(), no_progress)
+        await Sandbox().read_document(
+            private_copy.file, private_copy.file_name, ReadOptions(), no_progress
+        )
 
 
 def _render_row(name: str, costs: list[Cost], verdict: str = "") -> tuple[str, ...]:

@@ -35,7 +35,7 @@ def measure(rounds: int) -> Table:
         chunks = langchain_splitter.split_text(text)
         peer_seconds.append(time.process_time() - between)
         our_seconds.append(between - began)
-        assert [span.of(text) for span in spans] == chunks
+        assert [span.cut_from(text) for span in spans] == chunks
     ratio = Ratio(our_seconds, peer_seconds)
     megabytes = len(text) / 1e6
     return Table(

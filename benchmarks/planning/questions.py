@@ -94,7 +94,7 @@ async def bring_in(service: PolicyService) -> None:
         new_revision = NewRevision(
             version_label=first_day[:4], effective_from=date.fromisoformat(first_day)
         )
-        answer = await admin.revise(source, new_revision, spool, no_progress, spool.suffix)
+        answer = await admin.revise_policy(source, new_revision, spool, no_progress, spool.suffix)
         print(f"{source}: {answer.chunks_created} chunks", flush=True)
 
 

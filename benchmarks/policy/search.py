@@ -161,7 +161,7 @@ async def _fill_stores(folder: Path, described_search: DescribedSearch, chunks: 
                 await registry.create_policy(policy)
             await registry.change_revisions(policy.source, lambda before, new=revision: [new])
             new_chunks = _make_chunks(policy, revision)
-            collection.upsert(new_chunks)
+            collection.upsert_chunks(new_chunks)
             described_search.collection.upsert(
                 ids=new_chunks.ids,
                 documents=new_chunks.texts,

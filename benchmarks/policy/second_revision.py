@@ -67,7 +67,7 @@ async def _ingest_two(paragraphs: int, seed: int) -> tuple[float, float]:
                 spool.write_bytes(pdf([("Policies", texts)]))
                 revision = NewRevision(version_label=str(day), effective_from=day)
                 before = _measure_processor_seconds()
-                await admin.revise("PLAN", revision, spool, no_progress, ".pdf")
+                await admin.revise_policy("PLAN", revision, spool, no_progress, ".pdf")
                 costs.append(_measure_processor_seconds() - before)
     return costs[0], costs[1]
 

@@ -71,7 +71,9 @@ def _read(program: str, file_name: str, content: bytes) -> tuple[float, Document
 
     async def read() -> Document | SkippedFile:
         with open_private_copy(content, file_name) as private_copy:
-            return await sandbox.read(private_copy.file, file_name, ReadOptions(), no_progress)
+            return await sandbox.read_document(
+                private_copy.file, file_name, ReadOptions(), no_progress
+            )
 
     before = _children_milliseconds()
     result = anyio.run(read)

@@ -88,7 +88,7 @@ def _measure_recalls(
         vector = corpus.embedder.vectors[question]
         best = _find_best(corpus.chunks, passing, passing_vectors, vector)
         for side, index in enumerate((shared, embedded)):
-            hits = index.vectors().search(vector, 10, where)
+            hits = index.get_vector_index().search(vector, 10, where)
             recalls[side].append(len(best & {hit.id for hit in hits}) / len(best))
     return recalls
 
@@ -145,12 +145,16 @@ def _compare_words_of(database: PostgresDatabase, collection_name: str, name: st
     test_set, fields = load_test_set(name), FilterFields()
     with tempfile.TemporaryDirectory() as folder:
         fts5 = LexicalIndex(Path(folder) / "words.db", {"text": 1.0}, fields)
-        fts5.fill((LexicalDocument(i, {"text": t}, {}) for i, t in test_set.texts.items()), 1)
+        fts5.replace_documents(
+            (LexicalDocument(i, {"text": t}, {}) for i, t in test_set.texts.items()), 1
+        )
         collection = PostgresChunkStore(database).open_collection(collection_name, fields)
         shared = SharedIndex(collection, fields, KnownVectors())  # type: ignore[arg-type]
         ids = list(test_set.texts)
         vectors = np.zeros((len(ids), 2), np.float32)
-        collection.upsert(Chunks(ids, list(test_set.texts.values()), [{}] * len(ids), vectors))
+        collection.upsert_chunks(
+            Chunks(ids, list(test_set.texts.values()), [{}] * len(ids), vectors)
+        )
         scores = [
             score_ndcg(
                 test_set,
@@ -159,7 +163,7 @@ def _compare_words_of(database: PostgresDatabase, collection_name: str, name: st
                     for q, text in test_set.questions.items()
                 },
             )
-            for index in (fts5, shared.words())
+            for index in (fts5, shared.get_word_index())
         ]
         fts5.close()
     difference = scores[1] - scores[0]

@@ -13,7 +13,7 @@ from benchmarks.engine.corpus import make_natural_chunks, make_questions
 from readingroom.core.filters import And, Filter, FilterFields, In
 from readingroom.storage.chunks import Chunks
 
-FIELDS = FilterFields(exact_match=("source", "revision_id"))
+FIELDS = FilterFields(exact_match_fields=("source", "revision_id"))
 CHUNKS_PER_REVISION, REVISIONS = 50, 4
 _CENTRES = 5_000
 _VECTORS_PER_BLOCK = 20_000
@@ -35,13 +35,13 @@ class MemoryCollection:
     """A collection in memory, for the embedded index: Chroma is read once and not measured."""
 
     generation = 1
-    embedding = "benchmark"
+    embedding_identity = "benchmark"
 
     def __init__(self, chunks: Chunks) -> None:
         self._chunks = chunks
         self._rows = {chunk_id: row for row, chunk_id in enumerate(chunks.ids)}
 
-    def get(
+    def read_chunks(
         self,
         ids: Sequence[str] | None = None,
         where: Any = None,
@@ -62,7 +62,7 @@ class MemoryCollection:
             chunks.vectors[rows] if vectors else np.empty((0, 0), np.float32),
         )
 
-    def count(self) -> int:
+    def count_chunks(self) -> int:
         return len(self._chunks)
 
     def claim_embedding(self, embedding: str) -> None:

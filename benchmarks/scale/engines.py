@@ -66,8 +66,8 @@ class Engines:
             self.corpus.embedder,  # type: ignore[arg-type]
             self.words_path,
         )
-        embedded.words()
-        embedded.vectors()
+        embedded.get_word_index()
+        embedded.get_vector_index()
         return embedded
 
 
@@ -103,7 +103,7 @@ def _fill_words(words_path: Path) -> None:
         _filled_corpus.embedder,  # type: ignore[arg-type]
         words_path,
     )
-    index.words()
+    index.get_word_index()
     index.close()
 
 
@@ -114,7 +114,7 @@ def _fill_database(engines: Engines) -> None:
     chunks, step = engines.corpus.chunks, CHUNKS_PER_REVISION * REVISIONS
     per_transaction = step * _POLICIES_PER_TRANSACTION
     for start in range(0, len(chunks), per_transaction):
-        index.collection.upsert(cut(chunks, start, start + per_transaction))
+        index.collection.upsert_chunks(cut(chunks, start, start + per_transaction))
         if start % 100_000 < per_transaction and start:
             tell(f"{start:,} chunks are in the database")
     engines.server.execute(

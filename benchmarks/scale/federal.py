@@ -112,7 +112,7 @@ def _load(place: FederalPlace, record_count: int, server: PostgresServer) -> Loa
         with closing(store.connect(place, writing=True)) as db, ThreadPoolExecutor(1) as thread:
             writer = Writer(db, thread)
             for first in range(0, record_count, _RECORDS_PER_FILE):
-                with writer.step():
+                with writer.file_savepoint():
                     writer.put_records(list(_make_file(first)), "benchmark/1")
                 if first and first % 100_000 == 0:
                     rate = first / (time.monotonic() - started)
@@ -210,7 +210,7 @@ def _compare_reads(server: PostgresServer, place: SharedRecords, record_count: i
     ]
     filters = [
         build_row_filter(
-            source.table,
+            source.record_table,
             {"congress": 100 + number % 19, "chamber": ("senate", "house")[number % 2]},
         )
         for number in numbers
@@ -233,7 +233,7 @@ def _compare_reads(server: PostgresServer, place: SharedRecords, record_count: i
         def look_up() -> None:
             for number in numbers:
                 record_id = _name_amendment(number)
-                records.read_now(lambda db, id=record_id: store.read_record_json(db, source, id))
+                records.query_now(lambda db, id=record_id: store.read_record_json(db, source, id))
 
         def list_bare() -> None:
             for number in numbers:
@@ -242,7 +242,7 @@ def _compare_reads(server: PostgresServer, place: SharedRecords, record_count: i
 
         def list_page() -> None:
             for row_filter in filters:
-                records.read_now(
+                records.query_now(
                     lambda db, f=row_filter: store.list_records(db, source, f, _PAGE, None)
                 )
 
@@ -275,7 +275,7 @@ def _compare_names(
     server: PostgresServer, shared: SharedRecords, in_file: Path, record_count: int
 ) -> None:
     source = BY_NAME["regulations_dot_gov_dockets"]
-    row_filter = build_row_filter(source.table, {})
+    row_filter = build_row_filter(source.record_table, {})
     chance = random.Random(5)
     numbers = [
         _RECORDS_PER_FILE * chance.randrange(record_count // _RECORDS_PER_FILE)

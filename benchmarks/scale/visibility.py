@@ -71,7 +71,7 @@ def _write(engines: Engines, writer: SharedIndex, number: int) -> tuple[float, b
     vectors[0] = vector
     metadatas: list[Any] = [{"source": "NEW", "revision_id": f"new_{number}"}] * len(texts)
     chunks = Chunks(ids, [f"{word} {texts[0]}", *texts[1:]], metadatas, vectors)
-    own, database = measure_cpu(engines.server, lambda: writer.collection.upsert(chunks))
+    own, database = measure_cpu(engines.server, lambda: writer.collection.upsert_chunks(chunks))
     committed_at = time.monotonic()
     return committed_at, _is_found(writer, word, vector), own + database
 
@@ -101,7 +101,7 @@ def _receive_numbers(pipe: Connection) -> Iterator[int]:
 
 def _is_found(index: SharedIndex, word: str, vector: Any) -> bool:
     by_words = index.search_words(word, 1)
-    by_meaning = index.vectors().search(vector, 1)
+    by_meaning = index.get_vector_index().search(vector, 1)
     return bool(by_words and by_meaning and by_words[0].id == by_meaning[0].id)
 
 

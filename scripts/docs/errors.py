@@ -139,7 +139,7 @@ def render(dialect: ErrorDialect, error: KnowledgeError) -> object:
     if dialect.bad_arguments_are_protocol_errors and isinstance(error, InvalidArguments):
         message = f"Invalid params: {error.summary}"
         return {"code": -32602, "message": message, "data": {"errors": error.errors}}
-    result = dialect.render(error, "4b19150c")
+    result = dialect.render_error(error, "4b19150c")
     if not result.meta:
         return json.loads(result.texts[0])
     return {"content": result.texts, "_meta": result.meta}

@@ -181,7 +181,9 @@ async def _change_documents(sides: Sides[Desk], chance: random.Random, step: int
         number = chance.randrange(len(sides.made[0]))
         await sides.tell(
             f"remove {number}",
-            lambda base, made: base.service.remove(RemoveDocument(document_id=made(number))),
+            lambda base, made: base.service.remove_document(
+                RemoveDocument(document_id=made(number))
+            ),
         )
     else:
         described = SetApplication(reference=reference, address=make_text(chance, 3))

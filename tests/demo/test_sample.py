@@ -313,7 +313,7 @@ def test_what_is_restored_from_the_sample_is_the_sample(demo: Served, tmp_path: 
     for verb, data in (("backup", demo.data), ("restore", elsewhere)):
         ended = run(verb, str(file), "--data", str(data), timeout=300)
         assert ended.returncode == 0, ended.stderr
-    assert load_settings({"data": elsewhere}, {}).sample
+    assert load_settings({"data": elsewhere}, {}).is_sample
 
 
 @requirement("room:sample")
@@ -369,7 +369,7 @@ def test_nothing_of_the_users_reaches_the_sample(tmp_path: Path) -> None:
     (tmp_path / "sample.json").write_text('{"corpus": null}')
     environment = {"REDIS_URL": "redis://127.0.0.1:1", "KB_FILE": "/etc/hostname"}
     settings = load_settings({"data": tmp_path}, environment)
-    assert settings.sample
+    assert settings.is_sample
     assert (settings.redis_url, settings.kb_file) == (None, None)
 
 
@@ -436,8 +436,10 @@ def test_a_document_that_is_made_again_is_the_same(tmp_path: Path) -> None:
 
 
 async def read(file: Path) -> Document:
-    with Roots("sample", (file.parent,), 2**20).open(str(file)) as private_copy:
-        document = await Pipeline(Sandbox()).read(private_copy, no_progress, find_sections=True)
+    with Roots("sample", (file.parent,), 2**20).open_copy(str(file)) as private_copy:
+        document = await Pipeline(Sandbox()).read_document(
+            private_copy, no_progress, find_sections=True
+        )
     assert isinstance(document, Document)
     return document
 

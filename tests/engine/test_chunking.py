@@ -35,7 +35,7 @@ def test_the_chunks_are_those_of_the_splitter_that_the_contracts_name(
 
     spans = split(text, size, overlap)
 
-    assert [span.of(text) for span in spans] == langchain(text, size, overlap)
+    assert [span.cut_from(text) for span in spans] == langchain(text, size, overlap)
 
 
 @requirement("engine:chunking:cuts")
@@ -43,7 +43,7 @@ def test_the_chunks_are_those_of_the_splitter_that_the_contracts_name(
 def test_real_pages_are_cut_as_the_named_splitter_cuts_them(shared_data: Path) -> None:
     text = (shared_data / "retrieval/govuk/corpus.jsonl").read_text("utf-8")[:300_000]
 
-    assert [span.of(text) for span in split(text)] == langchain(text, 800, 200)
+    assert [span.cut_from(text) for span in split(text)] == langchain(text, 800, 200)
 
 
 @requirement("engine:chunking:offsets", "documents:chunks")
@@ -56,7 +56,10 @@ def test_every_word_of_a_text_lies_in_a_chunk_and_no_chunk_is_too_long(
 
     spans = split(text, size, overlap)
 
-    assert all(0 < span.length <= size and span.of(text).strip() == span.of(text) for span in spans)
+    assert all(
+        0 < span.length <= size and span.cut_from(text).strip() == span.cut_from(text)
+        for span in spans
+    )
     assert spans == sorted(spans)
     covered = {place for span in spans for place in range(span.start, span.end)}
     assert all(place in covered or text[place].isspace() for place in range(len(text)))
@@ -80,7 +83,7 @@ def test_neighbours_share_no_more_than_the_overlap(
 def test_a_separator_stays_at_the_end_of_the_chunk_before_it() -> None:
     text = "One is here. Two is here."
 
-    assert [span.of(text) for span in split(text, 14, 0)] == ["One is here.", "Two is here."]
+    assert [span.cut_from(text) for span in split(text, 14, 0)] == ["One is here.", "Two is here."]
 
 
 @requirement("engine:chunking:offsets")

@@ -49,7 +49,7 @@ def open_with_contexts(collection: ChunkCollection, tmp_path: Path) -> ChunkInde
 
 def put_bare(index: ChunkIndex) -> None:
     vectors = LoadableEmbedder().embed_batch(BARE_TEXTS)
-    index.put(Chunks(["a", "b"], BARE_TEXTS, [{"source": "A"}, {"source": "A"}], vectors))
+    index.put_chunks(Chunks(["a", "b"], BARE_TEXTS, [{"source": "A"}, {"source": "A"}], vectors))
 
 
 def run_steps(index: ChunkIndex) -> None:
@@ -79,7 +79,7 @@ def test_vectors_of_an_older_release_are_made_anew_at_the_start(
     index = open_with_contexts(collection, tmp_path)
     put_bare(index)
     run_steps(index)
-    stored = collection.get(vectors=True)
+    stored = collection.read_chunks(vectors=True)
     for text, metadata, vector in zip(stored.texts, stored.metadatas, stored.vectors, strict=True):
         assert metadata == {"source": "A", CONTEXT_FIELD: "Parking"}
         assert np.allclose(vector, LoadableEmbedder().embed(f"Parking\n{text}"), atol=1e-6)
@@ -91,7 +91,7 @@ def test_vectors_of_an_older_release_are_made_anew_at_the_start(
 
 def change_text(collection: ChunkCollection) -> None:
     vectors = LoadableEmbedder().embed_batch(["new"])
-    collection.upsert(Chunks(["a"], ["new"], [{"source": "A"}], vectors))
+    collection.upsert_chunks(Chunks(["a"], ["new"], [{"source": "A"}], vectors))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,9 @@ def test_a_chunk_that_changes_meanwhile_is_left_alone(
     steps = index.list_warm_up_steps()
     for step in steps:
         step()
-    stored = dict(zip(collection.get().ids, collection.get().metadatas, strict=True))
+    stored = dict(
+        zip(collection.read_chunks().ids, collection.read_chunks().metadatas, strict=True)
+    )
     assert CONTEXT_FIELD not in stored.get("a", {})
     assert CONTEXT_FIELD in stored["b"]
     index.close()

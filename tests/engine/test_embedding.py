@@ -398,7 +398,7 @@ def test_the_sample_fetches_the_model_that_it_needs_or_says_how_to_get_it(
 
     here = load_settings({"data": tmp_path, "model_url": hub[0]}, {})
     assert has_model(here, told.append)
-    assert find_weights(here.models).folder == here.models / MODEL
+    assert find_weights(here.models_folder).folder == here.models_folder / MODEL
     del told[:]
     assert has_model(here, told.append)
     assert told == []

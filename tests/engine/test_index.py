@@ -74,18 +74,18 @@ def test_kill_9_during_an_upsert_of_5000_chunks_loses_nothing_acknowledged(
     index = EmbeddedIndex(
         store.open_collection(COLLECTION), FIELDS, embedder, tmp_path / "words.sqlite"
     )
-    found = index.collection.get(vectors=True)
+    found = index.collection.read_chunks(vectors=True)
 
     promised = {f"{batch:02}-{number:03}" for batch in range(after + 1) for number in range(100)}
     assert promised <= set(found.ids)
-    assert index.vectors().find_ids() == sorted(found.ids)
+    assert index.get_vector_index().find_ids() == sorted(found.ids)
     stored = {
         id: (row, metadata)
         for id, row, metadata in zip(found.ids, found.vectors, found.metadatas, strict=True)
     }
     query = vector(5, 384)
-    assert agree(index.vectors().search(query, 10), brute(stored, query, 10, None))
-    assert len(index.words()) == len(found)
+    assert agree(index.get_vector_index().search(query, 10), brute(stored, query, 10, None))
+    assert len(index.get_word_index()) == len(found)
     index.close()
     store.close()
 
@@ -118,7 +118,7 @@ def ids(ranking: Ranking) -> list[str]:
 def put(index: EmbeddedIndex, **metadata: Any) -> None:
     texts = list(TEXTS.values())
     vectors = index.embedder.embed_batch(texts)
-    index.put(Chunks(list(TEXTS), texts, [dict(metadata) for _ in TEXTS], vectors))
+    index.put_chunks(Chunks(list(TEXTS), texts, [dict(metadata) for _ in TEXTS], vectors))
 
 
 @requirement("engine:index:search")
@@ -141,15 +141,19 @@ def test_what_one_index_dumps_another_is_filled_with(
     )
     assert list(other.list_warm_up_steps()) == []
     put(index, source="A")
-    assert index.dump(tmp_path / "chunks.db") == 3
+    assert index.dump_chunks(tmp_path / "chunks.db") == 3
     before = other.generation
 
-    assert other.fill(tmp_path / "chunks.db", lambda chunks: None) == other.count() == 3
+    assert (
+        other.fill_from_dump(tmp_path / "chunks.db", lambda chunks: None)
+        == other.count_chunks()
+        == 3
+    )
 
     assert other.generation > before
-    assert sorted(other.read(Equals("source", "A")).ids) == sorted(TEXTS)
+    assert sorted(other.read_chunks(Equals("source", "A")).ids) == sorted(TEXTS)
     assert ids(other.search("green belt", 3, None, "hybrid"))[0] == "green"
-    assert other.sizes() == (3, 3)
+    assert other.read_sizes() == (3, 3)
     for step in other.list_warm_up_steps():
         step()
     other.close()
@@ -211,24 +215,26 @@ def test_vectors_of_two_precisions_never_meet_in_one_collection(
 def test_after_any_writes_both_indexes_agree_with_the_store(
     index: EmbeddedIndex, writes: list[tuple[str, set[int], dict[str, Any]]], where: Filter | None
 ) -> None:
-    index.vectors()
-    index.words()
+    index.get_vector_index()
+    index.get_word_index()
     for verb, numbers, metadata in writes:
         ids = [f"id{number}" for number in sorted(numbers)]
         known = {name: value for name, value in metadata.items() if name in ("source", "open")}
         if verb == "put":
-            index.put(chunks(*ids, seed=len(ids), **metadata))
+            index.put_chunks(chunks(*ids, seed=len(ids), **metadata))
         elif verb == "change" and known:
             index.update_metadata(ids, [known] * len(ids))
         elif verb == "remove":
-            index.delete(ids)
+            index.delete_chunks(ids)
         every = [f"id{number}" for number in range(13)]
-        assert described(index.fetch(every)) == described(index.collection.get(every))
+        assert described(index.fetch_chunks(every)) == described(
+            index.collection.read_chunks(every)
+        )
 
-    wanted = sorted(index.collection.get(where=where).ids)
-    assert index.vectors().find_ids(where) == wanted
+    wanted = sorted(index.collection.read_chunks(where=where).ids)
+    assert index.get_vector_index().find_ids(where) == wanted
     assert sorted(hit.id for hit in index.search_words("cycle", 99, where)) == wanted
-    index.delete(index.collection.get().ids)
+    index.delete_chunks(index.collection.read_chunks().ids)
 
 
 def described(held: Chunks) -> dict[str, tuple[str, Any]]:
@@ -240,8 +246,8 @@ def described(held: Chunks) -> dict[str, tuple[str, Any]]:
 def test_what_a_write_overtook_is_not_remembered(
     index: EmbeddedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index.put(chunks("a", source="old"))
-    read = index.collection.get
+    index.put_chunks(chunks("a", source="old"))
+    read = index.collection.read_chunks
 
     def read_overtaken_by_a_write(ids: Any) -> Chunks:
         overtaken = read(ids)
@@ -249,12 +255,12 @@ def test_what_a_write_overtook_is_not_remembered(
         return overtaken
 
     with monkeypatch.context() as slow:
-        slow.setattr(index.collection, "get", read_overtaken_by_a_write)
-        assert index.fetch(["a"]).metadatas == [{"source": "old"}]
+        slow.setattr(index.collection, "read_chunks", read_overtaken_by_a_write)
+        assert index.fetch_chunks(["a"]).metadatas == [{"source": "old"}]
 
-    assert index.fetch(["a"]).metadatas == [{"source": "new"}]
-    index.delete(["a"])
-    assert index.fetch(["a"]).ids == []
+    assert index.fetch_chunks(["a"]).metadatas == [{"source": "new"}]
+    index.delete_chunks(["a"])
+    assert index.fetch_chunks(["a"]).ids == []
 
 
 @requirement("engine:index:in-step")
@@ -262,10 +268,10 @@ def test_a_store_that_moved_on_alone_makes_the_lexical_index_anew(
     index: EmbeddedIndex, store: ChunkStore
 ) -> None:
     put(index)
-    assert len(index.words()) == 3
+    assert len(index.get_word_index()) == 3
 
     store.open_collection(COLLECTION)  # as another run would open it
-    index.collection.delete(["green"])
+    index.collection.delete_chunks(["green"])
 
     assert index.search_words("green belt", 3) == []
 
@@ -275,23 +281,23 @@ def test_a_write_that_fails_half_way_leaves_no_doubt_behind(
     index: EmbeddedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(index)
-    index.vectors()
+    index.get_vector_index()
 
     def fail(*args: Any) -> None:
         raise StoreUnusable("the disk is full")
 
     with monkeypatch.context() as broken:
-        broken.setattr(ChunkCollection, "upsert", fail)
+        broken.setattr(ChunkCollection, "upsert_chunks", fail)
         with pytest.raises(StoreUnusable):
-            index.put(chunks("new"))
+            index.put_chunks(chunks("new"))
 
-    assert index.vectors().find_ids() == sorted(TEXTS)
+    assert index.get_vector_index().find_ids() == sorted(TEXTS)
     assert [hit.id for hit in index.search_words("green", 5)] == ["green"]
 
 
 @requirement("engine:index:concurrent")
 def test_many_readers_and_one_writer_share_an_index(index: EmbeddedIndex) -> None:
-    index.put(chunks(*(f"id{number}" for number in range(60)), source="A"))
+    index.put_chunks(chunks(*(f"id{number}" for number in range(60)), source="A"))
     stop, wrong = threading.Event(), list[Any]()
 
     def read() -> None:
@@ -315,4 +321,4 @@ def test_many_readers_and_one_writer_share_an_index(index: EmbeddedIndex) -> Non
         reader.join()
 
     assert wrong == []
-    assert len(index.vectors().find_ids(Range("start", low=20200101))) == 12
+    assert len(index.get_vector_index().find_ids(Range("start", low=20200101))) == 12

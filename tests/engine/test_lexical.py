@@ -53,7 +53,7 @@ def found(
 
 @requirement("engine:lexical:find")
 def test_words_are_found_in_any_form_and_the_title_counts_most(index: LexicalIndex) -> None:
-    index.upsert(
+    index.upsert_documents(
         [
             document("body", "Parking for cycles is wanted at every door."),
             document("title", "Spaces are wanted at every door.", title="Cycle parking"),
@@ -69,7 +69,7 @@ def test_words_are_found_in_any_form_and_the_title_counts_most(index: LexicalInd
 
 @requirement("engine:lexical:find")
 def test_equal_documents_come_in_the_order_of_their_ids(index: LexicalIndex) -> None:
-    index.upsert([document(f"id{number}", "green belt") for number in (3, 1, 2)])
+    index.upsert_documents([document(f"id{number}", "green belt") for number in (3, 1, 2)])
 
     assert found(index, "green belt") == ["id1", "id2", "id3"]
 
@@ -96,7 +96,7 @@ _TEXT = st.text(_KNOWN, max_size=60)
 @example("0\N{SIGNWRITING HAND-FIST INDEX}")
 @given(st.one_of(_TEXT, st.lists(st.sampled_from(_NASTY)).map(" ".join)))
 def test_any_text_is_a_question_and_never_syntax(index: LexicalIndex, question: str) -> None:
-    index.upsert([document("one", "words and 'quotes'"), document("two", question)])
+    index.upsert_documents([document("one", "words and 'quotes'"), document("two", question)])
 
     answered = found(index, question)
 
@@ -107,7 +107,7 @@ def test_any_text_is_a_question_and_never_syntax(index: LexicalIndex, question: 
 
 @requirement("engine:lexical:find")
 def test_what_stands_in_quotation_marks_is_found_as_it_stands(index: LexicalIndex) -> None:
-    index.upsert(
+    index.upsert_documents(
         [
             document("phrase", "The Clean Water Act, as amended."),
             document("both", "Enforcement of the clean water act is for the agency."),
@@ -145,7 +145,7 @@ def test_quotation_marks_in_disorder_are_no_error(
 ) -> None:
     asked = parse_query(question)
     assert (asked.phrases, asked.words) == (phrases, words)
-    index.upsert([document("one", question)])
+    index.upsert_documents([document("one", question)])
     assert found(index, question) == ["one"]
 
 
@@ -159,7 +159,7 @@ def test_a_question_has_at_most_64_words_those_of_phrases_included() -> None:
 
 def test_an_accent_may_come_as_a_sign_of_its_own(index: LexicalIndex) -> None:
     apart = "re\u0301sume\u0301s"
-    index.upsert([document("whole", "résumés"), document("apart", apart)])
+    index.upsert_documents([document("whole", "résumés"), document("apart", apart)])
     assert found(index, apart) == found(index, "résumés") == ["apart", "whole"]
 
 
@@ -168,7 +168,7 @@ def test_a_word_is_found_though_a_symbol_newer_than_sqlite_clings_to_it(
     index: LexicalIndex,
 ) -> None:
     text = "parking\N{MANUAL WHEELCHAIR} – “level access\uf0b7”"
-    index.upsert([document("one", text)])
+    index.upsert_documents([document("one", text)])
 
     assert found(index, "parking", 3) == found(index, "access", 3) == ["one"]
 
@@ -229,7 +229,7 @@ def test_within_the_budget_the_ranking_is_that_of_fts5_over_what_passes(
         for number, (title, body, metadata) in enumerate(made)
     ]
     index = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS)
-    index.fill(documents, 1)
+    index.replace_documents(documents, 1)
     wanted = _Brute(documents).search(" ".join(words), where)
 
     hits = index.search(" ".join(words), 100, where)
@@ -253,7 +253,7 @@ def test_beyond_the_budget_scores_are_still_those_of_all_the_words(
         for number, (title, body, metadata) in enumerate(made)
     ]
     index = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS, postings_budget=0)
-    index.fill(documents, 1)
+    index.replace_documents(documents, 1)
     wanted = _Brute(documents).search(" ".join(words), where)
 
     hits = index.search(" ".join(words), 100, where)
@@ -272,22 +272,22 @@ def test_after_any_writes_the_index_is_as_if_it_had_been_filled_anew(
     tmp_path: Path, first: list[Any], second: list[Any], gone: list[int]
 ) -> None:
     index = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS)
-    index.fill([], 0)
+    index.replace_documents([], 0)
     held: dict[str, LexicalDocument] = {}
     for made in (first, second):
         batch = [
             document(str(number), body, title, **metadata)
             for number, (title, body, metadata) in enumerate(made)
         ]
-        index.upsert(batch, 1)
+        index.upsert_documents(batch, 1)
         held.update({one.id: one for one in batch})
-    index.delete([str(number) for number in gone], 2)
+    index.delete_documents([str(number) for number in gone], 2)
     index.update_metadata(["0", "29"], [{"source": "B"}] * 2, 3)
     held = {id: one for id, one in held.items() if int(id) not in gone}
     if zero := held.get("0"):
         held["0"] = LexicalDocument("0", zero.texts_by_column, {**zero.metadata, "source": "B"})
     anew = LexicalIndex(tmp_path / "anew.sqlite", COLUMNS, FIELDS)
-    anew.fill(held.values(), 3)
+    anew.replace_documents(held.values(), 3)
 
     assert _state(index) == _state(anew)
     assert index.generation == anew.generation == 3
@@ -308,7 +308,7 @@ def _state(index: LexicalIndex) -> Any:
 @requirement("engine:lexical:bad-input")
 def test_bad_questions_are_refused_or_answered_with_nothing(index: LexicalIndex) -> None:
     assert found(index, "anything") == []
-    index.upsert([document("one", "cycle parking")])
+    index.upsert_documents([document("one", "cycle parking")])
 
     assert found(index, "") == found(index, "?!") == found(index, "zzz") == []
     assert found(index, "cycle", 0) == []
@@ -323,7 +323,9 @@ def test_bad_questions_are_refused_or_answered_with_nothing(index: LexicalIndex)
 @requirement("engine:lexical:deadline")
 def test_a_search_that_takes_too_long_is_told_and_the_next_one_works(tmp_path: Path) -> None:
     slow = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS, max_seconds=0)
-    slow.upsert([document(str(number), "cycle parking", source="A") for number in range(3000)])
+    slow.upsert_documents(
+        [document(str(number), "cycle parking", source="A") for number in range(3000)]
+    )
 
     with pytest.raises(SearchTimeout, match="longer"):
         slow.search("cycle parking", 5, Equals("source", "A"))
@@ -339,7 +341,7 @@ def test_a_damaged_file_or_one_made_for_other_columns_is_made_anew(
 ) -> None:
     path = tmp_path / "words.sqlite"
     other = LexicalIndex(path, {"text": 1.0}, FilterFields())
-    other.fill([LexicalDocument("old", {"text": "cycle"}, {})], 7)
+    other.replace_documents([LexicalDocument("old", {"text": "cycle"}, {})], 7)
     other.close()
     if damage is not None:
         path.write_bytes(damage)
@@ -348,14 +350,14 @@ def test_a_damaged_file_or_one_made_for_other_columns_is_made_anew(
 
     assert index.generation is None
     assert len(index) == 0
-    index.upsert([document("new", "cycle")], 1)
+    index.upsert_documents([document("new", "cycle")], 1)
     assert found(index, "cycle") == ["new"]
 
 
 @requirement("engine:lexical:file")
 def test_what_was_written_is_there_when_the_file_is_opened_again(tmp_path: Path) -> None:
     first = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS)
-    first.upsert([document("kept", "cycle parking")], 4)
+    first.upsert_documents([document("kept", "cycle parking")], 4)
     first.close()
 
     again = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS)
@@ -366,11 +368,13 @@ def test_what_was_written_is_there_when_the_file_is_opened_again(tmp_path: Path)
 
 @requirement("engine:lexical:writes")
 def test_a_write_that_fails_changes_nothing(index: LexicalIndex) -> None:
-    index.upsert([document("kept", "cycle")], 1)
+    index.upsert_documents([document("kept", "cycle")], 1)
     bad: Metadata = {"source": ["A"]}  # type: ignore[dict-item]
 
     with pytest.raises(ValueError, match="cannot be filtered by"):
-        index.upsert([document("kept", "flood"), LexicalDocument("bad", {"body": "flood"}, bad)], 2)
+        index.upsert_documents(
+            [document("kept", "flood"), LexicalDocument("bad", {"body": "flood"}, bad)], 2
+        )
 
     assert index.generation == 1
     assert found(index, "cycle flood") == ["kept"]
@@ -378,7 +382,9 @@ def test_a_write_that_fails_changes_nothing(index: LexicalIndex) -> None:
 
 @requirement("engine:lexical:concurrent")
 def test_threads_search_while_one_writes(index: LexicalIndex) -> None:
-    index.upsert([document(str(number), "cycle parking", source="A") for number in range(50)])
+    index.upsert_documents(
+        [document(str(number), "cycle parking", source="A") for number in range(50)]
+    )
     stop, wrong = threading.Event(), list[Any]()
 
     def read() -> None:
@@ -396,7 +402,9 @@ def test_threads_search_while_one_writes(index: LexicalIndex) -> None:
         reader.start()
     end = time.monotonic() + 1
     while time.monotonic() < end:
-        index.upsert([document(str(number), "cycle racks", source="A") for number in range(50)])
+        index.upsert_documents(
+            [document(str(number), "cycle racks", source="A") for number in range(50)]
+        )
         index.update_metadata(["1"], [{"start": 20200101}])
     stop.set()
     for reader in readers:

@@ -82,11 +82,11 @@ def test_an_encoder_of_ones_own_is_searched_and_recorded(tmp_path: Path, encoder
     index = open_index(tmp_path / "data", embedder)
     assert index.search("cycle", 3, None, "hybrid").hits == []  # before there is any vector
     texts = ["bicycle racks", "flood water", "trees"]
-    index.put(Chunks(list("abc"), texts, [{}] * 3, embedder.embed_batch(texts)))
+    index.put_chunks(Chunks(list("abc"), texts, [{}] * 3, embedder.embed_batch(texts)))
     ranking = index.search("cycle parking", 3, None, "semantic")
     assert ranking.hits[0].chunk_id == "a"
     assert ranking.degraded is None
-    assert index.collection.embedding == embedder.identity
+    assert index.collection.embedding_identity == embedder.identity
     assert embedder.identity.startswith("encoder@")
     index.close()
 
@@ -96,12 +96,12 @@ def test_the_vectors_of_two_models_never_meet(tmp_path: Path, encoder: Path) -> 
     first = Embedder(tmp_path, own_model=encoder)
     other = Embedder(tmp_path, own_model=write_model(tmp_path / "other", MEANINGS[:, ::-1].copy()))
     index = open_index(tmp_path / "data", first)
-    index.put(Chunks(["a"], ["flood"], [{}], first.embed_batch(["flood"])))
+    index.put_chunks(Chunks(["a"], ["flood"], [{}], first.embed_batch(["flood"])))
     index.embedder = other
     with pytest.raises(EmbeddingMismatch):
         index.search("flood", 1, None, "semantic")
     with pytest.raises(EmbeddingMismatch):
-        index.put(Chunks(["b"], ["water"], [{}], other.embed_batch(["water"])))
+        index.put_chunks(Chunks(["b"], ["water"], [{}], other.embed_batch(["water"])))
     index.close()
 
 

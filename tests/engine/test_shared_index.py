@@ -19,7 +19,7 @@ from readingroom.storage.postgres.database import open_database
 from tests.support.model import WordEmbedder
 from tests.support.postgres import PostgresServer, new_database
 
-FIELDS = FilterFields(exact_match=("source", "revision_id"))
+FIELDS = FilterFields(exact_match_fields=("source", "revision_id"))
 WORDS = ("cycle", "cycling", "parking", "the", "homes", "trees", "bats'", "naïve", "2024")
 EMBEDDER: Any = WordEmbedder()
 
@@ -74,13 +74,16 @@ def test_the_same_commands_give_the_same_answers(
         patch.setattr(shared_words, "_TOTALS_CACHE_SECONDS", -1.0)
         patch.setattr(shared_words, "_PASSING_CACHE_SECONDS", -1.0)
         for index in both:
-            index.delete(index.read().ids)
+            index.delete_chunks(index.read_chunks().ids)
             for command in commands:
                 apply(index, *command)
         vector = EMBEDDER.embed(query)
         near = [
-            [(hit.id, round(hit.distance, 4)) for hit in index.vectors().search(vector, 20, where)]
-            if len(index.vectors())
+            [
+                (hit.id, round(hit.distance, 4))
+                for hit in index.get_vector_index().search(vector, 20, where)
+            ]
+            if len(index.get_vector_index())
             else []
             for index in both
         ]
@@ -91,23 +94,23 @@ def test_the_same_commands_give_the_same_answers(
         assert words[0].keys() == words[1].keys()
         for chunk_id, score in words[0].items():
             assert words[1][chunk_id] == pytest.approx(score, rel=1e-3, abs=1e-5)
-        assert embedded.count() == shared.count()
+        assert embedded.count_chunks() == shared.count_chunks()
 
 
 def apply(index: EmbeddedIndex | SharedIndex, verb: str, chunk_id: str, *values: str) -> None:
     if verb == "put":
         text, source = values
         metadata = {"source": source, "revision_id": "one" if len(text) % 2 else "two"}
-        index.put(Chunks([chunk_id], [text], [metadata], np.array([EMBEDDER.embed(text)])))
+        index.put_chunks(Chunks([chunk_id], [text], [metadata], np.array([EMBEDDER.embed(text)])))
     elif verb == "delete":
-        index.delete([chunk_id])
+        index.delete_chunks([chunk_id])
     else:
         index.update_metadata([chunk_id], [{"source": values[0]}])
 
 
 def test_phrases_are_found_as_they_stand(both: tuple[EmbeddedIndex, SharedIndex]) -> None:
     for index in both:
-        index.delete(index.read().ids)
+        index.delete_chunks(index.read_chunks().ids)
         for number, text in enumerate(("the duty to cooperate", "cooperate on the duty")):
             apply(index, "put", f"chunk {number}", text, "A")
     for query in ('"duty to cooperate"', '"to cooperate" duty', "the", '"no such words"'):
@@ -128,8 +131,8 @@ def test_chunks_of_an_older_release_are_embedded_under_their_headings(
     with new_database(postgres) as url:
         collection = PostgresChunkStore(open_database(url)).open_collection("policy_docs", FIELDS)
         index = SharedIndex(collection, FIELDS, embedder, lambda chunks: ["cycle"] * len(chunks))
-        index.put(Chunks(ids, ["trees"] * 3, metadatas, EMBEDDER.embed_batch(["trees"] * 3)))
-        index.vectors().search(EMBEDDER.embed("cycle"), 3)
+        index.put_chunks(Chunks(ids, ["trees"] * 3, metadatas, EMBEDDER.embed_batch(["trees"] * 3)))
+        index.get_vector_index().search(EMBEDDER.embed("cycle"), 3)
         with collection.database.hold_lock("embed anew policy_docs"):
             for step in index.list_warm_up_steps():  # another process is at it
                 step()
@@ -137,10 +140,10 @@ def test_chunks_of_an_older_release_are_embedded_under_their_headings(
         for _ in range(2):
             for step in index.list_warm_up_steps():
                 step()
-        chunks = collection.get(vectors=True)
+        chunks = collection.read_chunks(vectors=True)
         assert chunks.ids == ids
         assert [one["embedded_under"] for one in chunks.metadatas] == ["cycle", "", "cycle"]
         expected = EMBEDDER.embed_batch(["cycle\ntrees", "trees", "cycle\ntrees"])
         np.testing.assert_allclose(chunks.vectors, expected, atol=1e-6)
-        hits = index.vectors().search(EMBEDDER.embed("cycle"), 3)
+        hits = index.get_vector_index().search(EMBEDDER.embed("cycle"), 3)
         assert {hit.id for hit in hits[:2]} == {"chunk 0", "chunk 2"}

@@ -16,7 +16,7 @@ from readingroom.engine.vectors import VectorHit, VectorIndex
 from tests.requirements import requirement
 from tests.support.filters import passes
 
-FIELDS = FilterFields(exact_match=("source", "open"), numeric_ranges=("start", "end"))
+FIELDS = FilterFields(exact_match_fields=("source", "open"), numeric_range_fields=("start", "end"))
 SIZE = 12
 
 _SOURCES = st.sampled_from(["A", "B", "C", "1"])
@@ -79,7 +79,7 @@ class WritesAndSearches(RuleBasedStateMachine):
     @rule(rows=st.dictionaries(st.integers(0, 30), st.tuples(st.integers(0, 40), _METADATA)))
     def upsert(self, rows: dict[int, tuple[int, dict[str, Any]]]) -> None:
         batch = {f"id{key}": (vector(seed), metadata) for key, (seed, metadata) in rows.items()}
-        self.index.upsert(
+        self.index.upsert_rows(
             list(batch),
             np.array([row[0] for row in batch.values()]).reshape(-1, SIZE),
             [row[1] for row in batch.values()],
@@ -88,7 +88,7 @@ class WritesAndSearches(RuleBasedStateMachine):
 
     @rule(ids=st.lists(st.integers(0, 35), max_size=12))
     def delete(self, ids: list[int]) -> None:
-        self.index.delete([f"id{id}" for id in ids])
+        self.index.delete_rows([f"id{id}" for id in ids])
         for id in ids:
             self.stored.pop(f"id{id}", None)
 
@@ -134,7 +134,9 @@ def test_the_nearest_of_each_group_is_what_brute_force_finds(
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     groups = numbers.integers(0, 40, len(rows))
     index = VectorIndex(FilterFields(("doc",)), SIZE)
-    index.upsert([str(n) for n in range(len(rows))], rows, [{"doc": int(one)} for one in groups])
+    index.upsert_rows(
+        [str(n) for n in range(len(rows))], rows, [{"doc": int(one)} for one in groups]
+    )
     distances = ((rows - rows[0]) ** 2).sum(axis=1)
     nearest = sorted((float(distances[groups == one].min()), one) for one in range(40))[:7]
     found = index.search_groups(rows[0], 7, "doc")
@@ -147,7 +149,7 @@ def test_the_nearest_of_each_group_is_what_brute_force_finds(
 def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
     index = VectorIndex(FIELDS)
     ids = [f"{number:04}" for number in range(2000)]
-    index.upsert(ids[::-1], np.tile(vector(1, 384), (2000, 1)), [{}] * 2000)
+    index.upsert_rows(ids[::-1], np.tile(vector(1, 384), (2000, 1)), [{}] * 2000)
 
     assert [hit.id for hit in index.search(vector(2, 384), 10)] == ids[:10]
 
@@ -155,7 +157,7 @@ def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
 @requirement("engine:vectors:exact")
 def test_vectors_that_are_not_of_unit_length_have_their_true_distance() -> None:
     index = VectorIndex(FIELDS, 2)
-    index.upsert(["near", "far"], np.array([[3, 0], [0, 1]], np.float32), [{}, {}])
+    index.upsert_rows(["near", "far"], np.array([[3, 0], [0, 1]], np.float32), [{}, {}])
 
     hits = index.search(np.array([2, 0], np.float32), 5)
 
@@ -176,7 +178,7 @@ def test_a_large_scan_by_signs_finds_what_brute_force_finds(
     rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
     index = VectorIndex(FIELDS)
     ids = [str(number) for number in range(len(rows))]
-    index.upsert(ids, rows, [{"source": "AB"[number % 2]} for number in range(len(rows))])
+    index.upsert_rows(ids, rows, [{"source": "AB"[number % 2]} for number in range(len(rows))])
 
     found = 0
     for query in rows[::500]:
@@ -199,7 +201,7 @@ def test_a_query_that_hardly_anything_answers_is_compared_with_more_rows(
     rows = made.standard_normal((12_000, 384), np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     index = VectorIndex(FIELDS)
-    index.upsert([str(number) for number in range(len(rows))], rows, [{}] * len(rows))
+    index.upsert_rows([str(number) for number in range(len(rows))], rows, [{}] * len(rows))
     queries = made.standard_normal((20, 384), np.float32)
     queries /= np.linalg.norm(queries, axis=1, keepdims=True)
 
@@ -238,7 +240,7 @@ def test_the_more_rows_pass_the_more_candidates_signs_choose(
 ) -> None:
     rows, queries = make_revisions(100_000, 128)
     index = VectorIndex(FIELDS, 128)
-    index.upsert([str(number) for number in range(len(rows))], rows, [{}] * len(rows))
+    index.upsert_rows([str(number) for number in range(len(rows))], rows, [{}] * len(rows))
 
     def measure_recall() -> float:
         found = 0
@@ -257,19 +259,19 @@ def test_the_more_rows_pass_the_more_candidates_signs_choose(
 @requirement("engine:vectors:bad-input")
 def test_bad_vectors_are_refused_and_change_nothing() -> None:
     index = VectorIndex(FIELDS, SIZE)
-    index.upsert(["kept"], vector(1)[np.newaxis], [{"source": "A"}])
+    index.upsert_rows(["kept"], vector(1)[np.newaxis], [{"source": "A"}])
 
     for bad in (np.zeros((1, SIZE + 1)), np.full((1, SIZE), np.nan), np.full((1, SIZE), np.inf)):
         with pytest.raises(ValueError, match="vector"):
-            index.upsert(["new"], bad, [{}])
+            index.upsert_rows(["new"], bad, [{}])
         with pytest.raises(ValueError, match="vector"):
             index.search(bad[0], 1)
     with pytest.raises(ValueError, match="twice"):
-        index.upsert(["new", "new"], np.zeros((2, SIZE)), [{}, {}])
+        index.upsert_rows(["new", "new"], np.zeros((2, SIZE)), [{}, {}])
     with pytest.raises(ValueError, match="metadatas"):
-        index.upsert(["new"], np.zeros((1, SIZE)), [])
+        index.upsert_rows(["new"], np.zeros((1, SIZE)), [])
     with pytest.raises(ValueError, match="cannot be filtered by"):
-        index.upsert(["new"], np.zeros((1, SIZE)), [{"source": ["A"]}])  # type: ignore[dict-item]
+        index.upsert_rows(["new"], np.zeros((1, SIZE)), [{"source": ["A"]}])  # type: ignore[dict-item]
 
     assert index.find_ids() == ["kept"]
 
@@ -290,7 +292,7 @@ def test_an_empty_index_no_rows_wanted_and_more_than_there_are_are_all_answers()
     assert index.search(vector(1), 5) == []
     assert index.search(vector(1), 5, In("source", ())) == []
 
-    index.upsert(["one"], vector(1)[np.newaxis], [{}])
+    index.upsert_rows(["one"], vector(1)[np.newaxis], [{}])
     assert index.search(vector(1), 0) == []
     assert [hit.id for hit in index.search(vector(1), 10**9)] == ["one"]
     with pytest.raises(ValueError, match="-1"):
@@ -303,7 +305,7 @@ def test_readers_see_each_write_whole_or_not_at_all() -> None:
     index = VectorIndex(FIELDS, SIZE)
     ids = [str(number) for number in range(400)]
     held = np.array([vector(number) for number in range(400)])
-    index.upsert(ids, held, [{"source": "A"}] * 400)
+    index.upsert_rows(ids, held, [{"source": "A"}] * 400)
     stop, torn = threading.Event(), list[tuple[int, int]]()
 
     def read() -> None:
@@ -320,7 +322,7 @@ def test_readers_see_each_write_whole_or_not_at_all() -> None:
         if turn % 3:
             index.update_metadata(ids, metadata)
         else:
-            index.upsert(ids, held, metadata)
+            index.upsert_rows(ids, held, metadata)
     stop.set()
     for reader in readers:
         reader.join()
@@ -334,7 +336,7 @@ def test_readers_see_each_write_whole_or_not_at_all() -> None:
 def test_a_filter_of_several_parts_passes_what_every_part_passes(
     metadata: Metadata, where: Filter | None
 ) -> None:
-    parts = where.parts if isinstance(where, And) else ()
+    parts = where.sub_filters if isinstance(where, And) else ()
     if isinstance(where, And):
         assert passes(metadata, where) == all(passes(metadata, part) for part in parts)
     assert passes(metadata, None)

@@ -299,7 +299,7 @@ async def test_guidance_is_embedded_by_a_worker(
     file_tables: StateTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = GuidanceLibrary(tmp_path)
-    library.create()
+    library.create_database()
     with library._open_transaction() as db:
         db.executemany(
             "INSERT INTO passages (id, path, start, stop, heading, anchor, searched_text) "

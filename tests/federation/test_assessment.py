@@ -85,7 +85,7 @@ async def service(tmp_path: Path) -> AsyncIterator[DeskService]:
 
 async def assess(service: DeskService, reference: str, **asked: Any) -> Assessment:
     question = AssessAgainstPolicy(application_ref=reference, topic="cycle parking", **asked)
-    return await service.assess(question, CALL)
+    return await service.assess_answers(question, CALL)
 
 
 def list_sources(assessment: Assessment) -> set[str]:

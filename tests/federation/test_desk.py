@@ -49,7 +49,9 @@ def served(
     shutil.copytree(policies, data / "policy")
     loaded(data, _world(data.parent / "world"), embed=False)
     applications = ApplicationStore(data / "documents" / "applications.db")
-    applications.update(REFERENCE, {"validation_date": date(2024, 5, 1)}, datetime.now(UTC))
+    applications.update_application(
+        REFERENCE, {"validation_date": date(2024, 5, 1)}, datetime.now(UTC)
+    )
     with serving(data=data, env={"GOVUK_BASE_URL": emulated.url}) as server:
         anyio.run(_application, server)
         yield server

@@ -440,6 +440,8 @@ async def test_the_text_is_the_same_as_without(file_name: str, make: Callable[[]
     content = make()
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(content)
-        confined = await Sandbox(GENEROUS).read(file, file_name, ReadOptions(), no_progress)
+        confined = await Sandbox(GENEROUS).read_document(
+            file, file_name, ReadOptions(), no_progress
+        )
 
     assert confined == read_file(content, file_name, ReadOptions(), lambda *progress: None)

@@ -473,11 +473,11 @@ async def test_the_sandbox_reads_and_unpacks_them_too(tmp_path: Path) -> None:
         (open_text(), "a.odt"),
     ):
         with open_private_copy(content, file_name) as private_copy:
-            document = await pipeline.read(private_copy, no_progress)
+            document = await pipeline.read_document(private_copy, no_progress)
         assert isinstance(document, Document)
         assert document.text == read(content, file_name).text
     with open_private_copy(message(("notes.txt", b"A note.")), "a.eml") as private_copy:
-        async with pipeline.unpack(private_copy, 2**20) as (unpacked_file,):
-            with unpacked_file.open() as attached:
+        async with pipeline.unpack_files(private_copy, 2**20) as (unpacked_file,):
+            with unpacked_file.open_copy() as attached:
                 assert (attached.file_name, attached.read_head(99)) == ("notes.txt", b"A note.")
     assert not unpacked_file.path.exists()

@@ -77,7 +77,9 @@ async def test_a_policy_that_is_one_row_of_dots_is_read() -> None:
     options = ReadOptions(find_sections=True)
 
     with open_private_copy(dots, "dots.pdf") as private_copy:
-        document = await Sandbox(limits).read(private_copy.file, "dots.pdf", options, no_progress)
+        document = await Sandbox(limits).read_document(
+            private_copy.file, "dots.pdf", options, no_progress
+        )
 
     assert isinstance(document, Document)
     assert document.total_chars > 30_000

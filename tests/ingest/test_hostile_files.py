@@ -44,7 +44,7 @@ async def test_a_hostile_file_is_a_typed_error_within_its_limits(name: str) -> N
         open_private_copy(hostile.FILES[name](), name) as private_copy,
         pytest.raises(KnowledgeError) as told,
     ):
-        await Pipeline(Sandbox(LIMITS)).read(private_copy, no_progress)
+        await Pipeline(Sandbox(LIMITS)).read_document(private_copy, no_progress)
 
     assert told.value.code in TYPED
     assert "log has the reason" not in told.value.message, "a reason nobody foresaw"
@@ -58,6 +58,6 @@ def test_a_named_pipe_and_a_link_out_are_not_found(tmp_path: Path) -> None:
     roots = Roots("DOCUMENT_ROOTS", (tmp_path,), max_file_bytes=2**20)
 
     for name in ("pipe.pdf", "passwd.pdf"):
-        with pytest.raises(KnowledgeError) as told, roots.open(str(tmp_path / name)):
+        with pytest.raises(KnowledgeError) as told, roots.open_copy(str(tmp_path / name)):
             pass
         assert told.value.code == "file_not_found"

@@ -37,7 +37,9 @@ SENTENCE = "Covered cycle parking is provided for every dwelling."
 
 async def read(data: bytes, name: str, **options: object) -> Document | SkippedFile:
     with open_private_copy(data, name) as private_copy:
-        return await Pipeline(Sandbox(), ReadOptions(**options)).read(private_copy, no_progress)  # type: ignore[arg-type]
+        return await Pipeline(Sandbox(), ReadOptions(**options)).read_document(
+            private_copy, no_progress
+        )  # type: ignore[arg-type]
 
 
 async def read_text(data: bytes, name: str, **options: object) -> Document:
@@ -214,7 +216,7 @@ async def test_ocr_tells_its_progress_after_the_text_pages() -> None:
         heard.append((done, total, message))
 
     with open_private_copy(scanned_pdf(scan("A word."), words=TEXT), "scan.pdf") as private_copy:
-        await Pipeline(Sandbox()).read(private_copy, listen)
+        await Pipeline(Sandbox()).read_document(private_copy, listen)
 
     assert heard == [(2, 2, "page 2 of 2"), (3, 3, "OCR of page 2, 1 of 1")]
 
@@ -240,13 +242,13 @@ async def test_the_settings_reach_the_pipeline(tmp_path: Path) -> None:
 
     with open_private_copy(scan_of_words, "scan.pdf") as private_copy:
         by_ratio = make_pipeline(load_settings({"data": tmp_path}, literal))
-        assert await by_ratio.read(private_copy, no_progress) == SkippedFile(0.5, 2)
+        assert await by_ratio.read_document(private_copy, no_progress) == SkippedFile(0.5, 2)
         without_ocr = make_pipeline(load_settings({"data": tmp_path}, {"ENABLE_OCR": "false"}))
-        found = await without_ocr.read(private_copy, no_progress)
+        found = await without_ocr.read_document(private_copy, no_progress)
         assert isinstance(found, Document)
         assert found.method == "text_layer"
         with pytest.raises(ExtractionFailed, match=r"more than 0\.01 seconds"):
-            await make_pipeline(load_settings({"data": tmp_path}, hasty)).read(
+            await make_pipeline(load_settings({"data": tmp_path}, hasty)).read_document(
                 private_copy, no_progress
             )
 

@@ -57,7 +57,7 @@ async def test_a_page_is_drawn_without_loss_and_only_once(tmp_path: Path) -> Non
         await pictures.draw_page(file, 1, 100)
         await pictures.draw_page(file, 2, 72)
         assert pipeline.drawn == 2
-        await pictures.forget(file.sha256)
+        await pictures.forget_pictures(file.sha256)
         await pictures.draw_page(file, 1, 72)
         assert pipeline.drawn == 3
     drawn, wanted = (Image.open(io.BytesIO(picture)).convert("RGB") for picture in (webp, png))
@@ -82,7 +82,7 @@ async def test_the_passage_is_marked_where_it_is_printed(tmp_path: Path, turn: i
     with stored(content) as file:
         if turn:
             with open_private_copy(content, "report.pdf") as private_copy:
-                document = await pipeline.read(private_copy, no_progress)
+                document = await pipeline.read_document(private_copy, no_progress)
             assert isinstance(document, Document)
             await pictures.keep_words(file.sha256, document)
         marks = await pictures.mark_passage(file, 1, PASSAGE)
@@ -158,7 +158,7 @@ async def test_pictures_that_others_delete_meanwhile_are_no_error(
 
         monkeypatch.setattr(Path, "glob", find_one_too_many)
         assert await pictures.draw_page(file, 1, 100) != webp
-        await pictures.forget(file.sha256)
+        await pictures.forget_pictures(file.sha256)
         assert not gone.parent.exists()
 
 

@@ -374,6 +374,8 @@ async def test_a_document_of_too_many_chunks_is_refused(monkeypatch: pytest.Monk
 
     with open_private_copy(paper(*pages), "long.pdf") as private_copy:
         with pytest.raises(ExtractionFailed, match=r"chunks of text; at most 3 .* Split it"):
-            await Pipeline(Sandbox()).read(private_copy, no_progress)
+            await Pipeline(Sandbox()).read_document(private_copy, no_progress)
         monkeypatch.setattr(pipeline, "MAX_CHUNKS", 300)
-        assert isinstance(await Pipeline(Sandbox()).read(private_copy, no_progress), Document)
+        assert isinstance(
+            await Pipeline(Sandbox()).read_document(private_copy, no_progress), Document
+        )

@@ -38,7 +38,7 @@ def behaving(code: str, limits: Limits = GENEROUS) -> Sandbox:
 async def read(sandbox: Sandbox, data: bytes = b"%PDF-1.7") -> Document | SkippedFile:
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
-        return await sandbox.read(file, "paper.pdf", ReadOptions(), no_progress)
+        return await sandbox.read_document(file, "paper.pdf", ReadOptions(), no_progress)
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +117,7 @@ async def test_what_the_process_started_dies_with_it() -> None:
         children.append(int(process_id))
 
     with tempfile.TemporaryFile(buffering=0) as file, pytest.raises(ExtractionFailed):
-        await behaving(does).read(file, "paper.pdf", ReadOptions(), note)
+        await behaving(does).read_document(file, "paper.pdf", ReadOptions(), note)
 
     (child,) = children
     wait_until(lambda: not is_alive(child))
@@ -189,7 +189,7 @@ async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
 
     async def read_one() -> None:
         with tempfile.TemporaryFile(buffering=0) as file:
-            await sandbox.read(file, "paper.pdf", ReadOptions(), note)
+            await sandbox.read_document(file, "paper.pdf", ReadOptions(), note)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
@@ -221,7 +221,7 @@ async def test_a_caller_whose_files_never_end_keeps_nobody_else_waiting(tmp_path
     async def read_as(caller: str) -> None:
         current_caller.set(caller)
         with tempfile.TemporaryFile(buffering=0) as file:
-            await sandbox.read(file, "paper.pdf", ReadOptions(), note)
+            await sandbox.read_document(file, "paper.pdf", ReadOptions(), note)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(10):
@@ -234,7 +234,7 @@ async def test_a_caller_whose_files_never_end_keeps_nobody_else_waiting(tmp_path
         everybody_may_end.touch()
 
     assert len(started) == 11
-    assert sandbox._seats._seats_of_caller == {}
+    assert sandbox._work_slots._slots_by_caller == {}
 
 
 @requirement("ingest:sandbox:secrets")
@@ -259,7 +259,7 @@ async def test_progress_passes_through() -> None:
 
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(paper(*["A page with enough words on it."] * 45))
-        await Sandbox().read(file, "paper.pdf", ReadOptions(), listen)
+        await Sandbox().read_document(file, "paper.pdf", ReadOptions(), listen)
 
     assert heard == [(n, 45, f"page {n} of 45") for n in (20, 40, 45)]
 

@@ -33,7 +33,7 @@ def test_a_busy_host_is_asked_again_when_it_said_a_minute_later_at_most(
     with closing(Downloads(tmp_path, pause_seconds=0.5, sleep=waits.append)) as downloads:
         transport = httpx2.MockTransport(lambda request: responses.pop(0))
         downloads._http_client = httpx2.Client(transport=transport)
-        assert downloads.read("https://host.example/listing") == b"listing"
+        assert downloads.read_listing("https://host.example/listing") == b"listing"
     assert waits == [wait, 0.5]
 
 
@@ -42,4 +42,4 @@ def test_after_the_last_attempt_the_failure_says_how_often_it_was_tried(tmp_path
         transport = httpx2.MockTransport(lambda request: httpx2.Response(500))
         downloads._http_client = httpx2.Client(transport=transport)
         with pytest.raises(DownloadFailed, match="status 500, after 4 tries"):
-            downloads.read("https://host.example/listing")
+            downloads.read_listing("https://host.example/listing")

@@ -48,10 +48,10 @@ def test_the_breaker_opens_after_failures_in_a_row_and_a_success_starts_the_coun
         breaker.record_failure,
     ):
         outcome()
-    assert breaker.allow()
+    assert breaker.allow_request()
     breaker.record_failure()
     breaker.record_failure()
-    assert not breaker.allow()
+    assert not breaker.allow_request()
     assert breaker.state is BreakerState.OPEN
 
 
@@ -61,13 +61,13 @@ def test_after_its_pause_the_breaker_lets_one_through_and_its_outcome_decides() 
     breaker = CircuitBreaker(threshold=1, pause_seconds=10, clock=clock)
     breaker.record_failure()
     clock.now += 9
-    assert (breaker.allow(), breaker.wait_seconds) == (False, 1)
+    assert (breaker.allow_request(), breaker.wait_seconds) == (False, 1)
     clock.now += 1
-    assert [breaker.allow(), breaker.allow()] == [True, False]
+    assert [breaker.allow_request(), breaker.allow_request()] == [True, False]
     breaker.record_failure()
-    assert not breaker.allow()
+    assert not breaker.allow_request()
     clock.now += 10
-    assert breaker.allow()
+    assert breaker.allow_request()
     breaker.record_success()
     assert breaker.state is BreakerState.CLOSED
 
@@ -78,9 +78,9 @@ def test_a_probe_whose_caller_left_does_not_keep_the_breaker_shut() -> None:
     breaker = CircuitBreaker(threshold=1, pause_seconds=10, clock=clock)
     breaker.record_failure()
     clock.now += 10
-    assert breaker.allow()
+    assert breaker.allow_request()
     breaker.record_cancelled()
-    assert breaker.allow()
+    assert breaker.allow_request()
 
 
 # --- the limiter ---
@@ -102,7 +102,7 @@ def test_no_window_ever_holds_more_turns_than_the_limit(
     async def all_come() -> None:
         for pause, patience in arrivals:
             clock.now += pause
-            if await limiter.acquire("ann", patience) is None:
+            if await limiter.acquire_turn("ann", patience) is None:
                 taken.append(clock.now)
 
     anyio.run(all_come)
@@ -119,7 +119,7 @@ async def test_of_a_burst_of_500_ten_go_ten_wait_and_the_rest_hear_at_once_when_
     started = anyio.current_time()
 
     async def one() -> None:
-        missing = await limiter.acquire("ann", 1.0)
+        missing = await limiter.acquire_turn("ann", 1.0)
         if missing is None:
             times.append(anyio.current_time() - started)
         else:
@@ -139,9 +139,9 @@ async def test_of_a_burst_of_500_ten_go_ten_wait_and_the_rest_hear_at_once_when_
 async def test_clients_do_not_share_their_turns() -> None:
     clock = Clock()
     limiter = SlidingWindow(1, clock=clock, sleep=clock.sleep)
-    assert await limiter.acquire("ann", 0) is None
-    assert await limiter.acquire("ann", 0) == 1.0
-    assert await limiter.acquire("bob", 0) is None
+    assert await limiter.acquire_turn("ann", 0) is None
+    assert await limiter.acquire_turn("ann", 0) == 1.0
+    assert await limiter.acquire_turn("bob", 0) is None
 
 
 @requirement("guidance:limit")
@@ -154,7 +154,7 @@ async def test_who_wakes_late_moves_those_after_him() -> None:
     limiter = SlidingWindow(1, clock=clock, sleep=oversleep)
     taken = []
     for _ in range(3):
-        assert await limiter.acquire("ann", 5) is None
+        assert await limiter.acquire_turn("ann", 5) is None
         taken.append(clock.now)
     assert all(later - earlier >= 1.0 for earlier, later in pairwise(taken))
 
@@ -165,7 +165,7 @@ class CountingLimiter:
     def __init__(self) -> None:
         self.turns: list[str] = []
 
-    async def acquire(self, client: str, max_wait: float) -> float | None:
+    async def acquire_turn(self, client: str, max_wait: float) -> float | None:
         self.turns.append(client)
         return None
 
@@ -197,7 +197,7 @@ async def test_the_budget_is_counted_when_a_request_is_sent() -> None:
     async with anyio.create_task_group() as burst:
         for number in range(12):
             request = Request("content", f"/api/content/{number}")
-            burst.start_soon(client.get, request, CallContext("ann", "1"))
+            burst.start_soon(client.send_get, request, CallContext("ann", "1"))
         await anyio.wait_all_tasks_blocked()
         connection_is_free.set()
     await client.close()
@@ -212,7 +212,9 @@ async def test_every_request_takes_a_turn_on_its_open_connection() -> None:
     with emulating() as upstream:
         client = UpstreamClient(upstream.url, limiter, UpstreamMetrics())
         for _ in range(3):
-            await client.get(Request("content", f"/api/content{RETURN}"), CallContext("ann", "1"))
+            await client.send_get(
+                Request("content", f"/api/content{RETURN}"), CallContext("ann", "1")
+            )
         await client.close()
     assert [turn.split()[0] for turn in limiter.turns] == ["to", "sent"] * 3
 
@@ -249,14 +251,14 @@ def cache_of(clock: Clock, stale: float = 100.0) -> Cache:
 async def test_an_entry_is_fresh_for_its_ttl_and_then_asked_for_with_its_etag() -> None:
     clock, source = Clock(), Source(PAGE)
     cache = cache_of(clock)
-    assert not (await cache.read("k", 60, source.fetch)).hit
+    assert not (await cache.get_reply("k", 60, source.fetch)).is_hit
     clock.now += 59.9
-    kept = await cache.read("k", 60, source.fetch)
-    assert (kept.hit, round(kept.age, 1)) == (True, 59.9)
+    kept = await cache.get_reply("k", 60, source.fetch)
+    assert (kept.is_hit, round(kept.age_seconds, 1)) == (True, 59.9)
     clock.now += 0.1
     source.reply = None  # not changed
-    renewed = await cache.read("k", 60, source.fetch)
-    assert (renewed.hit, renewed.age, renewed.reply) == (False, 0.0, PAGE)
+    renewed = await cache.get_reply("k", 60, source.fetch)
+    assert (renewed.is_hit, renewed.age_seconds, renewed.reply) == (False, 0.0, PAGE)
     assert source.etags == [None, '"1"']
 
 
@@ -266,7 +268,7 @@ async def test_the_upstreams_max_age_shortens_a_ttl_and_never_lengthens_it(
     max_age: float | None, ttl: float
 ) -> None:
     source = Source(Reply(200, b"{}", max_age=max_age))
-    cached = await cache_of(Clock()).read("k", 60, source.fetch)
+    cached = await cache_of(Clock()).get_reply("k", 60, source.fetch)
     assert cached.entry.ttl == ttl
 
 
@@ -275,7 +277,7 @@ async def test_what_may_not_be_kept_is_asked_for_each_time() -> None:
     source = Source(Reply(200, b"{}", max_age=0))
     cache = cache_of(Clock())
     for _ in range(3):
-        await cache.read("k", 60, source.fetch)
+        await cache.get_reply("k", 60, source.fetch)
     assert len(source.etags) == 3
 
 
@@ -283,13 +285,13 @@ async def test_what_may_not_be_kept_is_asked_for_each_time() -> None:
 async def test_a_page_that_was_there_before_is_not_served_once_it_is_known_to_be_gone() -> None:
     clock, source = Clock(), Source(PAGE)
     cache = cache_of(clock)
-    await cache.read("k", 60, source.fetch)
+    await cache.get_reply("k", 60, source.fetch)
     clock.now += 60
     source.reply = Reply(404, b"", max_age=0)
-    await cache.read("k", 60, source.fetch)
+    await cache.get_reply("k", 60, source.fetch)
     source.failure = UpstreamUnavailable("down")
     with pytest.raises(UpstreamUnavailable):
-        await cache.read("k", 60, source.fetch)
+        await cache.get_reply("k", 60, source.fetch)
 
 
 @requirement("guidance:cache", "guidance:stale")
@@ -299,16 +301,16 @@ async def test_a_stale_entry_is_served_only_while_the_upstream_fails_and_only_so
 ) -> None:
     clock, source = Clock(), Source(PAGE)
     cache = cache_of(clock, stale=100)
-    await cache.read("k", 60, source.fetch)
+    await cache.get_reply("k", 60, source.fetch)
     clock.now += age
     source.failure = UpstreamUnavailable("down")
     if served:
-        stale = await cache.read("k", 60, source.fetch)
-        assert (stale.outcome, round(stale.age, 1)) == ("stale", age)
+        stale = await cache.get_reply("k", 60, source.fetch)
+        assert (stale.outcome, round(stale.age_seconds, 1)) == ("stale", age)
         assert source.spare, "the fetch should know that there is something to serve"
     else:
         with pytest.raises(UpstreamUnavailable):
-            await cache.read("k", 60, source.fetch)
+            await cache.get_reply("k", 60, source.fetch)
         assert not source.spare
 
 
@@ -316,25 +318,25 @@ async def test_a_stale_entry_is_served_only_while_the_upstream_fails_and_only_so
 async def test_neither_a_missing_page_nor_an_error_of_ours_is_answered_stale() -> None:
     clock, source = Clock(), Source(Reply(404, b""))
     cache = cache_of(clock)
-    await cache.read("k", 60, source.fetch)
+    await cache.get_reply("k", 60, source.fetch)
     clock.now += 61
     source.failure = UpstreamUnavailable("down")
     with pytest.raises(UpstreamUnavailable):
-        await cache.read("k", 60, source.fetch)
+        await cache.get_reply("k", 60, source.fetch)
     source.failure = NotFoundOrRedirected("a bug would be told, not hidden")
     with pytest.raises(NotFoundOrRedirected):
-        await cache.read("k", 60, source.fetch)
+        await cache.get_reply("k", 60, source.fetch)
 
 
 @requirement("guidance:refresh")
 async def test_a_refresh_goes_past_a_fresh_entry_without_its_etag() -> None:
     source = Source(PAGE)
     cache = cache_of(Clock())
-    await cache.read("k", 60, source.fetch)
+    await cache.get_reply("k", 60, source.fetch)
     source.reply = Reply(200, b'{"new": 1}')
-    await cache.refresh("k", 60, source.fetch)
-    kept = await cache.read("k", 60, source.fetch)
-    assert (kept.hit, kept.reply.body) == (True, b'{"new": 1}')
+    await cache.fetch_fresh_reply("k", 60, source.fetch)
+    kept = await cache.get_reply("k", 60, source.fetch)
+    assert (kept.is_hit, kept.reply.body) == (True, b'{"new": 1}')
     assert source.etags == [None, None]
 
 
@@ -344,12 +346,12 @@ async def test_a_shelf_forgets_the_least_used_and_what_is_over_its_time() -> Non
     shelf = MemoryCacheBackend(max_bytes=3000, clock=clock)
     entry = CacheEntry(Reply(200, b"x" * 300), clock.now, 60)
     for key in "abc":
-        await shelf.put(key, entry, 10)
-    await shelf.get("a")
-    await shelf.put("d", entry, 10)
-    assert [bool(await shelf.get(key)) for key in "abcd"] == [True, False, True, True]
+        await shelf.put_entry(key, entry, 10)
+    await shelf.get_entry("a")
+    await shelf.put_entry("d", entry, 10)
+    assert [bool(await shelf.get_entry(key)) for key in "abcd"] == [True, False, True, True]
     clock.now += 10.1
-    assert not any([await shelf.get(key) for key in "abcd"])
+    assert not any([await shelf.get_entry(key) for key in "abcd"])
 
 
 @requirement("guidance:cache")
@@ -360,7 +362,7 @@ async def test_those_who_ask_together_share_one_fetch_and_also_its_failure() -> 
 
     async def one() -> None:
         try:
-            outcomes.append((await cache.read("k", 60, source.fetch)).reply)
+            outcomes.append((await cache.get_reply("k", 60, source.fetch)).reply)
         except UpstreamUnavailable as failure:
             outcomes.append(failure)
 
@@ -390,14 +392,14 @@ async def test_when_the_one_who_fetches_leaves_another_takes_over() -> None:
         return "other"
 
     async def follow() -> None:
-        results.append(await flights.run("k", at_once))
+        results.append(await flights.run_once("k", at_once))
 
     async with anyio.create_task_group() as tasks:
         leader = anyio.CancelScope()
 
         async def lead() -> None:
             with leader:
-                await flights.run("k", never)
+                await flights.run_once("k", never)
 
         tasks.start_soon(lead)
         await started.wait()
@@ -469,7 +471,7 @@ async def test_a_passing_fault_is_tried_again_after_a_wait_that_doubles(
 ) -> None:
     clock = Clock()
     handler, asked = answers(fault, fault, GOOD)
-    reply = await client_of(handler, clock).get(ASKED, CONTEXT)
+    reply = await client_of(handler, clock).send_get(ASKED, CONTEXT)
     assert reply is not None
     assert reply.status == 200
     assert len(asked) == 3
@@ -491,11 +493,11 @@ async def test_four_attempts_are_the_most_and_the_deadline_bounds_them() -> None
     handler, asked = answers(httpx2.Response(500))
     client = client_of(handler, clock)
     with pytest.raises(UpstreamUnavailable, match="500"):
-        await client.get(ASKED, CONTEXT)
+        await client.send_get(ASKED, CONTEXT)
     assert len(asked) == 4
     handler, asked = answers(httpx2.Response(503, headers={"Retry-After": "11"}))
     with pytest.raises(UpstreamUnavailable):
-        await client_of(handler, Clock()).get(ASKED, CONTEXT)
+        await client_of(handler, Clock()).send_get(ASKED, CONTEXT)
     assert len(asked) == 1
 
 
@@ -504,7 +506,7 @@ async def test_with_a_copy_to_serve_there_is_one_short_attempt() -> None:
     clock = Clock()
     handler, asked = answers(httpx2.Response(500))
     with pytest.raises(UpstreamUnavailable):
-        await client_of(handler, clock).get(
+        await client_of(handler, clock).send_get(
             Request("content", "/api/content/x", fail_fast=True), CONTEXT
         )
     assert (len(asked), clock.slept) == (1, [])
@@ -518,7 +520,7 @@ async def test_retry_after_is_kept_as_a_number_and_as_a_date(
     monkeypatch.setattr("readingroom.net.http.clock.unix_seconds", lambda: 1794729600.0)
     clock = Clock()
     handler, _ = answers(httpx2.Response(429, headers={"Retry-After": told}), GOOD)
-    await client_of(handler, clock).get(ASKED, CONTEXT)
+    await client_of(handler, clock).send_get(ASKED, CONTEXT)
     assert clock.slept == [3.0]
 
 
@@ -529,11 +531,11 @@ async def test_while_the_host_wants_to_be_left_alone_nobody_asks_it() -> None:
     client = client_of(handler, clock)
     for _ in range(3):
         with pytest.raises(UpstreamRateLimited) as refused:
-            await client.get(ASKED, CONTEXT)
+            await client.send_get(ASKED, CONTEXT)
     assert len(asked) == 1
     assert refused.value.hint["retry_after"] == 60
     clock.now += 60
-    assert await client.get(ASKED, CONTEXT)
+    assert await client.send_get(ASKED, CONTEXT)
 
 
 @requirement("guidance:breaker")
@@ -543,14 +545,14 @@ async def test_a_host_that_keeps_failing_is_left_alone_and_then_found_again() ->
     client = client_of(handler, clock)
     for _ in range(4):
         with pytest.raises(UpstreamUnavailable):
-            await client.get(ASKED, CONTEXT)
+            await client.send_get(ASKED, CONTEXT)
     assert len(asked) == 5
     clock.now += 15
     with pytest.raises(UpstreamUnavailable):
-        await client.get(ASKED, CONTEXT)  # the probe fails: one request, no retries
+        await client.send_get(ASKED, CONTEXT)  # the probe fails: one request, no retries
     assert len(asked) == 6
     clock.now += 15
-    assert await client.get(ASKED, CONTEXT)
+    assert await client.send_get(ASKED, CONTEXT)
     assert client.breaker.state is BreakerState.CLOSED
 
 
@@ -569,9 +571,9 @@ async def test_a_caller_who_leaves_during_the_probe_does_not_keep_the_breaker_sh
     good = client._http_client
     client._http_client = httpx2.AsyncClient(transport=httpx2.MockTransport(slowly))
     with anyio.move_on_after(0.05):
-        await client.get(ASKED, CONTEXT)
+        await client.send_get(ASKED, CONTEXT)
     client._http_client = good
-    assert await client.get(ASKED, CONTEXT)
+    assert await client.send_get(ASKED, CONTEXT)
 
 
 @requirement("guidance:breaker", "guidance:rate-limited")
@@ -583,21 +585,21 @@ async def test_a_pause_that_begins_while_the_breaker_is_open_leaves_room_for_a_p
     client._resume_at = clock.now + 20
     clock.now += 15
     with pytest.raises(UpstreamRateLimited):
-        await client.get(ASKED, CONTEXT)
+        await client.send_get(ASKED, CONTEXT)
     clock.now += 5
-    assert await client.get(ASKED, CONTEXT)
+    assert await client.send_get(ASKED, CONTEXT)
 
 
 async def test_a_304_that_nobody_asked_for_is_a_fault() -> None:
     with pytest.raises(UpstreamUnavailable):
-        await client_of(answers(httpx2.Response(304))[0], Clock()).get(ASKED, CONTEXT)
+        await client_of(answers(httpx2.Response(304))[0], Clock()).send_get(ASKED, CONTEXT)
 
 
 async def test_no_cookie_is_carried_from_one_request_to_the_next() -> None:
     handler, asked = answers(httpx2.Response(200, json={}, headers={"Set-Cookie": "ab=1"}))
     client = client_of(handler, Clock())
-    await client.get(ASKED, CONTEXT)
-    await client.get(ASKED, CONTEXT)
+    await client.send_get(ASKED, CONTEXT)
+    await client.send_get(ASKED, CONTEXT)
     assert "cookie" not in asked[1].headers
 
 
@@ -608,7 +610,7 @@ async def test_a_host_that_refuses_is_a_host_at_work(status: int) -> None:
     client = client_of(answers(httpx2.Response(status))[0], clock)
     for _ in range(10):
         with contextlib.suppress(UpstreamError):
-            await client.get(ASKED, CONTEXT)
+            await client.send_get(ASKED, CONTEXT)
     assert client.breaker.state is BreakerState.CLOSED
 
 
@@ -625,7 +627,7 @@ async def test_a_body_without_end_is_not_read_to_the_end() -> None:
         return httpx2.Response(200, content=endless())
 
     with pytest.raises(UpstreamUnavailable, match="5 MB"):
-        await client_of(handler, Clock()).get(ASKED, CONTEXT)
+        await client_of(handler, Clock()).send_get(ASKED, CONTEXT)
     assert read * 65536 <= MAX_BODY_BYTES + 2 * 65536
 
 
@@ -633,8 +635,8 @@ async def test_a_body_without_end_is_not_read_to_the_end() -> None:
 async def test_only_get_is_ever_sent_and_the_correlation_id_goes_with_it() -> None:
     handler, asked = answers(GOOD)
     client = client_of(handler, Clock())
-    await client.get(Request("content", "/api/content/x", etag='"1"'), CONTEXT)
-    await client.get(Request("search", "/api/search.json", (("q", "a&b=c d"),)), CONTEXT)
+    await client.send_get(Request("content", "/api/content/x", etag='"1"'), CONTEXT)
+    await client.send_get(Request("search", "/api/search.json", (("q", "a&b=c d"),)), CONTEXT)
     assert [request.method for request in asked] == ["GET", "GET"]
     assert asked[0].headers["x-correlation-id"] == "corr-1"
     assert asked[0].headers["if-none-match"] == '"1"'
@@ -664,12 +666,12 @@ async def test_one_page_that_keeps_failing_closes_no_other() -> None:
     bad, good = (Request("content", f"/api/content/{name}") for name in ("bad", "good"))
     for _ in range(3):
         with pytest.raises(UpstreamUnavailable):
-            await client.get(bad, CONTEXT)
+            await client.send_get(bad, CONTEXT)
     assert asked.count("/api/content/bad") == 5
     with pytest.raises(UpstreamUnavailable, match="this page") as refused:
-        await client.get(bad, CONTEXT)
+        await client.send_get(bad, CONTEXT)
     assert refused.value.hint["retry_after"] > 0
-    assert await client.get(good, CONTEXT)
+    assert await client.send_get(good, CONTEXT)
     assert asked.count("/api/content/bad") == 5
 
 
@@ -679,10 +681,10 @@ async def test_a_host_whose_pages_fail_one_after_the_other_is_left_alone() -> No
     client = client_of(handler, Clock())
     for number in range(5):
         with pytest.raises(UpstreamUnavailable):
-            await client.get(Request("content", f"/api/content/bad{number}"), CONTEXT)
+            await client.send_get(Request("content", f"/api/content/bad{number}"), CONTEXT)
     count = len(asked)
     with pytest.raises(UpstreamUnavailable, match="no request is sent"):
-        await client.get(Request("content", "/api/content/good"), CONTEXT)
+        await client.send_get(Request("content", "/api/content/good"), CONTEXT)
     assert len(asked) == count
 
 
@@ -692,7 +694,7 @@ async def test_a_host_cannot_switch_the_backoff_off(retry_after: str) -> None:
     clock = Clock()
     refusal = httpx2.Response(429, headers={"Retry-After": retry_after})
     client = client_of(answers(refusal, refusal, GOOD)[0], clock)
-    assert await client.get(ASKED, CONTEXT)
+    assert await client.send_get(ASKED, CONTEXT)
     assert clock.slept == [0.2, 0.4]
 
 
@@ -703,13 +705,15 @@ async def test_while_redis_and_the_upstream_fail_what_this_process_had_is_the_la
         redis = RedisConnection(f"redis://127.0.0.1:{held.getsockname()[1]}/0")
         cache = Cache(RedisCacheBackend(redis), 100.0, clock=clock)
         for _ in range(2):
-            assert not (await cache.read("k", 60, source.fetch)).hit  # live, while it can be had
+            assert not (
+                await cache.get_reply("k", 60, source.fetch)
+            ).is_hit  # live, while it can be had
         source.failure = UpstreamUnavailable("down")
         clock.now += 30
-        for ask in (cache.read, cache.refresh):
+        for ask in (cache.get_reply, cache.fetch_fresh_reply):
             served = await ask("k", 60, source.fetch)
-            assert (served.reply, served.outcome, served.age) == (PAGE, "stale", 30)
+            assert (served.reply, served.outcome, served.age_seconds) == (PAGE, "stale", 30)
         clock.now += 130
         with pytest.raises(UpstreamUnavailable):
-            await cache.read("k", 60, source.fetch)
+            await cache.get_reply("k", 60, source.fetch)
         await redis.close()

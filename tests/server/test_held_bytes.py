@@ -111,7 +111,7 @@ async def test_an_answer_too_many_is_dropped_and_an_error_takes_its_place() -> N
 
 def test_the_largest_answer_can_be_had_alone() -> None:
     held_bytes = HeldBytes(4 * MB)
-    with held_bytes.hold("ann", 500 * MB), pytest.raises(TooManyBytes):
+    with held_bytes.hold_bytes("ann", 500 * MB), pytest.raises(TooManyBytes):
         held_bytes.check_limits("ann", 1)
     held_bytes.check_limits("ann", 1)
 
@@ -120,8 +120,8 @@ def test_many_callers_together_are_bounded_and_lock_nobody_out() -> None:
     held_bytes = HeldBytes(4 * MB)
     with ExitStack() as held:
         for number in range(4):
-            held.enter_context(held_bytes.hold(f"greedy {number}", 32 * MB))
-        with held_bytes.hold("modest", 2 * MB), pytest.raises(TooManyBytes):
+            held.enter_context(held_bytes.hold_bytes(f"greedy {number}", 32 * MB))
+        with held_bytes.hold_bytes("modest", 2 * MB), pytest.raises(TooManyBytes):
             held_bytes.check_limits("modest", 2 * MB)
     held_bytes.check_limits("modest", 2 * MB)
 

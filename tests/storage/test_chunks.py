@@ -21,7 +21,7 @@ from tests.engine.test_vectors import FILTERS, vector
 from tests.requirements import requirement
 from tests.support.filters import passes
 
-FIELDS = FilterFields(exact_match=("source", "open"), numeric_ranges=("start", "end"))
+FIELDS = FilterFields(exact_match_fields=("source", "open"), numeric_range_fields=("start", "end"))
 
 
 def chunks(*ids: str, seed: int = 0, **metadata: Any) -> Chunks:
@@ -45,30 +45,30 @@ def store(tmp_path: Path) -> Iterator[ChunkStore]:
 def test_what_is_put_comes_back_as_it_was(store: ChunkStore) -> None:
     held = store.open_collection("policy_docs")
     put = chunks("a", "b", source="NPPF", start=20241212, open=True, weight=0.5)
-    held.upsert(put)
+    held.upsert_chunks(put)
 
-    got = held.get(vectors=True)
+    got = held.read_chunks(vectors=True)
 
     assert (got.ids, got.texts, got.metadatas) == (put.ids, put.texts, put.metadatas)
     assert np.array_equal(got.vectors, put.vectors)
-    assert held.count() == 2
-    assert held.get(["b", "unknown"]).ids == ["b"]
-    assert held.get([]).ids == []
+    assert held.count_chunks() == 2
+    assert held.read_chunks(["b", "unknown"]).ids == ["b"]
+    assert held.read_chunks([]).ids == []
 
 
 @requirement("engine:chunks:verbs")
 def test_an_upsert_replaces_all_metadata_and_an_update_lays_over_it(store: ChunkStore) -> None:
     held = store.open_collection("policy_docs")
-    held.upsert(chunks("a", source="A", start=1))
+    held.upsert_chunks(chunks("a", source="A", start=1))
 
-    held.upsert(chunks("a", source="B"))
-    assert held.get(["a"]).metadatas == [{"source": "B"}]
+    held.upsert_chunks(chunks("a", source="B"))
+    assert held.read_chunks(["a"]).metadatas == [{"source": "B"}]
     held.update_metadata(["a", "unknown"], [{"end": 2}, {"end": 3}])
-    assert held.get().metadatas == [{"source": "B", "end": 2}]
-    held.upsert(chunks("a"))
-    assert held.get(["a"]).metadatas == [{}]
-    held.delete(["a", "unknown"])
-    assert held.count() == 0
+    assert held.read_chunks().metadatas == [{"source": "B", "end": 2}]
+    held.upsert_chunks(chunks("a"))
+    assert held.read_chunks(["a"]).metadatas == [{}]
+    held.delete_chunks(["a", "unknown"])
+    assert held.count_chunks() == 0
 
 
 @requirement("engine:chunks:verbs")
@@ -76,12 +76,12 @@ def test_a_batch_beyond_chromas_limit_is_split(store: ChunkStore) -> None:
     held = store.open_collection("policy_docs")
     many = chunks(*(f"id{number}" for number in range(5_600)), source="A")
 
-    held.upsert(many)
+    held.upsert_chunks(many)
 
-    assert held.count() == 5_600
-    assert sorted(held.get(many.ids).ids) == sorted(many.ids)
-    held.delete(many.ids)
-    assert held.count() == 0
+    assert held.count_chunks() == 5_600
+    assert sorted(held.read_chunks(many.ids).ids) == sorted(many.ids)
+    held.delete_chunks(many.ids)
+    assert held.count_chunks() == 0
 
 
 @requirement("engine:chunks:verbs")
@@ -90,13 +90,13 @@ def test_more_than_one_page_is_read_whole(
 ) -> None:
     held = store.open_collection("policy_docs")
     many = chunks(*(f"id{number}" for number in range(21)), source="A")
-    held.upsert(many)
+    held.upsert_chunks(many)
 
     for page in (7, 20, 21, 22):
         monkeypatch.setattr(store_module, "_BATCH_ROWS", page)
-        assert sorted(held.get(vectors=True).ids) == sorted(many.ids)
-        assert len(held.get(where=Equals("source", "A"))) == 21
-    assert len(held.get(limit=5, offset=18)) == 3
+        assert sorted(held.read_chunks(vectors=True).ids) == sorted(many.ids)
+        assert len(held.read_chunks(where=Equals("source", "A"))) == 21
+    assert len(held.read_chunks(limit=5, offset=18)) == 3
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def filtered() -> Iterator[tuple[ChunkCollection, dict[str, dict[str, Any]]]]:
         if number % 3:
             metadata |= {"open": number % 2 == 0, "end": 99991231 if number % 5 else start + 2}
         stored[f"id{number}"] = metadata
-        held.upsert(chunks(f"id{number}", **metadata))
+        held.upsert_chunks(chunks(f"id{number}", **metadata))
     yield held, stored
     store.close()
 
@@ -123,7 +123,7 @@ def test_the_store_passes_what_the_filter_means(
 ) -> None:
     held, stored = filtered
 
-    found = held.get(where=where).ids
+    found = held.read_chunks(where=where).ids
 
     assert sorted(found) == sorted(id for id, one in stored.items() if passes(one, where))
 
@@ -135,7 +135,7 @@ def test_values_of_different_kinds_may_be_asked_together(
     held, stored = filtered
     where = In("source", ("A", 1, True, 2.5))
 
-    assert sorted(held.get(where=where).ids) == sorted(
+    assert sorted(held.read_chunks(where=where).ids) == sorted(
         id for id, one in stored.items() if passes(one, where)
     )
 
@@ -143,16 +143,16 @@ def test_values_of_different_kinds_may_be_asked_together(
 @requirement("engine:chunks:bad-input")
 def test_bad_batches_are_refused_and_change_nothing(store: ChunkStore) -> None:
     held = store.open_collection("policy_docs")
-    held.upsert(chunks("kept"))
+    held.upsert_chunks(chunks("kept"))
 
     with pytest.raises(ValueError, match="twice"):
-        held.upsert(chunks("a", "a"))
+        held.upsert_chunks(chunks("a", "a"))
     with pytest.raises(ValueError, match="dimension"):
-        held.upsert(Chunks(["a"], ["text"], [{}], np.zeros((1, 3), np.float32)))
+        held.upsert_chunks(Chunks(["a"], ["text"], [{}], np.zeros((1, 3), np.float32)))
     with pytest.raises(ValueError, match="finite"):
-        held.upsert(Chunks(["a"], ["text"], [{}], np.full((1, 384), np.nan, np.float32)))
+        held.upsert_chunks(Chunks(["a"], ["text"], [{}], np.full((1, 384), np.nan, np.float32)))
 
-    assert held.get().ids == ["kept"]
+    assert held.read_chunks().ids == ["kept"]
 
 
 @requirement("engine:chunks:owner")
@@ -212,7 +212,7 @@ def test_a_collection_that_names_an_embedding_function_is_refused(
     built: list[Any] = []
     monkeypatch.setattr(SentenceTransformerEmbeddingFunction, "build_from_config", built.append)
     opened = ChunkStore(tmp_path / "chroma")
-    opened.open_collection("policy_docs").upsert(chunks("a"))
+    opened.open_collection("policy_docs").upsert_chunks(chunks("a"))
     opened.close()
     with closing(sqlite3.connect(tmp_path / "chroma" / "chroma.sqlite3")) as db:
         schema = json.loads(db.execute("SELECT schema_str FROM collections").fetchone()[0])
@@ -228,7 +228,7 @@ def test_a_collection_that_names_an_embedding_function_is_refused(
     opened = ChunkStore(tmp_path / "chroma")
     try:
         with pytest.raises(StoreUnusable, match="names an embedding function"):
-            opened.open_collection("policy_docs").upsert(chunks("b"))
+            opened.open_collection("policy_docs").upsert_chunks(chunks("b"))
     finally:
         opened.close()
     assert built == []

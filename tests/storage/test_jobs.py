@@ -87,7 +87,7 @@ async def run_until(
     async with anyio.create_task_group() as tasks:
         runner = JobRunner(jobs, handlers)
         await runner.take_over_jobs()
-        tasks.start_soon(runner.run)
+        tasks.start_soon(runner.run_jobs)
         with anyio.fail_after(300):
             while jobs.get_job(job.id).state != state:  # noqa: ASYNC110 (another process may write)
                 await anyio.sleep(0.01)

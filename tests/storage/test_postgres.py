@@ -51,28 +51,28 @@ def collection(database: PostgresDatabase) -> PostgresCollection:
 
 def test_what_is_put_comes_back_as_it_was(collection: PostgresCollection) -> None:
     put = chunks("a", "b", source="NPPF", start=20241212, open=True, weight=0.5)
-    collection.upsert(put)
+    collection.upsert_chunks(put)
 
-    got = collection.get(vectors=True)
+    got = collection.read_chunks(vectors=True)
 
     assert (got.ids, got.texts, got.metadatas) == (put.ids, put.texts, put.metadatas)
     assert np.array_equal(got.vectors, put.vectors)
-    assert collection.count() == 2
-    assert collection.get(["b", "unknown"]).ids == ["b"]
-    assert collection.get([]).ids == []
-    assert collection.get(limit=1, offset=1).ids == ["b"]
+    assert collection.count_chunks() == 2
+    assert collection.read_chunks(["b", "unknown"]).ids == ["b"]
+    assert collection.read_chunks([]).ids == []
+    assert collection.read_chunks(limit=1, offset=1).ids == ["b"]
 
 
 def test_an_upsert_replaces_all_metadata_and_an_update_lays_over_it(
     collection: PostgresCollection,
 ) -> None:
-    collection.upsert(chunks("a", source="A", start=1))
-    collection.upsert(chunks("a", source="B"))
-    assert collection.get(["a"]).metadatas == [{"source": "B"}]
+    collection.upsert_chunks(chunks("a", source="A", start=1))
+    collection.upsert_chunks(chunks("a", source="B"))
+    assert collection.read_chunks(["a"]).metadatas == [{"source": "B"}]
     collection.update_metadata(["a", "unknown"], [{"end": 2}, {"end": 3}])
-    assert collection.get().metadatas == [{"source": "B", "end": 2}]
-    collection.delete(["a", "unknown"])
-    assert collection.count() == 0
+    assert collection.read_chunks().metadatas == [{"source": "B", "end": 2}]
+    collection.delete_chunks(["a", "unknown"])
+    assert collection.count_chunks() == 0
 
 
 @given(where=FILTERS)
@@ -89,13 +89,13 @@ def test_filters_pass_what_the_embedded_store_passes(
     ]
     ids = [f"chunk {number}" for number in range(len(metadatas))]
     vectors = np.array([vector(number, 384) for number in range(len(ids))])
-    collection.upsert(Chunks(ids, ids, metadatas, vectors))
+    collection.upsert_chunks(Chunks(ids, ids, metadatas, vectors))
     expected = [
         chunk_id
         for chunk_id, metadata in zip(ids, metadatas, strict=True)
         if passes(metadata, where)
     ]
-    assert collection.get(where=where).ids == expected
+    assert collection.read_chunks(where=where).ids == expected
 
 
 def test_counts_of_stems_follow_every_write(collection: PostgresCollection) -> None:
@@ -105,13 +105,13 @@ def test_counts_of_stems_follow_every_write(collection: PostgresCollection) -> N
         [{}, {}],
         np.array([vector(0, 384), vector(1, 384)]),
     )
-    collection.upsert(two)
+    collection.upsert_chunks(two)
     assert collection.read_totals() == (2, 4)
     assert collection.count_stems(["cycle", "park", "none"]) == {"cycle": 2, "park": 1}
-    collection.upsert(Chunks(["a"], ["park"], [{}], two.vectors[:1]))
+    collection.upsert_chunks(Chunks(["a"], ["park"], [{}], two.vectors[:1]))
     assert collection.read_totals() == (2, 2)
     assert collection.count_stems(["cycle", "park"]) == {"cycle": 1, "park": 1}
-    collection.delete(["a", "b"])
+    collection.delete_chunks(["a", "b"])
     assert collection.read_totals() == (0, 0)
     assert collection.count_stems(["cycle", "park"]) == {}
 
@@ -124,7 +124,7 @@ def test_generations_become_visible_in_their_order(
 
     def write_slowly() -> None:
         with database.transaction():
-            collection.upsert(chunks("slow"))
+            collection.upsert_chunks(chunks("slow"))
             begun.set()
             assert may_end.wait(60)
 
@@ -133,7 +133,7 @@ def test_generations_become_visible_in_their_order(
     assert begun.wait(60)
     before = collection.generation
     # It began later and is committed first, without waiting for the other.
-    collection.upsert(chunks("quick", seed=1))
+    collection.upsert_chunks(chunks("quick", seed=1))
     first, touched_first = collection.list_changes(before)
     may_end.set()
     writer.join()
@@ -150,11 +150,11 @@ def test_a_transaction_that_fails_leaves_no_trace(
     spool.write_bytes(b"x" * 3_000_000)
     generation = collection.generation
     with pytest.raises(RuntimeError), database.transaction():
-        collection.upsert(chunks("a"))
+        collection.upsert_chunks(chunks("a"))
         files.move_in(("NPPF", "a.pdf"), spool)
-        assert collection.count() == 1
+        assert collection.count_chunks() == 1
         raise RuntimeError("the process has other plans")
-    assert collection.count() == 0
+    assert collection.count_chunks() == 0
     assert collection.generation == generation
     assert not files.has_file(("NPPF", "a.pdf"))
 
@@ -173,13 +173,13 @@ async def test_threads_of_a_change_join_its_transaction(
 ) -> None:
     with pytest.raises(RuntimeError):
         async with database.begin_change("policy:NPPF"):
-            await anyio.to_thread.run_sync(collection.upsert, chunks("a"))
+            await anyio.to_thread.run_sync(collection.upsert_chunks, chunks("a"))
             raise RuntimeError
-    assert collection.count() == 0
+    assert collection.count_chunks() == 0
     async with database.begin_change("policy:NPPF"):
-        await anyio.to_thread.run_sync(collection.upsert, chunks("a"))
-        await anyio.to_thread.run_sync(collection.upsert, chunks("b", seed=1))
-    assert collection.count() == 2
+        await anyio.to_thread.run_sync(collection.upsert_chunks, chunks("a"))
+        await anyio.to_thread.run_sync(collection.upsert_chunks, chunks("b", seed=1))
+    assert collection.count_chunks() == 2
     assert collection.generation == 1
 
 
@@ -269,7 +269,7 @@ def test_a_database_that_does_not_answer_is_an_error_that_says_so(tmp_path: Path
 def test_connections_that_the_server_ended_are_replaced(
     database: PostgresDatabase, collection: PostgresCollection, postgres: PostgresServer
 ) -> None:
-    collection.upsert(chunks("a"))
+    collection.upsert_chunks(chunks("a"))
     name = database.url.partition("?")[0].rpartition("/")[2]
     postgres.execute(
         f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
@@ -277,7 +277,7 @@ def test_connections_that_the_server_ended_are_replaced(
     # The end of a connection arrives some time after the server has sent it.
     for _ in range(100):
         try:
-            assert collection.count() == 1
+            assert collection.count_chunks() == 1
             break
         except StoreUnusable:
             continue
@@ -290,15 +290,15 @@ def test_a_text_with_a_null_character_is_kept_with_its_offsets(
     collection: PostgresCollection,
 ) -> None:
     put = chunks("a", source="one\0two")
-    collection.upsert(Chunks(put.ids, ["cycle\0parking"], put.metadatas, put.vectors))
-    (text,) = collection.get().texts
+    collection.upsert_chunks(Chunks(put.ids, ["cycle\0parking"], put.metadatas, put.vectors))
+    (text,) = collection.read_chunks().texts
     assert (len(text), text[:5], text[6:]) == (13, "cycle", "parking")
-    assert collection.get(where=Equals("source", "one\0two")).ids == ["a"]
+    assert collection.read_chunks(where=Equals("source", "one\0two")).ids == ["a"]
 
 
 def test_texts_are_compared_by_their_bytes(collection: PostgresCollection) -> None:
     ids = ["b", "a", "B", "ä", "A", "_"]
-    collection.upsert(chunks(*ids))
+    collection.upsert_chunks(chunks(*ids))
     with collection.read() as connection:
         rows = connection.execute("SELECT id FROM policy_docs_chunks ORDER BY id").fetchall()
     assert [row[0] for row in rows] == sorted(ids)
@@ -307,10 +307,10 @@ def test_texts_are_compared_by_their_bytes(collection: PostgresCollection) -> No
 def test_numbers_texts_and_truth_values_do_not_meet(collection: PostgresCollection) -> None:
     values: dict[str, Value] = {"number": 1, "text": "1", "truth": True, "word": "true"}
     for chunk_id, value in values.items():
-        collection.upsert(chunks(chunk_id, source=value))
+        collection.upsert_chunks(chunks(chunk_id, source=value))
     for chunk_id, value in values.items():
-        assert collection.get(where=Equals("source", value)).ids == [chunk_id]
-    assert collection.get(where=In("source", (1, "1"))).ids == ["number", "text"]
+        assert collection.read_chunks(where=Equals("source", value)).ids == [chunk_id]
+    assert collection.read_chunks(where=In("source", (1, "1"))).ids == ["number", "text"]
 
 
 def test_quotation_marks_and_line_ends_in_a_filter_are_letters(
@@ -318,9 +318,9 @@ def test_quotation_marks_and_line_ends_in_a_filter_are_letters(
 ) -> None:
     odd = ['a "quoted" name', "back\\slash", "tab\tand\nline", "ß–𝄞", "it's", "100 %", "why?"]
     for number, text in enumerate(odd):
-        collection.upsert(chunks(f"chunk {number}", source=text))
+        collection.upsert_chunks(chunks(f"chunk {number}", source=text))
     for number, text in enumerate(odd):
-        assert collection.get(where=Equals("source", text)).ids == [f"chunk {number}"]
+        assert collection.read_chunks(where=Equals("source", text)).ids == [f"chunk {number}"]
 
 
 def test_another_model_is_refused(collection: PostgresCollection) -> None:
@@ -342,7 +342,7 @@ def test_a_statement_that_fails_tells_no_values(database: PostgresDatabase) -> N
 def test_a_sound_database_has_no_problems(
     database: PostgresDatabase, collection: PostgresCollection
 ) -> None:
-    collection.upsert(chunks("a"))
+    collection.upsert_chunks(chunks("a"))
     assert list_problems(database) == []
 
 

@@ -80,4 +80,4 @@ async def be_taken_over(
     sandbox = Sandbox(limits, command=(sys.executable, "-P", "-c", program))
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(b"%PDF-1.7")
-        await sandbox.read(file, "paper.pdf", ReadOptions(), report)
+        await sandbox.read_document(file, "paper.pdf", ReadOptions(), report)

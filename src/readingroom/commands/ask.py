@@ -75,7 +75,7 @@ def _describe_missing_model(search_answer: dict[str, Any], settings: RoomSetting
     if any((hit["parts"] or {}).get("semantic") is not None for hit in search_answer["results"]):
         return
     try:
-        find_weights(settings.models, settings.embedding_model_dir)
+        find_weights(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable as error:
         yield (
             f"(Searched by words alone: {error.message.rstrip('.')}. `readingroom model install` "

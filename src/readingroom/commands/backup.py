@@ -56,7 +56,9 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
 
 def load_base_backups() -> dict[str, BaseBackup]:
     """Return how each base that has data of its own is backed up."""
-    return {base_name: spec.backup.load() for base_name, spec in BASES.items() if spec.backup}
+    return {
+        base_name: spec.backup.import_target() for base_name, spec in BASES.items() if spec.backup
+    }
 
 
 def run_base_command(base_name: str, command: Command, settings: RoomSettings) -> dict[str, Any]:
@@ -111,7 +113,7 @@ def _delete_workspace(workspace: Path, workspace_lock: FolderLock) -> None:
 
 def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
     """Copy every store into `copies_folder` and return the manifest of the copies."""
-    if settings.sample:  # else what is restored from it would pass for the real thing
+    if settings.is_sample:  # else what is restored from it would pass for the real thing
         shutil.copyfile(settings.data / SAMPLE_MARK_FILE, copies_folder / SAMPLE_MARK_FILE)
     key_ring = open_keys(settings)
     if isinstance(key_ring, SharedKeyRing):

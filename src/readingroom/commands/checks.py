@@ -122,7 +122,7 @@ def check_disk(settings: ServerSettings) -> Iterator[Complaint]:
 
 def check_model(settings: ServerSettings) -> Iterator[Complaint]:
     try:
-        find_weights(settings.models, settings.embedding_model_dir)
+        find_weights(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable as error:
         fix = "readingroom model install; until then searches go by words only"
         yield _make_complaint("model", error.message, fix)

@@ -204,7 +204,9 @@ def _find_search_command(base_name: str) -> type[Command]:
     command_loader = BASES[base_name].commands
     assert command_loader is not None
     search_command: type[Command] = next(
-        command for command in command_loader.load() if command.name == f"{base_name}.search"
+        command
+        for command in command_loader.import_target()
+        if command.name == f"{base_name}.search"
     )
     return search_command
 

@@ -20,7 +20,7 @@ def model() -> None:
 def install(settings: RoomSettings, as_json: bool) -> None:
     """Fetch the embedding model (90 MB, pinned by checksum) unless one is here already."""
     try:
-        weights = find_weights(settings.models, settings.embedding_model_dir)
+        weights = find_weights(settings.models_folder, settings.embedding_model_dir)
     except ModelUnavailable:
         if settings.embedding_model_dir is not None:
             raise
@@ -38,11 +38,11 @@ def install(settings: RoomSettings, as_json: bool) -> None:
 def build(settings: RoomSettings, as_json: bool) -> None:
     """Prepare the model to run, as the first search does otherwise: for images and installers."""
     embedder_for(settings).embed("ready")
-    model_files = sorted(model_path.name for model_path in settings.models.glob("*.onnx"))
+    model_files = sorted(model_path.name for model_path in settings.models_folder.glob("*.onnx"))
     print_result(
         as_json,
-        {"folder": str(settings.models), "files": model_files},
-        f"Ready in {settings.models}.",
+        {"folder": str(settings.models_folder), "files": model_files},
+        f"Ready in {settings.models_folder}.",
     )
 
 
@@ -56,5 +56,5 @@ def _download_model(settings: RoomSettings, quiet: bool) -> Weights:
         click.echo(f"\r{file_name:<20} {percent}", nl=done_bytes == total_bytes, err=True)
 
     return download_weights(
-        settings.model_url, settings.models, no_progress_sync if quiet else print_progress
+        settings.model_url, settings.models_folder, no_progress_sync if quiet else print_progress
     )

@@ -92,14 +92,14 @@ def _load_sample(settings: RoomSettings, base_names: list[str], announce: Announ
 def has_model(settings: RoomSettings, announce: Announce) -> bool:
     """Return whether documents can be embedded; a model that is missing is fetched first."""
     try:
-        find_weights(settings.models, settings.embedding_model_dir)
+        find_weights(settings.models_folder, settings.embedding_model_dir)
         return True
     except ModelUnavailable as error:
         model_error = error
     if settings.embedding_model_dir is None:
         announce("sample: fetching the embedding model, 90 MB")
         try:
-            download_weights(settings.model_url, settings.models)
+            download_weights(settings.model_url, settings.models_folder)
             return True
         except ModelUnavailable as error:
             announce(f"sample: {error.message}")
@@ -114,9 +114,9 @@ def _list_steps(
     steps_by_base: list[list[SampleStep]] = []
     for spec in BASES.values():
         if spec.sample and spec.name in base_names:
-            sample: BaseSample = spec.sample.load()
+            sample: BaseSample = spec.sample.import_target()
             run_command = partial(_run_command, spec.name)
-            steps_by_base.append(list(sample.steps(settings, corpus_folder, run_command)))
+            steps_by_base.append(list(sample.list_steps(settings, corpus_folder, run_command)))
     return steps_by_base
 
 

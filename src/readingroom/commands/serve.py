@@ -83,7 +83,7 @@ def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool
     base_names = [base] if base else sorted(BASES)
     try:
         with apply_sample_settings(settings, map(BASES.__getitem__, base_names)) as chosen_settings:
-            if chosen_settings.sample:
+            if chosen_settings.is_sample:
                 renew_sample(chosen_settings.data, reset)
             elif reset:
                 raise click.UsageError("--reset empties the sample only: add --demo")
@@ -137,7 +137,9 @@ def _serve(only_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) 
 
 def _load_commands(specs: list[BaseSpec]) -> dict[str, type[Command]]:
     """Return the commands that an owner of these bases runs for other processes, by name."""
-    commands = [command for spec in specs if spec.commands for command in spec.commands.load()]
+    commands = [
+        command for spec in specs if spec.commands for command in spec.commands.import_target()
+    ]
     return {command.name: command for command in commands}
 
 
@@ -163,7 +165,7 @@ def _load_certificate(settings: ServerSettings) -> Certificate | None:
             return None
         case Path() as chain, Path() as key:
             certificate = Certificate(chain, key)
-            certificate.check()
+            certificate.check_pair()
             return certificate
     raise InvalidSetting("HTTPS needs both --tls-cert and --tls-key")
 
@@ -173,7 +175,7 @@ def _announce_ready(
 ) -> None:
     """Show where the server answers; then load what is missing of the sample, if it serves that."""
     click.echo(announcement)
-    if settings.sample:
+    if settings.is_sample:
         load_in_background(settings, base_names, partial(_announce_loading, as_json))
 
 

@@ -38,7 +38,7 @@ def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:
         opened_base = BASES[base].open_base(chosen_settings)
         for signal_number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(signal_number, _exit_at_once)
-        anyio.run(serve_stdio, opened_base, chosen_settings.sample)
+        anyio.run(serve_stdio, opened_base, chosen_settings.is_sample)
 
 
 def _exit_at_once(*signal_and_frame: object) -> None:

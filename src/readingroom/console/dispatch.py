@@ -28,7 +28,7 @@ async def dispatch(
     or `OwnerUnreachable` when it does not answer.
     """
     command_result = await _run_or_send(command, spec, settings, report_progress)
-    return dict(mark_document(command_result)) if settings.sample else command_result
+    return dict(mark_document(command_result)) if settings.is_sample else command_result
 
 
 async def _run_or_send(
@@ -62,7 +62,9 @@ async def _run_without_folder(
     """
     with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch_folder:
         models_folder = (
-            settings.models if settings.models.exists() else Path(scratch_folder) / "models"
+            settings.models_folder
+            if settings.models_folder.exists()
+            else Path(scratch_folder) / "models"
         )
         changed_settings: dict[str, Path] = {"models_dir": models_folder}
         if not spec.is_view:

@@ -15,7 +15,7 @@ def apply_sample_settings(
     """Give the settings to work with: for the sample, with what its bases replace."""
     with ExitStack() as stack:
         setting_changes: dict[str, Any] = {}
-        if settings.sample:
+        if settings.is_sample:
             for spec in specs:
                 if spec.sample_settings:
                     setting_changes |= stack.enter_context(spec.sample_settings(settings))

@@ -47,7 +47,7 @@ class Range:
 class And:
     """Every part passes."""
 
-    parts: "tuple[Filter, ...]"
+    sub_filters: "tuple[Filter, ...]"
 
 
 Filter = Equals | In | Range | And
@@ -58,27 +58,32 @@ Condition = In | Range
 class FilterFields:
     """The fields of an index that filters may use: for equality, and for ranges of numbers."""
 
-    exact_match: tuple[str, ...] = ()
-    numeric_ranges: tuple[str, ...] = ()
+    exact_match_fields: tuple[str, ...] = ()
+    numeric_range_fields: tuple[str, ...] = ()
 
-    def parse(self, chunk_filter: Filter | None) -> list[Condition]:
+    @property
+    def names(self) -> list[str]:
+        """The names of all fields, each once: a field may be in both tuples."""
+        return list(dict.fromkeys((*self.exact_match_fields, *self.numeric_range_fields)))
+
+    def parse_filter(self, chunk_filter: Filter | None) -> list[Condition]:
         """Return the filter's conditions; raise `ValueError` for a field that has no index."""
         conditions = list(flatten(chunk_filter))
         for condition in conditions:
-            allowed_fields = self.exact_match if isinstance(condition, In) else self.numeric_ranges
+            allowed_fields = (
+                self.exact_match_fields if isinstance(condition, In) else self.numeric_range_fields
+            )
             if condition.field not in allowed_fields:
                 raise ValueError(
                     f"{condition.field!r} is not a filter field; there are {allowed_fields}"
                 )
         return conditions
 
-    def select(self, metadata: Metadata) -> dict[str, Value]:
+    def select_values(self, metadata: Metadata) -> dict[str, Value]:
         """Return the part of a chunk's metadata that filters may use."""
-        # A field may be in both tuples; each name is needed once.
-        field_names = dict.fromkeys((*self.exact_match, *self.numeric_ranges))
         filter_values = {
             field_name: metadata[field_name]
-            for field_name in field_names
+            for field_name in self.names
             if metadata.get(field_name) is not None
         }
         for field_name, filter_value in filter_values.items():
@@ -90,8 +95,8 @@ class FilterFields:
 def flatten(chunk_filter: Filter | None) -> Iterator[Condition]:
     """Yield the conditions of a filter, all of which must hold."""
     match chunk_filter:
-        case And(parts):
-            for sub_filter in parts:
+        case And(sub_filters):
+            for sub_filter in sub_filters:
                 yield from flatten(sub_filter)
         case Equals(field, value):
             yield In(field, (value,))

@@ -202,12 +202,12 @@ class RoomSettings(BaseModel):
     )
 
     @property
-    def models(self) -> Path:
+    def models_folder(self) -> Path:
         """Where the model is kept: what `readingroom model` fetched, and the graph it runs as."""
         return self.models_dir or self.data / MODELS_FOLDER
 
     @property
-    def sample(self) -> bool:
+    def is_sample(self) -> bool:
         """Whether the data directory is the sample's: then every answer says so."""
         return is_sample(self.data)
 

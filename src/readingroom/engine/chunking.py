@@ -26,7 +26,7 @@ class Span(NamedTuple):
     def length(self) -> int:
         return self.end - self.start
 
-    def of(self, document_text: str) -> str:
+    def cut_from(self, document_text: str) -> str:
         return document_text[self.start : self.end]
 
 

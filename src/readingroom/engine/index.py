@@ -38,7 +38,7 @@ from readingroom.engine.lexical import (
     LexicalStatistics,
 )
 from readingroom.engine.ranking import ProposedPassage, RankPassages, Relevance, rank_passages
-from readingroom.engine.vectors import DIMENSIONS, VectorHit, VectorIndex
+from readingroom.engine.vectors import DIMENSIONS, VectorIndex, VectorSearch
 from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import Chunks, StoredCollection
 from readingroom.storage.errors import EmbeddingMismatch
@@ -86,7 +86,7 @@ class ChunkIndex(Protocol):
         """A number that rises with every write."""
         ...
 
-    def put(self, chunks: Chunks) -> None:
+    def put_chunks(self, chunks: Chunks) -> None:
         """Add chunks with their vectors, in place of those with the same ids.
 
         Raise `EmbeddingMismatch` when another model made the vectors of this collection.
@@ -97,7 +97,7 @@ class ChunkIndex(Protocol):
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
         ...
 
-    def delete(self, chunk_ids: Sequence[str]) -> None:
+    def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
         ...
 
@@ -109,11 +109,11 @@ class ChunkIndex(Protocol):
         """Return the k chunks that match the words of the query best."""
         ...
 
-    def fetch(self, chunk_ids: Sequence[str]) -> Chunks:
+    def fetch_chunks(self, chunk_ids: Sequence[str]) -> Chunks:
         """Return the chunks with these ids, without vectors; unknown ids are left out."""
         ...
 
-    def read(self, where: Filter | None = None) -> Chunks:
+    def read_chunks(self, where: Filter | None = None) -> Chunks:
         """Return every chunk that passes the filter, without vectors."""
         ...
 
@@ -124,11 +124,11 @@ class ChunkIndex(Protocol):
         """
         ...
 
-    def count(self) -> int:
+    def count_chunks(self) -> int:
         """Return how many chunks there are; raise `StoreUnusable` if they cannot be read."""
         ...
 
-    def sizes(self) -> tuple[int, int]:
+    def read_sizes(self) -> tuple[int, int]:
         """Return how many chunks can be found by meaning, and how many by words."""
         ...
 
@@ -144,11 +144,11 @@ class ChunkIndex(Protocol):
         """
         ...
 
-    def dump(self, path: Path) -> int:
+    def dump_chunks(self, path: Path) -> int:
         """Write every chunk with its vector to a file, and return how many there are."""
         ...
 
-    def fill(self, path: Path, validate: Callable[[Chunks], object]) -> int:
+    def fill_from_dump(self, path: Path, validate: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are.
 
         `validate` raises `ValueError`, `KeyError` or `TypeError` for chunks that the base could not
@@ -158,22 +158,6 @@ class ChunkIndex(Protocol):
 
     def close(self) -> None:
         """Release the files that are open; nothing may be searching."""
-        ...
-
-
-class VectorSearch(Protocol):
-    """Finds chunks by meaning."""
-
-    def __len__(self) -> int:
-        """Return how many chunks can be found."""
-        ...
-
-    def search(self, vector: Vector, k: int, where: Filter | None = None) -> list[VectorHit]:
-        """Return the k nearest chunks that pass the filter, nearest first, equal ones by id."""
-        ...
-
-    def get_vectors(self, chunk_ids: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the vectors of these chunks, without those that do not exist."""
         ...
 
 
@@ -188,7 +172,7 @@ class WordSearch(Protocol):
         """Return the k best chunks that pass the filter, best first, equal ones by id."""
         ...
 
-    def statistics(self) -> LexicalStatistics:
+    def read_statistics(self) -> LexicalStatistics:
         """Return how common words are in this index."""
         ...
 
@@ -202,11 +186,11 @@ class CollectionIndex(ChunkIndex):
     collection: StoredCollection
     embedder: Embedder
 
-    def vectors(self) -> VectorSearch:
+    def get_vector_index(self) -> VectorSearch:
         """Return what finds chunks by meaning."""
         raise NotImplementedError
 
-    def words(self) -> WordSearch:
+    def get_word_index(self) -> WordSearch:
         """Return what finds chunks by words."""
         raise NotImplementedError
 
@@ -226,11 +210,13 @@ class CollectionIndex(ChunkIndex):
         # By one side alone the others cannot come first, so they need not be read.
         proposal_count = max(PROPOSALS_PER_SEARCH, k) if used_mode == "hybrid" else k
         semantic_ids, lexical_ids = [], []
-        if vector is not None and used_mode != "lexical" and len(self.vectors()):
-            semantic_ids = [hit.id for hit in self.vectors().search(vector, proposal_count, where)]
+        if vector is not None and used_mode != "lexical" and len(self.get_vector_index()):
+            semantic_ids = [
+                hit.id for hit in self.get_vector_index().search(vector, proposal_count, where)
+            ]
         if used_mode != "semantic":
             lexical_ids = [hit.id for hit in self.search_words(query, proposal_count, where)]
-        compare = partial(self._compare, query, vector)
+        compare = partial(self._compare_chunks, query, vector)
         passages = rank_proposals(query, semantic_ids, lexical_ids, compare, used_mode, k)
         hits = [
             ChunkHit(passage.passage_id, passage.score, passage.parts) for passage in passages[:k]
@@ -239,43 +225,47 @@ class CollectionIndex(ChunkIndex):
 
     def search_words(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
         """Return the k chunks that match the words of the query best."""
-        return self.words().search(query, k, where)
+        return self.get_word_index().search(query, k, where)
 
-    def read(self, where: Filter | None = None) -> Chunks:
+    def read_chunks(self, where: Filter | None = None) -> Chunks:
         """Return every chunk that passes the filter, without vectors."""
-        return self.collection.get(where=where)
+        return self.collection.read_chunks(where=where)
 
     def read_vectors(self, where: Filter) -> dict[str, Vector]:
         """Return the vectors of the chunks that pass the filter, if they are today's model's."""
-        if self.collection.embedding != self.embedder.identity:
+        if self.collection.embedding_identity != self.embedder.identity:
             return {}
-        chunks = self.collection.get(where=where, vectors=True)
+        chunks = self.collection.read_chunks(where=where, vectors=True)
         embedded_texts = (
             put_in_context(str(metadata.get(CONTEXT_FIELD, "")), chunk_text)
             for chunk_text, metadata in zip(chunks.texts, chunks.metadatas, strict=True)
         )
         return dict(zip(embedded_texts, chunks.vectors, strict=True))
 
-    def count(self) -> int:
+    def count_chunks(self) -> int:
         """Return how many chunks there are; raise `StoreUnusable` if they cannot be read."""
-        return self.collection.count()
+        return self.collection.count_chunks()
 
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
         """Return what fills both indexes and loads the model."""
-        return (self.words, self.embedder.load, self.vectors) if self.count() else ()
+        return (
+            (self.get_word_index, self.embedder.load, self.get_vector_index)
+            if self.count_chunks()
+            else ()
+        )
 
-    def dump(self, path: Path) -> int:
+    def dump_chunks(self, path: Path) -> int:
         """Write every chunk with its vector to a file, and return how many there are."""
         return dump_chunks(self.collection, path)
 
-    def sizes(self) -> tuple[int, int]:
+    def read_sizes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
-        return len(self.vectors()), len(self.words())
+        return len(self.get_vector_index()), len(self.get_word_index())
 
     def _embed_or_explain(self, query: str, mode: Mode) -> tuple[Vector | None, str | None]:
         """Return the vector of a query, or None and why a search by meaning is not possible."""
         try:
-            return self._embed(query), None
+            return self._embed_query(query), None
         except ModelUnavailable as error:
             failure_reason = error.message
         except EmbeddingMismatch as error:
@@ -284,18 +274,20 @@ class CollectionIndex(ChunkIndex):
             failure_reason = error.message
         return None, None if mode == "lexical" else failure_reason
 
-    def _compare(self, query: str, vector: Vector | None, ids: Sequence[str]) -> list[Relevance]:
-        chunks = self.fetch(ids)
-        vectors = {} if vector is None else self.vectors().get_vectors(chunks.ids)
+    def _compare_chunks(
+        self, query: str, vector: Vector | None, ids: Sequence[str]
+    ) -> list[Relevance]:
+        chunks = self.fetch_chunks(ids)
+        vectors = {} if vector is None else self.get_vector_index().get_vectors(chunks.ids)
         passages = [
             ProposedPassage(chunk_id, chunk_text, vectors.get(chunk_id))
             for chunk_id, chunk_text in zip(chunks.ids, chunks.texts, strict=True)
         ]
-        return self.rank(query, vector, passages, self.words().statistics())
+        return self.rank(query, vector, passages, self.get_word_index().read_statistics())
 
-    def _embed(self, query: str) -> Vector:
+    def _embed_query(self, query: str) -> Vector:
         vector = self.embedder.embed(query)
-        if self.collection.embedding is not None:
+        if self.collection.embedding_identity is not None:
             self.collection.claim_embedding(self.embedder.identity)
         return vector
 
@@ -330,7 +322,7 @@ class EmbeddedIndex(CollectionIndex):
 
     # --- writing: the collection first, then what is derived from it ---
 
-    def put(self, chunks: Chunks) -> None:
+    def put_chunks(self, chunks: Chunks) -> None:
         """Add chunks with their vectors, in place of those with the same ids.
 
         Raise `EmbeddingMismatch` when another model made the vectors of this collection.
@@ -340,14 +332,16 @@ class EmbeddedIndex(CollectionIndex):
         with self._write_lock:
             self.collection.claim_embedding(self.embedder.identity)
             with self._update_indexes() as lexical_index:
-                self.collection.upsert(chunks)
+                self.collection.upsert_chunks(chunks)
                 if self._vectors is not None and not len(self._vectors):
                     # Nothing said yet how long vectors are; the next search fills it anew.
                     self._vectors = None
                 if self._vectors is not None:
-                    self._vectors.upsert(chunks.ids, chunks.vectors, chunks.metadatas)
+                    self._vectors.upsert_rows(chunks.ids, chunks.vectors, chunks.metadatas)
                 if lexical_index is not None:
-                    lexical_index.upsert(_list_documents(chunks), self.collection.generation)
+                    lexical_index.upsert_documents(
+                        _list_documents(chunks), self.collection.generation
+                    )
 
     def update_metadata(self, chunk_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
@@ -358,16 +352,16 @@ class EmbeddedIndex(CollectionIndex):
             if lexical_index is not None:
                 lexical_index.update_metadata(chunk_ids, metadatas, self.collection.generation)
 
-    def delete(self, chunk_ids: Sequence[str]) -> None:
+    def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
         if not chunk_ids:
             return
         with self._update_indexes() as lexical_index:
-            self.collection.delete(chunk_ids)
+            self.collection.delete_chunks(chunk_ids)
             if self._vectors is not None:
-                self._vectors.delete(chunk_ids)
+                self._vectors.delete_rows(chunk_ids)
             if lexical_index is not None:
-                lexical_index.delete(chunk_ids, self.collection.generation)
+                lexical_index.delete_documents(chunk_ids, self.collection.generation)
 
     def rebuild(self) -> None:
         """Build both indexes anew from the collection, when they are next needed."""
@@ -381,7 +375,7 @@ class EmbeddedIndex(CollectionIndex):
 
     # --- reading ---
 
-    def fetch(self, chunk_ids: Sequence[str]) -> Chunks:
+    def fetch_chunks(self, chunk_ids: Sequence[str]) -> Chunks:
         """Return the chunks with these ids, without vectors; unknown ids are left out.
 
         The same passages answer again and again, and reading ten of them from the collection takes
@@ -393,7 +387,7 @@ class EmbeddedIndex(CollectionIndex):
         chunks_by_id = {id: chunk for id in chunk_ids if (chunk := cache.get(id)) is not None}
         missing_ids = [chunk_id for chunk_id in chunk_ids if chunk_id not in chunks_by_id]
         if missing_ids:
-            read_chunks = self.collection.get(missing_ids)
+            read_chunks = self.collection.read_chunks(missing_ids)
             texts_with_metadata = zip(read_chunks.texts, read_chunks.metadatas, strict=True)
             for chunk_id, chunk in zip(read_chunks.ids, texts_with_metadata, strict=True):
                 chunks_by_id[chunk_id] = chunk
@@ -404,14 +398,14 @@ class EmbeddedIndex(CollectionIndex):
             present_ids, [text for text, _ in found_chunks], [data for _, data in found_chunks]
         )
 
-    def fill(self, path: Path, validate: Callable[[Chunks], object]) -> int:
+    def fill_from_dump(self, path: Path, validate: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are."""
         # Into the collection directly: both indexes are then built once, at the next search.
         chunk_count = fill_chunks(path, self.collection, validate, DIMENSIONS)
         self.rebuild()
         return chunk_count
 
-    def vectors(self) -> VectorIndex:
+    def get_vector_index(self) -> VectorIndex:
         """Return the vector index, filled from the collection when it is first needed."""
         if self._vectors is None:
             with self._write_lock:
@@ -419,14 +413,14 @@ class EmbeddedIndex(CollectionIndex):
                     self._vectors = self._fill_vectors()
         return self._vectors
 
-    def words(self) -> LexicalIndex:
+    def get_word_index(self) -> LexicalIndex:
         """Return the word index, filled anew when the collection has changed without it."""
         if not self._words_are_current():
             with self._write_lock:
                 if not self._words_are_current():
                     chunk_pages = self._read_chunk_pages(vectors=False)
                     documents = chain.from_iterable(map(_list_documents, chunk_pages))
-                    self._words.fill(documents, self.collection.generation)
+                    self._words.replace_documents(documents, self.collection.generation)
         return self._words
 
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
@@ -434,21 +428,21 @@ class EmbeddedIndex(CollectionIndex):
         warm_up_steps = super().list_warm_up_steps()
         if not warm_up_steps or self._list_contexts is None:
             return warm_up_steps
-        if self.collection.embedding != self.embedder.identity:
+        if self.collection.embedding_identity != self.embedder.identity:
             return warm_up_steps
-        context_batches = batch_missing_contexts(self.collection.get(), self._list_contexts)
+        context_batches = batch_missing_contexts(self.collection.read_chunks(), self._list_contexts)
         return (*warm_up_steps, *(partial(self._embed_anew, batch) for batch in context_batches))
 
     # --- internals ---
 
     def _embed_anew(self, contexts_by_id: Mapping[str, str]) -> None:
         """Embed chunks under their contexts; those that changed meanwhile are left alone."""
-        chunks = self.collection.get(list(contexts_by_id))
+        chunks = self.collection.read_chunks(list(contexts_by_id))
         if len(chunks):
             renewed_chunks = embed_anew(chunks, contexts_by_id, self.embedder)
             with self._write_lock:
-                current_chunks = self.collection.get(renewed_chunks.ids)
-                self.put(select_unchanged_chunks(renewed_chunks, current_chunks))
+                current_chunks = self.collection.read_chunks(renewed_chunks.ids)
+                self.put_chunks(select_unchanged_chunks(renewed_chunks, current_chunks))
 
     def _open_words(self) -> LexicalIndex:
         return LexicalIndex(self._words_path, {_TEXT_COLUMN: 1.0}, self._filter_fields)
@@ -478,14 +472,18 @@ class EmbeddedIndex(CollectionIndex):
         for chunk_page in self._read_chunk_pages(vectors=True):
             if vector_index is None:
                 dimensions = chunk_page.vectors.shape[1]
-                vector_index = VectorIndex(self._filter_fields, dimensions, self.collection.count())
-            vector_index.upsert(chunk_page.ids, chunk_page.vectors, chunk_page.metadatas)
+                vector_index = VectorIndex(
+                    self._filter_fields, dimensions, self.collection.count_chunks()
+                )
+            vector_index.upsert_rows(chunk_page.ids, chunk_page.vectors, chunk_page.metadatas)
         return_memory()
         return vector_index or VectorIndex(self._filter_fields)
 
     def _read_chunk_pages(self, vectors: bool) -> Iterator[Chunks]:
-        for page_offset in range(0, self.collection.count(), _CHUNKS_PER_PAGE):
-            yield self.collection.get(vectors=vectors, limit=_CHUNKS_PER_PAGE, offset=page_offset)
+        for page_offset in range(0, self.collection.count_chunks(), _CHUNKS_PER_PAGE):
+            yield self.collection.read_chunks(
+                vectors=vectors, limit=_CHUNKS_PER_PAGE, offset=page_offset
+            )
 
 
 def _make_chunk_cache() -> LRUCache[str, tuple[str, Metadata]]:

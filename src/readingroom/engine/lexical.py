@@ -91,9 +91,7 @@ class LexicalIndex:
         self._path = index_path
         self._postings_budget = postings_budget
         self._max_seconds = max_seconds
-        self._field_names = list(
-            dict.fromkeys((*filter_fields.exact_match, *filter_fields.numeric_ranges))
-        )
+        self._field_names = filter_fields.names
         self._write_lock = threading.Lock()
         self._connections = ConnectionPool(self._open_connection)
         _prepare_file(index_path, self._list_schema_statements())
@@ -104,7 +102,9 @@ class LexicalIndex:
 
     # --- writing ---
 
-    def upsert(self, documents: Iterable[LexicalDocument], generation: int | None = None) -> None:
+    def upsert_documents(
+        self, documents: Iterable[LexicalDocument], generation: int | None = None
+    ) -> None:
         """Add documents, replacing those with the same ids; all of them or none."""
         batch = {document.id: document for document in documents}
         with self._open_write(generation) as db:
@@ -112,7 +112,7 @@ class LexicalIndex:
             row_numbers = [self._insert_document(db, document) for document in batch.values()]
             self._add_to_counts(db, row_numbers, 1)
 
-    def delete(self, document_ids: Sequence[str], generation: int | None = None) -> None:
+    def delete_documents(self, document_ids: Sequence[str], generation: int | None = None) -> None:
         """Remove documents; ids that are not there are ignored."""
         with self._open_write(generation) as db:
             self._remove_documents(db, document_ids)
@@ -126,13 +126,13 @@ class LexicalIndex:
         """Merge new values into the metadata that filters use; unknown ids are ignored."""
         with self._open_write(generation) as db:
             for document_id, metadata in zip(document_ids, metadatas, strict=True):
-                for field_name, field_value in self.filter_fields.select(metadata).items():
+                for field_name, field_value in self.filter_fields.select_values(metadata).items():
                     db.execute(
                         f"UPDATE documents SET {_quote_identifier(field_name)} = ? WHERE id = ?",
                         (_encode_value(field_value), document_id),
                     )
 
-    def fill(self, documents: Iterable[LexicalDocument], generation: int) -> None:
+    def replace_documents(self, documents: Iterable[LexicalDocument], generation: int) -> None:
         """Replace everything, for example after the store has changed without this index."""
         with self._open_write(generation) as db:
             for table_name in ("documents", "words", "terms"):
@@ -164,7 +164,7 @@ class LexicalIndex:
 
     # --- searching ---
 
-    def statistics(self) -> "LexicalStatistics":
+    def read_statistics(self) -> "LexicalStatistics":
         """Return how common words are in this index."""
         with self._connections.connection() as db:
             document_count, token_count = db.execute(_SELECT_TOTALS).fetchone()
@@ -187,7 +187,7 @@ class LexicalIndex:
         """
         if k < 0:
             raise ValueError(f"k must be at least 0, not {k}")
-        conditions = self.filter_fields.parse(where)
+        conditions = self.filter_fields.parse_filter(where)
         with self._connections.connection() as db, enforce_deadline(db, self._max_seconds):
             scores = self._score_rows(db, parse_query(query), k, conditions) if k else {}
             return self._make_hits(db, scores, k)
@@ -360,7 +360,7 @@ class LexicalIndex:
                 db.execute("UPDATE facts SET generation = ?", (generation,))
 
     def _insert_document(self, db: Database, document: LexicalDocument) -> int:
-        filter_values = self.filter_fields.select(document.metadata)
+        filter_values = self.filter_fields.select_values(document.metadata)
         quoted_fields = "".join(f", {_quote_identifier(field)}" for field in filter_values)
         row_number = db.execute(
             f"INSERT INTO documents(id{quoted_fields}) "

@@ -192,7 +192,7 @@ def find_terms(question: str) -> dict[str, str]:
 @lru_cache(maxsize=4000)
 def count_stems(passage_text: str) -> Mapping[str, int]:
     """Return the stems of a text, each with how often it has it; not to be changed."""
-    return Counter(shared_stemmer().split(passage_text))
+    return Counter(shared_stemmer().split_stems(passage_text))
 
 
 def count_passage_stems(passage: ProposedPassage) -> Mapping[str, int]:

@@ -15,32 +15,34 @@ Mask = NDArray[np.bool_]
 
 
 class Rows:
-    """The arrays of one writer. Rows before `count` are never changed, so views need no copy."""
+    """The arrays of one writer. Rows before `row_count` never change, so views need no copy."""
 
     def __init__(self, filter_fields: FilterFields, dimensions: int, reserved_rows: int) -> None:
-        self.fields = filter_fields
-        self.count = 0
+        self.filter_fields = filter_fields
+        self.row_count = 0
         self.deleted_count = 0
         # Signs approximate distances only between vectors of unit length.
         self.have_unit_length = True
         self.ids: list[str] = []
-        self.alive = np.zeros(reserved_rows, bool)
+        self.alive_mask = np.zeros(reserved_rows, bool)
         self.vectors = np.empty((reserved_rows, dimensions), np.float32)
         self.squared_lengths = np.empty(reserved_rows, np.float32)
         # By plane of 64 dimensions and not by row: a scan then reads memory in order.
         self.signs = np.empty((-(-dimensions // 64), reserved_rows), np.uint64)
         self.columns = {
-            field: _Column(np.empty(reserved_rows, np.int32)) for field in filter_fields.exact_match
+            field: _Column(np.empty(reserved_rows, np.int32))
+            for field in filter_fields.exact_match_fields
         }
         self.numbers_by_field = {
-            field: np.empty(reserved_rows, np.float64) for field in filter_fields.numeric_ranges
+            field: np.empty(reserved_rows, np.float64)
+            for field in filter_fields.numeric_range_fields
         }
 
-    def append(
+    def append_rows(
         self, row_ids: Sequence[str], vectors: Floats, metadatas: Sequence[Mapping[str, Any]]
     ) -> int:
         """Append rows and return the number of the first; no view shows them yet."""
-        first_row, end_row = self.count, self.count + len(row_ids)
+        first_row, end_row = self.row_count, self.row_count + len(row_ids)
         self._reserve_rows(end_row)
         squared_lengths = np.einsum("ij,ij->i", vectors, vectors)
         self.have_unit_length = self.have_unit_length and bool(
@@ -50,21 +52,23 @@ class Rows:
         self.vectors[first_row:end_row] = vectors
         self.squared_lengths[first_row:end_row] = squared_lengths
         self.signs[:, first_row:end_row] = pack_signs(vectors)
-        for field in self.fields.exact_match:
-            self.columns[field].append(first_row, [metadata.get(field) for metadata in metadatas])
-        for field in self.fields.numeric_ranges:
+        for field in self.filter_fields.exact_match_fields:
+            self.columns[field].append_values(
+                first_row, [metadata.get(field) for metadata in metadatas]
+            )
+        for field in self.filter_fields.numeric_range_fields:
             self.numbers_by_field[field][first_row:end_row] = [
                 _to_range_number(metadata.get(field)) for metadata in metadatas
             ]
-        self.alive[first_row:end_row] = True
-        self.count = end_row
+        self.alive_mask[first_row:end_row] = True
+        self.row_count = end_row
         return first_row
 
-    def delete(self, row_numbers: list[int]) -> None:
+    def delete_rows(self, row_numbers: list[int]) -> None:
         """Mark rows as deleted."""
         # A copy, because the views of readers share the old array.
-        self.alive = self.alive.copy()
-        self.alive[row_numbers] = False
+        self.alive_mask = self.alive_mask.copy()
+        self.alive_mask[row_numbers] = False
         self.deleted_count += len(row_numbers)
 
     def get_metadata(self, row_number: int) -> dict[str, Any]:
@@ -87,11 +91,11 @@ class Rows:
     def make_view(self) -> "RowView":
         """Return the rows as they are now; later changes do not show in the view."""
         return RowView(
-            count=self.count,
-            living_count=self.count - self.deleted_count,
+            row_count=self.row_count,
+            living_count=self.row_count - self.deleted_count,
             have_unit_length=self.have_unit_length,
             ids=self.ids,
-            alive=self.alive,
+            alive_mask=self.alive_mask,
             vectors=self.vectors,
             squared_lengths=self.squared_lengths,
             signs=self.signs,
@@ -100,12 +104,12 @@ class Rows:
         )
 
     def _reserve_rows(self, needed_rows: int) -> None:
-        capacity = len(self.alive)
+        capacity = len(self.alive_mask)
         if needed_rows <= capacity:
             return
         # By half at least, so that many small appends do not copy everything each time.
         new_capacity = max(needed_rows, capacity + capacity // 2, 1024)
-        self.alive = _enlarge(self.alive, new_capacity)
+        self.alive_mask = _enlarge(self.alive_mask, new_capacity)
         self.vectors = _enlarge(self.vectors, new_capacity)
         self.squared_lengths = _enlarge(self.squared_lengths, new_capacity)
         self.signs = np.ascontiguousarray(_enlarge(self.signs.T, new_capacity).T)
@@ -119,13 +123,13 @@ class Rows:
 
 @dataclass(frozen=True)
 class RowView:
-    """The rows at one moment. The arrays may be longer: only the first `count` rows count."""
+    """The rows at one moment. The arrays may be longer: only the first `row_count` rows count."""
 
-    count: int
+    row_count: int
     living_count: int
     have_unit_length: bool
     ids: list[str]
-    alive: Mask
+    alive_mask: Mask
     vectors: Floats
     squared_lengths: Floats
     signs: NDArray[np.uint64]
@@ -142,12 +146,12 @@ class RowView:
             default=None,
         )
         candidate_rows = None if rarest_condition is None else self._read_postings(rarest_condition)
-        if candidate_rows is None or len(candidate_rows) > self.count // 8:
-            is_matching = self.alive[: self.count].copy()
+        if candidate_rows is None or len(candidate_rows) > self.row_count // 8:
+            is_matching = self.alive_mask[: self.row_count].copy()
             for condition in conditions:
-                is_matching &= self._match_condition(condition, slice(0, self.count))
+                is_matching &= self._match_condition(condition, slice(0, self.row_count))
             return np.flatnonzero(is_matching)
-        matching_rows = candidate_rows[self.alive[candidate_rows]]
+        matching_rows = candidate_rows[self.alive_mask[candidate_rows]]
         for condition in conditions:
             matching_rows = matching_rows[self._match_condition(condition, matching_rows)]
         return matching_rows
@@ -162,7 +166,7 @@ class RowView:
     def _read_postings(self, condition: In) -> RowNumbers:
         column = self.columns[condition.field]
         codes = column.find_codes(condition.values)
-        postings = [column.postings[value_code].read_before(self.count) for value_code in codes]
+        postings = [column.postings[value_code].read_before(self.row_count) for value_code in codes]
         return np.concatenate(postings) if postings else np.empty(0, np.int64)
 
     def _match_condition(self, condition: Condition, row_numbers: RowNumbers | slice) -> Mask:
@@ -188,7 +192,7 @@ class _Column:
         self.codes_by_value: dict[tuple[str, Value], int] = {}
         self.postings: list[_PostingList] = []
 
-    def append(self, first_row: int, field_values: Sequence[Value | None]) -> None:
+    def append_values(self, first_row: int, field_values: Sequence[Value | None]) -> None:
         codes = np.array(
             [
                 -1 if field_value is None else self._get_or_add_code(field_value)
@@ -255,7 +259,7 @@ class _PostingList:
     def __len__(self) -> int:
         return self._row_count
 
-    def append(self, row_numbers: RowNumbers) -> None:
+    def append_rows(self, row_numbers: RowNumbers) -> None:
         new_count = self._row_count + len(row_numbers)
         if new_count > len(self._rows):
             self._rows = _enlarge(self._rows, max(new_count, 2 * len(self._rows)))

@@ -83,25 +83,25 @@ class SharedIndex(CollectionIndex):
         self._recent_chunks: RecentReads[tuple[str, Metadata]] = RecentReads(collection)
         self._is_embedding_claimed = False
 
-    def put(self, chunks: Chunks) -> None:
+    def put_chunks(self, chunks: Chunks) -> None:
         """Add chunks with their vectors, in place of those with the same ids.
 
         Raise `EmbeddingMismatch` when another model made the vectors of this collection.
         """
         if len(chunks):
             self.collection.claim_embedding(self.embedder.identity)
-            self.collection.upsert(chunks)
+            self.collection.upsert_chunks(chunks)
 
     def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
         self.collection.update_metadata(ids, metadatas)
 
-    def delete(self, ids: Sequence[str]) -> None:
+    def delete_chunks(self, ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
         if ids:
-            self.collection.delete(ids)
+            self.collection.delete_chunks(ids)
 
-    def fetch(self, ids: Sequence[str]) -> Chunks:
+    def fetch_chunks(self, ids: Sequence[str]) -> Chunks:
         """Return the chunks with these ids, without vectors; unknown ids are left out."""
         chunks_by_id = self._recent_chunks.read(ids, self._read_chunks)
         present_ids = [chunk_id for chunk_id in ids if chunk_id in chunks_by_id]
@@ -111,15 +111,15 @@ class SharedIndex(CollectionIndex):
         )
 
     def _read_chunks(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, Metadata]]:
-        chunks = self.collection.get(chunk_ids)
+        chunks = self.collection.read_chunks(chunk_ids)
         texts_with_metadata = zip(chunks.texts, chunks.metadatas, strict=True)
         return dict(zip(chunks.ids, texts_with_metadata, strict=True))
 
-    def vectors(self) -> "_SharedVectors":
+    def get_vector_index(self) -> "_SharedVectors":
         """Return what finds chunks by meaning."""
         return self._vectors
 
-    def words(self) -> SharedWords:
+    def get_word_index(self) -> SharedWords:
         """Return what finds chunks by words."""
         return self._words
 
@@ -131,9 +131,12 @@ class SharedIndex(CollectionIndex):
 
     def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
         """Return what loads the model, and embeds anew what has no context."""
-        if not self.count():
+        if not self.count_chunks():
             return ()
-        if self._list_contexts is None or self.collection.embedding != self.embedder.identity:
+        if (
+            self._list_contexts is None
+            or self.collection.embedding_identity != self.embedder.identity
+        ):
             return (self.embedder.load,)
         context_batches = batch_missing_contexts(
             self.collection.get_without_field(CONTEXT_FIELD), self._list_contexts
@@ -143,7 +146,7 @@ class SharedIndex(CollectionIndex):
             *(partial(self._embed_anew, contexts_by_id) for contexts_by_id in context_batches),
         )
 
-    def fill(self, dump_path: Path, validate: Callable[[Chunks], object]) -> int:
+    def fill_from_dump(self, dump_path: Path, validate: Callable[[Chunks], object]) -> int:
         """Add the chunks that `dump` wrote, and return how many there are."""
         return fill_chunks(dump_path, self.collection, validate, DIMENSIONS)
 
@@ -155,20 +158,22 @@ class SharedIndex(CollectionIndex):
         """Embed chunks under their contexts, unless another process is doing so."""
         lock_key = f"embed anew {self.collection.name}"
         with self.collection.database.hold_lock(lock_key) as is_ours:
-            chunks = self.collection.get(list(contexts_by_id)) if is_ours else Chunks([], [], [])
+            chunks = (
+                self.collection.read_chunks(list(contexts_by_id)) if is_ours else Chunks([], [], [])
+            )
             if not len(chunks):
                 return
             renewed_chunks = embed_anew(chunks, contexts_by_id, self.embedder)
             with self.collection.database.transaction():
                 unchanged_chunks = select_unchanged_chunks(
-                    renewed_chunks, self.collection.get(renewed_chunks.ids)
+                    renewed_chunks, self.collection.read_chunks(renewed_chunks.ids)
                 )
                 self.collection.replace_vectors(unchanged_chunks, (CONTEXT_FIELD,))
 
-    def _embed(self, query: str) -> Vector:
+    def _embed_query(self, query: str) -> Vector:
         vector = self.embedder.embed(query)
         # Once claimed, a collection keeps its model; asked again only until then.
-        if not self._is_embedding_claimed and self.collection.embedding is not None:
+        if not self._is_embedding_claimed and self.collection.embedding_identity is not None:
             self.collection.claim_embedding(self.embedder.identity)
             self._is_embedding_claimed = True
         return vector
@@ -267,16 +272,18 @@ class _SharedVectors(SharedSearch):
                 vector_copy = VectorIndex(
                     self._filter_fields, vectors.shape[1], self._collection.read_totals()[0]
                 )
-            vector_copy.upsert(chunk_ids, vectors, metadatas)
+            vector_copy.upsert_rows(chunk_ids, vectors, metadatas)
         return_memory()
         return vector_copy or VectorIndex(self._filter_fields)
 
     def _apply_changes(self, vector_copy: VectorIndex, touched_ids: Sequence[str]) -> None:
         present_ids = set()
         for chunk_ids, vectors, metadatas in self._read_vector_pages(touched_ids):
-            vector_copy.upsert(chunk_ids, vectors, metadatas)
+            vector_copy.upsert_rows(chunk_ids, vectors, metadatas)
             present_ids.update(chunk_ids)
-        vector_copy.delete([chunk_id for chunk_id in touched_ids if chunk_id not in present_ids])
+        vector_copy.delete_rows(
+            [chunk_id for chunk_id in touched_ids if chunk_id not in present_ids]
+        )
 
     def _read_vector_pages(
         self, ids: Sequence[str] | None = None

@@ -99,7 +99,7 @@ class SharedFilters:
         conditions = self._clauses_by_filter.get(where)
         if conditions is None:
             clauses, clause_values = build_clauses(
-                self._filter_fields.parse(where), self._collection.field_names
+                self._filter_fields.parse_filter(where), self._collection.field_names
             )
             conditions = tuple(clauses), tuple(clause_values)
             self._clauses_by_filter.put(where, conditions)
@@ -191,7 +191,7 @@ class SharedWords(SharedSearch):
     def __len__(self) -> int:
         return self._collection.read_totals()[0]
 
-    def statistics(self) -> LexicalStatistics:
+    def read_statistics(self) -> LexicalStatistics:
         """Return how common words are in this index."""
         chunk_count, token_count = self._word_counts.read_totals()
         return LexicalStatistics(

@@ -28,7 +28,7 @@ class Stemmer:
         )
         self._db.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
 
-    def split(self, text: str) -> list[str]:
+    def split_stems(self, text: str) -> list[str]:
         """Return the stems of a text in reading order, without stop words."""
         return [stem for _, stem in self.split_with_words(text)]
 

@@ -8,7 +8,7 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,22 @@ class VectorHit:
         return max(0.0, 1 - self.distance / 2)
 
 
+class VectorSearch(Protocol):
+    """Finds chunks by meaning."""
+
+    def __len__(self) -> int:
+        """Return how many chunks can be found."""
+        ...
+
+    def search(self, vector: Floats, k: int, where: Filter | None = None) -> list[VectorHit]:
+        """Return the k nearest chunks that pass the filter, nearest first, equal ones by id."""
+        ...
+
+    def get_vectors(self, chunk_ids: Sequence[str]) -> Mapping[str, Floats]:
+        """Return the vectors of these chunks, without those that do not exist."""
+        ...
+
+
 class VectorIndex:
     """Vectors by id with the metadata that filters use; one writer at a time, any readers."""
 
@@ -72,7 +88,7 @@ class VectorIndex:
     def __contains__(self, row_id: str) -> bool:
         return row_id in self._row_numbers_by_id
 
-    def upsert(
+    def upsert_rows(
         self, row_ids: Sequence[str], vectors: Floats, metadatas: Sequence[Metadata]
     ) -> None:
         """Add rows, replacing those with the same ids; raise `ValueError` before any change."""
@@ -80,7 +96,9 @@ class VectorIndex:
         _check_pairs(row_ids, metadatas)
         with self._write_lock:
             self._replace_rows(
-                row_ids, matrix, [self.filter_fields.select(metadata) for metadata in metadatas]
+                row_ids,
+                matrix,
+                [self.filter_fields.select_values(metadata) for metadata in metadatas],
             )
 
     def update_metadata(self, row_ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
@@ -94,14 +112,17 @@ class VectorIndex:
             }
             row_numbers = [self._row_numbers_by_id[row_id] for row_id in metadata_updates]
             merged_metadatas = [
-                {**self._rows.get_metadata(row_number), **self.filter_fields.select(metadata)}
+                {
+                    **self._rows.get_metadata(row_number),
+                    **self.filter_fields.select_values(metadata),
+                }
                 for row_number, metadata in zip(row_numbers, metadata_updates.values(), strict=True)
             ]
             self._replace_rows(
                 list(metadata_updates), self._rows.vectors[row_numbers], merged_metadatas
             )
 
-    def delete(self, row_ids: Sequence[str]) -> None:
+    def delete_rows(self, row_ids: Sequence[str]) -> None:
         """Remove rows; unknown ids are ignored."""
         with self._write_lock:
             self._replace_rows(row_ids, np.empty((0, self.dimensions), np.float32), [])
@@ -111,7 +132,7 @@ class VectorIndex:
         if k < 0:
             raise ValueError(f"k must be at least 0, not {k}")
         query_vector = _check_vectors(vector, 1, self.dimensions)[0]
-        conditions = self.filter_fields.parse(where)
+        conditions = self.filter_fields.parse_filter(where)
         # Read once: a writer may publish another view while this search goes on.
         view = self._view
         return _find_nearest(view, query_vector, k, view.find_rows(conditions)) if k else []
@@ -127,7 +148,7 @@ class VectorIndex:
         query_vector = _check_vectors(vector, 1, self.dimensions)[0]
         view = self._view
         group_codes = view.columns[group_field].codes
-        row_numbers = view.find_rows(self.filter_fields.parse(where))
+        row_numbers = view.find_rows(self.filter_fields.parse_filter(where))
         # A negative code means that the row has no value of the field, so it is in no group.
         row_numbers, distances = _choose_candidates(
             view, query_vector, k, row_numbers[group_codes[row_numbers] >= 0]
@@ -151,13 +172,14 @@ class VectorIndex:
 
     def count_rows(self, where: Filter | None = None) -> int:
         """Return how many rows pass the filter."""
-        return len(self._view.find_rows(self.filter_fields.parse(where)))
+        return len(self._view.find_rows(self.filter_fields.parse_filter(where)))
 
     def find_ids(self, where: Filter | None = None) -> list[str]:
         """Return the ids of all rows that pass the filter, sorted."""
         view = self._view
         return sorted(
-            view.ids[row_number] for row_number in view.find_rows(self.filter_fields.parse(where))
+            view.ids[row_number]
+            for row_number in view.find_rows(self.filter_fields.parse_filter(where))
         )
 
     def _replace_rows(
@@ -172,26 +194,29 @@ class VectorIndex:
             }
         )
         if metadatas:
-            first_row = self._rows.append(row_ids, vectors, metadatas)
+            first_row = self._rows.append_rows(row_ids, vectors, metadatas)
             self._row_numbers_by_id.update(
                 zip(row_ids, range(first_row, first_row + len(row_ids)), strict=True)
             )
         else:
             for row_id in row_ids:
                 self._row_numbers_by_id.pop(row_id, None)
-        self._rows.delete(replaced_rows)
-        if self._rows.deleted_count > max(_MIN_DELETED_ROWS, self._rows.count // 4):
+        self._rows.delete_rows(replaced_rows)
+        if self._rows.deleted_count > max(_MIN_DELETED_ROWS, self._rows.row_count // 4):
             self._remove_deleted_rows()
         self._view = self._rows.make_view()
 
     def _remove_deleted_rows(self) -> None:
         """Copy the rows that are not deleted into new arrays; views keep the old ones."""
-        old_rows, living_rows = self._rows, np.flatnonzero(self._rows.alive[: self._rows.count])
+        old_rows, living_rows = (
+            self._rows,
+            np.flatnonzero(self._rows.alive_mask[: self._rows.row_count]),
+        )
         new_rows = Rows(self.filter_fields, self.dimensions, len(living_rows))
         for block_start in range(0, len(living_rows), _BLOCK_ROWS):
             row_numbers = living_rows[block_start : block_start + _BLOCK_ROWS]
             metadatas = [old_rows.get_metadata(int(row_number)) for row_number in row_numbers]
-            new_rows.append(
+            new_rows.append_rows(
                 [old_rows.ids[row_number] for row_number in row_numbers],
                 old_rows.vectors[row_numbers],
                 metadatas,
@@ -235,7 +260,7 @@ def _choose_candidates(
     view: RowView, query_vector: Floats, k: int, row_numbers: RowNumbers
 ) -> tuple[RowNumbers, Floats]:
     """Return the rows that may be nearest, and the approximate distance of each."""
-    if len(row_numbers) <= _EXACT_ROWS or view.count <= _EXACT_INDEX_ROWS:
+    if len(row_numbers) <= _EXACT_ROWS or view.row_count <= _EXACT_INDEX_ROWS:
         return row_numbers, _approximate_distances(view, query_vector, row_numbers)
     if not view.have_unit_length:
         return row_numbers, _approximate_distances(view, query_vector, row_numbers)
@@ -316,8 +341,10 @@ def _count_differing_signs(
     """Return in how many dimensions the sign of each row differs from the query's."""
     query_signs = pack_signs(query_vector[np.newaxis])[:, 0]
     # Of more than half of all rows, every row is compared: slices are faster than gathering.
-    compares_all_rows = len(row_numbers) > view.count // 2
-    differing_counts = np.zeros(view.count if compares_all_rows else len(row_numbers), np.uint16)
+    compares_all_rows = len(row_numbers) > view.row_count // 2
+    differing_counts = np.zeros(
+        view.row_count if compares_all_rows else len(row_numbers), np.uint16
+    )
     for block_start in range(0, len(differing_counts), _BLOCK_ROWS):
         block_slice = slice(block_start, min(block_start + _BLOCK_ROWS, len(differing_counts)))
         compared_rows = block_slice if compares_all_rows else row_numbers[block_slice]

@@ -55,11 +55,11 @@ def make_pages(service: DeskService, base_pages: Mapping[str, BasePages]) -> Bas
     desk_pages = [
         BasePage(
             "/search",
-            desk.search,
+            desk.show_search,
             menu_label="Search",
             summary="One question to every collection, with the day it is asked for.",
         ),
-        BasePage("/read", desk.read),
+        BasePage("/read", desk.show_record),
     ]
     if {"application", "policy"} <= {adapter.role for adapter in service.adapters}:
         desk_pages.append(BasePage("/applications/beside", desk.show_beside))
@@ -73,7 +73,7 @@ class DeskPages:
         self._service = service
         self._base_pages = base_pages
 
-    async def search(self, request: PageRequest) -> RenderedPage:
+    async def show_search(self, request: PageRequest) -> RenderedPage:
         """Return the search form, with what was found where something is asked."""
         search_form = _SearchForm.read(request)
         desk_answer: DeskAnswer | None = None
@@ -114,7 +114,7 @@ class DeskPages:
             for unasked_part in await self._base_pages[base_name].list_unasked(search, request.call)
         ]
 
-    async def read(self, request: PageRequest) -> RenderedPage:
+    async def show_record(self, request: PageRequest) -> RenderedPage:
         """Return a record's page: its text, citation and dates, and what its base adds.
 
         Raise InvalidArguments, or what the desk's `fetch` raises for an id that names nothing.
@@ -153,7 +153,7 @@ class DeskPages:
             "date": request.get("date") or None,
         }
         question = validate_model(AssessAgainstPolicy, arguments)
-        assessment = await self._service.assess(question, request.call)
+        assessment = await self._service.assess_answers(question, request.call)
         page_body = _render(
             "beside.html",
             assessment=assessment,

@@ -26,7 +26,9 @@ class RoomResources:
             for template in adapter.templates
         )
 
-    async def resources(self, cursor: str | None) -> tuple[Sequence[ListedResource], str | None]:
+    async def list_resources(
+        self, cursor: str | None
+    ) -> tuple[Sequence[ListedResource], str | None]:
         """Return one page of the resources, and the cursor of the next. Raise InvalidCursor."""
         page_start = 0 if cursor is None else _parse_cursor(cursor)
         resources = [
@@ -37,7 +39,7 @@ class RoomResources:
         page_end = page_start + _RESOURCES_PER_PAGE
         return resources[page_start:page_end], str(page_end) if page_end < len(resources) else None
 
-    async def read(self, uri: str, call: ToolCall) -> str:
+    async def read_resource(self, uri: str, call: ToolCall) -> str:
         """Return the text at a URI. Raise `RecordNotFound` when there is none."""
         resource_path = uri.removeprefix(RESOURCE_SCHEME)
         if uri.startswith(RESOURCE_SCHEME):
@@ -49,7 +51,7 @@ class RoomResources:
                     return await self._read_record(record_id, call)
         raise RecordNotFound(f"{uri[:200]!r} is not the address of a resource here")
 
-    async def complete(
+    async def complete_argument(
         self, argument_name: str, prefix: str, earlier_arguments: Mapping[str, str]
     ) -> list[str]:
         """Return what an argument may be, given how it begins and the arguments before it."""
@@ -57,7 +59,9 @@ class RoomResources:
             completions = [
                 completion
                 for adapter in self._desk.adapters
-                for completion in await adapter.complete(argument_name, prefix, earlier_arguments)
+                for completion in await adapter.complete_argument(
+                    argument_name, prefix, earlier_arguments
+                )
             ]
         except KnowledgeError:  # an argument before it names nothing
             return []

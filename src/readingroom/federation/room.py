@@ -52,7 +52,7 @@ def open_room(settings: RoomSettings) -> KnowledgeBase:
     # No folder is made for a question's sake: a base without one is opened on another, for a while.
     scratch_folder = tempfile.TemporaryDirectory(prefix="readingroom-")
     scratch_settings = settings.model_copy(
-        update={"data": Path(scratch_folder.name), "models_dir": settings.models}
+        update={"data": Path(scratch_folder.name), "models_dir": settings.models_folder}
     )
     bases = (*open_bases(locks_by_base, settings), *open_bases(empty_names, scratch_settings))
     desk = make_desk(bases, settings, absence_reasons=absence_reasons)

@@ -141,7 +141,7 @@ class DeskService:
         fallback_base = self._id_prefixes.get("", "")
         return self._id_prefixes.get(id_prefix.lower(), fallback_base) if colon else fallback_base
 
-    async def assess(self, question: AssessAgainstPolicy, call: ToolCall) -> Assessment:
+    async def assess_answers(self, question: AssessAgainstPolicy, call: ToolCall) -> Assessment:
         """Return what an application says on a topic, beside the policy of its day and authority.
 
         Raise `ValidationDateUnknown` when no day is given and none is recorded.

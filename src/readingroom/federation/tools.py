@@ -114,7 +114,7 @@ def _make_tools(service: DeskService) -> Iterator[Tool]:
         say next to what the policies in force on the validation date or another day require, both
         sides together, each passage cited. It retrieves only and judges nothing.
         """
-        return await service.assess(question, call)
+        return await service.assess_answers(question, call)
 
     yield make_tool(search, title="Search everything", view="results")
     yield make_tool(fetch, title="Fetch anything by id")

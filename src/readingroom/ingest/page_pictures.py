@@ -100,9 +100,9 @@ class PagePictures:
                     self._keep_words, sha256, read_page.number, read_page.words
                 )
 
-    async def forget(self, sha256: str) -> None:
+    async def forget_pictures(self, sha256: str) -> None:
         """Delete whatever is kept of a file."""
-        await anyio.to_thread.run_sync(self._forget, sha256)
+        await anyio.to_thread.run_sync(self._delete_pictures, sha256)
 
     async def _find_page_words(
         self, stored_file: StoredFile, page_number: int
@@ -149,7 +149,7 @@ class PagePictures:
             old_path.unlink(missing_ok=True)
             excess_bytes -= file_stat.st_size
 
-    def _forget(self, sha256: str) -> None:
+    def _delete_pictures(self, sha256: str) -> None:
         # A thread that keeps one more page meanwhile must not make this fail.
         shutil.rmtree(self._build_path(sha256, "any").parent, ignore_errors=True)
 

@@ -52,11 +52,11 @@ class UnpackedFile:
     max_bytes: int
 
     @contextmanager
-    def open(self) -> Iterator[PrivateCopy]:
+    def open_copy(self) -> Iterator[PrivateCopy]:
         """Open the file under the name it had; raise `FileNotFound` or `ExtractionFailed`."""
         # As a file of the folder and no link out of it: a process that was taken over wrote it.
         unpacked_folder = Roots("the folder of unpacked files", (self.path.parent,), self.max_bytes)
-        with unpacked_folder.open(str(self.path)) as private_copy:
+        with unpacked_folder.open_copy(str(self.path)) as private_copy:
             yield replace(private_copy, file_name=self.file_name)
 
 
@@ -85,7 +85,7 @@ class Pipeline:
         except Refusal as refusal:
             raise error_from_refusal(refusal.code, refusal.message) from refusal
 
-    async def read(
+    async def read_document(
         self,
         private_copy: PrivateCopy,
         report_progress: ReportProgress,
@@ -99,7 +99,7 @@ class Pipeline:
         # Before a process is started: most refused files have the wrong type.
         await self.check_type(private_copy)
         read_options = replace(self._options, find_sections=find_sections)
-        read_result = await self._sandbox.read(
+        read_result = await self._sandbox.read_document(
             private_copy.file, private_copy.file_name, read_options, report_progress
         )
         if isinstance(read_result, Document):
@@ -108,7 +108,7 @@ class Pipeline:
         return read_result
 
     @asynccontextmanager
-    async def unpack(
+    async def unpack_files(
         self, private_copy: PrivateCopy, max_file_bytes: int
     ) -> AsyncIterator[tuple[UnpackedFile, ...]]:
         """Yield the files inside a message or an archive; none for any other file.
@@ -119,7 +119,7 @@ class Pipeline:
         if detect_format(first_bytes, private_copy.file_name) not in CONTAINER_FORMATS:
             yield ()
             return
-        async with self._sandbox.unpack(
+        async with self._sandbox.unpack_files(
             private_copy.file, private_copy.file_name, self._options
         ) as unpacked_files:
             yield tuple(

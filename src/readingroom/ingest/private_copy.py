@@ -9,7 +9,13 @@ import os
 import stat
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -59,13 +65,17 @@ class Roots:
     copies_folder: Path | None = None
     """Where private copies are made; by default in the folder for temporary files."""
 
+    def open_copy_in_thread(self, asked_path: str) -> AbstractAsyncContextManager[PrivateCopy]:
+        """Do the same as `open_copy` in a thread: copying a large file takes time."""
+        return open_in_thread(self.open_copy(asked_path))
+
     @contextmanager
-    def open(self, asked_path: str) -> Iterator[PrivateCopy]:
+    def open_copy(self, asked_path: str) -> Iterator[PrivateCopy]:
         """Open the file at a path below a root; links may not lead out.
 
         Raise `FileNotFound`, or `ExtractionFailed` when the file is too large.
         """
-        root_folder, real_path = self._resolve(asked_path)
+        root_folder, real_path = self._resolve_path(asked_path)
         try:
             descriptor = _open_below(root_folder, real_path.relative_to(root_folder).parts)
         except OSError as error:
@@ -88,7 +98,7 @@ class Roots:
         Hidden files are left out. Being listed does not mean being allowed: `open` checks each
         file, because there may be links and pipes among them.
         """
-        _, real_path = self._resolve(asked_path, may_be_root=True)
+        _, real_path = self._resolve_path(asked_path, may_be_root=True)
         if not real_path.is_dir():
             raise FileNotFound(f"{asked_path!r} is not a folder")
         paths_by_name: dict[str, str] = {}
@@ -111,7 +121,7 @@ class Roots:
                 )
         return paths_by_name
 
-    def _resolve(self, asked_path: str, may_be_root: bool = False) -> tuple[Path, Path]:
+    def _resolve_path(self, asked_path: str, may_be_root: bool = False) -> tuple[Path, Path]:
         """Return the root and the real path below it.
 
         Raise `FileNotFound` for a path outside, in the same words whether or not it exists.
@@ -152,7 +162,7 @@ def open_own_file(own_path: Path, file_name: str, max_bytes: int) -> Iterator[Pr
 async def open_in_thread(
     copy_context: AbstractContextManager[PrivateCopy],
 ) -> AsyncIterator[PrivateCopy]:
-    """Enter `Roots.open` or `open_own_file` in a thread: copying a large file takes time."""
+    """Enter `Roots.open_copy` or `open_own_file` in a thread: copying a large file takes time."""
     # Only entering takes long; leaving closes a file and can be done on the event loop.
     private_copy = await anyio.to_thread.run_sync(copy_context.__enter__)
     with ExitStack() as exit_stack:

@@ -30,16 +30,16 @@ class CircuitBreaker:
         self._opened_at = 0.0
         self.state = BreakerState.CLOSED
 
-    def would_allow(self) -> bool:
+    def would_allow_request(self) -> bool:
         """Whether a request could be sent now; the state does not change."""
         if self.state is BreakerState.OPEN:
             return self.wait_seconds <= 0
         # While a probe is under way nobody else is let through: one request tells enough.
         return self.state is BreakerState.CLOSED
 
-    def allow(self) -> bool:
+    def allow_request(self) -> bool:
         """Whether a request may be sent now. If so, the caller must record its outcome."""
-        if not self.would_allow():
+        if not self.would_allow_request():
             return False
         if self.state is BreakerState.OPEN:
             self.state = BreakerState.HALF_OPEN
@@ -60,7 +60,7 @@ class CircuitBreaker:
         self._failure_count += 1
         # After a failed probe there is no second try before the next pause.
         if self.state is BreakerState.HALF_OPEN or self._failure_count >= self._failure_threshold:
-            self._open()
+            self._open_circuit()
 
     def record_cancelled(self) -> None:
         """Record that the caller left before there was an outcome."""
@@ -68,6 +68,6 @@ class CircuitBreaker:
         if self.state is BreakerState.HALF_OPEN:
             self.state = BreakerState.OPEN
 
-    def _open(self) -> None:
+    def _open_circuit(self) -> None:
         self.state = BreakerState.OPEN
         self._opened_at = self._clock()

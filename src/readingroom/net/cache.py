@@ -44,8 +44,8 @@ class CachedReply:
     """A reply as it was served: from the cache or fetched, and how old it is."""
 
     entry: CacheEntry
-    hit: bool
-    age: float
+    is_hit: bool
+    age_seconds: float
     failure: UpstreamError | None = None
     """Why a stale entry was served; None when the entry is not stale."""
 
@@ -58,20 +58,20 @@ class CachedReply:
         """`hit`, `miss` or `stale`, for logs and metrics."""
         if self.failure:
             return "stale"
-        return "hit" if self.hit else "miss"
+        return "hit" if self.is_hit else "miss"
 
 
 class CacheBackend(Protocol):
     """Storage of entries. It never raises: while it fails, it is empty and stores nothing."""
 
-    async def get(self, key: str) -> CacheEntry | None: ...
+    async def get_entry(self, key: str) -> CacheEntry | None: ...
 
-    async def get_last_resort(self, key: str) -> CacheEntry | None:
+    async def get_last_known_entry(self, key: str) -> CacheEntry | None:
         """Return an entry for when the upstream fails: while the storage fails too, the copy that
         this process last had. How old it may be is for the caller to judge.
         """
 
-    async def put(self, key: str, entry: CacheEntry, keep_seconds: float) -> None:
+    async def put_entry(self, key: str, entry: CacheEntry, keep_seconds: float) -> None:
         """Store an entry for that many seconds; after that it is never returned."""
 
 
@@ -86,7 +86,7 @@ class MemoryCacheBackend:
             max_bytes, _estimate_bytes
         )
 
-    async def get(self, key: str) -> CacheEntry | None:
+    async def get_entry(self, key: str) -> CacheEntry | None:
         cache_entry, expires_at = self._entries.get(key) or (None, 0.0)
         # Deleted when it is next read; until then the bound on size limits what old entries take.
         if self._clock() >= expires_at:
@@ -94,10 +94,10 @@ class MemoryCacheBackend:
             return None
         return cache_entry
 
-    async def get_last_resort(self, key: str) -> CacheEntry | None:
-        return await self.get(key)
+    async def get_last_known_entry(self, key: str) -> CacheEntry | None:
+        return await self.get_entry(key)
 
-    async def put(self, key: str, entry: CacheEntry, keep_seconds: float) -> None:
+    async def put_entry(self, key: str, entry: CacheEntry, keep_seconds: float) -> None:
         self._entries.put(key, (entry, self._clock() + keep_seconds))
 
 
@@ -138,43 +138,47 @@ class Cache:
         self._clock = clock
         self._flights: SingleFlight[CachedReply] = SingleFlight()
 
-    async def read(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
+    async def get_reply(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
         """Return the reply, fetched once however many callers want it at the same time."""
-        fresh_reply = self._serve_if_fresh(await self._backend.get(key))
-        return fresh_reply or await self._flights.run(key, lambda: self._renew(key, ttl, fetch))
+        fresh_reply = self._serve_if_fresh(await self._backend.get_entry(key))
+        return fresh_reply or await self._flights.run_once(
+            key, lambda: self._renew_entry(key, ttl, fetch)
+        )
 
-    async def refresh(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
+    async def fetch_fresh_reply(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
         """Return the reply fetched anew, without its ETag, even if the stored one is fresh."""
         # A key of its own: a caller who wants a fresh copy must not share a read that sends the
         # ETag.
-        return await self._flights.run(f"refresh {key}", lambda: self._fetch_anew(key, ttl, fetch))
+        return await self._flights.run_once(
+            f"refresh {key}", lambda: self._fetch_anew(key, ttl, fetch)
+        )
 
-    async def peek(self, key: str) -> CacheEntry | None:
+    async def peek_entry(self, key: str) -> CacheEntry | None:
         """Return the stored entry, fresh or not; nothing is fetched."""
-        return await self._backend.get(key)
+        return await self._backend.get_entry(key)
 
-    async def _renew(self, entry_key: str, ttl: float, fetch: Fetch) -> CachedReply:
+    async def _renew_entry(self, entry_key: str, ttl: float, fetch: Fetch) -> CachedReply:
         # Read again: another fetch may have finished between the first read and this one's start.
-        stored_entry = await self._backend.get(entry_key)
+        stored_entry = await self._backend.get_entry(entry_key)
         fresh_reply = self._serve_if_fresh(stored_entry)
         if fresh_reply:
             return fresh_reply
         try:
-            return await self._fetch(entry_key, ttl, fetch, stored_entry)
+            return await self._fetch_and_store(entry_key, ttl, fetch, stored_entry)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             return self._serve_stale_or_raise(
-                stored_entry or await self._backend.get_last_resort(entry_key), failure
+                stored_entry or await self._backend.get_last_known_entry(entry_key), failure
             )
 
     async def _fetch_anew(self, cache_key: str, ttl: float, fetch: Fetch) -> CachedReply:
         try:
-            return await self._fetch(cache_key, ttl, fetch, None)
+            return await self._fetch_and_store(cache_key, ttl, fetch, None)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             return self._serve_stale_or_raise(
-                await self._backend.get_last_resort(cache_key), failure
+                await self._backend.get_last_known_entry(cache_key), failure
             )
 
-    async def _fetch(
+    async def _fetch_and_store(
         self, cache_key: str, ttl: float, fetch: Fetch, stored_entry: CacheEntry | None
     ) -> CachedReply:
         stored_version = (
@@ -188,12 +192,12 @@ class Cache:
             reply = stored_entry.reply
         cache_entry = CacheEntry(reply, self._clock(), _limit_ttl(ttl, reply.max_age))
         # A reply that may not be stored still replaces the older one, which no longer holds.
-        await self._backend.put(
+        await self._backend.put_entry(
             cache_key,
             cache_entry,
             cache_entry.ttl + self._stale_seconds if cache_entry.ttl > 0 else 0.0,
         )
-        return CachedReply(cache_entry, hit=False, age=0.0)
+        return CachedReply(cache_entry, is_hit=False, age_seconds=0.0)
 
     def _serve_stale_or_raise(
         self, stored_entry: CacheEntry | None, failure: UpstreamError
@@ -201,7 +205,7 @@ class Cache:
         if stored_entry is None or not self._can_be_served(stored_entry):
             raise failure
         return CachedReply(
-            stored_entry, hit=True, age=self._compute_age(stored_entry), failure=failure
+            stored_entry, is_hit=True, age_seconds=self._compute_age(stored_entry), failure=failure
         )
 
     def _can_be_served(self, cache_entry: CacheEntry) -> bool:
@@ -214,7 +218,7 @@ class Cache:
     def _serve_if_fresh(self, cache_entry: CacheEntry | None) -> CachedReply | None:
         if cache_entry is None or self._compute_age(cache_entry) >= cache_entry.ttl:
             return None
-        return CachedReply(cache_entry, hit=True, age=self._compute_age(cache_entry))
+        return CachedReply(cache_entry, is_hit=True, age_seconds=self._compute_age(cache_entry))
 
     def _compute_age(self, cache_entry: CacheEntry) -> float:
         # Another machine's clock may be ahead of ours.
@@ -234,7 +238,9 @@ class SingleFlight(Generic[Result]):
     def __init__(self) -> None:
         self._flights: dict[str, _Flight[Result]] = {}
 
-    async def run(self, work_key: str, fetch_result: Callable[[], Awaitable[Result]]) -> Result:
+    async def run_once(
+        self, work_key: str, fetch_result: Callable[[], Awaitable[Result]]
+    ) -> Result:
         while work_key in self._flights:
             flight = self._flights[work_key]
             await flight.landed_event.wait()
@@ -243,9 +249,11 @@ class SingleFlight(Generic[Result]):
             if flight.result is not None:
                 return flight.result
             # The leader was cancelled: the first to notice leads the next flight.
-        return await self._lead(work_key, fetch_result)
+        return await self._run_as_leader(work_key, fetch_result)
 
-    async def _lead(self, work_key: str, fetch_result: Callable[[], Awaitable[Result]]) -> Result:
+    async def _run_as_leader(
+        self, work_key: str, fetch_result: Callable[[], Awaitable[Result]]
+    ) -> Result:
         flight: _Flight[Result] = _Flight()
         self._flights[work_key] = flight
         try:

@@ -81,14 +81,14 @@ class Downloads:
         self._http_client.close()
         self._db.close()
 
-    def read(self, url: str, accept: str = "*/*") -> bytes:
+    def read_listing(self, url: str, accept: str = "*/*") -> bytes:
         """Return a listing.
 
         Raise `RemoteFileMissing` where there is none, and `DownloadFailed` after the last attempt.
         """
         return self._retry_work(lambda: self._read_listing(url, accept))
 
-    def fetch(
+    def fetch_file(
         self, remote_file: RemoteFile, report_progress: ReportProgressSync = no_progress_sync
     ) -> DownloadedFile:
         """Return the local copy of a file, which is transferred only if it is new or has changed.

@@ -16,7 +16,7 @@ _MAX_CLIENTS = 10_000  # beyond this the client unseen for longest is forgotten
 class Limiter(Protocol):
     """Grants turns to clients."""
 
-    async def acquire(self, client_id: str, max_wait_seconds: float) -> float | None:
+    async def acquire_turn(self, client_id: str, max_wait_seconds: float) -> float | None:
         """Wait for a turn. Return None when it was granted, else the seconds it would have taken.
 
         A turn that would come after more than `max_wait_seconds` seconds is refused at once.
@@ -49,7 +49,7 @@ class SlidingWindow:
         self._sleep = sleep
         self._turns_by_client: LRUCache[str, deque[_Turn]] = LRUCache(_MAX_CLIENTS)
 
-    async def acquire(self, client_id: str, max_wait_seconds: float) -> float | None:
+    async def acquire_turn(self, client_id: str, max_wait_seconds: float) -> float | None:
         turns = self._get_turns(client_id)
         earlier_turn = turns[0] if len(turns) == self._max_requests else None
         now = self._clock()

@@ -64,18 +64,18 @@ class RedisConnection:
         self._breaker = breaker or CircuitBreaker(threshold=2, pause_seconds=5.0)
         self._connection_slots = anyio.Semaphore(_MAX_CONNECTIONS)
 
-    async def run(
+    async def run_command(
         self, send_command: Callable[[], Awaitable[Result]], failure_value: Result | None = None
     ) -> Result | None:
         """Return what Redis answers to a command; `failure_value` while it fails."""
         async with self._connection_slots:
             return (
-                await self._run(send_command, failure_value)
-                if self._breaker.allow()
+                await self._run_unguarded(send_command, failure_value)
+                if self._breaker.allow_request()
                 else failure_value
             )
 
-    async def _run(
+    async def _run_unguarded(
         self, send_command: Callable[[], Awaitable[Result]], failure_value: Result | None
     ) -> Result | None:
         try:
@@ -110,26 +110,26 @@ class RedisCacheBackend:
         self._redis = redis
         self._own_copies: LRUCache[str, CacheEntry] = LRUCache(_MAX_COPIES_BYTES, _estimate_bytes)
 
-    async def get(self, key: str) -> CacheEntry | None:
-        _, cache_entry = await self._read(_make_redis_key("entry", key))
+    async def get_entry(self, key: str) -> CacheEntry | None:
+        _, cache_entry = await self._read_entry(_make_redis_key("entry", key))
         return cache_entry
 
-    async def get_last_resort(self, key: str) -> CacheEntry | None:
+    async def get_last_known_entry(self, key: str) -> CacheEntry | None:
         redis_key = _make_redis_key("entry", key)
-        is_answered, cache_entry = await self._read(redis_key)
+        is_answered, cache_entry = await self._read_entry(redis_key)
         return cache_entry if is_answered else self._own_copies.get(redis_key)
 
-    async def put(self, key: str, entry: CacheEntry, keep_seconds: float) -> None:
+    async def put_entry(self, key: str, entry: CacheEntry, keep_seconds: float) -> None:
         redis_key = _make_redis_key("entry", key)
         self._keep_copy(redis_key, entry if keep_seconds > 0 else None)
         milliseconds = max(1, int(keep_seconds * 1000))
-        await self._redis.run(
+        await self._redis.run_command(
             lambda: self._redis.client.set(redis_key, _encode_entry(entry), px=milliseconds)
         )
 
-    async def _read(self, redis_key: str) -> tuple[bool, CacheEntry | None]:
+    async def _read_entry(self, redis_key: str) -> tuple[bool, CacheEntry | None]:
         """Return whether Redis answers, and the entry that it has."""
-        encoded_entry = await self._redis.run(
+        encoded_entry = await self._redis.run_command(
             lambda: self._read_bytes(redis_key), failure_value=_REDIS_FAILED
         )
         if encoded_entry is _REDIS_FAILED:
@@ -168,19 +168,19 @@ class RedisLimiter:
         self._local_limiter = SlidingWindow(max_requests, window_seconds)
         self._acquire_script = redis.client.register_script(_ACQUIRE_SCRIPT)
 
-    async def acquire(self, client_id: str, max_wait_seconds: float) -> float | None:
+    async def acquire_turn(self, client_id: str, max_wait_seconds: float) -> float | None:
         script_arguments = [
             self._max_requests,
             int(self._window_seconds * 1e6),
             int(max_wait_seconds * 1e6),
         ]
-        wait_answer = await self._redis.run(
+        wait_answer = await self._redis.run_command(
             lambda: self._acquire_script(
                 keys=[_make_redis_key("turns", client_id)], args=script_arguments
             )
         )
         if wait_answer is None:
-            return await self._local_limiter.acquire(client_id, max_wait_seconds)
+            return await self._local_limiter.acquire_turn(client_id, max_wait_seconds)
         is_granted, microseconds = wait_answer
         wait_seconds = float(microseconds) / 1e6
         if not is_granted:

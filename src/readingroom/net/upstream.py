@@ -134,7 +134,7 @@ class UpstreamClient:
         # Made when first needed: loading the certificates takes a while.
         return make_async_client(timeout=self._timeout, headers={"Accept": "application/json"})
 
-    async def get(self, request: Request, context: CallContext) -> Reply | None:
+    async def send_get(self, request: Request, context: CallContext) -> Reply | None:
         """Return the host's answer; None when it has not changed since `request.etag`.
 
         Raise `UpstreamUnavailable` or `UpstreamRateLimited` when no attempt succeeds in time, and
@@ -150,9 +150,9 @@ class UpstreamClient:
         async def attempt_request() -> Reply | None:
             # Checked before and after the wait: nobody queues for a host that is not asked, and
             # only who sends a request takes the breaker's probe.
-            self._raise_unless_allowed(self.breaker.would_allow, request.path)
+            self._raise_unless_allowed(self.breaker.would_allow_request, request.path)
             await self._wait_for_budget(deadline)
-            self._raise_unless_allowed(self.breaker.allow, request.path)
+            self._raise_unless_allowed(self.breaker.allow_request, request.path)
             return await self._send_attempt(request, url, context, deadline)
 
         try:
@@ -177,7 +177,7 @@ class UpstreamClient:
     def _raise_unless_allowed(self, is_allowed: Callable[[], bool], url_path: str) -> None:
         """Raise while the host wants to be left alone, or it or this page keeps failing."""
         page_breaker = self._page_breakers.get(url_path)
-        if page_breaker and not page_breaker.would_allow():
+        if page_breaker and not page_breaker.would_allow_request():
             raise UpstreamUnavailable(
                 "GOV.UK keeps failing for this page, so it is not asked for it for a while",
                 retry_after=round(page_breaker.wait_seconds, 1),
@@ -196,7 +196,7 @@ class UpstreamClient:
     async def _wait_for_budget(self, deadline: float) -> None:
         """Wait until the budget allows one more request; raise when that would take too long."""
         max_wait_seconds = max(0.0, deadline - self._now())
-        wait_seconds = await self._limiter.acquire(f"to {self._base_url}", max_wait_seconds)
+        wait_seconds = await self._limiter.acquire_turn(f"to {self._base_url}", max_wait_seconds)
         if wait_seconds is not None:
             raise _make_queue_error(wait_seconds)
 
@@ -206,7 +206,7 @@ class UpstreamClient:
         Those who had their turn may have waited for a connection since, and would leave together.
         """
         # Never a turn in the future: who sleeps too long would use another second's.
-        while wait_seconds := await self._limiter.acquire(f"sent to {self._base_url}", 0.0):
+        while wait_seconds := await self._limiter.acquire_turn(f"sent to {self._base_url}", 0.0):
             if self._now() + wait_seconds > deadline:
                 raise _make_queue_error(wait_seconds)
             await self._sleep(wait_seconds)

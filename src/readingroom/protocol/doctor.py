@@ -29,7 +29,7 @@ class Finding:
     fix: str
     repair_stores: Callable[[], Awaitable[object]] | None = None
 
-    async def check(self, repair: bool) -> Complaint:
+    async def repair_and_report(self, repair: bool) -> Complaint:
         """Return the complaint, after the repair where one is wanted and possible."""
         repaired = False
         if repair and self.repair_stores:

@@ -103,7 +103,9 @@ class EmbeddingWorker:
         stored_count = 0
         batches = ((batch, _list_texts(batch)) for batch in self._claim_batches())
         for batch, matrix in self._embedder.embed_stream(batches):
-            stored_vectors = self._work.store_vectors(batch.lease_id, self._pack(batch, matrix))
+            stored_vectors = self._work.store_vectors(
+                batch.lease_id, self._pack_vectors(batch, matrix)
+            )
             del self._open_leases[batch.lease_id]
             stored_count += stored_vectors.stored
             self._report_progress(stored_vectors.progress)
@@ -118,7 +120,7 @@ class EmbeddingWorker:
             self._open_leases[batch.lease_id] = batch.lease_seconds
             yield batch
 
-    def _pack(self, batch: LeasedBatch, matrix: Matrix) -> SentVectors:
+    def _pack_vectors(self, batch: LeasedBatch, matrix: Matrix) -> SentVectors:
         return SentVectors(
             model=self._embedder.identity,
             ids=[passage.id for passage in batch.passages],
@@ -230,7 +232,7 @@ class RoomDatabase:
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         """`offered` are in the order in which they are embedded."""
-        self._offered = offered
+        self._offered_passages = offered
         self._embedding = CheckedEmbedding(offered)
         # A key's name has no colon.
         self._worker = f"database:{socket.gethostname()}"
@@ -239,17 +241,17 @@ class RoomDatabase:
 
     def claim_batch(self, model: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed. Raise `EmbeddingMismatch`, or `RoomUnreachable`."""
-        return self._ask(lambda: self._claim_checked(model, max_passages))
+        return self._ask_database(lambda: self._claim_checked(model, max_passages))
 
     def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
         """Check and store vectors. Raise `VectorsRefused`, or `RoomUnreachable`."""
-        return self._ask(
+        return self._ask_database(
             lambda: self._embedding.store_vectors(self._worker, lease_id, sent_vectors)
         )
 
     def read_progress(self) -> EmbeddingProgress:
         """Return how far all bases together are. Raise `RoomUnreachable`."""
-        return self._ask(self._embedding.read_progress)
+        return self._ask_database(self._embedding.read_progress)
 
     def extend_lease(self, lease_id: str) -> None:
         """Keep a lease alive, if the database answers."""
@@ -266,7 +268,7 @@ class RoomDatabase:
 
     def _claim_checked(self, model: str, max_passages: int) -> LeasedBatch:
         # No server says which model the room has; the vectors that are there do.
-        for passages in self._offered:
+        for passages in self._offered_passages:
             stored_model = passages.read_stored_model()
             if stored_model not in (None, model):
                 raise EmbeddingMismatch(
@@ -275,7 +277,7 @@ class RoomDatabase:
                 )
         return self._embedding.claim_batch(model, max_passages)
 
-    def _ask(self, run: Callable[[], Answer]) -> Answer:
+    def _ask_database(self, run: Callable[[], Answer]) -> Answer:
         def run_statements() -> Answer:
             try:
                 return run()

@@ -27,7 +27,7 @@ class ErrorDialect(Protocol):
     def bad_arguments_are_protocol_errors(self) -> bool:
         """Whether a bad argument is a protocol error (-32602) rather than a tool result."""
 
-    def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
+    def render_error(self, error: KnowledgeError, request_id: str) -> ErrorResult:
         """Return the error as the result of a tool."""
 
 
@@ -37,7 +37,7 @@ class StatusDialect:
 
     bad_arguments_are_protocol_errors: bool = False
 
-    def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
+    def render_error(self, error: KnowledgeError, request_id: str) -> ErrorResult:
         error_body = {"status": "error", "error_type": error.code, "message": error.message}
         return _make_json_result(error_body | _make_hint_field(error))
 
@@ -48,7 +48,7 @@ class TextDialect:
 
     bad_arguments_are_protocol_errors: bool = False
 
-    def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
+    def render_error(self, error: KnowledgeError, request_id: str) -> ErrorResult:
         return _make_json_result({"status": "error", "error": error.message})
 
 
@@ -58,7 +58,7 @@ class FederalDialect:
 
     bad_arguments_are_protocol_errors: bool = True
 
-    def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
+    def render_error(self, error: KnowledgeError, request_id: str) -> ErrorResult:
         error_text = f"{error.message} (code={error.code}, request_id={request_id})"
         error_meta = {
             "error_code": error.code,
@@ -78,7 +78,7 @@ class GuidanceDialect:
     disclaimer: str
     bad_arguments_are_protocol_errors: bool = False
 
-    def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
+    def render_error(self, error: KnowledgeError, request_id: str) -> ErrorResult:
         error_details = {"code": error.code.upper(), "message": error.message} | _make_hint_field(
             error
         )

@@ -87,11 +87,15 @@ class ResourceProvider(Protocol):
 
     templates: tuple[ResourceTemplate, ...]
 
-    async def resources(self, after: str | None) -> tuple[Sequence[ListedResource], str | None]:
+    async def list_resources(
+        self, after: str | None
+    ) -> tuple[Sequence[ListedResource], str | None]:
         """Return one page of the resources, and the cursor of the next page."""
 
-    async def read(self, uri: str, call: ToolCall) -> str:
+    async def read_resource(self, uri: str, call: ToolCall) -> str:
         """Return the text at a URI. Raise `RecordNotFound` when there is none."""
 
-    async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> list[str]:
+    async def complete_argument(
+        self, name: str, prefix: str, values: Mapping[str, str]
+    ) -> list[str]:
         """Return what an argument may be, given how it begins and the arguments before it."""

@@ -64,7 +64,9 @@ class SampleStep:
 class BaseSample(Protocol):
     """How the sample corpus gets into a base."""
 
-    def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
+    def list_steps(
+        self, settings: RoomSettings, folder: Path, run: RunCommand
+    ) -> Iterator[SampleStep]:
         """Yield the steps that load the sample; files may be written to `folder`."""
         yield from ()
 

@@ -181,7 +181,9 @@ class SearchAdapter(Protocol):
         """Return the text of a resource that is not a record; None if the path is not one."""
         return None
 
-    async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
+    async def complete_argument(
+        self, name: str, prefix: str, values: Mapping[str, str]
+    ) -> Sequence[str]:
         """Return values that the argument `name` of a prompt or template can have."""
         return ()
 

@@ -89,12 +89,12 @@ class LazyImport:
     def __init__(self, reference: str) -> None:
         self.reference = reference
 
-    def load(self) -> Any:
+    def import_target(self) -> Any:
         """Import the module and return what the reference names."""
         return import_reference(self.reference)
 
     def __call__(self, *args: Any) -> Any:
-        return self.load()(*args)
+        return self.import_target()(*args)
 
 
 @dataclass(frozen=True)

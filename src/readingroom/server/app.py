@@ -225,7 +225,7 @@ class _McpEndpoint:
         recorders: Sequence[Recorder],
         settings: ServerSettings,
     ) -> None:
-        server = build_mcp_server(face, recorders, settings.sample, settings.public_url)
+        server = build_mcp_server(face, recorders, settings.is_sample, settings.public_url)
         self._path = face.path
         self.http = StreamableHttp(server, face.stateful, limits, partial(pages.show_face, face))
         self._sse = Sse(server, face.path, limits) if face.sse else None
@@ -283,7 +283,7 @@ async def _lifespan(
         await site.job_runner.take_over_jobs()
         background_tasks = await exit_stack.enter_async_context(anyio.create_task_group())
         background_tasks.start_soon(warm_up, bases)
-        background_tasks.start_soon(site.job_runner.run)
+        background_tasks.start_soon(site.job_runner.run_jobs)
         if share_limits:
             background_tasks.start_soon(share_limits)
         yield
@@ -338,7 +338,7 @@ def _build_rest(
     # Who may not write is refused before the body is read.
     limited = BodyLimitMiddleware(rest, settings.max_body_bytes, held_bytes, is_upload)
     app = ReadOnlyMiddleware(limited)
-    return SampleMiddleware(app) if settings.sample else app
+    return SampleMiddleware(app) if settings.is_sample else app
 
 
 def _make_admin_route(endpoint: AdminEndpoint, max_body_bytes: int) -> Route:
@@ -351,4 +351,4 @@ def _make_admin_route(endpoint: AdminEndpoint, max_body_bytes: int) -> Route:
 
 
 async def _show_metrics(metrics: Metrics, request: Request) -> Response:
-    return Response(metrics.render(), media_type=CONTENT_TYPE)
+    return Response(metrics.render_metrics(), media_type=CONTENT_TYPE)

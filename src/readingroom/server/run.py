@@ -39,7 +39,7 @@ class Certificate:
     chain_path: Path
     key_path: Path
 
-    def check(self) -> None:
+    def check_pair(self) -> None:
         """Raise InvalidSetting unless the files are a matching pair, before anything is started."""
         try:
             self.make_context()

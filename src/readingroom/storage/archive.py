@@ -313,13 +313,15 @@ def dump_chunks(collection: StoredCollection, dump_path: Path) -> int:
 
     The file is SQLite of our own, so that any version of Chroma can be filled from it.
     """
-    chunk_count = collection.count()
+    chunk_count = collection.count_chunks()
     with closing(connect(dump_path)) as db:
         db.executescript(_CHUNKS_SCHEMA)
         with db.transaction():
-            db.execute("INSERT INTO about VALUES (?)", (collection.embedding,))
+            db.execute("INSERT INTO about VALUES (?)", (collection.embedding_identity,))
             for first_row in range(0, chunk_count, _ROWS_PER_BATCH):
-                chunks = collection.get(vectors=True, limit=_ROWS_PER_BATCH, offset=first_row)
+                chunks = collection.read_chunks(
+                    vectors=True, limit=_ROWS_PER_BATCH, offset=first_row
+                )
                 db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", _encode_rows(chunks))
     return chunk_count
 
@@ -348,8 +350,8 @@ def fill_chunks(
             # First: it refuses vectors that another model made than those already here.
             collection.claim_embedding(str(embedding))
         for chunks in _read_batches(db, validate_chunks, dimensions):
-            collection.upsert(chunks)
-    return collection.count()
+            collection.upsert_chunks(chunks)
+    return collection.count_chunks()
 
 
 @contextmanager

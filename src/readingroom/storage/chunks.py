@@ -1,7 +1,7 @@
 """The durable store of chunks and their vectors: ChromaDB behind five methods.
 
 Chunks are read by id or by filter; the search for neighbours is in `engine/vectors.py`. Another
-database needs `get`, `upsert`, `update_metadata`, `delete` and `count` to replace it.
+database needs the methods of `StoredCollection` to replace it.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ class Chunks:
 class StoredCollection(Protocol):
     """One collection of chunks, wherever it is kept; a write is durable when its method returns."""
 
-    def get(
+    def read_chunks(
         self,
         ids: Sequence[str] | None = None,
         where: Filter | None = None,
@@ -67,7 +67,7 @@ class StoredCollection(Protocol):
         """
         ...
 
-    def upsert(self, chunks: Chunks) -> None:
+    def upsert_chunks(self, chunks: Chunks) -> None:
         """Add chunks, replacing those with the same ids and all of their metadata."""
         ...
 
@@ -75,11 +75,11 @@ class StoredCollection(Protocol):
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
         ...
 
-    def delete(self, ids: Sequence[str]) -> None:
+    def delete_chunks(self, ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
         ...
 
-    def count(self) -> int:
+    def count_chunks(self) -> int:
         """Return how many chunks there are."""
         ...
 
@@ -89,7 +89,7 @@ class StoredCollection(Protocol):
         ...
 
     @property
-    def embedding(self) -> str | None:
+    def embedding_identity(self) -> str | None:
         """Identity of the model that made the vectors; None before the first vector."""
         ...
 
@@ -152,7 +152,7 @@ class ChunkCollection:
     def __init__(self, collection: "chromadb.Collection") -> None:
         self._collection = collection
 
-    def get(
+    def read_chunks(
         self,
         ids: Sequence[str] | None = None,
         where: Filter | None = None,
@@ -181,7 +181,7 @@ class ChunkCollection:
                 chunk_pages = list(_read_pages(read_page))
         return _join_pages(chunk_pages, vectors)
 
-    def upsert(self, chunks: Chunks) -> None:
+    def upsert_chunks(self, chunks: Chunks) -> None:
         """Add chunks, replacing those with the same ids and all of their metadata."""
         if len(set(chunks.ids)) != len(chunks):
             raise ValueError("an id comes twice in one batch")
@@ -210,14 +210,14 @@ class ChunkCollection:
                     ids=[ids[index] for index in batch], metadatas=new_metadatas
                 )
 
-    def delete(self, ids: Sequence[str]) -> None:
+    def delete_chunks(self, ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
         self._begin_write()
         with _translate_errors():
             for batch in _split_batches(ids):
                 self._collection.delete(ids=batch)
 
-    def count(self) -> int:
+    def count_chunks(self) -> int:
         with _translate_errors():
             return self._collection.count()
 
@@ -227,13 +227,13 @@ class ChunkCollection:
         return int((self._collection.metadata or {}).get(_GENERATION_KEY, 0))
 
     @property
-    def embedding(self) -> str | None:
+    def embedding_identity(self) -> str | None:
         """Identity of the model that made the vectors; None before the first vector."""
         return (self._collection.metadata or {}).get(_EMBEDDING_KEY)
 
     def claim_embedding(self, embedding: str) -> None:
         """Record which model makes the vectors; raise `EmbeddingMismatch` when another one did."""
-        stored_embedding = self.embedding
+        stored_embedding = self.embedding_identity
         if stored_embedding is None:
             self._update_own_metadata({_EMBEDDING_KEY: embedding})
         elif stored_embedding != embedding:

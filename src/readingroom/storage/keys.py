@@ -164,7 +164,7 @@ class KeyRing:
         Raise `InvalidKeyName` or `KeyExists`.
         """
         secret = "rr_" + secrets.token_urlsafe(32)
-        self._insert(key_name, hash_secret(secret.encode()), None, read_only, operator)
+        self._insert_key(key_name, hash_secret(secret.encode()), None, read_only, operator)
         return secret
 
     def add_subject(self, key_name: str, subject: str, read_only: bool = False) -> None:
@@ -178,9 +178,9 @@ class KeyRing:
                 "token's `sub` has it"
             )
         # A random digest fills the column: no secret has it, so the key cannot be sent.
-        self._insert(key_name, secrets.token_bytes(32), subject, read_only, operator=False)
+        self._insert_key(key_name, secrets.token_bytes(32), subject, read_only, operator=False)
 
-    def _insert(
+    def _insert_key(
         self, key_name: str, key_digest: bytes, subject: str | None, read_only: bool, operator: bool
     ) -> None:
         check_key_name(key_name)
@@ -205,7 +205,7 @@ class KeyRing:
 
     def list_keys(self) -> list[Key]:
         """Return every key, sorted by name."""
-        key_rows = self._query(
+        key_rows = self._query_rows(
             f"SELECT name, hash, created_at, subject, read_only, {_IS_OPERATOR} FROM api_keys "
             "ORDER BY name"
         )
@@ -273,7 +273,7 @@ class KeyRing:
             self._cached_holders.clear()
             self._holders_generation = generation
         if column_value not in self._cached_holders:
-            key_rows = self._query(
+            key_rows = self._query_rows(
                 f"SELECT name, hash, read_only, {_IS_OPERATOR} FROM api_keys "
                 f"WHERE {column_name} = ?",
                 column_value,
@@ -289,7 +289,7 @@ class KeyRing:
 
     def has_keys(self) -> bool:
         """Return whether there is a key with a secret that can be sent."""
-        return bool(self._query("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"))
+        return bool(self._query_rows("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"))
 
     @contextmanager
     def _open_writer(self) -> Iterator[Database]:
@@ -305,7 +305,7 @@ class KeyRing:
         except (OSError, DatabaseError) as error:
             raise self._make_error(error) from error
 
-    def _query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def _query_rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         try:
             reader = self._open_reader()
             return reader.execute(sql, values).fetchall() if reader else []
@@ -385,19 +385,23 @@ class WorkerKeys:
 
     def list_keys(self) -> list[Key]:
         """Return every key of a worker, sorted by name."""
-        key_rows = self._execute("SELECT name, created_at FROM worker_keys ORDER BY name")
+        key_rows = self._execute_sql("SELECT name, created_at FROM worker_keys ORDER BY name")
         return [Key(key_name, created_at, worker=True) for key_name, created_at in key_rows]
 
     def revoke_key(self, key_name: str) -> bool:
         """Delete the key of a worker; return whether there was one."""
-        return bool(self._execute("DELETE FROM worker_keys WHERE name = ? RETURNING 1", key_name))
+        return bool(
+            self._execute_sql("DELETE FROM worker_keys WHERE name = ? RETURNING 1", key_name)
+        )
 
     def find_worker(self, secret: bytes) -> str | None:
         """Return the name of the key with this secret, or None."""
-        key_rows = self._execute("SELECT name FROM worker_keys WHERE hash = ?", hash_secret(secret))
+        key_rows = self._execute_sql(
+            "SELECT name FROM worker_keys WHERE hash = ?", hash_secret(secret)
+        )
         return str(key_rows[0][0]) if key_rows else None
 
-    def _execute(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def _execute_sql(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         if not self._path.exists():
             return []
         with open_small_database(self._path, _WORKERS_SCHEMA) as db:

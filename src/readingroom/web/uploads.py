@@ -19,7 +19,7 @@ from starlette.types import Message, Receive
 
 from readingroom.core.caller import current_caller
 from readingroom.core.errors import FileTooLarge, InvalidRequest
-from readingroom.core.seats import Seats
+from readingroom.core.work_slots import WorkSlots
 
 _FORM_OVERHEAD_BYTES = 64 * 1024  # for the other fields and the boundaries around the file
 _MAX_FIELDS = 20
@@ -28,7 +28,7 @@ _MAX_PAGE_FILES = 200
 """Files in one form of a page: the documents of a large application."""
 _MAX_SILENT_SECONDS = 60.0
 """Between two parts of a body: a sender that stalls gives up its place."""
-_UPLOAD_SEATS = Seats(seats_per_caller=3)
+_UPLOAD_SEATS = WorkSlots(slots_per_caller=3)
 """Uploads that are received at once, four in all."""
 _GRACE_SECONDS = 10.0
 _FAIR_BYTES_PER_SECOND = 256 * 1024
@@ -68,7 +68,7 @@ async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> 
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise _make_missing_file_error()
     spool_path.parent.mkdir(parents=True, exist_ok=True)
-    async with _UPLOAD_SEATS.take(current_caller.get()):
+    async with _UPLOAD_SEATS.hold_slot(current_caller.get()):
         with spool_path.open("wb") as spool:
             form = await _parse_form(request, lambda: spool, max_bytes)
     uploaded_file = form.get("file")
@@ -125,7 +125,7 @@ async def receive_form(
             return spools.enter_context(spool_path.open("wb"))
 
         try:
-            async with _UPLOAD_SEATS.take(current_caller.get()):
+            async with _UPLOAD_SEATS.hold_slot(current_caller.get()):
                 max_files = _MAX_PAGE_FILES if max_file_bytes else 0
                 form = await _parse_form(request, open_spool, max_file_bytes, max_files)
         except BaseException:
@@ -218,7 +218,7 @@ def _limit_body(request: Request, max_bytes: int) -> Receive:
         while True:
             elapsed_seconds = anyio.current_time() - began_at
             is_slow = received_bytes < elapsed_seconds * _FAIR_BYTES_PER_SECOND
-            if elapsed_seconds > _GRACE_SECONDS and is_slow and _UPLOAD_SEATS.is_wanted:
+            if elapsed_seconds > _GRACE_SECONDS and is_slow and _UPLOAD_SEATS.has_waiting_callers:
                 raise HTTPException(408, "The upload is slow, and others wait; send it again later")
             if anyio.current_time() - asked_at > _MAX_SILENT_SECONDS:
                 raise HTTPException(408, "The upload stalled; send it again")

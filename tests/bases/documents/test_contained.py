@@ -72,7 +72,7 @@ async def test_ingesting_an_archive_again_reads_what_is_missing(library: Desk) -
     papers = archive(bats_dot_pdf=REPORT, note_dot_txt=b"A note on trees.")
     first: Any = await library.ingest("papers.zip", papers)
     removed = first.contained_files[0].document_id
-    await library.service.remove(RemoveDocument(document_id=removed))
+    await library.service.remove_document(RemoveDocument(document_id=removed))
 
     again: Any = await library.ingest("papers.zip", papers)
 

@@ -41,7 +41,7 @@ async def test_a_kill_at_any_step_leaves_entries_and_chunks_in_pairs(
 
 
 async def complaints(library: Desk, repair: bool = False) -> list[Any]:
-    return (await DocumentsDoctor(library.service, repair).diagnose()).complaints
+    return (await DocumentsDoctor(library.service, repair).diagnose_documents()).complaints
 
 
 @requirement("documents:doctor")
@@ -53,8 +53,8 @@ async def test_a_checkup_finds_and_mends_what_others_broke(tmp_path: Path) -> No
         ]
         orphan, fewer, lost = (one.document_id for one in made)
         store = library.service.store
-        await store.unregister(orphan)
-        await store.delete([(await store.get_chunks(fewer))[0].chunk_id])
+        await store.unregister_document(orphan)
+        await store.delete_chunks([(await store.get_chunks(fewer))[0].chunk_id])
         (tmp_path / "documents" / "files" / lost / "lost.pdf").unlink()
         found = await complaints(library)
         mended = await complaints(library, repair=True)

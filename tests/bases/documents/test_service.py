@@ -198,7 +198,7 @@ async def test_a_document_that_is_not_there_or_has_no_chunks_is_told(empty: Desk
     assert told.value.message == "Document not found: 25_01178_REM_a1b2c3"
     made: Any = await empty.ingest("a.pdf", plain("one", "two"))
     chunks = await empty.service.store.get_chunks(made.document_id)
-    await empty.service.store.delete([chunk.chunk_id for chunk in chunks])
+    await empty.service.store.delete_chunks([chunk.chunk_id for chunk in chunks])
     with pytest.raises(NoChunks):
         await text(empty, made.document_id)
     # Ingesting again mends it, under the same id.
@@ -243,11 +243,11 @@ async def test_the_list_has_seven_fields_and_none_is_no_error(library: Desk) -> 
 async def test_a_document_that_0_1_registered_is_still_listed_and_read(empty: Desk) -> None:
     outcome: Any = await empty.ingest("Travel plan.pdf", plain("Buses run by day."))
     registry = empty.service.store._registry
-    entry = registry.get([outcome.document_id])
+    entry = registry.read_chunks([outcome.document_id])
     for name in ("container_id", "kind"):  # what 0.1 did not write
         del entry.metadatas[0][name]
-    registry.delete([outcome.document_id])
-    registry.upsert(replace(entry, vectors=np.zeros((1, 384), np.float32)))
+    registry.delete_chunks([outcome.document_id])
+    registry.upsert_chunks(replace(entry, vectors=np.zeros((1, 384), np.float32)))
 
     (document,) = await listed(empty)
 
@@ -306,7 +306,7 @@ async def test_references_that_sanitise_alike_keep_their_documents_apart(empty: 
     assert len({one.document_id for one in made}) == 3
     for ref, one in zip(("25/1", "25_1", "25 1"), made, strict=True):
         assert [it.document_id for it in await listed(empty, ref)] == [one.document_id]
-    await empty.service.remove(RemoveDocument(document_id=made[0].document_id))
+    await empty.service.remove_document(RemoveDocument(document_id=made[0].document_id))
     assert (await text(empty, made[1].document_id)).text == "one"
 
 
@@ -377,7 +377,7 @@ async def test_a_file_that_cannot_be_kept_is_told_and_can_be_ingested_later(empt
 async def test_a_removed_document_is_gone_from_everywhere(empty: Desk) -> None:
     made: Any = await empty.ingest("a.pdf", plain("one", "two"))
     kept: Any = await empty.ingest("b.pdf", plain("three"))
-    removed = await empty.service.remove(RemoveDocument(document_id=made.document_id))
+    removed = await empty.service.remove_document(RemoveDocument(document_id=made.document_id))
     assert removed.chunks_removed == 2
     assert [one.document_id for one in await listed(empty)] == [kept.document_id]
     assert (await empty.search("one", mode="lexical")).results == []
@@ -385,7 +385,7 @@ async def test_a_removed_document_is_gone_from_everywhere(empty: Desk) -> None:
     assert [path.name for path in (empty.inbox.parent / "files").iterdir()] == [kept.document_id]
     assert (empty.inbox / "a.pdf").exists()
     with pytest.raises(DocumentNotFound):
-        await empty.service.remove(RemoveDocument(document_id=made.document_id))
+        await empty.service.remove_document(RemoveDocument(document_id=made.document_id))
 
 
 # --- what is stored ---
@@ -506,4 +506,6 @@ async def test_a_copy_fills_another_folder_with_the_same_documents(tmp_path: Pat
         )
         overview = await library.service.get_overview(ApplicationOverview(application_ref=REF))
         assert overview.application is not None and overview.application.address == "1 High St"
-        assert (await DocumentsDoctor(library.service, repair=False).diagnose()).complaints == []
+        assert (
+            await DocumentsDoctor(library.service, repair=False).diagnose_documents()
+        ).complaints == []

@@ -185,10 +185,10 @@ async def test_the_plans_are_listed_live_and_nothing_else_is_taken(world: Path) 
             assert set(parts[0]["enum"]) == eligible
         for one in TABLES.values():
             if one.plan.groups:
-                told = f"{one.path}: {', '.join(one.plan.groups)}"
+                told = f"{one.slug}: {', '.join(one.plan.groups)}"
                 assert told in listed["count"]["description"]
-            assert one.path in listed["count"]["inputSchema"]["properties"]["resource"]["enum"]
-            assert (one.path in listed["sum"]["inputSchema"]["properties"]["resource"]["enum"]) == (
+            assert one.slug in listed["count"]["inputSchema"]["properties"]["resource"]["enum"]
+            assert (one.slug in listed["sum"]["inputSchema"]["properties"]["resource"]["enum"]) == (
                 bool(one.plan.sums)
             )
         for tool, arguments, field in (

@@ -51,7 +51,7 @@ OFFICIAL = {
 
 def read_status(path: Path) -> list[ParsedRecord | FileProblem]:
     file = RawFile(path.name, path.read_bytes(), lambda _: None)
-    return list(BillStatus().read(file, ORIGIN))
+    return list(BillStatus().parse(file, ORIGIN))
 
 
 @pytest.mark.data

@@ -123,7 +123,7 @@ def test_every_printed_sponsor_of_official_texts_is_read(shared_data: Path) -> N
         elements = () if preface is None else preface.iter()
         printed = [part.tag.rpartition("}")[2] for part in elements]
         file = RawFile(path.name, path.read_bytes(), lambda _: None)
-        *_, entry = BillTexts().read(file, ORIGIN)
+        *_, entry = BillTexts().parse(file, ORIGIN)
         bill = entry.record
         assert isinstance(bill, Bill)
         assert bill.cosponsor_count == printed.count("cosponsor"), path.name

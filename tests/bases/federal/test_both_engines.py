@@ -66,7 +66,7 @@ async def compare_tool(both: tuple[Asked, Asked], tool: str, **arguments: Any) -
     return answers[0]["structuredContent"]
 
 
-@pytest.mark.parametrize("source", _sample([source.path for source in SOURCES]))
+@pytest.mark.parametrize("source", _sample([source.slug for source in SOURCES]))
 async def test_lists_and_records_of_every_source(both: tuple[Asked, Asked], source: str) -> None:
     page = await compare(both, f"/{source}", limit=5)
     for record in page["results"][:2]:
@@ -109,7 +109,7 @@ _NAMED = [source for source in SOURCES if source.has_names]
 
 @pytest.mark.parametrize("source", _sample(_NAMED), ids=lambda source: source.name)
 async def test_names_also_misspelt(both: tuple[Asked, Asked], source: Source) -> None:
-    page = await compare(both, f"/{source.path}", limit=3)
+    page = await compare(both, f"/{source.slug}", limit=3)
     for record in page["results"]:
         name = record["title"]
         for query in (name, name[:4] + name[5:]):

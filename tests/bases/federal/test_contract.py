@@ -137,7 +137,7 @@ async def test_06_07_what_search_gives_fetch_takes(world: Path, wire: str) -> No
             assert fetched["record"]["source"] == one["source"]
         # One of each source's ids, through the one tool.
         for source in list_sources_of_shape(*Shape):
-            for record in (await say.rest.record(f"/{source.path}", limit=1))["results"]:
+            for record in (await say.rest.record(f"/{source.slug}", limit=1))["results"]:
                 assert (await say.answer("fetch", id=record["id"]))["record"] == record
 
 
@@ -233,7 +233,7 @@ async def test_15_resolve_entity_answers_as_rest_does(world: Path, wire: str) ->
 async def test_16_entity_types_are_the_live_registries(world: Path, wire: str) -> None:
     async with talk(world, wire) as say:
         schema = (await say.tools())["resolve_entity"].input_schema
-        registries = [one.path for one in list_sources_of_shape(Shape.REGISTRY)]
+        registries = [one.slug for one in list_sources_of_shape(Shape.REGISTRY)]
         # Bills have names too, though they are texts; agencies are those that documents name.
         named = [*registries, "bills", "agencies"]
         assert schema["properties"]["entity_type"]["enum"] == named

@@ -123,7 +123,9 @@ def test_two_generations_of_one_file_tell_the_same_bill(shared_data: Path, bill:
 
 def _bill(path: Path) -> dict[str, Any]:
     file = RawFile(path.name, path.read_bytes(), lambda name: None)
-    entries = [entry for entry in BillStatus().read(file, ORIGIN) if entry.record.source == "bills"]
+    entries = [
+        entry for entry in BillStatus().parse(file, ORIGIN) if entry.record.source == "bills"
+    ]
     return entries[0].record.model_dump()
 
 
@@ -153,7 +155,7 @@ def test_a_text_without_a_title_is_named_by_what_it_says(
 ) -> None:
     path = shared_data / "federal/uslm" / name
     file = RawFile(path.name, path.read_bytes(), lambda other: None)
-    (entry,) = BillTexts().read(file, ORIGIN)
+    (entry,) = BillTexts().parse(file, ORIGIN)
     assert entry.record.title.startswith(title)
 
 
@@ -391,8 +393,8 @@ def test_a_load_that_is_interrupted_twice_keeps_no_half_of_a_file(
         yield from read(self, *told)
         raise KeyboardInterrupt
 
-    read = BillStatus.read
-    monkeypatch.setattr(BillStatus, "read", amendments)
+    read = BillStatus.parse
+    monkeypatch.setattr(BillStatus, "parse", amendments)
     monkeypatch.setattr(Writer, "_roll_back", undo_unless_interrupted)
     with pytest.raises(KeyboardInterrupt):
         loaded(tmp_path, tmp_path / "files", embed=False)
@@ -412,7 +414,7 @@ def test_a_pdf_named_outside_its_folder_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "a.yaml").write_text("x", "utf-8")
     (file,) = find_files([tmp_path / "files"])
-    assert file.read().read_sibling("../secret") is None
+    assert file.read_file().read_sibling("../secret") is None
 
 
 def test_kill_nine_in_the_middle_of_a_load_loses_nothing_and_repeats_nothing(
@@ -487,7 +489,7 @@ def test_readers_are_not_held_up_by_a_load(tmp_path: Path) -> None:
         writer.execute("UPDATE bills SET status = 'withdrawn'")
         reader = store.FederalStore(path)
         active = "SELECT count(*) FROM bills WHERE status = 'active'"
-        assert reader.read_now(lambda db: db.execute(active).fetchone()[0]) == 5
+        assert reader.query_now(lambda db: db.execute(active).fetchone()[0]) == 5
         writer.execute("ROLLBACK")
         reader.close()
 
@@ -677,6 +679,6 @@ def test_a_house_vote_without_a_date_has_the_page_of_its_session_s_year(
     undated = re.sub("<action-date>.*</action-date>", "", dated)
     undated = re.sub("<session>.*</session>", f"<session>{session}</session>", undated)
     file = RawFile("roll001.xml", undated.encode(), lambda name: None)
-    *_, vote = HouseVotes().read(file, ORIGIN)
+    *_, vote = HouseVotes().parse(file, ORIGIN)
     assert vote.record.published_at is None
     assert vote.record.url == f"https://clerk.house.gov/Votes/{year}1"

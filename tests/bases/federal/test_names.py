@@ -350,9 +350,9 @@ async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registri
     async with asked(registries) as ask:
         listed = (await ask.rpc("tools/list", {}))["result"]["tools"]
         (schema,) = [one["inputSchema"] for one in listed if one["name"] == "resolve_entity"]
-        live = ask.base.service.store.read_now(store.list_stored_sources)
+        live = ask.base.service.store.query_now(store.list_stored_sources)
         assert schema["properties"]["entity_type"]["enum"] == [
-            *(source.path for source in live if source.shape is Shape.REGISTRY),
+            *(source.slug for source in live if source.shape is Shape.REGISTRY),
             "bills",
             "agencies",
         ]
@@ -374,8 +374,11 @@ async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registri
         assert "filters.a" in told["error"]["message"]
         assert "state" in told["error"]["message"]
         for source in list_sources_of_shape(Shape.REGISTRY):
-            assert (await ask.record(f"/{source.path}", q="nobody at all"))["results"] == []
-            dashed = {"query": "nobody at all", "entity_type": source.path.replace("-", "_")}
+            assert (await ask.record(f"/{source.slug}", q="nobody at all"))["results"] == []
+            dashed = {
+                "query": "nobody at all",
+                "entity_type": source.slug.replace("-", "_"),
+            }
             assert (await ask.answer("resolve_entity", **dashed))["source"] == source.name
         assert (await ask.get("/amendments", q="rail")).status_code == 422
 
@@ -489,7 +492,7 @@ def _check(db: sqlite3.Connection, table: list[tuple[str, str, str]]) -> None:
 
 def _rank(db: sqlite3.Connection, query: str, entity_type: str, id: str) -> int:
     source = find_registry(entity_type)
-    found = resolver.resolve_name(db, source, query, parse_filters(source.table, {}))
+    found = resolver.resolve_name(db, source, query, parse_filters(source.record_table, {}))
     return next((place for place, one in enumerate(found) if one.id == id), 1000)
 
 

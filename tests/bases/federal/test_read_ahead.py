@@ -147,13 +147,13 @@ def test_a_file_is_read_and_hashed_once(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    read_file = FileRef.read
+    read_file = FileRef.read_file
 
     def note(self: FileRef) -> RawFile:
         read.append(self.path)
         return read_file(self)
 
-    monkeypatch.setattr(FileRef, "read", note)
+    monkeypatch.setattr(FileRef, "read_file", note)
     summary = loaded(tmp_path / "data", files, embed=False)
     assert len(read) == len(set(read)) == summary.files
     read.clear()

@@ -296,12 +296,12 @@ async def test_a_withdrawn_record_is_gone_and_names_its_successor(tmp_path: Path
 async def test_cursors_lead_through_every_record_once(world: Path) -> None:
     async with asked(world) as ask:
         for source in SOURCES:
-            whole = await ask.record(f"/{source.path}", limit=200)
+            whole = await ask.record(f"/{source.slug}", limit=200)
             assert not whole["has_more"]
             seen, cursor = [], None
             while True:
                 page = await ask.record(
-                    f"/{source.path}", limit=7, **({"cursor": cursor} if cursor else {})
+                    f"/{source.slug}", limit=7, **({"cursor": cursor} if cursor else {})
                 )
                 seen += [one["id"] for one in page["results"]]
                 cursor = page["next_cursor"]
@@ -438,7 +438,7 @@ async def test_five_hundred_searches_over_every_source_all_fetch(official: Path)
             assert found["results"], (query, source)
             for one in found["results"]:
                 if one["id"] not in fetched:
-                    assert (await service.fetch(one["id"])).id == one["id"]
+                    assert (await service.fetch_record(one["id"])).id == one["id"]
                     fetched.add(one["id"])
         assert len(queries) == 500
         searchable = set(list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)))
@@ -471,7 +471,7 @@ async def test_every_id_in_the_database_resolves_through_exactly_one_endpoint(
 ) -> None:
     async with asked(official) as ask:
         for source in SOURCES:
-            ids = ask.base.service.store.read_now(
+            ids = ask.base.service.store.query_now(
                 lambda db, name=source.name: [
                     row["id"] for row in db.execute(f"SELECT id FROM {name} ORDER BY id")
                 ]
@@ -480,8 +480,8 @@ async def test_every_id_in_the_database_resolves_through_exactly_one_endpoint(
             for id in ids:
                 assert await _endpoints_of(ask.base.service, id) == [source.name]
             for id in ids[:: max(1, len(ids) // 5)]:
-                assert (await ask.record(f"/{source.path}/{id}"))["id"] == id
-                assert (await ask.get(f"/{_another(source).path}/{id}")).status_code == 404
+                assert (await ask.record(f"/{source.slug}/{id}"))["id"] == id
+                assert (await ask.get(f"/{_another(source).slug}/{id}")).status_code == 404
 
 
 async def _endpoints_of(service: FederalService, id: str) -> list[str]:
@@ -551,7 +551,7 @@ async def test_a_hybrid_search_of_short_texts_uses_their_vectors(world: Path) ->
         both = await ask.answer("search", query="rural", source=["bills", "saps"])
         assert both["degraded"] is None
         status = {
-            row["source"]: row for row in await ask.base.service.store.read(store.read_status)
+            row["source"]: row for row in await ask.base.service.store.query(store.read_status)
         }
         assert status["saps"]["embedded"] == status["saps"]["chunks"] > 0
 
@@ -625,7 +625,7 @@ async def test_the_search_tools_name_their_sources_from_the_live_schema(world: P
         for tool in SEARCHES:
             assert "resolve_entity" in said[tool]
             assert "egistries" in said[tool]
-        live = ask.base.service.store.read_now(store.list_stored_sources)
+        live = ask.base.service.store.query_now(store.list_stored_sources)
         assert set(live) == set(SOURCES)
 
 

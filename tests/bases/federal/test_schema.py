@@ -85,7 +85,9 @@ def test_a_file_of_the_first_release_gets_what_was_added_and_loses_nothing(tmp_p
     assert columns_of(path) == columns_of(tmp_path / "new.db")
     indexes = {row for row in after if row[0] == "index"}
     assert indexes == {row for row in schema_of(tmp_path / "new.db") if row[0] == "index"}
-    columns = [(source.name, column.name) for source in SOURCES for column in source.table.filters]
+    columns = [
+        (source.name, column.name) for source in SOURCES for column in source.record_table.filters
+    ]
     assert indexes >= {
         (
             "index",
@@ -106,7 +108,7 @@ def test_a_file_of_the_first_release_gets_what_was_added_and_loses_nothing(tmp_p
 
 def plans_of(path: Path, source: Source, filters: dict[str, Any]) -> Iterator[str]:
     """Yield how SQLite reads the first page of a filtered list, the next, and one undated."""
-    row_filter = build_row_filter(source.table, filters)
+    row_filter = build_row_filter(source.record_table, filters)
     with closing(store.connect(path)) as db:
         for after in (None, ("2024-01-31", "a"), (None, "a")):
             statements: list[str] = []
@@ -127,7 +129,7 @@ def test_no_filtered_list_is_sorted(tmp_path: Path) -> None:
     store.prepare(path)
     values = {"TEXT": "x", "INTEGER": 118, "BOOLEAN": True}
     for source in SOURCES:
-        filters = {column.name: values[column.kind] for column in source.table.filters}
+        filters = {column.name: values[column.kind] for column in source.record_table.filters}
         filters["since"] = "2023-01-03"
         for size in (0, 1, 2):
             for names in combinations(filters, size):

@@ -69,7 +69,7 @@ def test_records_without_a_day_come_last(places: tuple[FederalPlace, ...]) -> No
 
 def test_ids_are_sorted_by_their_bytes(places: tuple[FederalPlace, ...]) -> None:
     """By a language `samdt:119:10` might follow `samdt:119:9`."""
-    row_filter = build_row_filter(AMENDMENTS.table, {})
+    row_filter = build_row_filter(AMENDMENTS.record_table, {})
 
     def sort(db: Any) -> list[str]:
         rows = db.execute(f"SELECT id FROM amendments WHERE {row_filter.sql} ORDER BY id")

@@ -75,7 +75,7 @@ def _ask(place: FederalPlace, chance: random.Random) -> dict[str, Any]:
     amendments, people = BY_NAME["amendments"], BY_NAME["legislators"]
     with closing(store.connect(place)) as db:
         filters = chance.choice(({}, {"congress": 118}, {"congress": (118, 119)}))
-        row_filter = build_row_filter(amendments.table, filters)
+        row_filter = build_row_filter(amendments.record_table, filters)
         name = chance.choice(_NAMES)
         misspelt = name[:2] + name[3:]
         return {
@@ -88,12 +88,14 @@ def _ask(place: FederalPlace, chance: random.Random) -> dict[str, Any]:
             "names": [
                 [
                     (match.id, match.score, match.reasons)
-                    for match in resolve_name(db, people, query, build_row_filter(people.table, {}))
+                    for match in resolve_name(
+                        db, people, query, build_row_filter(people.record_table, {})
+                    )
                 ]
                 for query in (name, misspelt)
             ],
             "current": store.count_records(
-                db, people, build_row_filter(people.table, {"current": True})
+                db, people, build_row_filter(people.record_table, {"current": True})
             ),
             "changes": {
                 source: (tally.new, tally.changed, tally.withdrawn, tally.first)

@@ -91,7 +91,7 @@ STATEMENT = """\
 
 def read_statement(title: str, bill: str = "hr8", name: str = "45-Trump.yaml") -> Sap:
     data = STATEMENT.format(title=title, bill=bill).encode()
-    entries = Saps(lambda files: [PdfText("")] * len(files)).read(
+    entries = Saps(lambda files: [PdfText("")] * len(files)).parse(
         RawFile(name, data, lambda _: None), ORIGIN
     )
     (entry,) = [entry for entry in entries if not isinstance(entry, FileProblem)]

@@ -50,7 +50,7 @@ def hosts_of(host: Host) -> Hosts:
 
 
 def fetched(downloads: Downloads, host: Host, name: str = "a.zip") -> DownloadedFile:
-    return downloads.fetch(RemoteFile(f"{host.url}/{name}", name))
+    return downloads.fetch_file(RemoteFile(f"{host.url}/{name}", name))
 
 
 # --- one file ---
@@ -115,7 +115,7 @@ def test_nothing_half_written_counts(host: Host, tmp_path: Path) -> None:
         raise Killed
 
     with closing(Downloads(folder, pause_seconds=0)) as downloads, pytest.raises(Killed):
-        downloads.fetch(RemoteFile(f"{host.url}/a.zip", "a.zip"), killed)
+        downloads.fetch_file(RemoteFile(f"{host.url}/a.zip", "a.zip"), killed)
     assert not (folder / "a.zip").exists()
     with closing(Downloads(folder, pause_seconds=0)) as downloads:
         assert fetched(downloads, host).path.read_bytes() == CONTENT
@@ -178,7 +178,7 @@ def test_a_listing_that_is_none_is_told(host: Host, tmp_path: Path, told: bytes)
 @pytest.mark.parametrize("name", ["../a.zip", "/etc/a.zip", "x/../../a.zip", ""])
 def test_a_name_that_leads_out_is_refused(host: Host, downloads: Downloads, name: str) -> None:
     with pytest.raises(DownloadFailed):
-        downloads.fetch(RemoteFile(f"{host.url}/a.zip", name))
+        downloads.fetch_file(RemoteFile(f"{host.url}/a.zip", name))
 
 
 # --- where the files of each source are ---

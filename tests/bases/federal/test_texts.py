@@ -43,7 +43,7 @@ def rows(data: Path, sql: str, *values: Any) -> list[Any]:
 
 def read(loader: Loader, name: str, data: str | bytes) -> list[ParsedRecord]:
     raw = data.encode() if isinstance(data, str) else data
-    return list(loader.read(RawFile(name, raw, lambda other: None), ORIGIN))
+    return list(loader.parse(RawFile(name, raw, lambda other: None), ORIGIN))
 
 
 # --- every source, every way ---
@@ -70,7 +70,7 @@ def test_there_are_eleven_sources_with_a_body() -> None:
 @requirement("federal:bodies")
 @pytest.mark.parametrize("source", BODIES)
 async def test_a_body_source_answers_by_search_fetch_and_rest(world: Path, source: str) -> None:
-    path = f"/{BY_NAME[source].path}"
+    path = f"/{BY_NAME[source].slug}"
     async with asked(world) as ask:
         (listed, *_) = (await ask.record(path))["results"]
         assert parse_federal_id(listed["id"]).source == source
@@ -96,7 +96,7 @@ async def test_a_body_source_answers_by_search_fetch_and_rest(world: Path, sourc
 @pytest.mark.parametrize("source", sorted(set(BODIES) - MADE_UP))
 async def test_official_bodies_are_found_by_words_of_theirs(official: Path, source: str) -> None:
     async with asked(official) as ask:
-        (listed, *_) = (await ask.record(f"/{BY_NAME[source].path}", limit=1))["results"]
+        (listed, *_) = (await ask.record(f"/{BY_NAME[source].slug}", limit=1))["results"]
         found = await ask.answer("lexical_search", query=listed["title"], source=source, limit=200)
         assert listed["id"] in [one["id"] for one in found["results"]]
         assert (await ask.answer("fetch", id=listed["id"]))["record"]["id"] == listed["id"]

@@ -107,7 +107,7 @@ async def synchronize(
     library = GuidanceLibrary(folder)
     try:
         sync_run = GuidanceSync(library, client, EMULATED, no_progress, clock.sleep, clock)
-        return await sync_run.run(check_all)
+        return await sync_run.synchronize_pages(check_all)
     finally:
         await client.close()
         library.close()
@@ -501,12 +501,12 @@ async def test_a_reader_sees_what_another_process_has_synchronized(tmp_path: Pat
     with emulating(items) as upstream:
         await synchronize(upstream.url, tmp_path)
         index = OfflineIndex(GuidanceLibrary(tmp_path), EMULATED)
-        assert not any(passage.path == "/new" for passage in index.search("hats", 10)[0])
+        assert not any(passage.path == "/new" for passage in index.search_passages("hats", 10)[0])
         new = copy.deepcopy(items["/guidance/page-1"])
         new |= {"base_path": "/new", "title": "Hats", "details": {"body": "<p>Wear hats.</p>"}}
         upstream.emulator.items["/new"] = new
         await synchronize(upstream.url, tmp_path)
-        (first, *_), _ = index.search("hats", 10)
+        (first, *_), _ = index.search_passages("hats", 10)
     assert first.path == "/new"
     index.close()
 
@@ -532,7 +532,7 @@ async def test_a_page_with_all_the_words_comes_before_one_with_a_single_passage(
     with emulating(items) as upstream:
         await synchronize(upstream.url, tmp_path)
     index = OfflineIndex(GuidanceLibrary(tmp_path), EMULATED)
-    (first, *_), _ = index.search("hats gloves scarves boots", 10)
+    (first, *_), _ = index.search_passages("hats gloves scarves boots", 10)
     index.close()
     assert first.path == "/spread"
 
@@ -542,7 +542,7 @@ async def test_a_page_with_all_the_words_comes_before_one_with_a_single_passage(
 @requirement("guidance:offline")
 def test_the_right_page_is_found_first_for_four_questions_in_five(tmp_path: Path) -> None:
     library = GuidanceLibrary(tmp_path)
-    library.create()
+    library.create_database()
     paths = {}
     for file in sorted((SHARED / "guidance" / "examples").glob("*/frontend/*.json")):
         raw = file.read_bytes()
@@ -560,7 +560,7 @@ def test_the_right_page_is_found_first_for_four_questions_in_five(tmp_path: Path
     for question in read_questions("guidance"):
         right = {paths[document] for document, _ in question.answers if document in paths}
         if question.kind == "answerable" and right:
-            passages_found, _ = index.search(question.question, 10)
+            passages_found, _ = index.search_passages(question.question, 10)
             asked[question.split] += 1
             found_first[question.split] += bool(passages_found) and passages_found[0].path in right
     index.close()
@@ -572,9 +572,9 @@ def test_the_right_page_is_found_first_for_four_questions_in_five(tmp_path: Path
 async def test_the_index_cannot_write_the_passages_of_the_library(tmp_path: Path) -> None:
     passages = ReadOnlyPassages(GuidanceLibrary(tmp_path))
     for write in (
-        lambda: passages.upsert(Chunks([], [], [])),
+        lambda: passages.upsert_chunks(Chunks([], [], [])),
         lambda: passages.update_metadata(["/page#0"], [{}]),
-        lambda: passages.delete(["/page#0"]),
+        lambda: passages.delete_chunks(["/page#0"]),
     ):
         with pytest.raises(NotImplementedError, match="read only"):
             write()

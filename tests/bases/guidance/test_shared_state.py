@@ -50,13 +50,13 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_an_entry_comes_back_as_it_was_and_not_after_its_time(url: str) -> None:
     shared = RedisConnection(url)
     shelf = RedisCacheBackend(shared)
-    await shelf.put("key", ENTRY, 60)
-    await shelf.put("brief", ENTRY, 0.3)
-    assert await shelf.get("key") == ENTRY
-    assert await shelf.get("other") is None
+    await shelf.put_entry("key", ENTRY, 60)
+    await shelf.put_entry("brief", ENTRY, 0.3)
+    assert await shelf.get_entry("key") == ENTRY
+    assert await shelf.get_entry("other") is None
     await anyio.sleep(0.4)
-    assert await shelf.get("brief") is None
-    assert await shelf.get("key") == ENTRY
+    assert await shelf.get_entry("brief") is None
+    assert await shelf.get_entry("key") == ENTRY
     await shared.close()
 
 
@@ -64,21 +64,21 @@ async def test_an_entry_comes_back_as_it_was_and_not_after_its_time(url: str) ->
 async def test_what_somebody_else_wrote_is_no_entry(url: str) -> None:
     shared = RedisConnection(url)
     shelf = RedisCacheBackend(shared)
-    await shelf.put("key", ENTRY, 60)
+    await shelf.put_entry("key", ENTRY, 60)
     with Valkey.from_url(url) as client:
         (name,) = client.keys()
         for junk in (b"", b"junk", b"[]\n{}", b'[1, 2, "x", null, null, null]\n', b"\xff"):
             client.set(name, junk)
-            assert await shelf.get("key") is None
-            assert await shelf.get_last_resort("key") is None
+            assert await shelf.get_entry("key") is None
+            assert await shelf.get_last_known_entry("key") is None
         client.delete(name)
         client.lpush(name, "a list")
         for _ in range(3):  # more often than a Redis may fail
-            assert await shelf.get("key") is None
-            assert await shelf.get_last_resort("key") is None
+            assert await shelf.get_entry("key") is None
+            assert await shelf.get_last_known_entry("key") is None
         client.delete(name)
-    await shelf.put("key", ENTRY, 60)
-    assert await shelf.get("key") == ENTRY
+    await shelf.put_entry("key", ENTRY, 60)
+    assert await shelf.get_entry("key") == ENTRY
     await shared.close()
 
 
@@ -89,21 +89,21 @@ async def test_the_last_resort_is_what_valkey_last_answered(tmp_path: Path) -> N
     with valkey(tmp_path) as (address, process):
         one, other = RedisConnection(address), RedisConnection(address)
         mine, theirs = RedisCacheBackend(one), RedisCacheBackend(other)
-        await mine.put("deleted", ENTRY, 60)
+        await mine.put_entry("deleted", ENTRY, 60)
         with Valkey.from_url(address) as client:
             client.flushall()
-        assert await mine.get("deleted") is None
-        await mine.put("unread", ENTRY, 60)
-        await mine.put("renewed", ENTRY, 60)
-        await theirs.put("renewed", newer, 60)
-        assert await mine.get("renewed") == newer
-        assert await mine.get_last_resort("other") is None
+        assert await mine.get_entry("deleted") is None
+        await mine.put_entry("unread", ENTRY, 60)
+        await mine.put_entry("renewed", ENTRY, 60)
+        await theirs.put_entry("renewed", newer, 60)
+        assert await mine.get_entry("renewed") == newer
+        assert await mine.get_last_known_entry("other") is None
         process.kill()
         process.wait()
         for key, copy in (("renewed", newer), ("deleted", None), ("unread", ENTRY)):
-            assert await mine.get(key) is None
-            assert await mine.get_last_resort(key) == copy
-        assert await theirs.get_last_resort("unread") is None
+            assert await mine.get_entry(key) is None
+            assert await mine.get_last_known_entry(key) == copy
+        assert await theirs.get_last_known_entry("unread") is None
         await one.close()
         await other.close()
 
@@ -111,7 +111,7 @@ async def test_the_last_resort_is_what_valkey_last_answered(tmp_path: Path) -> N
 async def test_copies_in_memory_hold_no_word_of_a_caller_either(url: str) -> None:
     shared = RedisConnection(url)
     shelf = RedisCacheBackend(shared)
-    await shelf.put("search my neighbour Ann Smith", ENTRY, 60)
+    await shelf.put_entry("search my neighbour Ann Smith", ENTRY, 60)
     assert len(shelf._own_copies) == 1
     assert "Smith" not in str(vars(shelf._own_copies))
     await shared.close()
@@ -245,13 +245,13 @@ async def test_the_turns_that_valkey_gives_are_exactly_a_window_apart(url: str) 
     with Valkey.from_url(url) as client:
         async with anyio.create_task_group() as burst:
             for _ in range(30):
-                burst.start_soon(window.acquire, "ann", 0.5)
+                burst.start_soon(window.acquire_turn, "ann", 0.5)
         (name,) = client.keys()
         given = [int(at) for at in client.lrange(name, 0, -1)]
     assert len(given) == 3
     assert given == sorted(given)
     for _ in range(20):
-        await window.acquire("ann", 5)
+        await window.acquire_turn("ann", 5)
         with Valkey.from_url(url) as client:
             turns = [int(at) for at in client.lrange(name, 0, -1)]
         given += turns[-1:]
@@ -295,13 +295,13 @@ async def test_a_valkey_that_hangs_costs_its_timeout_twice_and_then_nothing(
     with valkey(tmp_path) as (address, process):
         shared = RedisConnection(address, CircuitBreaker(threshold=2, pause_seconds=60))
         shelf = RedisCacheBackend(shared)
-        await shelf.put("key", ENTRY, 60)
+        await shelf.put_entry("key", ENTRY, 60)
         process.send_signal(SIGSTOP)
         for _ in range(2):
-            assert await shelf.get("key") is None
+            assert await shelf.get_entry("key") is None
         started = time.monotonic()
         for _ in range(50):
-            assert await shelf.get("key") is None
+            assert await shelf.get_entry("key") is None
         took = time.monotonic() - started
         process.send_signal(SIGCONT)
         await shared.close()

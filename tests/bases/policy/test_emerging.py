@@ -47,7 +47,7 @@ async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pol
             version_label="Draft 2025", effective_from=date(2025, 1, 1), stage="regulation_19"
         )
         spool = library.spool(brief("emerging"))
-        await library.admin.revise("FENTON_PLAN", draft, spool, no_progress)
+        await library.admin.revise_policy("FENTON_PLAN", draft, spool, no_progress)
         yield library
 
 

@@ -87,7 +87,7 @@ FILES = {
 async def add_plan(library: PolicyLibrary, extension: str, label: str = "One") -> str:
     await library.add("PLAN", category="local_plan")
     spool = library.spool(FILES[extension])
-    answer = await library.admin.revise(
+    answer = await library.admin.revise_policy(
         "PLAN", revision(label, "2020-01-01"), spool, no_progress, extension
     )
     return answer.revision_id
@@ -104,7 +104,7 @@ async def test_the_headings_of_a_text_are_its_sections(tmp_path: Path, extension
         )
         listed = await library.service.list_section_titles(ListPolicySections(source="PLAN"))
         hits = await library.service.search(SearchPolicy(query="homes people of the parish need"))
-        kept_path = library.service.ingestion.files.locate("PLAN", revision_id)
+        kept_path = library.service.ingestion.files.locate_file("PLAN", revision_id)
         kept_content = kept_path.read_bytes()
 
     assert section.text.startswith("Policy H1: Homes in towns")
@@ -125,16 +125,16 @@ async def test_a_text_is_read_again_and_replaced_by_another_format(tmp_path: Pat
         revision_id = await add_plan(library, ".docx")
         again = await library.admin.reindex_and_wait("PLAN", revision_id, no_progress)
         path = library.inbox("plan.pdf", brief("Printed"))
-        await library.service.ingest(
+        await library.service.ingest_revision(
             IngestPolicyRevision(
                 source="PLAN", revision_id=revision_id, file_path=path, reindex=True
             ),
             no_progress,
         )
-        kept_path = library.service.ingestion.files.locate("PLAN", revision_id)
+        kept_path = library.service.ingestion.files.locate_file("PLAN", revision_id)
         names = [file.name for file in kept_path.parent.iterdir()]
         stored = await library.admin.get_revision("PLAN", revision_id)
-        diagnosis = await PolicyDoctor(library.service, repair=False).diagnose()
+        diagnosis = await PolicyDoctor(library.service, repair=False).diagnose_policies()
 
     assert again.chunks_created > 0
     assert names == ["document.pdf"]
@@ -155,9 +155,11 @@ async def test_the_tool_reads_a_text_and_refuses_what_is_no_policy(tmp_path: Pat
 
         for file_name, content in {"table.csv": b"a,b\n", "letter.eml": b"Subject: a\n\nb"}.items():
             with pytest.raises(UnsupportedFileType, match=r"\.docx"):
-                await library.service.ingest(name_file(file_name, content), no_progress)
-        answer = await library.service.ingest(name_file("plan.md", FILES[".md"]), no_progress)
-        kept_path = library.service.ingestion.files.locate("PLAN", revision_id)
+                await library.service.ingest_revision(name_file(file_name, content), no_progress)
+        answer = await library.service.ingest_revision(
+            name_file("plan.md", FILES[".md"]), no_progress
+        )
+        kept_path = library.service.ingestion.files.locate_file("PLAN", revision_id)
 
     assert answer.chunks_created > 0
     assert kept_path.name == "document.md"
@@ -232,7 +234,7 @@ async def test_a_policy_is_deleted_whole_and_can_be_added_again(tmp_path: Path) 
         await library.add("PLAN")
         await library.revise("PLAN", "Again", "2020-01-01", content=plain("Homes again."))
         revisions = await library.service.registry.get_revisions("PLAN")
-        diagnosis = await PolicyDoctor(library.service, repair=False).diagnose()
+        diagnosis = await PolicyDoctor(library.service, repair=False).diagnose_policies()
 
     assert (answer.revisions_removed, answer.chunks_removed) == (2, 4)
     assert {source for source, _ in chunks_left} == {"OTHER"}
@@ -285,7 +287,9 @@ async def test_a_named_section_is_shown_where_it_answers_the_rest_of_the_questio
     async with open_library(tmp_path / "policy") as library:
         await library.add("PLAN", category="local_plan")
         spool = library.spool(LONG_POLICY.encode())
-        await library.admin.revise("PLAN", revision("One", "2020-01-01"), spool, no_progress, ".md")
+        await library.admin.revise_policy(
+            "PLAN", revision("One", "2020-01-01"), spool, no_progress, ".md"
+        )
 
         async def find_first(query: str) -> PolicyHit:
             return (await library.service.search(SearchPolicy(query=query))).results[0]
@@ -304,7 +308,9 @@ async def test_a_text_comes_back_from_a_backup_as_what_it_is(tmp_path: Path) -> 
     async with open_library(tmp_path / "old", **PLAIN) as library:
         await library.add("PLAN")
         spool = library.spool(b"# Plan\nNew homes.")
-        await library.admin.revise("PLAN", revision("One", "2020-01-01"), spool, no_progress, ".md")
+        await library.admin.revise_policy(
+            "PLAN", revision("One", "2020-01-01"), spool, no_progress, ".md"
+        )
         await write_backup(library.service, tmp_path / "backup")
     names = [
         path.relative_to(tmp_path / "backup").as_posix()
@@ -317,7 +323,7 @@ async def test_a_text_comes_back_from_a_backup_as_what_it_is(tmp_path: Path) -> 
     async with open_library(tmp_path / "new", **PLAIN) as library:
         await restore_backup(library.service, tmp_path / "backup", tmp_path / "new", False)
         restored = await library.admin.get_revision("PLAN", "rev_PLAN_2020_01")
-        kept_path = library.service.ingestion.files.locate("PLAN", "rev_PLAN_2020_01")
+        kept_path = library.service.ingestion.files.locate_file("PLAN", "rev_PLAN_2020_01")
         again = await library.admin.reindex_and_wait("PLAN", "rev_PLAN_2020_01", no_progress)
 
     assert kept_path.read_bytes() == b"# Plan\nNew homes."

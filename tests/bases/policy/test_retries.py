@@ -90,5 +90,5 @@ async def test_what_failed_stays_until_the_change_that_takes_its_place_is_made(
                 await library.admin.amend_revision("KEPT", first_id, patch)
 
         assert await library.service.registry.get_revisions("KEPT") == before
-        failed_path = library.service.ingestion.files.locate("KEPT", "rev_KEPT_2024_02")
+        failed_path = library.service.ingestion.files.locate_file("KEPT", "rev_KEPT_2024_02")
         assert failed_path.read_bytes() == b"%PDF-1.4 cut off"

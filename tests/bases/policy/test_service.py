@@ -350,7 +350,7 @@ async def test_a_revision_that_is_active_is_complete(tmp_path: Path) -> None:
         await library.register("NPPF", "December 2024", "2024-12-12")
         path = library.inbox("nppf.pdf", brief("December 2024"))
         question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
-        await library.service.ingest(question, no_progress)
+        await library.service.ingest_revision(question, no_progress)
     assert (seen["ingest:file"], seen["ingest:registry"]) == (95, 100)
 
 
@@ -366,7 +366,7 @@ async def test_an_ingest_stores_chunks_with_the_contracts_ids_and_metadata(
 
     path = empty.inbox("nppf.pdf", brief("December 2024"))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
-    answer = await empty.service.ingest(question, report)
+    answer = await empty.service.ingest_revision(question, report)
     (metadatas,) = (await empty.service.store.group_metadata_by_revision()).values()
     ids = await empty.service.store.get_chunk_ids("NPPF", NEW)
     assert answer.model_dump() == {
@@ -409,16 +409,16 @@ async def test_ingesting_again_changes_nothing_and_a_reindex_leaves_exactly_the_
     before = await empty.service.store.get_chunk_ids("NPPF", NEW)
     other = empty.inbox("other.pdf", pdf([("One", ["Only this stands here now."])]))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=other)
-    again = await empty.service.ingest(question, no_progress)
+    again = await empty.service.ingest_revision(question, no_progress)
     assert (again.already_ingested, again.chunks_created) == (True, len(before))
     assert await empty.service.store.get_chunk_ids("NPPF", NEW) == before
-    reindexed = await empty.service.ingest(
+    reindexed = await empty.service.ingest_revision(
         question.model_copy(update={"reindex": True}), no_progress
     )
     chunks = await empty.service.store.get_chunks("NPPF", NEW)
     assert len(chunks) == reindexed.chunks_created < len(before)
     assert "Only this stands here now." in " ".join(chunk.text for chunk in chunks)
-    assert not (await PolicyDoctor(empty.service, repair=False).diagnose()).complaints
+    assert not (await PolicyDoctor(empty.service, repair=False).diagnose_policies()).complaints
 
 
 @requirement("policy:FR-005:checks")
@@ -427,14 +427,16 @@ async def test_what_cannot_be_ingested_is_told_and_recorded(empty: PolicyLibrary
     blank = empty.inbox("blank.pdf", pdf([("", [])], headed=False))
     outside = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path="/etc/passwd")
     with pytest.raises(FileNotFound, match="outside POLICY_ROOTS"):
-        await empty.service.ingest(outside, no_progress)
+        await empty.service.ingest_revision(outside, no_progress)
     with pytest.raises(RevisionNotFound):
-        await empty.service.ingest(
+        await empty.service.ingest_revision(
             outside.model_copy(update={"revision_id": "rev_NPPF_1999_01"}), no_progress
         )
     assert (await empty.admin.get_revision("NPPF", NEW)).status == "processing"
     with pytest.raises(NoContent):
-        await empty.service.ingest(outside.model_copy(update={"file_path": blank}), no_progress)
+        await empty.service.ingest_revision(
+            outside.model_copy(update={"file_path": blank}), no_progress
+        )
     failed = await empty.admin.get_revision("NPPF", NEW)
     assert failed.status == "failed"
     assert failed.error
@@ -446,12 +448,12 @@ async def test_scanned_pages_are_read_by_ocr_and_can_be_searched(empty: PolicyLi
     pages = scan("Cycle parking stands within sight of the entrance.")
     path = empty.inbox("scan.pdf", scanned_pdf(pages, words="Homes are built here."))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
-    answer = await empty.service.ingest(question, no_progress)
+    answer = await empty.service.ingest_revision(question, no_progress)
     assert (answer.extraction_method, answer.page_count) == ("mixed", 2)
     hits = await search(empty, effective_date="2025-01-01", n_results=1)
     assert "within sight of the entrance" in hits.results[0].text
     quote = VerifyPolicyQuote(source="NPPF", quote="within sight of", date="2025-01-01")
-    assert [one.page_number for one in (await empty.service.verify(quote)).found] == [2]
+    assert [one.page_number for one in (await empty.service.verify_quote(quote)).found] == [2]
 
 
 @requirement("policy:FR-001:model")
@@ -554,7 +556,7 @@ async def test_while_a_successor_is_processing_the_chunks_of_the_old_one_stay_op
     hits = await search(empty, effective_date="2025-01-01")
     assert {hit.revision_id for hit in hits.results} == {OLD}
     assert {hit.effective_to for hit in hits.results} == {None}
-    assert not (await PolicyDoctor(empty.service, repair=False).diagnose()).complaints
+    assert not (await PolicyDoctor(empty.service, repair=False).diagnose_policies()).complaints
 
 
 @requirement("policy:FR-007:auto")
@@ -598,7 +600,7 @@ async def test_a_comparison_shows_what_changed_word_by_word(empty: PolicyLibrary
     await empty.revise("NPPF", "September 2023", "2023-09-05", content=old)
     await empty.revise("NPPF", "December 2024", "2024-12-12", content=new)
     question = ComparePolicyRevisions(source="NPPF", from_date="2024-01-01", to_date="2025-01-01")
-    found = await empty.service.compare(question)
+    found = await empty.service.compare_revisions(question)
     changes = {one.section_ref: one for one in found.changes}
     assert (found.from_revision.revision_id, found.to_revision.revision_id) == (OLD, NEW)
     assert changes["Chapter 2"].change == "removed"
@@ -607,10 +609,14 @@ async def test_a_comparison_shows_what_changed_word_by_word(empty: PolicyLibrary
         ("insert", "three"),
     ]
     assert found.sections_unchanged == found.sections_compared - len(changes)
-    only = await empty.service.compare(question.model_copy(update={"section_ref": "Para 1"}))
+    only = await empty.service.compare_revisions(
+        question.model_copy(update={"section_ref": "Para 1"})
+    )
     assert [one.section_ref for one in only.changes] == ["Para 1"]
     with pytest.raises(RevisionNotFound) as told:
-        await empty.service.compare(question.model_copy(update={"from_date": "1999-01-01"}))
+        await empty.service.compare_revisions(
+            question.model_copy(update={"from_date": "1999-01-01"})
+        )
     assert told.value.hint["reason"] == "date_before_first_revision"
 
 
@@ -619,7 +625,9 @@ async def test_a_quotation_is_verified_or_placed_or_told_to_be_missing(
     library: PolicyLibrary,
 ) -> None:
     async def verify(quote: str, day: str = "2025-01-01") -> Any:
-        return await library.service.verify(VerifyPolicyQuote(source="NPPF", quote=quote, date=day))
+        return await library.service.verify_quote(
+            VerifyPolicyQuote(source="NPPF", quote=quote, date=day)
+        )
 
     right = await verify("CYCLE  parking follows the December 2024\nstandard.")
     assert (right.verdict, right.found[0].section_ref) == ("verified", "Para 1")
@@ -661,7 +669,7 @@ async def test_a_quotation_begins_and_ends_where_words_do(empty: PolicyLibrary) 
     )
     for quote, verdict in WHOLE_WORDS:
         question = VerifyPolicyQuote(source="NPPF", quote=quote, date="2025-01-01")
-        assert (await empty.service.verify(question)).verdict == verdict, quote
+        assert (await empty.service.verify_quote(question)).verdict == verdict, quote
 
 
 @requirement("policy:verify")
@@ -675,7 +683,7 @@ async def test_a_quotation_across_chunks_and_pages_is_found_on_its_page(
     for start in (0, 700, 1500, 2900):
         quote = " ".join(words[start : start + 90])
         question = VerifyPolicyQuote(source="NPPF", quote=quote, date="2025-01-01")
-        check = await empty.service.verify(question)
+        check = await empty.service.verify_quote(question)
         section = await empty.service.store.get_chunks("NPPF", NEW)
         pages = {page for chunk in section if words[start] in chunk.text for page in chunk.pages}
         assert check.verdict == "verified"
@@ -710,7 +718,7 @@ async def test_the_draft_framework_is_read_whole_and_quoted_from_its_pages(
             assert " ".join(inner.text.split()) in " ".join(outer.text.split())
             quote = " ".join(inner.text.split()[10:60])
             asked = VerifyPolicyQuote(source="NPPF", quote=quote, date="2025-06-01")
-            check = await library.service.verify(asked)
+            check = await library.service.verify_quote(asked)
             assert (check.verdict, check.found[0].section_ref) == ("verified", child)
             assert check.found[0].page_number in inner.page_numbers
 
@@ -763,15 +771,15 @@ async def test_the_checkup_names_every_disagreement_and_mends_it(empty: PolicyLi
     service = empty.service
     revision = (await service.registry.get_revisions("NPPF"))[0]
     policy = await service.registry.get_policy("NPPF")
-    assert not (await PolicyDoctor(service, repair=False).diagnose()).complaints
+    assert not (await PolicyDoctor(service, repair=False).diagnose_policies()).complaints
     await service.ingestion.set_chunk_count("NPPF", NEW, 999)
     await service.store.update_metadata(policy, revision, revision.effective_from)
     await service.registry.change_revisions(
         "OTHER", lambda at: [revision.model_copy(update={"source": "OTHER"})]
     )
-    found = await PolicyDoctor(service, repair=False).diagnose()
+    found = await PolicyDoctor(service, repair=False).diagnose_policies()
     assert {one.subject for one in found.complaints} == {NEW}
     assert len(found.complaints) == 3
-    mended = await PolicyDoctor(service, repair=True).diagnose()
+    mended = await PolicyDoctor(service, repair=True).diagnose_policies()
     assert all(one.repaired for one in mended.complaints)
-    assert not (await PolicyDoctor(service, repair=False).diagnose()).complaints
+    assert not (await PolicyDoctor(service, repair=False).diagnose_policies()).complaints

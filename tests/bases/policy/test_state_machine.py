@@ -135,7 +135,7 @@ async def _ingest(library: PolicyLibrary, source: str, change: Change) -> None:
     question = IngestPolicyRevision(
         source=source, revision_id=change.id, file_path=path, reindex=True
     )
-    await library.service.ingest(question, no_progress)
+    await library.service.ingest_revision(question, no_progress)
 
 
 async def _amend(library: PolicyLibrary, source: str, change: Change) -> None:
@@ -413,7 +413,7 @@ async def _section(library: PolicyLibrary, source: str) -> str | None:
 
 
 async def complaints(library: PolicyLibrary) -> list[str]:
-    diagnosis = await PolicyDoctor(library.service, repair=False).diagnose()
+    diagnosis = await PolicyDoctor(library.service, repair=False).diagnose_policies()
     return [f"{one.subject}: {one.problem}" for one in diagnosis.complaints]
 
 

@@ -75,10 +75,10 @@ class Desk:
         question = IngestDocument(
             file_path=self.file(name, content), application_ref=ref, document_type=document_type
         )
-        return await self.service.ingest(question, no_progress)
+        return await self.service.ingest_document(question, no_progress)
 
     async def search(self, query: str, **asked: Any) -> DocumentHits:
-        return await self.service.search(SearchApplicationDocs(query=query, **asked))
+        return await self.service.search_documents(SearchApplicationDocs(query=query, **asked))
 
 
 @contextlib.asynccontextmanager

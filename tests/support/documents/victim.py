@@ -42,12 +42,12 @@ async def broken(library: Desk) -> None:
     await two(library)
     record = await _newer(library)
     chunks = await library.service.store.get_chunks(record.document_id)
-    await library.service.store.delete([chunks[-1].chunk_id])
+    await library.service.store.delete_chunks([chunks[-1].chunk_id])
 
 
 async def remove(library: Desk) -> None:
     record = await _newer(library)
-    await library.service.remove(RemoveDocument(document_id=record.document_id))
+    await library.service.remove_document(RemoveDocument(document_id=record.document_id))
 
 
 async def _newer(library: Desk) -> DocumentRecord:

@@ -124,7 +124,7 @@ class PolicyLibrary:
         self, source: str, label: str, start: str, end: str | None = None, content: bytes = b""
     ) -> str:
         """A revision, ingested; its id."""
-        answer = await self.admin.revise(
+        answer = await self.admin.revise_policy(
             source, revision(label, start, end), self.spool(content or brief(label)), no_progress
         )
         return answer.revision_id
@@ -134,7 +134,7 @@ class PolicyLibrary:
     ) -> str:
         """A revision that stays in `processing`; its id."""
         new = revision(label, start, end)
-        made, _ = await self.service.ingestion.create(
+        made, _ = await self.service.ingestion.create_revision(
             source,
             self.spool(content or brief(label)),
             new.version_label,

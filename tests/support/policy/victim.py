@@ -52,7 +52,7 @@ async def reindex(library: PolicyLibrary) -> None:
     """With a file of other, and fewer, chunks."""
     path = library.inbox("other.pdf", plain("Cycle parking is free."))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path, reindex=True)
-    await library.service.ingest(question, no_progress)
+    await library.service.ingest_revision(question, no_progress)
 
 
 async def remove(library: PolicyLibrary) -> None:
@@ -229,7 +229,7 @@ async def aftermath(folder: Path, change: str) -> Aftermath:
         }
         revisions = await library.service.registry.get_revisions("NPPF")
         counts = {("NPPF", one.revision_id): one.chunk_count for one in revisions}
-        diagnosis = await PolicyDoctor(library.service, repair=False).diagnose()
+        diagnosis = await PolicyDoctor(library.service, repair=False).diagnose_policies()
         return Aftermath(
             orphans=sum(count for key, count in held.items() if key not in counts),
             wrong_counts=sum(held.get(key, 0) != count for key, count in counts.items()),

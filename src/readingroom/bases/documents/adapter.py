@@ -49,7 +49,7 @@ class DocumentsAdapter(SearchAdapter):
         self._page_links = page_links
 
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
-        hits_page = await self._service.search(
+        hits_page = await self._service.search_documents(
             SearchApplicationDocs(
                 query=request.query,
                 application_ref=request.application_ref,
@@ -114,7 +114,9 @@ class DocumentsAdapter(SearchAdapter):
         path_match = re.fullmatch(r"document/([^/]+)", resource_path)
         return format_doc_id(unquote(path_match[1])) if path_match else None
 
-    async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
+    async def complete_argument(
+        self, name: str, prefix: str, values: Mapping[str, str]
+    ) -> Sequence[str]:
         if name == "document_id":
             return [
                 document_record.document_id

@@ -33,7 +33,7 @@ async def write_backup(service: DocumentsService, backup_folder: Path) -> Backup
     """Write the base as it is at one moment; changes wait meanwhile, searches do not."""
     async with service.ingestion.pause_changes():
         await anyio.Path(backup_folder).mkdir(parents=True)
-        chunk_count = await service.store.dump(
+        chunk_count = await service.store.dump_to_files(
             backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE
         )
         document_records = await service.store.list_records()
@@ -85,14 +85,16 @@ async def _restore_base(
         )
     for document_record in existing_records:
         # Through the ingestion, so that a crash halfway is finished at the next start.
-        await service.ingestion.remove(document_record.document_id)
-    chunk_count = await service.store.fill(*dump_paths)
+        await service.ingestion.remove_document(document_record.document_id)
+    chunk_count = await service.store.fill_from_files(*dump_paths)
     document_records = await service.store.list_records()
     for document_record in document_records:
         # Uploads have no path but that of our copy, which lies in the base's own folder.
         if Path(document_record.file_path).is_relative_to(old_folder):
             new_path = new_folder / Path(document_record.file_path).relative_to(old_folder)
-            await service.store.register(with_values(document_record, file_path=str(new_path)))
+            await service.store.register_document(
+                with_values(document_record, file_path=str(new_path))
+            )
     await anyio.to_thread.run_sync(_restore_files, service, backup_folder / _FILES_FOLDER)
     return BackupCounts(counts={"documents": len(document_records), "chunks": chunk_count})
 
@@ -101,7 +103,7 @@ def _copy_files(
     service: DocumentsService, document_records: list[DocumentRecord], backup_folder: Path
 ) -> None:
     (backup_folder / _ABOUT_FILE).write_text(json.dumps({"folder": str(service.folder)}), "utf-8")
-    service.applications.dump(backup_folder / _APPLICATIONS_FILE)
+    service.applications.dump_to_file(backup_folder / _APPLICATIONS_FILE)
     for document_record in document_records:
         copy_path = service.ingestion.locate_copy(document_record)
         if copy_path.exists():
@@ -115,7 +117,7 @@ def _copy_files(
 
 def _restore_applications(service: DocumentsService, backup_folder: Path) -> None:
     if (database_path := backup_folder / _APPLICATIONS_FILE).exists():
-        service.applications.delete_all()
+        service.applications.delete_all_rows()
         service.applications.restore_rows(database_path)
 
 

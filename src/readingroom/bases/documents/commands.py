@@ -116,7 +116,7 @@ class SearchDocuments(_DocumentsCommand):
     question: SearchApplicationDocs
 
     async def run(self, service: DocumentsService, report_progress: ReportProgress) -> DocumentHits:
-        return await service.search(self.question)
+        return await service.search_documents(self.question)
 
 
 class ReadDocument(_DocumentsCommand):
@@ -139,7 +139,7 @@ class DropDocument(_DocumentsCommand):
     async def run(
         self, service: DocumentsService, report_progress: ReportProgress
     ) -> RemovedDocument:
-        return await service.remove(self.question)
+        return await service.remove_document(self.question)
 
 
 class DescribeApplication(_DocumentsCommand):
@@ -174,7 +174,7 @@ class CheckDocuments(_DocumentsCommand):
     async def run(
         self, service: DocumentsService, report_progress: ReportProgress
     ) -> DocumentsDiagnosis:
-        return await DocumentsDoctor(service, self.repair).diagnose()
+        return await DocumentsDoctor(service, self.repair).diagnose_documents()
 
 
 class BackUpDocuments(_DocumentsCommand, WriteBackup):

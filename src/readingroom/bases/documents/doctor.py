@@ -17,7 +17,7 @@ class DocumentsDoctor:
         self._service = service
         self._should_repair = repair
 
-    async def diagnose(self) -> DocumentsDiagnosis:
+    async def diagnose_documents(self) -> DocumentsDiagnosis:
         """Check everything and return each difference with its fix."""
         store, ingestion = self._service.store, self._service.ingestion
         # Between two reads a change would look like a difference, so none may run meanwhile.
@@ -47,7 +47,9 @@ class DocumentsDoctor:
         return DocumentsDiagnosis(
             documents=len(records_by_id),
             chunks=chunk_counts_by_id.total(),
-            complaints=[await finding.check(self._should_repair) for finding in findings],
+            complaints=[
+                await finding.repair_and_report(self._should_repair) for finding in findings
+            ],
         )
 
     def _check_interrupted(self, interrupted_ids: list[str]) -> Iterator[Finding]:
@@ -87,7 +89,7 @@ class DocumentsDoctor:
                 f"the registry says {document_record.chunk_count} chunks, there are {chunk_count}",
                 "ingest it again",
                 # Without our copy there is nothing to ingest from.
-                partial(self._service.reingest, document_record) if has_file else None,
+                partial(self._service.reingest_document, document_record) if has_file else None,
             )
         if not has_file:
             yield Finding(
@@ -102,5 +104,5 @@ class DocumentsDoctor:
                 "index",
                 f"the indexes hold {index_sizes} of {chunk_count} chunks",
                 "rebuild them",
-                self._service.store.rebuild,
+                self._service.store.rebuild_indexes,
             )

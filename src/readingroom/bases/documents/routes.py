@@ -110,7 +110,7 @@ def _add_search_routes(router: APIRouter, service: DocumentsService) -> None:
         mode: Annotated[HowToSearch, Query()] = "semantic",
     ) -> DocumentHits:
         """Passages that answer a question."""
-        return await service.search(
+        return await service.search_documents(
             SearchApplicationDocs(
                 query=query,
                 application_ref=application_ref,
@@ -194,7 +194,7 @@ def _add_ingest_routes(router: APIRouter, service: DocumentsService) -> None:
         document_type: Annotated[ChosenType, Query()] = None,
     ) -> IngestOutcome:
         """Ingest a file that comes with the request; the answer waits until it can be searched."""
-        upload_path = service.new_upload_path()
+        upload_path = service.make_upload_path()
         try:
             received_upload = await receive_upload(request, upload_path, service.max_file_bytes)
             ingest_file = partial(
@@ -214,7 +214,9 @@ def _add_ingest_routes(router: APIRouter, service: DocumentsService) -> None:
     @router.post("/documents/ingest")
     async def ingest_document(question: IngestDocument, request: Request) -> IngestOutcome:
         """Ingest a file of the server's disk."""
-        return await run_while_connected(request, partial(service.ingest, question, no_progress))
+        return await run_while_connected(
+            request, partial(service.ingest_document, question, no_progress)
+        )
 
     @router.post("/documents/ingest-folder")
     async def ingest_folder(question: IngestFolder, request: Request) -> FolderIngested:
@@ -227,7 +229,7 @@ def _add_change_routes(router: APIRouter, service: DocumentsService) -> None:
     @router.delete("/documents/{document_id}")
     async def remove_document(document_id: DocumentIdInPath) -> RemovedDocument:
         """Remove a document with all its chunks."""
-        return await service.remove(RemoveDocument(document_id=document_id))
+        return await service.remove_document(RemoveDocument(document_id=document_id))
 
     @router.patch("/applications")
     async def set_application(

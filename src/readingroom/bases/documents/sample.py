@@ -18,7 +18,7 @@ _STEP_TURN = 1
 
 
 class DocumentsSample(BaseSample):
-    def steps(
+    def list_steps(
         self, settings: RoomSettings, corpus_folder: Path, run: RunCommand
     ) -> Iterator[SampleStep]:
         reference = corpus.application()["reference"]

@@ -103,7 +103,7 @@ class DocumentsService:
             await self.store.open()
             try:
                 # Before anything is served: a half-stored document must not be found.
-                await self.ingestion.recover()
+                await self.ingestion.finish_interrupted_changes()
                 # No request is running yet, so whatever lies there was cut off.
                 await anyio.to_thread.run_sync(self._sweep_uploads)
                 await anyio.to_thread.run_sync(sweep_handover, self.folder, self._context.now())
@@ -136,7 +136,7 @@ class DocumentsService:
 
     # --- reading ---
 
-    async def search(self, question: SearchApplicationDocs) -> DocumentHits:
+    async def search_documents(self, question: SearchApplicationDocs) -> DocumentHits:
         """Return the best passages, of one application or of all."""
         ranking = await self.store.rank_chunks(
             question.query,
@@ -227,7 +227,7 @@ class DocumentsService:
 
     async def get_application(self, reference: str) -> Application | None:
         """Return an application's own record, or None if it has none."""
-        return await anyio.to_thread.run_sync(self.applications.get, reference)
+        return await anyio.to_thread.run_sync(self.applications.get_application, reference)
 
     async def get_overview(self, question: ApplicationOverview) -> Overview:
         """Return an application's record, its documents by type, and what could not be read.
@@ -278,7 +278,7 @@ class DocumentsService:
         """Return every application that has a record or a document."""
         applications_by_ref = {
             application.reference: application
-            for application in await anyio.to_thread.run_sync(self.applications.list_all)
+            for application in await anyio.to_thread.run_sync(self.applications.list_applications)
         }
         document_counts = Counter(
             document_record.application_ref for document_record in await self.store.list_records()
@@ -354,10 +354,12 @@ class DocumentsService:
 
     # --- writing ---
 
-    async def ingest(self, question: IngestDocument, report_progress: ReportProgress) -> Outcome:
+    async def ingest_document(
+        self, question: IngestDocument, report_progress: ReportProgress
+    ) -> Outcome:
         """Ingest a file of an allowed folder into an application."""
-        async with open_in_thread(self._context.roots.open(question.file_path)) as private_copy:
-            return await self.ingestion.ingest(
+        async with self._context.roots.open_copy_in_thread(question.file_path) as private_copy:
+            return await self.ingestion.ingest_document(
                 private_copy,
                 question.application_ref,
                 question.file_path,
@@ -373,7 +375,7 @@ class DocumentsService:
             self._context.roots.list_files, question.path
         )
         batch_files = [
-            BatchFile(file_name, partial(self._context.roots.open, file_path), file_path)
+            BatchFile(file_name, partial(self._context.roots.open_copy, file_path), file_path)
             for file_name, file_path in paths_by_name.items()
         ]
         return await self.ingest_files(batch_files, question.application_ref, None, report_progress)
@@ -388,7 +390,7 @@ class DocumentsService:
         """Ingest several files into an application, some of them at the same time."""
         return await IngestBatch(
             self.ingestion, application_ref, document_type, report_progress
-        ).run(batch_files)
+        ).ingest_files(batch_files)
 
     async def ingest_upload(
         self,
@@ -400,7 +402,7 @@ class DocumentsService:
     ) -> Outcome:
         """Ingest an uploaded file into an application, under the name its sender gave it."""
         async with open_in_thread(self.open_upload(upload_path, file_name)) as private_copy:
-            return await self.ingestion.ingest(
+            return await self.ingestion.ingest_document(
                 private_copy, application_ref, None, document_type, report_progress
             )
 
@@ -408,13 +410,13 @@ class DocumentsService:
         """Return a context that opens an uploaded file under the name its sender gave it."""
         return open_own_file(upload_path, file_name, self._context.roots.max_file_bytes)
 
-    async def reingest(self, document_record: DocumentRecord) -> None:
+    async def reingest_document(self, document_record: DocumentRecord) -> None:
         """Ingest a document again from our copy of its file, to replace missing chunks."""
         copy_path = await anyio.to_thread.run_sync(self.ingestion.locate_copy, document_record)
         async with open_in_thread(
             self.open_upload(copy_path, document_record.source_file)
         ) as private_copy:
-            await self.ingestion.ingest(
+            await self.ingestion.ingest_document(
                 private_copy,
                 document_record.application_ref,
                 document_record.file_path,
@@ -439,12 +441,13 @@ class DocumentsService:
         }
         if validation_day := changed_fields.get("validation_date"):
             changed_fields["validation_date"] = parse_day(validation_day)
+        now = self._context.now()
         application = await anyio.to_thread.run_sync(
-            self.applications.update, question.reference, changed_fields, self._context.now()
+            self.applications.update_application, question.reference, changed_fields, now
         )
         return ApplicationSet(application=to_application_record(application))
 
-    async def remove(self, question: RemoveDocument) -> RemovedDocument:
+    async def remove_document(self, question: RemoveDocument) -> RemovedDocument:
         """Delete a document's entry, its chunks, and our copy of its file.
 
         Raises:
@@ -452,12 +455,12 @@ class DocumentsService:
         """
         # Ids come back from prose and PDFs, where a hyphen has often become a dash.
         document_id = fold_dashes(question.document_id)
-        chunk_count = await self.ingestion.remove(document_id)
+        chunk_count = await self.ingestion.remove_document(document_id)
         return RemovedDocument(document_id=document_id, chunks_removed=chunk_count)
 
     # --- parts ---
 
-    def new_upload_path(self) -> Path:
+    def make_upload_path(self) -> Path:
         """Return a path for a file that is being received.
 
         Its name is hidden, so that nobody who ingests this folder ingests half a file.

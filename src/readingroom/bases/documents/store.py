@@ -42,8 +42,8 @@ CHUNK_COLLECTION = "application_docs"
 REGISTRY_COLLECTION = "document_registry"
 
 # Indexed for filters: searches are limited to an application or to types.
-FILTER_FIELDS = FilterFields(exact_match=("application_ref", "document_type"))
-_REGISTRY_FIELDS = FilterFields(exact_match=("application_ref", "file_hash"))
+FILTER_FIELDS = FilterFields(exact_match_fields=("application_ref", "document_type"))
+_REGISTRY_FIELDS = FilterFields(exact_match_fields=("application_ref", "file_hash"))
 
 
 class DocumentStore:
@@ -66,10 +66,10 @@ class DocumentStore:
         self._registry: StoredCollection
 
     async def open(self) -> None:
-        await anyio.to_thread.run_sync(self._open)
+        await anyio.to_thread.run_sync(self._open_indexes)
 
     async def close(self) -> None:
-        await anyio.to_thread.run_sync(self._close)
+        await anyio.to_thread.run_sync(self._close_indexes)
 
     async def warm_up(self) -> None:
         """Load the model and fill the indexes; raise `ModelUnavailable` without a model."""
@@ -77,7 +77,7 @@ class DocumentStore:
 
     async def check_readable(self) -> None:
         """Raise `StoreUnusable` while chunks cannot be read."""
-        await anyio.to_thread.run_sync(self._registry.count)
+        await anyio.to_thread.run_sync(self._registry.count_chunks)
 
     # --- the registry ---
 
@@ -107,25 +107,25 @@ class DocumentStore:
         document_records = await self._read_records(record_filter=record_filter)
         return sorted(document_records, key=lambda record: (record.ingested_at, record.document_id))
 
-    async def register(self, document_record: DocumentRecord) -> None:
+    async def register_document(self, document_record: DocumentRecord) -> None:
         registry_entry = Chunks(
             [document_record.document_id],
             [document_record.file_path],
             [_to_registry_entry(document_record)],
             np.zeros((1, DIMENSIONS), np.float32),
         )
-        await anyio.to_thread.run_sync(self._registry.upsert, registry_entry)
+        await anyio.to_thread.run_sync(self._registry.upsert_chunks, registry_entry)
 
-    async def unregister(self, document_id: str) -> None:
-        await anyio.to_thread.run_sync(self._registry.delete, [document_id])
+    async def unregister_document(self, document_id: str) -> None:
+        await anyio.to_thread.run_sync(self._registry.delete_chunks, [document_id])
 
     # --- the chunks ---
 
-    async def put(self, chunks: Chunks) -> None:
-        await anyio.to_thread.run_sync(self._index.put, chunks)
+    async def put_chunks(self, chunks: Chunks) -> None:
+        await anyio.to_thread.run_sync(self._index.put_chunks, chunks)
 
-    async def delete(self, chunk_ids: Sequence[str]) -> None:
-        await anyio.to_thread.run_sync(self._index.delete, chunk_ids)
+    async def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
+        await anyio.to_thread.run_sync(self._index.delete_chunks, chunk_ids)
 
     async def get_chunks(self, document_id: str) -> list[StoredChunk]:
         """Return a document's chunks in reading order."""
@@ -136,7 +136,7 @@ class DocumentStore:
         """Return chunks by id, without those that do not exist."""
         if not chunk_ids:
             return {}
-        raw_chunks = await anyio.to_thread.run_sync(self._index.fetch, chunk_ids)
+        raw_chunks = await anyio.to_thread.run_sync(self._index.fetch_chunks, chunk_ids)
         return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(raw_chunks)}
 
     async def rank_chunks(
@@ -160,31 +160,31 @@ class DocumentStore:
 
     async def get_index_sizes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
-        return await anyio.to_thread.run_sync(self._index.sizes)
+        return await anyio.to_thread.run_sync(self._index.read_sizes)
 
-    async def rebuild(self) -> None:
+    async def rebuild_indexes(self) -> None:
         """Rebuild both indexes from the chunks."""
         await anyio.to_thread.run_sync(self._index.rebuild)
 
     # --- backup ---
 
-    async def dump(self, chunks_file: Path, registry_file: Path) -> int:
+    async def dump_to_files(self, chunks_file: Path, registry_file: Path) -> int:
         """Write both collections to files; returns how many chunks there are."""
         await anyio.to_thread.run_sync(dump_chunks, self._registry, registry_file)
-        return await anyio.to_thread.run_sync(self._index.dump, chunks_file)
+        return await anyio.to_thread.run_sync(self._index.dump_chunks, chunks_file)
 
     async def check_dump(self, chunks_file: Path, registry_file: Path) -> None:
         """Raise `BackupUnusable` unless `fill` can read both files."""
         await anyio.to_thread.run_sync(check_chunks, chunks_file, _validate_chunks, DIMENSIONS)
         await anyio.to_thread.run_sync(check_chunks, registry_file, _validate_entries, DIMENSIONS)
 
-    async def fill(self, chunks_file: Path, registry_file: Path) -> int:
+    async def fill_from_files(self, chunks_file: Path, registry_file: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need.
 
         Raise `BackupUnusable` for anything that `dump` does not write.
         """
         chunk_count = await anyio.to_thread.run_sync(
-            self._index.fill, chunks_file, _validate_chunks
+            self._index.fill_from_dump, chunks_file, _validate_chunks
         )
         await anyio.to_thread.run_sync(
             fill_chunks, registry_file, self._registry, _validate_entries, DIMENSIONS
@@ -197,7 +197,7 @@ class DocumentStore:
         self, document_ids: Sequence[str] | None = None, record_filter: Filter | None = None
     ) -> list[DocumentRecord]:
         stored_entries = await anyio.to_thread.run_sync(
-            lambda: self._registry.get(document_ids, record_filter)
+            lambda: self._registry.read_chunks(document_ids, record_filter)
         )
         return [
             _to_document_record(document_id, registry_entry)
@@ -207,9 +207,9 @@ class DocumentStore:
         ]
 
     async def _read_chunks(self, chunk_filter: Filter | None = None) -> Chunks:
-        return await anyio.to_thread.run_sync(self._index.read, chunk_filter)
+        return await anyio.to_thread.run_sync(self._index.read_chunks, chunk_filter)
 
-    def _open(self) -> None:
+    def _open_indexes(self) -> None:
         chunk_collection: ChunkCollection | PostgresCollection
         if self._database is None:
             embedded_store = self._chunk_store = ChunkStore(self._chroma_directory)
@@ -225,7 +225,7 @@ class DocumentStore:
             chunk_collection, FILTER_FIELDS, self._embedder, self._words_file, _list_contexts
         )
 
-    def _close(self) -> None:
+    def _close_indexes(self) -> None:
         if self._chunk_store:
             self._index.close()
             self._chunk_store.close()

@@ -95,7 +95,7 @@ def _make_search_tools(service: DocumentsService) -> Iterable[Tool]:
         within one application when application_ref is given, else from all application files. For a
         whole document use `get_document_text`. For what policy says use `search_policy`.
         """
-        return await service.search(question)
+        return await service.search_documents(question)
 
     yield make_tool(search_application_docs, title="Search documents")
 
@@ -151,7 +151,7 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         DOCUMENT_ROOTS; pictures without words are skipped. For a directory of files use
         `ingest_folder`.
         """
-        return await service.ingest(question, call.report_progress)
+        return await service.ingest_document(question, call.report_progress)
 
     async def ingest_folder(question: IngestFolder, call: ToolCall) -> FolderIngested:
         """Load a whole folder or directory of files (`/inbox/19_00017`) into a planning application
@@ -183,7 +183,7 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
             f"Remove the document {document_record.document_id} from its application: "
             f"{len(chunks)} passages? The file it was ingested from is left alone."
         )
-        return await service.remove(question)
+        return await service.remove_document(question)
 
     deletion_hints = Hints(read_only=False, destructive=True)
     yield make_tool(ingest_document, title="Ingest a document", hints=Hints(read_only=False))

@@ -56,13 +56,13 @@ class FederalAdapter(SearchAdapter):
         )
         hits = list(search_answer.results)
         if not (request.sources or request.since or request.until):
-            hits += await self._service.store.read(
+            hits += await self._service.store.query(
                 partial(find_registry_records, query=request.query, max_results=_MAX_REGISTRY_HITS)
             )
         return [DeskHit(**dict(hit), base=self.base) for hit in hits]
 
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
-        return DeskRecord(**dict(await self._service.fetch(id, offset)), base=self.base)
+        return DeskRecord(**dict(await self._service.fetch_record(id, offset)), base=self.base)
 
     async def list_sources(self) -> Sequence[str]:
         return sources.list_source_names(sources.SOURCES)
@@ -77,7 +77,9 @@ class FederalAdapter(SearchAdapter):
         path_match = re.fullmatch(r"federal/([^/]+)", path)
         return unquote(path_match[1]) if path_match else None
 
-    async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
+    async def complete_argument(
+        self, name: str, prefix: str, values: Mapping[str, str]
+    ) -> Sequence[str]:
         if name in ("id", "bill_id"):
             return await self._service.list_ids(prefix, _MAX_COMPLETIONS)
         return ()

@@ -124,7 +124,7 @@ def changes(
     since_day = parse_day(since).isoformat()
     only = find_source(source) if source else None
     with _open_reader(settings) as reader:
-        change_rows, _, more = reader.read_now(
+        change_rows, _, more = reader.query_now(
             lambda db: list_changes(db, since_day, only, None, limit, 0)
         )
     table_cells = [
@@ -241,18 +241,18 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     """
 
     with _open_reader(settings) as reader:
-        status_rows = reader.read_now(store.read_status)
+        status_rows = reader.query_now(store.read_status)
         failed = [
             dict(status_row)
-            for status_row in reader.read_now(lambda db: list(loading.list_failures(db)))
+            for status_row in reader.query_now(lambda db: list(loading.list_failures(db)))
         ]
         incomplete = [
             dict(status_row)
-            for status_row in reader.read_now(lambda db: list(loading.list_incomplete(db)))
+            for status_row in reader.query_now(lambda db: list(loading.list_incomplete(db)))
         ]
         ignored = [
             dict(status_row)
-            for status_row in reader.read_now(lambda db: list(loading.list_ignored(db)))
+            for status_row in reader.query_now(lambda db: list(loading.list_ignored(db)))
         ]
     headings = ("source", "records", "chunks", "embedded", "%", "complete to", "newest")
     table_cells = [

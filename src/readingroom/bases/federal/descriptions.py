@@ -96,7 +96,7 @@ def list_aggregate_choices(
     if "sum_field" in arguments and "time_field" not in arguments:
         record_tables = _select_summable(record_tables)
     choices_by_argument = {
-        "resource": [record_table.path for record_table in record_tables],
+        "resource": [record_table.slug for record_table in record_tables],
         "group_by": _list_distinct(record_tables, _list_groups),
         "sum_field": _list_distinct(record_tables, _list_sums),
         "time_field": _list_distinct(record_tables, _list_times),
@@ -139,7 +139,7 @@ def _describe_times(record_tables: tuple[RecordTable, ...]) -> str:
 def _describe_fields(record_tables: tuple[RecordTable, ...], list_fields: FieldsOf) -> str:
     """List the fields of each table that has any."""
     paths_and_fields = (
-        (record_table.path, ", ".join(list_fields(record_table))) for record_table in record_tables
+        (record_table.slug, ", ".join(list_fields(record_table))) for record_table in record_tables
     )
     return "; ".join(
         f"{table_path}: {field_names}"

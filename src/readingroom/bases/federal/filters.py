@@ -92,7 +92,7 @@ def parse_filters(record_table: RecordTable, filters: Mapping[str, Any] | None) 
                 {
                     "field": f"filters.{field_problem['field']}",
                     "message": f"{field_problem['message']} "
-                    f"({record_table.path} takes {valid_names})",
+                    f"({record_table.slug} takes {valid_names})",
                 }
                 for field_problem in InvalidArguments.from_validation_error(error).errors
             ]
@@ -122,5 +122,5 @@ def _build_condition(record_table: RecordTable, filter_name: str, allowed_count:
     is_allowed_sql = "= ?" if allowed_count == 1 else f"IN ({', '.join('?' * allowed_count)})"
     facet = next((facet for facet in record_table.plan.facets if facet.name == filter_name), None)
     if facet:
-        return f"id IN (SELECT id FROM ({facet.rows}) WHERE value {is_allowed_sql})"
+        return f"id IN (SELECT id FROM ({facet.sql}) WHERE value {is_allowed_sql})"
     return f"{filter_name} {is_allowed_sql}"

@@ -20,7 +20,7 @@ from readingroom.protocol.search import Fetched
 async def list_source_cards(
     service: Any, record_source: Source, question: ListRecords
 ) -> RecordList:
-    row_filter = parse_filters(record_source.table, question.filters)
+    row_filter = parse_filters(record_source.record_table, question.filters)
     record_page = await service.list_records(
         record_source, row_filter, question.limit, question.cursor
     )
@@ -45,12 +45,12 @@ async def list_part_cards(
     congress = filters.pop("congress", None)
     congress = congress if isinstance(congress, int) else None
     if part_name == "members" and record_source.name == "roll_call_votes":
-        voter_list: RecordList = await service.store.read(
+        voter_list: RecordList = await service.store.query(
             lambda db: record_lists.list_voters(db, record_id, question.filters, page_size, cursor)
         )
         return voter_list
     if part_name == "voted_alike":
-        voting_alike_list: RecordList = await service.store.read(
+        voting_alike_list: RecordList = await service.store.query(
             lambda db: record_lists.list_voting_alike(db, record_id, congress, page_size, cursor)
         )
         return voting_alike_list
@@ -109,7 +109,7 @@ async def list_similar(
     service: Any, record_source: Source, record_id: str, max_results: int
 ) -> RecordList:
     """List records of the same source that are about the same, nearest first."""
-    record_fields = await service.store.read(
+    record_fields = await service.store.query(
         lambda db: store.read_record(db, record_source, record_id)
     )
     summary_text = (
@@ -167,7 +167,7 @@ async def fetch_address(service: Any, list_address: str) -> Fetched:
         int(query_params.get("offset", "0")) if query_params.get("offset", "0").isdecimal() else 0
     )
     if path_segments == ["fetch"] and "id" in query_params:
-        fetched_record: Fetched = await service.fetch(
+        fetched_record: Fetched = await service.fetch_record(
             query_params["id"], offset, query_params.get("section")
         )
         return fetched_record
@@ -183,7 +183,7 @@ async def fetch_address(service: Any, list_address: str) -> Fetched:
     question = record_lists.parse_list_address(list_address)
     if question is None:
         if len(path_segments) == 2:
-            named_record: Fetched = await service.fetch(unquote(path_segments[1]))
+            named_record: Fetched = await service.fetch_record(unquote(path_segments[1]))
             return named_record
         raise UnrecognizedId(f"{list_address[:200]!r} is no address of this server")
     record_list = await service.list_cards(question)

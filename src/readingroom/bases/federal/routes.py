@@ -172,9 +172,9 @@ class ListQuestion(AggregateQuestion):
         self, service: FederalService, record_source: Source
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         if self.wants_numbers:
-            return await self.compute_numbers(service, record_source.table)
+            return await self.compute_numbers(service, record_source.record_table)
         return await service.list_records(
-            record_source, self.make_row_filter(record_source.table), self.limit, self.cursor
+            record_source, self.make_row_filter(record_source.record_table), self.limit, self.cursor
         )
 
 
@@ -196,9 +196,9 @@ class RegistryQuestion(ListQuestion):
             return await super().answer(service, record_source)
         if self.wants_numbers:
             raise _make_invalid_error("q", "names are looked up, not counted: leave it out")
-        row_filter = self.make_row_filter(record_source.table)
+        row_filter = self.make_row_filter(record_source.record_table)
         limit = self.limit if "limit" in self.model_fields_set else MOST_LIKELY
-        return await service.resolve(record_source, self.q, row_filter, limit, self.cursor)
+        return await service.resolve_name(record_source, self.q, row_filter, limit, self.cursor)
 
 
 def _split_names(comma_separated_values: list[str]) -> list[str]:
@@ -288,7 +288,7 @@ def _add_fetch(routes: APIRouter, service: FederalService) -> None:
     ) -> Fetched:
         """Any record by its id, as the tool `fetch` gives it."""
         with _report_parameters():
-            return await service.fetch(id, offset, section)
+            return await service.fetch_record(id, offset, section)
 
 
 def _add_changes(routes: APIRouter, service: FederalService) -> None:
@@ -309,10 +309,10 @@ def _add_changes(routes: APIRouter, service: FederalService) -> None:
 def _add_list(routes: APIRouter, service: FederalService, record_source: Source) -> None:
     registry = record_source.has_names
     question_model = create_model(
-        f"List{record_source.record.__name__}",
+        f"List{record_source.record_model.__name__}",
         __base__=(
             RegistryQuestion if registry else ListQuestion,
-            make_filters_model(record_source.table),
+            make_filters_model(record_source.record_table),
         ),
     )
 
@@ -325,12 +325,12 @@ def _add_list(routes: APIRouter, service: FederalService, record_source: Source)
             return await typed_question.answer(service, record_source)
 
     routes.add_api_route(
-        f"/{record_source.path}",
+        f"/{record_source.slug}",
         list_records,
         methods=["GET"],
-        tags=[record_source.path],
+        tags=[record_source.slug],
         operation_id=f"list_{record_source.name}",
-        summary=f"List {record_source.path}, newest first",
+        summary=f"List {record_source.slug}, newest first",
     )
 
 
@@ -398,15 +398,15 @@ def _add_record(routes: APIRouter, service: FederalService, record_source: Sourc
         )
 
     routes.add_api_route(
-        f"/{record_source.path}/{{id}}",
+        f"/{record_source.slug}/{{id}}",
         read,
         methods=["GET"],
-        tags=[record_source.path],
+        tags=[record_source.slug],
         operation_id=f"get_{record_source.name}",
-        summary=f"One record of {record_source.path}, whole",
+        summary=f"One record of {record_source.slug}, whole",
         response_model=None,
         route_class_override=_Lookup,
-        responses={200: {"model": record_source.record}, **_GONE},
+        responses={200: {"model": record_source.record_model}, **_GONE},
     )
 
 
@@ -417,10 +417,10 @@ def _add_links(routes: APIRouter, service: FederalService, record_source: Source
         return await service.list_links(record_source, id, kind, limit, cursor)
 
     routes.add_api_route(
-        f"/{record_source.path}/{{id}}/links",
+        f"/{record_source.slug}/{{id}}/links",
         read,
         methods=["GET"],
-        tags=[record_source.path],
+        tags=[record_source.slug],
         operation_id=f"links_of_{record_source.name}",
         summary="What a record is linked to, in either direction, and why",
         responses=_GONE,

@@ -17,7 +17,9 @@ from readingroom.protocol.sample import BaseSample, SampleStep
 
 
 class FederalSample(BaseSample):
-    def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
+    def list_steps(
+        self, settings: RoomSettings, folder: Path, run: RunCommand
+    ) -> Iterator[SampleStep]:
         yield SampleStep("federal records", partial(_load, settings, folder))
         # Last: everything can be searched by its words by then, and nobody waits for this.
         yield SampleStep("federal records by meaning", partial(_embed, settings), is_last=True)

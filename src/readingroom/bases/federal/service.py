@@ -84,8 +84,8 @@ class FederalService:
 
     async def warm_up(self) -> None:
         """Load what the first search waits for; raise `ModelUnavailable` without a model."""
-        await self.store.read(self.passage_owners.refresh)
-        await self.store.read(self.vectors.refresh)
+        await self.store.query(self.passage_owners.load_new_passages)
+        await self.store.query(self.vectors.load_new_vectors)
         if len(self.vectors):
             await anyio.to_thread.run_sync(self.vectors.embedder.load)
 
@@ -97,14 +97,14 @@ class FederalService:
         try:
             return parse_federal_id(written_citation)
         except UnrecognizedId:
-            return await self.store.read(lambda db: find_cited_id(db, written_citation))
+            return await self.store.query(lambda db: find_cited_id(db, written_citation))
 
     # --- records ---
 
     async def read_record_json(self, record_source: Source, record_id: str) -> str:
         """Return a record as JSON; raise RecordNotFound for an id of another source."""
         canonical_id = await self._find_id(record_source, record_id)
-        return await self.store.read(
+        return await self.store.query(
             lambda db: texts.read_record_json(db, record_source, canonical_id)
         )
 
@@ -117,7 +117,7 @@ class FederalService:
     ) -> RecordPage:
         """List the records of a source, newest first."""
         after_key = cursors.decode(record_source.name, cursor, (str, type(None)), str)
-        return await self.store.read(
+        return await self.store.query(
             lambda db: lists.list_records(db, record_source, row_filter, max_results, after_key)
         )
 
@@ -136,11 +136,11 @@ class FederalService:
 
     async def list_ids(self, prefix: str, max_results: int) -> list[str]:
         """List ids of searchable records that begin with a prefix."""
-        return await self.store.read(lambda db: store.list_ids(db, prefix.lower(), max_results))
+        return await self.store.query(lambda db: store.list_ids(db, prefix.lower(), max_results))
 
     async def list_progress(self) -> list[SourceProgress]:
         """Return how much of each source is loaded, and up to which date."""
-        return await self.store.read(store.list_progress)
+        return await self.store.query(store.list_progress)
 
     async def list_cards(self, question: ListRecords) -> RecordList:
         """List records of a source, or what belongs to one, newest first, each cut short."""
@@ -157,7 +157,7 @@ class FederalService:
         return await listing.list_part_cards(self, record_source, record_id, part_name, question)
 
     async def read_source_progress(self, record_source: Source) -> SourceProgress:
-        return await self.store.read(lambda db: store.read_progress(db, record_source))
+        return await self.store.query(lambda db: store.read_progress(db, record_source))
 
     # --- what belongs to a record ---
 
@@ -184,7 +184,7 @@ class FederalService:
         source_name, table_name = lists.CHILD_TABLES[page_model]
         canonical_id = await self._find_id(BY_NAME[source_name], record_id)
         (after_key,) = cursors.decode(table_name, cursor, int) or (0,)
-        return await self.store.read(
+        return await self.store.query(
             lambda db: lists.list_children(db, page_model, canonical_id, max_results, after_key)
         )
 
@@ -194,8 +194,8 @@ class FederalService:
         """List the amendments to a bill; raise RecordNotFound if the bill is not loaded."""
         bills, amendments = BY_NAME["bills"], BY_NAME["amendments"]
         record_id = await self._find_id(bills, bill_id)
-        await self.store.read(lambda db: store.read_record(db, bills, record_id))
-        row_filter = build_row_filter(amendments.table, {"bill_id": record_id})
+        await self.store.query(lambda db: store.read_record(db, bills, record_id))
+        row_filter = build_row_filter(amendments.record_table, {"bill_id": record_id})
         return await self.list_records(amendments, row_filter, max_results, cursor)
 
     async def list_committee_members(
@@ -204,7 +204,7 @@ class FederalService:
         """List who sits on a committee, in one Congress or the newest loaded."""
         record_id = await self._find_id(BY_NAME["committees"], committee_id)
         after_key = cursors.decode("committee_members", cursor, str, int, str) or store.FIRST_MEMBER
-        return await self.store.read(
+        return await self.store.query(
             lambda db: lists.list_members(db, record_id, congress, max_results, after_key)
         )
 
@@ -214,7 +214,7 @@ class FederalService:
         """List how a member voted, newest first."""
         record_id = await self._find_id(BY_NAME["legislators"], bioguide_id)
         after_key = cursors.decode("member_votes", cursor, str, str)
-        return await self.store.read(
+        return await self.store.query(
             lambda db: lists.list_member_votes(db, record_id, congress, max_results, after_key)
         )
 
@@ -224,7 +224,7 @@ class FederalService:
         """List how each member voted in a roll call."""
         record_id = await self._find_id(BY_NAME["roll_call_votes"], vote_id)
         (after_key,) = cursors.decode("roll_call_members", cursor, int) or (0,)
-        return await self.store.read(
+        return await self.store.query(
             lambda db: lists.list_roll_call_votes(db, record_id, max_results, after_key)
         )
 
@@ -239,7 +239,7 @@ class FederalService:
         """List what a record is linked to, in either direction, with the evidence."""
         canonical_id = await self._find_id(record_source, record_id)
         after_key = cursors.decode("links", cursor, str, str)
-        return await self.store.read(
+        return await self.store.query(
             lambda db: lists.list_links(
                 db, record_source, canonical_id, link_kind, max_results, after_key
             )
@@ -259,7 +259,7 @@ class FederalService:
             raise InvalidArguments([{"field": "since", "message": problem_text}])
         (after_number,) = cursors.decode("changes", cursor, int) or (0,)
         only_source = find_source(source_name) if source_name else None
-        return await self.store.read(
+        return await self.store.query(
             lambda db: lists.list_changes(
                 db, since_day, only_source, change_kind, max_results, after_number
             )
@@ -280,13 +280,13 @@ class FederalService:
         With `section_label` one section of it or its outline, with `compare_with` what differs.
         """
         parsed = await self._find_cited_id(bill_id)
-        return await self.store.read(
+        return await self.store.query(
             lambda db: texts.read_bill_text(
                 db, parsed, version_code, offset, section_label, compare_with
             )
         )
 
-    async def fetch(self, id: str, offset: int = 0, section: str | None = None) -> Fetched:
+    async def fetch_record(self, id: str, offset: int = 0, section: str | None = None) -> Fetched:
         """Return any record by its id, with as much of its text as one answer contains.
 
         An address that an answer printed (`more_url`) is taken too: its `text` is that page.
@@ -297,13 +297,13 @@ class FederalService:
         record_source = BY_NAME.get(parsed.source)
         if record_source is None:
             raise RecordNotFound(f"No record {parsed.id} has been loaded", source=parsed.source)
-        return await self.store.read(
+        return await self.store.query(
             lambda db: texts.fetch_record(db, record_source, parsed.id, offset, section)
         )
 
     # --- names ---
 
-    async def resolve(
+    async def resolve_name(
         self,
         record_source: Source,
         query: str,
@@ -317,7 +317,7 @@ class FederalService:
 
         def read(db: Database) -> Resolved:
             with db.begin_consistent_read():
-                stored_filter = resolve_filters(db, record_source.table, row_filter)
+                stored_filter = resolve_filters(db, record_source.record_table, row_filter)
                 name_matches = resolver.resolve_name(db, record_source, query, stored_filter)
                 loaded_up_to = store.read_progress(db, record_source).loaded_up_to
             records = [
@@ -335,7 +335,7 @@ class FederalService:
                 **_build_next_page_fields("names", page_slice, len(name_matches)),
             )
 
-        return await self.store.read(read)
+        return await self.store.query(read)
 
     # --- dossiers ---
 
@@ -389,7 +389,7 @@ class FederalService:
                 shown_fields, cut_fields = cards.shorten_fields(record_fields)
                 return shown_fields, sections | {"shortened": cut_fields or None}
 
-        return await self.store.read(read)
+        return await self.store.query(read)
 
     # --- aggregates ---
 
@@ -400,7 +400,7 @@ class FederalService:
             with db.begin_consistent_read():
                 return Aggregator(db, self.budget).compute_total(request)
 
-        return await self.store.read(read)
+        return await self.store.query(read)
 
     async def compute_time_series(self, request: Aggregation) -> Series:
         """Return a count or a sum for each interval of time."""
@@ -409,7 +409,7 @@ class FederalService:
             with db.begin_consistent_read():
                 return Aggregator(db, self.budget).compute_series(request)
 
-        return await self.store.read(read)
+        return await self.store.query(read)
 
     # --- search ---
 
@@ -424,11 +424,11 @@ class FederalService:
             with db.begin_consistent_read():
                 return run_search(db, plan, self.vectors, self.passage_owners)
 
-        final_plan, search_result = await self.store.read(read)
+        final_plan, search_result = await self.store.query(read)
         degraded = final_plan.degraded
         if mode != "lexical":
             source_names = [searched.source for searched in search_result.searched_sources]
-            percent_by_source = await self.store.read(self.embedding_coverage.read_percents)
+            percent_by_source = await self.store.query(self.embedding_coverage.read_percents)
             degraded = describe_degraded(mode, degraded, source_names, percent_by_source)
         # Who does not say how many wants an answer that can be read; the rest is a page away.
         wants_all = "limit" in question.model_fields_set
@@ -454,7 +454,7 @@ class FederalService:
         if question.filters is None:
             return question, None
         written_filters = question.filters.model_dump(exclude_none=True)
-        resolved = await self.store.read(lambda db: resolve_search_filters(db, written_filters))
+        resolved = await self.store.query(lambda db: resolve_search_filters(db, written_filters))
         stored_filters = question.filters.model_copy(update=resolved)
         return question.model_copy(update={"filters": stored_filters}), describe_reading(
             written_filters, resolved

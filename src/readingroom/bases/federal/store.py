@@ -153,15 +153,15 @@ class FederalStore:
 
     def __init__(self, place: FederalPlace) -> None:
         self.place = place
-        self._connections = database.ConnectionPool(self._open)
+        self._connections = database.ConnectionPool(self._open_connection)
         self.trace_statement: Callable[[str], None] | None = None
         """Called with every statement, for tests that check which tables a lookup reads."""
 
-    async def read(self, query: Callable[[Database], T]) -> T:
+    async def query(self, query: Callable[[Database], T]) -> T:
         """Run a query on a worker thread: even the quickest may have to wait for the disk."""
-        return await anyio.to_thread.run_sync(self.read_now, query)
+        return await anyio.to_thread.run_sync(self.query_now, query)
 
-    def read_now(self, query: Callable[[Database], T]) -> T:
+    def query_now(self, query: Callable[[Database], T]) -> T:
         """Run a query on this thread."""
         with translate_errors(self.place), self._connections.connection() as db:
             return query(db)
@@ -169,7 +169,7 @@ class FederalStore:
     def close(self) -> None:
         self._connections.close()
 
-    def _open(self) -> Database:
+    def _open_connection(self) -> Database:
         db = connect(self.place)
         if self.trace_statement:
             db.set_trace_callback(self.trace_statement)
@@ -250,7 +250,7 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
     """
     indexed_filters = [
         lookup_name
-        for lookup_name in record_source.table.lookups
+        for lookup_name in record_source.record_table.lookups
         if lookup_name in row_filter.filters
     ]
     if len(indexed_filters) < 2 or not db.dialect.index_hint:
@@ -447,7 +447,7 @@ def list_stored_sources(db: Database) -> tuple[Source, ...]:
 
 def list_stored_tables(db: Database) -> tuple[RecordTable, ...]:
     """Return what can be aggregated in this file."""
-    return (*(source.table for source in list_stored_sources(db)), MEMBER_VOTES)
+    return (*(source.record_table for source in list_stored_sources(db)), MEMBER_VOTES)
 
 
 def read_status(db: Database) -> list[dict[str, Any]]:

@@ -230,7 +230,7 @@ def _make_record_tools(service: FederalService) -> tuple[Tool, ...]:
         `crec:CREC-2011-03-02-pt1-PgS1234`). Returns the whole record and its text, to show, read or
         cite. It does not search: unknown ids are refused with the list of valid forms.
         """
-        return await service.fetch(question.id, question.offset, question.section)
+        return await service.fetch_record(question.id, question.offset, question.section)
 
     async def list_records(question: ListRecords, call: ToolCall) -> RecordList:
         """List records by filter, newest first, page by page: bills that a member sponsored or a
@@ -258,7 +258,7 @@ def _make_search_tools(service: FederalService) -> tuple[Tool, ...]:
 
     def describe_live(describe: Callable[[tuple[Source, ...]], str]) -> Callable[[], str]:
         """Read the file at every listing: a source appears when its table does."""
-        return lambda: describe(service.store.read_now(store.list_stored_sources))
+        return lambda: describe(service.store.query_now(store.list_stored_sources))
 
     return (
         make_tool(search, title="Search", describe=describe_live(descriptions.describe_search)),
@@ -288,15 +288,15 @@ def _make_name_tool(service: FederalService) -> Tool:
         use `search`.
         """
         record_source = find_registry(question.entity_type)
-        row_filter = parse_filters(record_source.table, question.filters)
-        return await service.resolve(
+        row_filter = parse_filters(record_source.record_table, question.filters)
+        return await service.resolve_name(
             record_source, question.query, row_filter, question.limit, question.cursor
         )
 
     def choices() -> dict[str, list[str]]:
-        live = service.store.read_now(store.list_stored_sources)
+        live = service.store.query_now(store.list_stored_sources)
         registries = [
-            record_source.path for record_source in live if record_source.shape is Shape.REGISTRY
+            record_source.slug for record_source in live if record_source.shape is Shape.REGISTRY
         ]
         return {"entity_type": [*registries, "bills"]}
 
@@ -335,7 +335,7 @@ def _make_aggregate_tools(service: FederalService) -> tuple[Tool, ...]:
         )
 
     def live() -> tuple[RecordTable, ...]:
-        return service.store.read_now(store.list_stored_tables)
+        return service.store.query_now(store.list_stored_tables)
 
     def choices(*arguments: str) -> Callable[[], dict[str, list[str]]]:
         return lambda: descriptions.list_aggregate_choices(live(), arguments)

@@ -124,8 +124,8 @@ def make_source_fields(page: GovukPage, cached_reply: CachedReply) -> dict[str, 
 
 def make_cache_state(cached_reply: CachedReply) -> CacheState:
     return CacheState(
-        hit=cached_reply.hit,
-        age_s=round(cached_reply.age, 3),
+        hit=cached_reply.is_hit,
+        age_s=round(cached_reply.age_seconds, 3),
         ttl_s=cached_reply.entry.ttl,
         stale=cached_reply.failure is not None,
     )
@@ -133,7 +133,7 @@ def make_cache_state(cached_reply: CachedReply) -> CacheState:
 
 def make_warnings(cached_reply: CachedReply) -> list[Warned]:
     """Return the warning of a stale reply; nothing for any other."""
-    return make_stale_warnings(cached_reply.failure, cached_reply.age)
+    return make_stale_warnings(cached_reply.failure, cached_reply.age_seconds)
 
 
 def make_stale_warnings(failure: UpstreamError | None, age_seconds: float) -> list[Warned]:

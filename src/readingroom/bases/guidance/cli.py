@@ -160,7 +160,7 @@ def _call_tool(tool_name: str, settings: GuidanceSettings, **arguments: Any) -> 
         (tool,) = (tool for tool in guidance_base.tools if tool.name == tool_name)
         async with guidance_base.lifespan():
             tool_answer = await tool.run(tool.parse_arguments(arguments), tool_call)
-        return _mark_sample(tool_answer) if settings.sample else tool_answer
+        return _mark_sample(tool_answer) if settings.is_sample else tool_answer
 
     with apply_sample_settings(settings, [SPEC]) as chosen_settings:
         return anyio.run(run_tool, chosen_settings)

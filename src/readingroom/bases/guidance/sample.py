@@ -29,7 +29,9 @@ def replace_settings(settings: RoomSettings) -> Iterator[Mapping[str, Any]]:
 class GuidanceSample(BaseSample):
     """The offline copy, so that searches over all bases find passages and not only pages."""
 
-    def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
+    def list_steps(
+        self, settings: RoomSettings, folder: Path, run: RunCommand
+    ) -> Iterator[SampleStep]:
         yield SampleStep("guidance pages", partial(_copy_pages, settings), turn=1)
 
 

@@ -98,7 +98,7 @@ class GuidanceService:
         """Return the page with this content id; raise `NotFoundOrRedirected` if there is none."""
         # The Content API knows paths only, so the search has to find the path of the id.
         params = [("filter_content_id", question.content_id), *make_scope_params(10, 0)]
-        search_response, _ = await self._govuk_store.search(params, context)
+        search_response, _ = await self._govuk_store.search_govuk(params, context)
         # Translations share an id; theirs is the original's path and a suffix.
         page_path = min(
             (hit.path for hit in parse_hits(search_response) if hit.path), key=len, default=None
@@ -166,7 +166,7 @@ class GuidanceService:
         ]
         if question.order == "newest":
             params.append(("order", "-public_timestamp"))
-        search_response, cached_reply = await self._govuk_store.search(params, context)
+        search_response, cached_reply = await self._govuk_store.search_govuk(params, context)
         return SearchResults(
             **_make_live_fields(search_response, cached_reply, question),
             query=query,
@@ -269,7 +269,7 @@ class GuidanceService:
             *make_scope_params(question.page_size, _compute_first_index(question)),
         ]
         try:
-            search_response, cached_reply = await self._govuk_store.search(params, context)
+            search_response, cached_reply = await self._govuk_store.search_govuk(params, context)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
             if self.offline is None or not await self._has_young_copy():
                 raise
@@ -312,7 +312,7 @@ class GuidanceService:
         if page_address.cc_number is None:
             return page_address
         params = [("q", page_address.cc_number), *make_scope_params(50, 0)]
-        search_response, _ = await self._govuk_store.search(params, context)
+        search_response, _ = await self._govuk_store.search_govuk(params, context)
         publication_paths = [
             hit.path
             for hit in parse_hits(search_response)

@@ -97,10 +97,10 @@ class GovukStore:
 
         async def fetch(stored_version: StoredVersion) -> Reply | None:
             await self._check_rate(context)
-            return await self._client.get(request, context)
+            return await self._client.send_get(request, context)
 
         started_at = time.perf_counter()
-        cached_reply = await self._cache.refresh(
+        cached_reply = await self._cache.fetch_fresh_reply(
             self._make_cache_key(request), self._lifetimes.content, fetch
         )
         self._record_read(request, cached_reply, context, started_at)
@@ -135,11 +135,11 @@ class GovukStore:
 
     async def peek_page(self, page_path: str) -> CacheEntry | None:
         """Return the cache's entry of a page, fresh or not; nothing is fetched."""
-        return await self._cache.peek(
+        return await self._cache.peek_entry(
             self._make_cache_key(Request("content", _make_content_path(page_path)))
         )
 
-    async def search(
+    async def search_govuk(
         self, params: QueryParams, context: CallContext
     ) -> tuple[Mapping[str, Any], CachedReply]:
         """Return GOV.UK's answer to a search, as it came."""
@@ -158,10 +158,10 @@ class GovukStore:
             conditional_request = replace(
                 request, etag=stored_version.etag, fail_fast=stored_version.can_be_served
             )
-            return await self._client.get(conditional_request, context)
+            return await self._client.send_get(conditional_request, context)
 
         started_at = time.perf_counter()
-        cached_reply = await self._cache.read(self._make_cache_key(request), ttl, fetch)
+        cached_reply = await self._cache.get_reply(self._make_cache_key(request), ttl, fetch)
         self._record_read(request, cached_reply, context, started_at)
         return cached_reply
 
@@ -194,7 +194,7 @@ class GovukStore:
 
 async def check_rate(limiter: Limiter, context: CallContext) -> None:
     """Wait for the caller's turn; raise `UpstreamRateLimited` where that would take too long."""
-    wait_seconds = await limiter.acquire(context.client, MAX_RATE_WAIT_SECONDS)
+    wait_seconds = await limiter.acquire_turn(context.client, MAX_RATE_WAIT_SECONDS)
     if wait_seconds is not None:
         raise UpstreamRateLimited(
             "This server's own limit: one client may have only so many pages fetched from GOV.UK "

@@ -161,7 +161,9 @@ class PolicyAdapter(SearchAdapter):
             else None
         )
 
-    async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
+    async def complete_argument(
+        self, name: str, prefix: str, values: Mapping[str, str]
+    ) -> Sequence[str]:
         match name, dict(values):
             case "source", _:
                 return [policy.source for policy in (await self._service.list_policies()).policies]

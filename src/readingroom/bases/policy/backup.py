@@ -48,7 +48,7 @@ async def write_backup(service: PolicyService, backup_folder: Path) -> BackupCou
     async with service.ingestion.pause_changes():
         catalogue = await service.registry.read_catalogue()
         await anyio.Path(backup_folder).mkdir(parents=True)
-        chunk_count = await service.store.dump(backup_folder / _CHUNKS_FILE)
+        chunk_count = await service.store.dump_to_file(backup_folder / _CHUNKS_FILE)
         revisions = [revision for timeline in catalogue.timelines.values() for revision in timeline]
         await anyio.to_thread.run_sync(
             _copy_files, service, revisions, backup_folder / _FILES_FOLDER
@@ -98,7 +98,7 @@ async def _restore_base(
         if service.ingestion.is_shared:  # a folder is put aside whole
             await service.store.delete_all()
             await anyio.to_thread.run_sync(service.ingestion.files.delete_all)
-    chunk_count = await service.store.fill(backup_folder / _CHUNKS_FILE)
+    chunk_count = await service.store.fill_from_file(backup_folder / _CHUNKS_FILE)
     await anyio.to_thread.run_sync(
         _restore_files, service, registry_dump, backup_folder / _FILES_FOLDER
     )
@@ -126,7 +126,7 @@ def _copy_files(
     service: PolicyService, revisions: list[Revision], backup_files_folder: Path
 ) -> None:
     for revision in revisions:
-        file_path = service.ingestion.files.locate(revision.source, revision.revision_id)
+        file_path = service.ingestion.files.locate_file(revision.source, revision.revision_id)
         if file_path.exists():
             link_or_copy(
                 file_path, _build_backup_path(backup_files_folder, revision, file_path.suffix)

@@ -90,7 +90,7 @@ class RevisePolicy(_PolicyCommand):
         self, service: PolicyService, report_progress: ReportProgress
     ) -> IngestedRevision:
         async with open_handover(service.folder, self.file) as spool:
-            return await PolicyAdmin(service).revise(
+            return await PolicyAdmin(service).revise_policy(
                 self.source, self.revision, spool, report_progress, self.extension
             )
 
@@ -170,7 +170,7 @@ class CompareRevisions(_PolicyCommand):
     question: ComparePolicyRevisions
 
     async def run(self, service: PolicyService, report_progress: ReportProgress) -> RevisionDiff:
-        return await service.compare(self.question)
+        return await service.compare_revisions(self.question)
 
 
 class VerifyQuote(_PolicyCommand):
@@ -181,7 +181,7 @@ class VerifyQuote(_PolicyCommand):
     question: VerifyPolicyQuote
 
     async def run(self, service: PolicyService, report_progress: ReportProgress) -> QuoteCheck:
-        return await service.verify(self.question)
+        return await service.verify_quote(self.question)
 
 
 class TakeSnapshot(_PolicyCommand):
@@ -250,7 +250,7 @@ class ImportPolicies(_PolicyCommand):
     policies: list[ImportedPolicy]
 
     async def run(self, service: PolicyService, report_progress: ReportProgress) -> ImportReport:
-        return await BulkImport(service, report_progress).run(self.policies)
+        return await BulkImport(service, report_progress).import_policies(self.policies)
 
 
 class CheckPolicies(_PolicyCommand):
@@ -260,7 +260,7 @@ class CheckPolicies(_PolicyCommand):
     repair: bool = False
 
     async def run(self, service: PolicyService, report_progress: ReportProgress) -> PolicyDiagnosis:
-        return await PolicyDoctor(service, self.repair).diagnose()
+        return await PolicyDoctor(service, self.repair).diagnose_policies()
 
 
 class BackUpPolicies(_PolicyCommand, WriteBackup):

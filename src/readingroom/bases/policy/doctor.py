@@ -33,7 +33,7 @@ class PolicyDoctor:
         self._service = service
         self._should_repair = repair
 
-    async def diagnose(self) -> PolicyDiagnosis:
+    async def diagnose_policies(self) -> PolicyDiagnosis:
         """Check everything and return each difference with its fix."""
         service = self._service
         policies_by_slug = {
@@ -74,7 +74,7 @@ class PolicyDoctor:
 
     async def _collect_complaints(self, findings: AsyncIterator[Finding]) -> list[Complaint]:
         """Repair each finding before the next is looked for, which may depend on it."""
-        return [await finding.check(self._should_repair) async for finding in findings]
+        return [await finding.repair_and_report(self._should_repair) async for finding in findings]
 
     async def _check_interrupted(self) -> AsyncIterator[Finding]:
         # A change that is being made right now has an intent too, and is not interrupted.
@@ -95,7 +95,7 @@ class PolicyDoctor:
                 revision_id,
                 f"{chunk_count} chunks belong to no registered revision",
                 "delete them",
-                partial(self._delete_chunks, policy_slug, revision_id),
+                partial(self._service.store.delete_chunks_of_revision, policy_slug, revision_id),
             )
 
     async def _check_revision(self, revision_case: _RevisionCase) -> AsyncIterator[Finding]:
@@ -150,12 +150,8 @@ class PolicyDoctor:
                 "index",
                 f"the indexes hold {index_sizes} of {chunk_count} chunks",
                 "rebuild them",
-                self._service.store.rebuild,
+                self._service.store.rebuild_index,
             )
-
-    async def _delete_chunks(self, policy_slug: str, revision_id: str) -> None:
-        store = self._service.store
-        await store.delete(await store.get_chunk_ids(policy_slug, revision_id))
 
     async def _count_chunks(self) -> int:
         return sum(map(len, (await self._service.store.group_metadata_by_revision()).values()))

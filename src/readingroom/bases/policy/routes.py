@@ -164,14 +164,14 @@ def _add_reading_routes(router: APIRouter, admin: PolicyAdmin, service: PolicySe
             limit=limit,
             cursor=cursor,
         )
-        return await service.compare(question)
+        return await service.compare_revisions(question)
 
     @router.get("/policies/{source}/verify")
     async def verify_quote(
         source: str, quote: Annotated[str, Query(max_length=4000)], date: str
     ) -> QuoteCheck:
         """Whether a policy says these words on a day."""
-        return await service.verify(
+        return await service.verify_quote(
             _validate(VerifyPolicyQuote, source=source, quote=quote, date=date)
         )
 
@@ -285,7 +285,7 @@ def _add_revision_writing_routes(
     @router.post("/policies/{source}/revisions/{revision_id}/reindex", status_code=202)
     async def reindex_revision(source: str, revision_id: str) -> ReindexAccepted:
         """Ingest a revision's file again, also when it had failed or is stuck."""
-        return await admin.reindex(source, revision_id)
+        return await admin.reindex_revision(source, revision_id)
 
 
 def _validate(question_class: type[_Question], **values: Any) -> _Question:

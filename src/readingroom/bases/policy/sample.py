@@ -15,7 +15,7 @@ from readingroom.protocol.sample import BaseSample, SampleStep
 
 
 class PolicySample(BaseSample):
-    def steps(
+    def list_steps(
         self, settings: RoomSettings, corpus_folder: Path, run: RunCommand
     ) -> Iterator[SampleStep]:
         for policy_entry in corpus.policies():

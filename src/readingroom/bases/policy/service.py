@@ -59,7 +59,6 @@ from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, Re
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext
-from readingroom.ingest.private_copy import open_in_thread
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.handover import sweep_handover
 
@@ -133,7 +132,7 @@ class PolicyService:
 
     async def search(self, question: SearchPolicy, address: str | None = None) -> PolicyHits:
         """Return the best passages among the revisions in force on the day, and at the address."""
-        return await self._search.search(question, address)
+        return await self._search.search_policies(question, address)
 
     async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
         """Answer several queries over the same revisions."""
@@ -257,7 +256,7 @@ class PolicyService:
             policies=snapshot_entries,
         )
 
-    async def compare(self, question: ComparePolicyRevisions) -> RevisionDiff:
+    async def compare_revisions(self, question: ComparePolicyRevisions) -> RevisionDiff:
         """Return what changed in a policy between two days, section by section.
 
         Raises:
@@ -294,7 +293,7 @@ class PolicyService:
             first_resolution.timeline,
         )
 
-    async def verify(self, question: VerifyPolicyQuote) -> QuoteCheck:
+    async def verify_quote(self, question: VerifyPolicyQuote) -> QuoteCheck:
         """Check whether words stand in the revision in force on a day, and where they do stand."""
         resolution = await self.resolver.resolve_for_policy(
             question.source, parse_day(question.date)
@@ -334,7 +333,7 @@ class PolicyService:
 
     # --- writing ---
 
-    async def ingest(
+    async def ingest_revision(
         self, question: IngestPolicyRevision, report_progress: ReportProgress
     ) -> IngestedRevision:
         """Read a PDF into a registered revision; without `reindex` an ingested one stays.
@@ -347,7 +346,7 @@ class PolicyService:
         revisions = await self.registry.get_revisions(question.source)
         revision = timeline.find_revision(revisions, question.revision_id)
         # Opened before the check below, so that a bad path is refused whether or not chunks exist.
-        async with open_in_thread(self._context.roots.open(question.file_path)) as private_copy:
+        async with self._context.roots.open_copy_in_thread(question.file_path) as private_copy:
             chunks = await self.store.get_chunks(question.source, question.revision_id)
             if chunks and revision.is_readable and not question.reindex:
                 return IngestedRevision(
@@ -358,7 +357,7 @@ class PolicyService:
                     extraction_method=chunks[0].extraction_method,
                     already_ingested=True,
                 )
-            return await self.ingestion.ingest(revision, private_copy, report_progress)
+            return await self.ingestion.ingest_revision(revision, private_copy, report_progress)
 
     async def remove(self, question: RemovePolicyRevision) -> RemovedRevision:
         """Delete a revision's chunks; one that is not registered has none to delete."""

@@ -177,7 +177,7 @@ def _make_checking_tools(service: PolicyService) -> Iterable[Tool]:
         modified or reworded? Shows before and after, what was added, deleted and rewritten, as a
         word-by-word diff or redline. The differences are of exact text, not a summary of meaning.
         """
-        revision_diff = await service.compare(question)
+        revision_diff = await service.compare_revisions(question)
         _log_revisions(
             call, [revision_diff.from_revision.revision_id, revision_diff.to_revision.revision_id]
         )
@@ -190,7 +190,7 @@ def _make_checking_tools(service: PolicyService) -> Iterable[Tool]:
         which page, or in which other revision it stands, before you cite or publish it. It does not
         judge what the words mean.
         """
-        return await service.verify(question)
+        return await service.verify_quote(question)
 
     yield make_tool(compare_policy_revisions, title="Compare two revisions", view="compare")
     yield make_tool(
@@ -208,7 +208,7 @@ def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
         already, which the REST API and the command line do. For a file of a planning application
         use `ingest_document`.
         """
-        return await service.ingest(question, call.report_progress)
+        return await service.ingest_revision(question, call.report_progress)
 
     async def remove_policy_revision(
         question: RemovePolicyRevision, call: ToolCall

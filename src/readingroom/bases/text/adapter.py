@@ -90,7 +90,7 @@ def find_passages(query: str, whole_text: str) -> list[tuple[str, float]]:
     one those with most words, rare words counting more.
     """
     query_words = set(extract_words(query))
-    passages = [span.of(whole_text) for span in split(whole_text)]
+    passages = [span.cut_from(whole_text) for span in split(whole_text)]
     matched_words = [query_words & set(extract_words(passage)) for passage in passages]
     passage_count_by_word = Counter(
         word for passage_words in matched_words for word in passage_words

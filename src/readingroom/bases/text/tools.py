@@ -25,7 +25,7 @@ _OWN_DESCRIPTION = "A plain text knowledge base."
 
 def open_base(settings: TextSettings) -> KnowledgeBase:
     """Open the text base as the settings say."""
-    return open_text(settings.kb_file, settings.kb_description, settings.sample)
+    return open_text(settings.kb_file, settings.kb_description, settings.is_sample)
 
 
 def open_text(

@@ -24,7 +24,7 @@ def embedder_for(settings: RoomSettings) -> HelpedEmbedder:
     Rooms of one process share the model, but not the texts that their workers may embed.
     """
     model_settings = (
-        settings.models,
+        settings.models_folder,
         settings.embedding_model_dir,
         settings.embedding_precision,
         settings.embedding_threads,

@@ -51,13 +51,13 @@ def read_zip(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
         page_builder.add_row(
             [_clean_path(archive_entry.filename), f"{archive_entry.file_size:,} bytes"]
         )
-    return page_builder.finish()
+    return page_builder.finish_pages()
 
 
 def _unpack_archive(file_bytes: bytes) -> list[ContainedFile]:
     archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
     return [
-        ContainedFile(_clean_path(archive_entry.filename), archive.read(archive_entry))
+        ContainedFile(_clean_path(archive_entry.filename), archive.read_member(archive_entry))
         for archive_entry in _list_entries(archive)
     ]
 

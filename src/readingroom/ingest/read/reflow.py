@@ -62,7 +62,7 @@ class PageBuilder:
         self._raw_pages.append(RawPage(page_number, clean_label, height, self._page_lines))
         self._page_lines = []
 
-    def finish(self) -> list[RawPage]:
+    def finish_pages(self) -> list[RawPage]:
         """Return all pages; a file without text has one empty page."""
         self.end_page(keep_empty=not self._raw_pages)
         return self._raw_pages

@@ -26,8 +26,8 @@ from pydantic import Base64Bytes, TypeAdapter, ValidationError
 from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, no_progress
-from readingroom.core.seats import Seats
 from readingroom.core.settings import make_sandbox_environment
+from readingroom.core.work_slots import WorkSlots
 from readingroom.engine.embedding.machine import count_cores
 from readingroom.ingest.confine.process import Confinement, hide_memory
 from readingroom.ingest.confine.program_paths import find_program_paths
@@ -109,12 +109,12 @@ class Sandbox:
         # From the processes that it starts: they have our account, and our environment has keys.
         hide_memory()
         self._limits = limits or Limits()
-        self._seats = Seats(seats_per_caller=processes_per_caller or count_cores())
+        self._work_slots = WorkSlots(slots_per_caller=processes_per_caller or count_cores())
         self._worker_command = command
         self.scratch_parent = scratch_parent or Path(tempfile.gettempdir())
         self._scratch_folders = ScratchFolders(self.scratch_parent)
 
-    async def read(
+    async def read_document(
         self,
         input_file: FileIO,
         file_name: str,
@@ -157,7 +157,7 @@ class Sandbox:
         return worker_message.words
 
     @asynccontextmanager
-    async def unpack(
+    async def unpack_files(
         self, input_file: FileIO, file_name: str, read_options: ReadOptions
     ) -> AsyncIterator[tuple[tuple[str, Path], ...]]:
         """Yield the files inside a message or an archive: their names, and where they lie.
@@ -187,7 +187,7 @@ class Sandbox:
         self, scratch_folder: str, input_file: FileIO, job: Job, report_progress: ReportProgress
     ) -> WorkerMessage:
         async with (
-            self._seats.take(current_caller.get()),
+            self._work_slots.hold_slot(current_caller.get()),
             self._start_process(input_file, job, scratch_folder) as process,
         ):
             try:

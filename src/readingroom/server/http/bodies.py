@@ -41,7 +41,7 @@ class BodyLimitMiddleware:
         declared_bytes = int(declared_size) if declared_size.isdigit() else 0
         self._check_size(declared_bytes)
         caller = identify_caller(scope)
-        with self._held_bytes.hold(caller, max(declared_bytes, MIN_CHARGE_BYTES)) as charge:
+        with self._held_bytes.hold_bytes(caller, max(declared_bytes, MIN_CHARGE_BYTES)) as charge:
             request_body = await self._read_body(receive, charge)
             if request_body is not None:
                 scope["state"]["body_bytes"] = len(request_body)
@@ -56,7 +56,7 @@ class BodyLimitMiddleware:
                 return None
             request_body += message.get("body", b"")
             self._check_size(len(request_body))
-            charge.grow(len(request_body))
+            charge.grow_to(len(request_body))
             if not message.get("more_body", False):
                 return bytes(request_body)
 

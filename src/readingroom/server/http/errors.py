@@ -94,13 +94,13 @@ class ErrorMiddleware:
             error = _to_knowledge_error(failure, request_id)
             # Once headers are sent there can be no other answer; the log has the error.
             if not has_started:
-                response = self._render(scope, error, request_id)
+                response = self._render_error(scope, error, request_id)
                 await response(scope, receive, send_with_id)
         else:
             if has_started and not has_finished:  # an event stream that the shutdown cut off
                 await send_with_id({"type": "http.response.body", "body": b""})
 
-    def _render(self, scope: Scope, error: KnowledgeError, request_id: str) -> Response:
+    def _render_error(self, scope: Scope, error: KnowledgeError, request_id: str) -> Response:
         if not (accepts_html(scope) and self._is_page(scope)):
             is_bare = error.http_status in BARE_STATUSES and not self._is_josh_path(scope["path"])
             return render_error(error, request_id, is_bare=is_bare)

@@ -27,14 +27,14 @@ class HeldBytes:
         self._total_bytes = 0
 
     @contextmanager
-    def hold(self, caller: str, byte_count: int) -> Iterator["Charge"]:
+    def hold_bytes(self, caller: str, byte_count: int) -> Iterator["Charge"]:
         """Count these bytes while this is entered. Raise TooManyBytes."""
         charge = Charge(self, caller)
-        charge.grow(byte_count)
+        charge.grow_to(byte_count)
         try:
             yield charge
         finally:
-            charge.release()
+            charge.release_bytes()
 
     def add_bytes(self, caller: str, byte_count: int) -> None:
         """Count bytes that are already here, however many there are; `remove_bytes` ends it."""
@@ -69,7 +69,7 @@ class Charge:
         self._caller = caller
         self._byte_count = 0
 
-    def grow(self, byte_count: int) -> None:
+    def grow_to(self, byte_count: int) -> None:
         """Count at least so many bytes from now on. Raise TooManyBytes."""
         added_bytes = byte_count - self._byte_count
         if added_bytes > 0:
@@ -77,6 +77,6 @@ class Charge:
             self._held_bytes.add_bytes(self._caller, added_bytes)
             self._byte_count = byte_count
 
-    def release(self) -> None:
+    def release_bytes(self) -> None:
         self._held_bytes.remove_bytes(self._caller, self._byte_count)
         self._byte_count = 0

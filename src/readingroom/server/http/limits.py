@@ -57,7 +57,7 @@ class RateLimiter:
         if not self._capacity:
             return
         now = self._clock()
-        remaining_requests = self._refill(caller, now)
+        remaining_requests = self._refill_bucket(caller, now)
         if remaining_requests < 1:
             # A refused request is not counted, so whoever waits as long as it says is served.
             wait_seconds = math.ceil((1 - remaining_requests) / self._requests_per_second)
@@ -122,11 +122,11 @@ class RateLimiter:
         """Return what remains to a caller whose request was counted; None without a limit."""
         if not self._capacity:
             return None
-        remaining_requests = self._refill(caller, self._clock())
+        remaining_requests = self._refill_bucket(caller, self._clock())
         reset_seconds = math.ceil((self._capacity - remaining_requests) / self._requests_per_second)
         return Allowance(int(self._capacity), max(0, int(remaining_requests)), reset_seconds)
 
-    def _refill(self, caller: str, now: float) -> float:
+    def _refill_bucket(self, caller: str, now: float) -> float:
         """Return how many requests a caller has by now."""
         remaining_requests, updated_at = self._remaining_by_caller.get(
             caller, (self._capacity, now)
@@ -141,7 +141,9 @@ class RateLimiter:
         Whoever used up its own would else be served again after a flood of other addresses.
         """
         callers_by_remaining = sorted(
-            self._remaining_by_caller, key=lambda caller: self._refill(caller, now), reverse=True
+            self._remaining_by_caller,
+            key=lambda caller: self._refill_bucket(caller, now),
+            reverse=True,
         )
         for caller in callers_by_remaining[: _MAX_CALLERS // 10]:
             del self._remaining_by_caller[caller]

@@ -222,7 +222,9 @@ async def _run_tool(
             raise MCPError(
                 wire.INVALID_PARAMS, message, data={"errors": knowledge_error.errors}
             ) from knowledge_error
-        return _render_error(error_dialect.render(knowledge_error, tool_call.request_id), tool.meta)
+        return _render_error(
+            error_dialect.render_error(knowledge_error, tool_call.request_id), tool.meta
+        )
 
 
 def _render_answer(tool: Tool, answer: Any, shows_links: bool) -> wire.CallToolResult:

@@ -137,8 +137,8 @@ class _ResourceHandlers:
         self._view_reader = view_reader
         self._is_sample = is_sample
         self.list_resources = _translate_errors(self._list_resources)
-        self.read = _translate_errors(self._read)
-        self.complete = _translate_errors(self._complete)
+        self.read = _translate_errors(self._read_resource)
+        self.complete = _translate_errors(self._complete_argument)
 
     async def list_templates(
         self, context: Context, params: Any
@@ -153,7 +153,7 @@ class _ResourceHandlers:
     async def _list_resources(
         self, context: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListResourcesResult:
-        resources, cursor = await self._provider.resources(params.cursor if params else None)
+        resources, cursor = await self._provider.list_resources(params.cursor if params else None)
         return wire.ListResourcesResult(
             resources=[
                 wire.Resource(uri=resource.uri, **_describe_fields(resource))
@@ -162,12 +162,14 @@ class _ResourceHandlers:
             next_cursor=cursor,
         )
 
-    async def _read(
+    async def _read_resource(
         self, context: Context, params: wire.ReadResourceRequestParams
     ) -> wire.ReadResourceResult:
-        if view := await self._view_reader.read(params.uri, context):
+        if view := await self._view_reader.read_view(params.uri, context):
             return wire.ReadResourceResult(contents=[view])
-        resource_text = await self._provider.read(params.uri, make_call_from_context(context))
+        resource_text = await self._provider.read_resource(
+            params.uri, make_call_from_context(context)
+        )
         contents = wire.TextResourceContents(
             uri=params.uri,
             mime_type=_PLAIN_TEXT,
@@ -176,11 +178,11 @@ class _ResourceHandlers:
         )
         return wire.ReadResourceResult(contents=[contents])
 
-    async def _complete(
+    async def _complete_argument(
         self, context: Context, params: wire.CompleteRequestParams
     ) -> wire.CompleteResult:
         arguments = (params.context.arguments if params.context else None) or {}
-        completions = await self._provider.complete(
+        completions = await self._provider.complete_argument(
             params.argument.name, params.argument.value, arguments
         )
         return wire.CompleteResult(
@@ -202,7 +204,7 @@ class _ViewReader:
         self._image_readers_by_prefix = page_images
         self._public_url = public_url
 
-    async def read(
+    async def read_view(
         self, uri: str, context: Context
     ) -> wire.TextResourceContents | wire.BlobResourceContents | None:
         """Return a view or a picture; None for what is neither. Raise RecordNotFound."""
@@ -248,13 +250,15 @@ class _NoResources:
 
     templates: tuple[ResourceTemplate, ...] = ()
 
-    async def resources(self, after: str | None) -> tuple[Sequence[ListedResource], None]:
+    async def list_resources(self, after: str | None) -> tuple[Sequence[ListedResource], None]:
         return (), None
 
-    async def read(self, uri: str, call: ToolCall) -> str:
+    async def read_resource(self, uri: str, call: ToolCall) -> str:
         raise RecordNotFound(f"There is no resource at {uri[:200]}")
 
-    async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> list[str]:
+    async def complete_argument(
+        self, name: str, prefix: str, values: Mapping[str, str]
+    ) -> list[str]:
         return []
 
 

@@ -97,7 +97,7 @@ class BoundedSendStream(_StreamProxy):
     async def send(self, message: Any) -> None:
         """Send a message. Raise BrokenResourceError when it is dropped."""
         try:
-            with self._held_bytes.hold(self._caller, estimate_size(message.message)):
+            with self._held_bytes.hold_bytes(self._caller, estimate_size(message.message)):
                 await self._stream.send(message)
         except TooManyBytes as error:
             if isinstance(message.message, wire.JSONRPCResponse | wire.JSONRPCError):

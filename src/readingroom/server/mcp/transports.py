@@ -109,7 +109,7 @@ class Sse:
         if self._owners.count_reserved() >= self._limits.max_sessions:
             raise TooManySessions("Too many open sessions; try again later", retry_after=30)
         with self._owners.reserve_session(identify_caller(scope)):
-            await self._serve(scope, receive, send)
+            await self._serve_stream(scope, receive, send)
 
     async def receive_message(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a message to the session that its address names. Raise TooManyMessages."""
@@ -135,7 +135,7 @@ class Sse:
             if not self._posting_counts[session_id]:
                 del self._posting_counts[session_id]
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         server_options = self._server.create_initialization_options()
         held_bytes, caller = self._limits.held_bytes, identify_caller(scope)
         unanswered_requests = UnansweredRequests(partial(held_bytes.remove_bytes, caller))

@@ -66,6 +66,6 @@ class Metrics:
         self._request_counter.labels(route, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)
 
-    def render(self) -> bytes:
+    def render_metrics(self) -> bytes:
         """Return every metric in the text format of Prometheus."""
         return generate_latest(self._registry)

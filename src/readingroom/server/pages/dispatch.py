@@ -99,7 +99,7 @@ async def _answer(
         parameters={**request.query_params, **request.path_params},
         visitor=visitor,
         call=make_call_from_scope(request.scope, no_progress),
-        is_sample=settings.sample,
+        is_sample=settings.is_sample,
         form_token=frame.browsers.make_form_token(request.scope),
     )
     try:
@@ -126,9 +126,9 @@ async def _answer(
                 filename=file_name,
             )
         case RenderedPage() if request.query_params.get(JSON_PARAMETER) == "json":
-            return _respond_json(page_answer, settings.sample)
+            return _respond_json(page_answer, settings.is_sample)
         case RenderedPage():
-            return frame.respond(request.scope, page_answer)
+            return frame.make_response(request.scope, page_answer)
 
 
 async def _show_form_again(

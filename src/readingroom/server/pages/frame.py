@@ -55,7 +55,7 @@ class PageFrame:
         self._menu_entries = menu
         self._is_sample = is_sample
 
-    def respond(
+    def make_response(
         self, scope: Scope, page: RenderedPage, headers: Mapping[str, str] = {}
     ) -> Response:
         """Return a page with its frame, compressed where the browser takes it."""
@@ -120,7 +120,7 @@ def render_page(
 ) -> Response:
     """Return the page that a template of `web/templates` makes of the values, in its frame."""
     page_html = render_template(template_name, title=page_title, status=status, **values)
-    return get_frame(scope).respond(
+    return get_frame(scope).make_response(
         scope, RenderedPage(page_title, page_html, status=status), headers
     )
 

@@ -49,7 +49,7 @@ class KeyPages:
     async def show_keys(self, request: Request) -> Response:
         """Show every key, and the form for a new one."""
         self._check_operator(request)
-        return await self._render(request)
+        return await self._render_page(request)
 
     async def add_key(self, request: Request) -> Response:
         """Make a key and show its secret, this once."""
@@ -64,15 +64,15 @@ class KeyPages:
             # On this thread, as the key ring is used at every request.
             secret = self._key_ring.add_key(key_name, role == "reader", role == "operator")
         except KnowledgeError as error:
-            return await self._render(
+            return await self._render_page(
                 request, refusal_message=error.message, status=error.http_status
             )
         if not is_first:
-            return await self._render(request, new_key=secret, new_name=key_name)
+            return await self._render_page(request, new_key=secret, new_name=key_name)
         session = self._browsers.sign_in(secret)
         request.scope["user"] = self._key_auth.find_user_by_digest(session.key_digest)
         self._browsers.remember_session(request.scope, session)
-        response = await self._render(request, new_key=secret, new_name=key_name)
+        response = await self._render_page(request, new_key=secret, new_name=key_name)
         self._browsers.set_cookie(request.scope, response, session)
         return response
 
@@ -119,7 +119,7 @@ class KeyPages:
         if not visitor.may_act_as("operator"):
             raise RoleRequired("This takes a key of an operator")
 
-    async def _render(
+    async def _render_page(
         self,
         request: Request,
         refusal_message: str = "",

@@ -201,7 +201,7 @@ class _Machine:
 
 def _inspect_machine(settings: ServerSettings) -> _Machine:
     used_bytes = sum(_measure_file(path) for path in settings.data.rglob("*"))
-    has_model = has_weights(settings.models, settings.embedding_model_dir)
+    has_model = has_weights(settings.models_folder, settings.embedding_model_dir)
     model_problem = (
         "" if has_model else "not here: searches go by words (`readingroom model install`)"
     )

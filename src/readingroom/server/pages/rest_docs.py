@@ -29,7 +29,7 @@ def make_operations_page(describe_api: Callable[[], Schema]) -> Callable[[Reques
         return RenderedPage("REST", render_template("rest_docs.html", groups=operations_by_tag))
 
     def show_operations(request: Request) -> Response:
-        return get_frame(request.scope).respond(request.scope, render_operations())
+        return get_frame(request.scope).make_response(request.scope, render_operations())
 
     return show_operations
 

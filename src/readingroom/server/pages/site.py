@@ -64,7 +64,7 @@ def build_site(
     pages = [page for pages_of_base in base_pages for page in pages_of_base.pages]
     pages += [*make_job_pages(jobs), *operations.make_pages(), *doctor.make_pages()]
     menu = _make_menu(pages)
-    frame = PageFrame(browsers, menu, settings.sample)
+    frame = PageFrame(browsers, menu, settings.is_sample)
     spools = open_spools(settings)
     handlers = {
         job_kind: handler

@@ -46,7 +46,7 @@ class JobRunner:
         except StorageFailed as error:
             logger.warning("Jobs wait: %s", error.message)
 
-    async def run(self) -> None:
+    async def run_jobs(self) -> None:
         """Do jobs until this is cancelled. What is then unfinished is begun again by the next."""
         if not self._handlers_by_kind:
             return

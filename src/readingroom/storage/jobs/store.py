@@ -201,10 +201,10 @@ class JobStore:
         if not self._tables.has_data():
             return
         for job_kind in job_kinds:
-            self._write(
+            self._run_write(
                 "UPDATE jobs SET heard_at = 0 WHERE state = 'running' AND kind = ?", (job_kind,)
             )
-            open_rows = self._read(
+            open_rows = self._run_read(
                 "SELECT id FROM jobs WHERE kind = ? AND ended_at = 0", (job_kind,)
             )
             open_ids = {job_row["id"] for job_row in open_rows}
@@ -214,7 +214,7 @@ class JobStore:
 
     def report_progress(self, job_id: str, worker: str, percent: float, phase: str) -> bool:
         """Say that a worker is alive, and how far it is; False when the job is not its any more."""
-        return self._write(
+        return self._run_write(
             "UPDATE jobs SET percent = ?, phase = ?, heard_at = ? "
             "WHERE id = ? AND worker = ? AND state = 'running'",
             (min(100.0, max(0.0, percent)), phase[:200], self._now(), job_id, worker),
@@ -222,14 +222,14 @@ class JobStore:
 
     def record_heartbeat(self, job_id: str, worker: str) -> bool:
         """Say that a worker is alive; False when the job is not its any more."""
-        return self._write(
+        return self._run_write(
             "UPDATE jobs SET heard_at = ? WHERE id = ? AND worker = ? AND state = 'running'",
             (self._now(), job_id, worker),
         )
 
     def finish_job(self, job_id: str, worker: str, job_outcome: Mapping[str, Any]) -> bool:
         """Write the outcome of a job; False when it is not this worker's any more."""
-        is_ours = self._write(
+        is_ours = self._run_write(
             "UPDATE jobs SET state = 'done', percent = 100, phase = 'done', outcome = ?, "
             "ended_at = ? WHERE id = ? AND worker = ? AND state = 'running'",
             (json.dumps(job_outcome), self._now(), job_id, worker),
@@ -239,7 +239,7 @@ class JobStore:
 
     def fail_job(self, job_id: str, worker: str, reason: str) -> bool:
         """Write why a job failed; False when it is not this worker's any more."""
-        is_ours = self._write(
+        is_ours = self._run_write(
             "UPDATE jobs SET state = 'failed', phase = 'failed', error = ?, ended_at = ? "
             "WHERE id = ? AND worker = ? AND state = 'running'",
             (reason[:1000], self._now(), job_id, worker),
@@ -249,7 +249,7 @@ class JobStore:
 
     def put_job_back(self, job_id: str, worker: str) -> None:
         """Queue a job again that its worker cannot end, since it was told to stop."""
-        self._write(
+        self._run_write(
             "UPDATE jobs SET state = 'queued', phase = 'waiting', attempts = attempts - 1 "
             "WHERE id = ? AND worker = ? AND state = 'running'",
             (job_id, worker),
@@ -257,14 +257,14 @@ class JobStore:
 
     def get_job(self, job_id: str) -> BackgroundJob:
         """Return a job. Raise `JobNotFound`."""
-        job_rows = self._read(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_id,))
+        job_rows = self._run_read(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_id,))
         if not job_rows:
             raise JobNotFound(f"There is no job {job_id[:40]!r}; ended ones are kept for a while")
         return _read_job(job_rows[0])
 
     def list_newest_jobs(self, limit: int = 50, kind_prefix: str = "") -> list[BackgroundJob]:
         """Return the newest jobs, of the kinds that begin like this, newest first."""
-        job_rows = self._read(
+        job_rows = self._run_read(
             f"SELECT {_COLUMNS} FROM jobs WHERE substr(kind, 1, ?) = ? "
             "ORDER BY created_at DESC, id LIMIT ?",
             (len(kind_prefix), kind_prefix, limit),
@@ -304,7 +304,7 @@ class JobStore:
         """Delete the files of a job that has ended, and forget the oldest jobs."""
         if has_ended:
             self._delete_folder(job_id)
-        self._write(
+        self._run_write(
             "DELETE FROM jobs WHERE ended_at > 0 AND id NOT IN "
             "(SELECT id FROM jobs WHERE ended_at > 0 ORDER BY ended_at DESC LIMIT ?)",
             (_KEPT_JOBS,),
@@ -322,12 +322,12 @@ class JobStore:
         """Return a job whose question names the folder that its files can be read in."""
         return job
 
-    def _write(self, sql: str, values: Sequence[Any]) -> bool:
+    def _run_write(self, sql: str, values: Sequence[Any]) -> bool:
         """Run one statement in a transaction; return whether it changed a row."""
         with self._tables.begin_writing() as db:
             return bool(db.execute(sql, values).rowcount > 0)
 
-    def _read(self, sql: str, values: Sequence[Any]) -> list[Row]:
+    def _run_read(self, sql: str, values: Sequence[Any]) -> list[Row]:
         if not self._tables.has_data():
             return []
         with self._tables.begin_reading() as db:

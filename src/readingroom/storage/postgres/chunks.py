@@ -73,7 +73,13 @@ class PostgresChunkStore:
         with _translate_errors():
             self._database.prepare()
             field_names = tuple(
-                dict.fromkeys((*filter_fields.exact_match, *filter_fields.numeric_ranges, *read_by))
+                dict.fromkeys(
+                    (
+                        *filter_fields.exact_match_fields,
+                        *filter_fields.numeric_range_fields,
+                        *read_by,
+                    )
+                )
             )
             with self._database.transaction() as transaction:
                 connection = transaction.connection
@@ -107,7 +113,7 @@ class PostgresCollection:
         self.chunks_table = f"{collection_name}_chunks"
         self.vectors_table = f"{collection_name}_vectors"
 
-    def get(
+    def read_chunks(
         self,
         ids: Sequence[str] | None = None,
         where: Filter | None = None,
@@ -144,7 +150,7 @@ class PostgresCollection:
             else np.empty((0, 0), np.float32),
         )
 
-    def upsert(self, chunks: Chunks) -> None:
+    def upsert_chunks(self, chunks: Chunks) -> None:
         """Add chunks, replacing those with the same ids and all of their metadata."""
         if len(set(chunks.ids)) != len(chunks):
             raise ValueError("an id comes twice in one batch")
@@ -228,13 +234,13 @@ class PostgresCollection:
                 ],
             )
 
-    def delete(self, ids: Sequence[str]) -> None:
+    def delete_chunks(self, ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
         with self._begin_write() as (connection, pending_change):
             self._remove(connection, pending_change, ids)
             pending_change.touched_ids.update(ids)
 
-    def count(self) -> int:
+    def count_chunks(self) -> int:
         return int(self._read_value(f"SELECT count(*) FROM {self.chunks_table}"))
 
     @property
@@ -243,7 +249,7 @@ class PostgresCollection:
         return int(self._read_value("SELECT generation FROM collections WHERE name = ?", self.name))
 
     @property
-    def embedding(self) -> str | None:
+    def embedding_identity(self) -> str | None:
         """Identity of the model that made the vectors; None before the first vector."""
         embedding: str | None = self._read_value(
             "SELECT embedding FROM collections WHERE name = ?", self.name
@@ -252,14 +258,14 @@ class PostgresCollection:
 
     def claim_embedding(self, embedding: str) -> None:
         """Record which model makes the vectors; raise `EmbeddingMismatch` when another one did."""
-        if self.embedding is None:
+        if self.embedding_identity is None:
             # The first of several processes wins.
             with _translate_errors(), self.database.connection() as connection:
                 connection.execute(
                     "UPDATE collections SET embedding = coalesce(embedding, ?) WHERE name = ?",
                     (embedding, self.name),
                 )
-        stored_embedding = self.embedding
+        stored_embedding = self.embedding_identity
         if stored_embedding != embedding:
             raise EmbeddingMismatch(
                 f"The vectors of {self.name} were made by {stored_embedding}, and {embedding} is "

@@ -74,7 +74,7 @@ class PostgresFiles(OwnFiles):
         content.seek(0)
         with self._database.transaction() as transaction:
             connection = transaction.connection
-            self._delete(connection, "path = ?", _join(path))
+            self._delete_file(connection, "path = ?", _join(path))
             (file_id,) = connection.execute(
                 "INSERT INTO files (base, path, sha256, size) VALUES (?, ?, '', 0) "
                 "RETURNING file_id",
@@ -95,12 +95,12 @@ class PostgresFiles(OwnFiles):
     def delete_file(self, path: Sequence[str]) -> None:
         """Delete a file; one that does not exist is fine."""
         with self._database.transaction() as transaction:
-            self._delete(transaction.connection, "path = ?", _join(path))
+            self._delete_file(transaction.connection, "path = ?", _join(path))
 
     def delete_folder(self, path: Sequence[str]) -> None:
         """Delete every file below a folder; one that does not exist is fine."""
         with self._database.transaction() as transaction:
-            self._delete(transaction.connection, "starts_with(path, ?)", f"{_join(path)}/")
+            self._delete_file(transaction.connection, "starts_with(path, ?)", f"{_join(path)}/")
 
     def _write_copy(self, connection: Connection, file_id: int, copy_path: Path) -> None:
         copy_path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ class PostgresFiles(OwnFiles):
             with suppress(OSError):
                 partial_copy.unlink(missing_ok=True)
 
-    def _delete(self, connection: Connection, condition: str, path_value: str) -> None:
+    def _delete_file(self, connection: Connection, condition: str, path_value: str) -> None:
         connection.execute(
             f"DELETE FROM files WHERE base = ? AND {condition}", (self._base_name, path_value)
         )

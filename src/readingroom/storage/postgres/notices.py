@@ -42,7 +42,7 @@ class NoticeListener:
             if self._thread is None:
                 self._has_ended = threading.Event()
                 self._thread = threading.Thread(
-                    target=self._listen, args=(self._has_ended,), name="notices", daemon=True
+                    target=self._run_listener, args=(self._has_ended,), name="notices", daemon=True
                 )
                 self._thread.start()
 
@@ -62,11 +62,11 @@ class NoticeListener:
             self._has_ended.set()
             self._thread = None
 
-    def _listen(self, has_ended: threading.Event) -> None:
+    def _run_listener(self, has_ended: threading.Event) -> None:
         is_failing = False
         while not has_ended.is_set():
             try:
-                self._follow(has_ended)
+                self._follow_notices(has_ended)
                 is_failing = False
             except DatabaseFailed as error:
                 if not is_failing:  # once, not at every attempt
@@ -74,7 +74,7 @@ class NoticeListener:
                 is_failing = True
                 has_ended.wait(_RETRY_SECONDS)
 
-    def _follow(self, has_ended: threading.Event) -> None:
+    def _follow_notices(self, has_ended: threading.Event) -> None:
         connection = self._connect()
         try:
             connection.execute(f"LISTEN {CHANNEL}")

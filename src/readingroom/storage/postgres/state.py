@@ -149,7 +149,7 @@ class SharedJobStore(JobStore):
         # Also those of a job that another process has taken: they are copies.
         self._delete_folder(job_id)
         if has_ended:
-            self._write("DELETE FROM job_files WHERE job_id = ?", (job_id,))
+            self._run_write("DELETE FROM job_files WHERE job_id = ?", (job_id,))
 
     def _give_up_hopeless(self, db: Any, now: float) -> None:
         super()._give_up_hopeless(db, now)

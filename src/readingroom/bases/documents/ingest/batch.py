@@ -46,7 +46,7 @@ class IngestBatch:
         self._done_shares: list[float] = []
         """How much of each file is done, from 0 to 1."""
 
-    async def run(self, batch_files: Sequence[BatchFile]) -> FolderIngested:
+    async def ingest_files(self, batch_files: Sequence[BatchFile]) -> FolderIngested:
         """Ingest all files; the outcomes come in the order of the files."""
         self._done_shares = [0.0] * len(batch_files)
         outcomes_by_index: dict[int, list[FileOutcome]] = {}
@@ -94,7 +94,7 @@ class IngestBatch:
 
         try:
             async with open_in_thread(batch_file.open_copy()) as private_copy:
-                ingest_outcome = await self._ingestion.ingest(
+                ingest_outcome = await self._ingestion.ingest_document(
                     private_copy,
                     self._application_ref,
                     batch_file.file_path,

@@ -70,7 +70,7 @@ class Ingestion:
             "documents", documents_folder, ingest_context.database, ingest_context.on_step
         )
 
-    async def ingest(
+    async def ingest_document(
         self,
         private_copy: PrivateCopy,
         application_ref: str,
@@ -96,7 +96,9 @@ class Ingestion:
             submission.check_nesting(private_copy.file_name)
             max_bytes = self._context.roots.max_file_bytes
             # Unpacked before anything is stored: an archive that cannot be unpacked is refused.
-            async with self._context.pipeline.unpack(private_copy, max_bytes) as unpacked_files:
+            async with self._context.pipeline.unpack_files(
+                private_copy, max_bytes
+            ) as unpacked_files:
                 own_outcome = await self._ingest_alone(private_copy, submission, report_progress)
                 if not unpacked_files or isinstance(own_outcome, SkippedDocument):
                     return own_outcome
@@ -118,7 +120,7 @@ class Ingestion:
     ) -> list[FileOutcome]:
         """Ingest a file that was inside another; a bad one does not stop the others."""
         try:
-            async with open_in_thread(unpacked_file.open()) as private_copy:
+            async with open_in_thread(unpacked_file.open_copy()) as private_copy:
                 contained_outcome = await self._ingest_with_contents(
                     private_copy, submission, no_progress
                 )
@@ -133,7 +135,7 @@ class Ingestion:
         complete_record = await self._find_complete_record(application_ref, private_copy)
         if complete_record:
             return AlreadyIngested(document_id=complete_record.document_id)
-        document = await self._context.pipeline.read(
+        document = await self._context.pipeline.read_document(
             private_copy, scale_progress(report_progress, 0, 50)
         )
         if isinstance(document, SkippedFile):
@@ -155,7 +157,7 @@ class Ingestion:
                 document_record, document, embedded_chunks, private_copy
             )
 
-    async def remove(self, document_id: str) -> int:
+    async def remove_document(self, document_id: str) -> int:
         """Delete a document with its chunks and its file; returns how many chunks there were.
 
         Raises:
@@ -169,7 +171,7 @@ class Ingestion:
                 "remove", document_id=document_id, file_hash=document_record.file_hash
             ):
                 chunk_count = await self._delete_document(document_id)
-                await self._pictures.forget(document_record.file_hash)
+                await self._pictures.forget_pictures(document_record.file_hash)
                 return chunk_count
 
     def locate_copy(self, document_record: DocumentRecord) -> Path:
@@ -191,7 +193,7 @@ class Ingestion:
 
     # --- recovery ---
 
-    async def recover(self) -> int:
+    async def finish_interrupted_changes(self) -> int:
         """Complete or undo every interrupted change; returns how many there were."""
         return await self._changes.recover_changes(self._finish_change)
 
@@ -205,7 +207,7 @@ class Ingestion:
         if intent.kind == "remove" or await self._store.get_record(document_id) is None:
             await self._delete_document(document_id)
             if file_hash := intent.body.get("file_hash"):
-                await self._pictures.forget(file_hash)
+                await self._pictures.forget_pictures(file_hash)
 
     # --- for the doctor ---
 
@@ -292,16 +294,16 @@ class Ingestion:
             # The copy before the entry: a registered document always has pages to draw.
             await anyio.to_thread.run_sync(self._write_copy, private_copy, document_record)
             on_step("ingest:file")
-            await self._store.put(chunks)
+            await self._store.put_chunks(chunks)
             on_step("ingest:chunks")
             # An earlier ingestion that was cut short may have stored other chunks.
             stored_chunks = await self._store.get_chunks(document_record.document_id)
             new_chunk_ids = set(chunks.ids)
-            await self._store.delete(
+            await self._store.delete_chunks(
                 [chunk.chunk_id for chunk in stored_chunks if chunk.chunk_id not in new_chunk_ids]
             )
             on_step("ingest:surplus")
-            await self._store.register(document_record)
+            await self._store.register_document(document_record)
             on_step("ingest:registry")
         await self._pictures.keep_words(document_record.file_hash, document)
         await anyio.to_thread.run_sync(
@@ -325,10 +327,10 @@ class Ingestion:
     async def _delete_document(self, document_id: str) -> int:
         on_step = self._changes.on_step
         # The entry first: from then on nobody is shown the document, whatever is left of it.
-        await self._store.unregister(document_id)
+        await self._store.unregister_document(document_id)
         on_step("remove:registry")
         chunks = await self._store.get_chunks(document_id)
-        await self._store.delete([chunk.chunk_id for chunk in chunks])
+        await self._store.delete_chunks([chunk.chunk_id for chunk in chunks])
         on_step("remove:chunks")
         await anyio.to_thread.run_sync(self._delete_copy, document_id)
         on_step("remove:file")

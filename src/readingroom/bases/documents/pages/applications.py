@@ -137,7 +137,7 @@ def make_pages(service: DocumentsService, jobs: JobStore) -> BasePages:
                 "/documents/{document_id}/pages/{page:page_number}.webp", document_pages.draw_page
             ),
         ],
-        job_handlers={UPLOAD_JOB: UploadJobs(service).run},
+        job_handlers={UPLOAD_JOB: UploadJobs(service).run_job},
         aid_reading=document_pages.aid_reading,
         list_events=document_pages.list_events,
     )
@@ -186,7 +186,7 @@ class DocumentPages:
         return sorted(events, key=lambda event: event.day, reverse=True)[:_MAX_EVENTS]
 
     async def _list_lines(self, application_list: ApplicationList) -> list[_ApplicationLine]:
-        applications = await anyio.to_thread.run_sync(self._service.applications.list_all)
+        applications = await anyio.to_thread.run_sync(self._service.applications.list_applications)
         applications_by_ref = {application.reference: application for application in applications}
         return [
             _ApplicationLine.make(listed, applications_by_ref.get(listed.reference))
@@ -253,7 +253,7 @@ class DocumentPages:
     async def remove(self, request: PageRequest) -> SeeOther:
         """Remove a document."""
         document_record = await self._service.get_record(request.get("document_id"))
-        await self._service.remove(RemoveDocument(document_id=document_record.document_id))
+        await self._service.remove_document(RemoveDocument(document_id=document_record.document_id))
         return SeeOther(make_application_address(document_record.application_ref))
 
     async def send_file(self, request: PageRequest) -> PageFile:

@@ -24,7 +24,7 @@ class UploadJobs:
     def __init__(self, service: DocumentsService) -> None:
         self._service = service
 
-    async def run(
+    async def run_job(
         self, question: Mapping[str, Any], report_percent: ReportPercent
     ) -> Mapping[str, Any]:
         """Ingest the files of one upload, and return the outcome for each.

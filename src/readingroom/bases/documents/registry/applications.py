@@ -63,7 +63,7 @@ class ApplicationStore:
         self._database = database
 
     @contextmanager
-    def _open(self) -> Iterator[Any]:
+    def _open_tables(self) -> Iterator[Any]:
         """Open the tables for one transaction."""
         if self._database is not None:
             with self._database.transaction() as transaction:
@@ -72,23 +72,23 @@ class ApplicationStore:
             with open_small_database(self._database_path, _SCHEMA) as db:
                 yield db
 
-    def get(self, reference: str) -> Application | None:
+    def get_application(self, reference: str) -> Application | None:
         """Return an application's record, or None if it has none."""
-        with self._open() as db:
+        with self._open_tables() as db:
             application_row = db.execute(_SELECT_APPLICATION, (reference,)).fetchone()
         return _to_application(application_row) if application_row else None
 
-    def list_all(self) -> list[Application]:
+    def list_applications(self) -> list[Application]:
         """Return every record, in the order of the references."""
-        with self._open() as db:
+        with self._open_tables() as db:
             application_rows = db.execute(f"{_SELECT_APPLICATIONS} ORDER BY reference").fetchall()
         return [_to_application(application_row) for application_row in application_rows]
 
-    def update(
+    def update_application(
         self, reference: str, changed_fields: Mapping[str, Any], now: datetime
     ) -> Application:
         """Write these fields of an application, keep the others, and return the new record."""
-        with self._open() as db:
+        with self._open_tables() as db:
             application_row = db.execute(_SELECT_APPLICATION, (reference,)).fetchone()
             application_before = (
                 _to_application(application_row) if application_row else Application(reference)
@@ -107,7 +107,7 @@ class ApplicationStore:
 
     def list_unread(self, reference: str) -> list[UnreadEntry]:
         """Return the files of an application that are not among its documents, oldest first."""
-        with self._open() as db:
+        with self._open_tables() as db:
             unread_rows = db.execute(
                 "SELECT * FROM unread WHERE application_ref = ? ORDER BY at, source_file",
                 (reference,),
@@ -116,7 +116,7 @@ class ApplicationStore:
 
     def add_unread(self, unread_entry: UnreadEntry) -> None:
         """Record a file that was not ingested, in place of an earlier entry for the same bytes."""
-        with self._open() as db:
+        with self._open_tables() as db:
             _delete_unread(db, unread_entry.application_ref, unread_entry.file_hash)
             db.execute(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", astuple(unread_entry))
 
@@ -142,19 +142,19 @@ class ApplicationStore:
             raise BackupUnusable(
                 f"{untrusted_copy.name} of the backup cannot be read: {error}"
             ) from error
-        with self._open() as db:
+        with self._open_tables() as db:
             db.executemany("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", application_rows)
             db.executemany("INSERT INTO authorities VALUES (?, ?)", authority_rows)
             db.executemany(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", unread_rows)
 
     def delete_unread(self, reference: str, file_hash: str) -> None:
         """Delete the entry of a file that was ingested after all."""
-        with self._open() as db:
+        with self._open_tables() as db:
             _delete_unread(db, reference, file_hash)
 
-    def dump(self, dump_path: Path) -> None:
+    def dump_to_file(self, dump_path: Path) -> None:
         """Write everything to a new SQLite file, which `restore_rows` reads."""
-        with self._open() as db:
+        with self._open_tables() as db:
             rows_by_table = {
                 table_name: db.execute(f"SELECT * FROM {table_name}").fetchall()
                 for table_name in _COLUMN_COUNTS
@@ -166,9 +166,9 @@ class ApplicationStore:
                     f"INSERT INTO {table_name} VALUES ({placeholders})", map(tuple, table_rows)
                 )
 
-    def delete_all(self) -> None:
+    def delete_all_rows(self) -> None:
         """Delete every application and every unread file."""
-        with self._open() as db:
+        with self._open_tables() as db:
             for table_name in _COLUMN_COUNTS:
                 db.execute(f"DELETE FROM {table_name}")
 

@@ -37,11 +37,11 @@ class Loader(Protocol):
     """Columns (`congress`, or several with commas) for whose values a file holds every record:
     stored records with the same values that are not in the file are gone."""
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         """Whether a file is in this format, judged by its name and its beginning."""
         ...
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
         """Yield the records of a file, and what it names that could not be loaded."""
         ...
 

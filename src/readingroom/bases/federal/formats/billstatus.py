@@ -100,10 +100,10 @@ class BillStatus:
     )
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<billStatus" in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
         bill_element = parse_xml(file.data).find("bill")
         if bill_element is None:
             raise ValueError("no <bill> in this file")

@@ -35,10 +35,10 @@ class Estimates:
     sources: ClassVar[tuple[str, ...]] = ("cbo_cost_estimates",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<response>" in file_start.head and b"cbo.gov/" in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for feed_item in parse_xml(file.data).findall("item"):
             yield _parse_item(feed_item, provenance)
 

@@ -50,10 +50,10 @@ class Regulations:
     sources: ClassVar[tuple[str, ...]] = ("cfr_sections",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return is_uslm(file_start, b"<cfrDoc ")
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         volume_element = parse_xml(file.data)
         metadata = volume_element.find("meta")
         title_number = int(get_text(metadata, "docNumber") or "")

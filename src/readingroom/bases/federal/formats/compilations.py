@@ -34,10 +34,10 @@ class Compilations:
     sources: ClassVar[tuple[str, ...]] = ("statute_compilations",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return is_uslm(file_start, b"<statuteCompilation ")
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         compilation_element = parse_xml(file.data)
         metadata = compilation_element.find("meta")
         if metadata is None:

@@ -84,12 +84,12 @@ class Pages:
     sources: ClassVar[tuple[str, ...]] = ("congressional_record", "amendments")
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return b"[Congressional Record Volume" in file_start.head and file_start.name.startswith(
             "CREC-"
         )
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         item_page = _ItemPage(file, provenance)
         yield item_page.build_entry()
         yield from item_page.find_amendments()
@@ -102,10 +102,10 @@ class Issues:
     sources: ClassVar[tuple[str, ...]] = ("congressional_record",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return b"http://www.loc.gov/mods" in file_start.head and b">CREC<" in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         issue_element = parse_xml(file.data)
         issue_parser = _IssueParser(issue_element)
         people_by_id: dict[str, Person] = {}

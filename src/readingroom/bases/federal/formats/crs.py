@@ -40,10 +40,10 @@ class CrsReports:
     sources: ClassVar[tuple[str, ...]] = ("crs_reports",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.lstrip()[:1] == b"{" and b'"CRSReport' in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         parsed_file = json.loads(file.data)
         if report_data := parsed_file.get("CRSReport"):
             for topic_name in drop_repeated_topics(_list_values(report_data, "topics", "topic")):

@@ -25,7 +25,7 @@ class Dockets:
     sources: ClassVar[tuple[str, ...]] = ("regulations_dot_gov_dockets",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         first_bytes = file_start.head
         return (
             first_bytes.lstrip()[:1] == b"{"
@@ -33,7 +33,7 @@ class Dockets:
             and b'"attributes"' in first_bytes
         )
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         resource_data = json.loads(file.data)["data"]
         for docket_data in resource_data if isinstance(resource_data, list) else [resource_data]:
             if docket_data["type"] == "dockets":

@@ -43,10 +43,10 @@ class HouseMeetings:
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<committee-meeting" in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         yield from _parse_house_meeting(parse_xml(file.data), provenance)
 
 
@@ -57,10 +57,10 @@ class HouseWitnesses:
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<witness-list" in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         yield _parse_house_witnesses(parse_xml(file.data), provenance)
 
 
@@ -71,10 +71,10 @@ class CongressMeetings:
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return _has_object(file_start, b"committeeMeeting")
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         yield from _parse_congress_meeting(json.loads(file.data)["committeeMeeting"], provenance)
 
 
@@ -85,10 +85,10 @@ class CongressHearings:
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return _has_object(file_start, b"hearing")
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         yield from _parse_congress_hearing(json.loads(file.data)["hearing"], provenance)
 
 

@@ -46,15 +46,15 @@ class Legislators:
     current_source: ClassVar[str] = "legislators"
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         if not file_start.head.startswith(b"- id:\n"):
             return False
-        first_bytes = file_start.read(_FIRST_PEOPLE_BYTES)
+        first_bytes = file_start.read_start(_FIRST_PEOPLE_BYTES)
         # executive.yaml looks alike, but its people are presidents.
         has_members = b"  - type: sen" in first_bytes or b"  - type: rep" in first_bytes
         return has_members and b"  - type: prez" not in first_bytes
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         people = load_yaml(file.data)
         provenance = _add_file_date(provenance, people)
         is_current_list = "current" in file.name
@@ -77,10 +77,10 @@ class Committees:
     current_source: ClassVar[str] = "committees"
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.startswith(b"- type: ") and b"thomas_id:" in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for committee_data in load_yaml(file.data):
             subcommittees = committee_data.get("subcommittees", ())
             committee_id = make_committee_id(str(committee_data["thomas_id"]))
@@ -106,7 +106,7 @@ class Rosters:
     # A roster lists every seat of its Congress: whoever is not in it has left the committee.
     complete_for_columns: ClassVar[str | None] = "congress"
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         first_line, _, other_lines = file_start.head.partition(b"\n")
         return (
             first_line.endswith(b":")
@@ -114,7 +114,7 @@ class Rosters:
             and b"bioguide:" in file_start.head
         )
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         # The file does not say of which Congress it is: it is that of the day it was read.
         congress = get_congress_on(provenance.retrieved_at)
         for committee_code, seats in load_yaml(file.data).items():
@@ -134,10 +134,10 @@ class DistrictOffices:
     # The file has all offices of its type, and none of another.
     complete_for_columns: ClassVar[str | None] = "type"
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.startswith(b"- id:\n") and b"\n  offices:\n" in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for member_data in load_yaml(file.data):
             for office_data in member_data["offices"]:
                 yield _build_district_office(member_data["id"]["bioguide"], office_data, provenance)
@@ -150,10 +150,10 @@ class SocialMedia:
     sources: ClassVar[tuple[str, ...]] = ("staff_directories",)
     complete_for_columns: ClassVar[str | None] = "type"
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return b"- id:\n" in file_start.head and b"\n  social:\n" in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for member_data in load_yaml(file.data):
             yield _build_accounts(member_data["id"]["bioguide"], member_data["social"], provenance)
 

@@ -35,10 +35,10 @@ class LobbyingFilings:
     sources: ClassVar[tuple[str, ...]] = ("lda_filings",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.lstrip()[:1] == b"{" and b'"filing_uuid"' in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         # Money is never a float, not even on its way in.
         parsed_file = json.loads(file.data, parse_float=Decimal)
         for filing_data in parsed_file.get("results", [parsed_file]):

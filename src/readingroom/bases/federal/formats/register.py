@@ -73,10 +73,10 @@ class RegisterIssues:
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for_columns: ClassVar[str | None] = "published_at"
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return NAMESPACE in file_start.head and b"<frDoc" in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
         issue_element = parse_xml(file.data)
         metadata = issue_element.find("meta")
         published_at, volume_number = (
@@ -133,13 +133,13 @@ class RegisterJson:
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         # The API may put a long abstract and every agency first.
-        return file_start.head.lstrip()[:1] == b"{" and b'"document_number"' in file_start.read(
-            _JSON_HEAD_BYTES
-        )
+        return file_start.head.lstrip()[
+            :1
+        ] == b"{" and b'"document_number"' in file_start.read_start(_JSON_HEAD_BYTES)
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         parsed_file = json.loads(file.data)
         for document_data in parsed_file.get("results", [parsed_file]):
             for topic_name in drop_repeated_topics(document_data.get("topics") or ()):

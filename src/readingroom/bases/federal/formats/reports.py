@@ -47,10 +47,10 @@ class Reports:
     sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.lstrip()[:1] == b"{" and b'"committeeReports"' in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for report_data in json.loads(file.data)["committeeReports"]:
             yield _parse_report(report_data, provenance)
 
@@ -62,10 +62,10 @@ class ReportTexts:
     sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return _PRINTED.search(file_start.head.decode("utf-8", "replace")) is not None
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         markup = file.data.decode("utf-8", "replace")
         printed_citation, title_match = _PRINTED.search(markup), _TITLE.search(markup)
         if printed_citation is None:

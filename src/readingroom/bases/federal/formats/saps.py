@@ -47,7 +47,7 @@ class Saps:
     def __init__(self, read_pdf_texts: Callable[[Sequence[bytes]], list[PdfText]]) -> None:
         self._read_pdf_texts = read_pdf_texts
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return file_start.head.startswith(b"- bills:") and b"document_title:" in file_start.head
 
     def list_companions(self, file: RawFile) -> Iterator[str]:
@@ -55,7 +55,7 @@ class Saps:
         for pdf_name in _FILE.findall(file.data):
             yield pdf_name.decode().strip("'\"")
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord | FileProblem]:
         administration = _parse_administration(file.name)
         id_counts: Counter[str] = Counter()
         statements = load_yaml(file.data)

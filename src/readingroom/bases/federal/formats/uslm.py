@@ -65,10 +65,10 @@ class BillTexts:
     sources: ClassVar[tuple[str, ...]] = ("bills",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return is_uslm(file_start, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         bill_element = parse_xml(file.data)
         parsed_bill = _build_bill(bill_element, _find_meta(bill_element), provenance)
         # Stubs first: rows of cosponsors and committees have foreign keys to them.
@@ -83,10 +83,10 @@ class Laws:
     sources: ClassVar[tuple[str, ...]] = ("public_laws", "committee_reports")
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return is_uslm(file_start, b"<pLaw ")
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         law_element = parse_xml(file.data)
         cited_reports = list(_find_cited_reports(law_element))
         yield _build_law(law_element, _find_meta(law_element), cited_reports, provenance)

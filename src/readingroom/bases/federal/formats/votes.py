@@ -64,10 +64,10 @@ class HouseVotes:
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<rollcall-vote" in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         vote_element = parse_xml(file.data)
         metadata = vote_element.find("vote-metadata")
         if metadata is None:
@@ -82,10 +82,10 @@ class SenateVotes:
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for_columns: ClassVar[str | None] = None
 
-    def matches(self, file_start: FileStart) -> bool:
+    def recognizes_file(self, file_start: FileStart) -> bool:
         return b"<roll_call_vote" in file_start.head
 
-    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+    def parse(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         yield from _parse_senate_vote(parse_xml(file.data), provenance)
 
 

@@ -25,7 +25,7 @@ class RowBatch:
         self._insert_sql = insert_sql
         self.rows: list[tuple[Any, ...]] = []
 
-    def write(self) -> None:
+    def write_rows(self) -> None:
         if self.rows:
             if self._insert_sql:
                 self._db.executemany(self._insert_sql, self.rows)
@@ -85,7 +85,7 @@ class RecordRows:
     def write(self) -> None:
         """Insert the records that wait."""
         for batch in self._batch_by_source.values():
-            batch.write()
+            batch.write_rows()
 
     def discard(self) -> None:
         """Drop what waits and what was looked up: the transaction is rolled back."""

@@ -166,9 +166,9 @@ def _load(
         # One thread, so that commits stay in their order.
         ThreadPoolExecutor(1, "federal-load") as commit_thread,
     ):
-        return _LoadRun(db, Writer(db, commit_thread), loaders, report_progress, load_options).run(
-            file_refs, pdf_paths
-        )
+        return _LoadRun(
+            db, Writer(db, commit_thread), loaders, report_progress, load_options
+        ).load_files(file_refs, pdf_paths)
 
 
 class _LoadRun:
@@ -192,7 +192,7 @@ class _LoadRun:
         self._companion_paths: set[Path] = set()
         self.summary = LoadSummary()
 
-    def run(self, file_refs: Sequence[FileRef], pdf_paths: Sequence[str]) -> LoadSummary:
+    def load_files(self, file_refs: Sequence[FileRef], pdf_paths: Sequence[str]) -> LoadSummary:
         started_at, last_change_number = (
             clock.format_now(),
             changes.read_last_change_number(self._db),
@@ -287,7 +287,7 @@ class _LoadRun:
             self._writer.commit()  # others may write while files are passed over
             return "unchanged"
         parsed_records = _parse_first_record(file_contents.parsed_entries)
-        with self._writer.step():
+        with self._writer.file_savepoint():
             write_result = self._write_records(
                 pending_file.loader, parsed_records, file_contents.read_at
             )
@@ -374,7 +374,7 @@ class _LoadRun:
     def _log_failure(self, pending_file: PendingFile, failure_message: str) -> None:
         self._add_error(pending_file.file_ref.path, failure_message)
         format_id = pending_file.loader.format_id if pending_file.loader else None
-        with self._writer.step():
+        with self._writer.file_savepoint():
             self._writer.log_file(
                 clock.format_now(),
                 pending_file.file_ref.path,

@@ -89,7 +89,7 @@ class NameIndex:
                 (row_by_name[folded_name], waiting_name.record_id, waiting_name.form)
             )
         for batch in (self._name_batch, self._form_batch, self._index_batch):
-            batch.write()
+            batch.write_rows()
 
     def _read_name_rows(self, source_name: str, folded_names: Set[str]) -> dict[str, int]:
         name_rows = self._db.execute(

@@ -83,7 +83,8 @@ def make_pending_file(file_ref: FileRef, loaders: Sequence[Loader]) -> PendingFi
         file_start = file_ref.start
         if not file_start.head.startswith(_COMPRESSED):
             return PendingFile(
-                file_ref, next((loader for loader in loaders if loader.matches(file_start)), None)
+                file_ref,
+                next((loader for loader in loaders if loader.recognizes_file(file_start)), None),
             )
     return PendingFile(file_ref)
 
@@ -103,7 +104,7 @@ def read_in_order(
         return
     with closing(_ReadAhead(pending_files, is_needed)) as read_ahead:
         for file_index, pending_file in enumerate(pending_files):
-            yield pending_file, partial(read_ahead.read, file_index)
+            yield pending_file, partial(read_ahead.read_next, file_index)
 
 
 def describe_error(error: BaseException) -> str:
@@ -125,11 +126,11 @@ def _is_worth_a_process(pending_files: Iterable[PendingFile]) -> bool:
 
 
 def _read_in_this_process(pending_file: PendingFile) -> FileContents:
-    read_at, raw_file = clock.format_now(), pending_file.file_ref.read()
+    read_at, raw_file = clock.format_now(), pending_file.file_ref.read_file()
     pending_file.sha256 = raw_file.sha256
     if pending_file.loader is None:
         return FileContents(read_at, raw_file.sha256, ())
-    parsed_records = pending_file.loader.read(
+    parsed_records = pending_file.loader.parse(
         raw_file, Provenance(read_at, raw_file.sha256, raw_file.file_date)
     )
     companion_names = _list_companions(pending_file.loader, raw_file)
@@ -179,7 +180,7 @@ class _ReadAhead:
         self._pool: ProcessPoolExecutor | None = None
         self._has_pool_failed = False
 
-    def read(self, file_index: int) -> FileContents:
+    def read_next(self, file_index: int) -> FileContents:
         self._read_next_files(file_index)
         pending_file, file_ahead = (
             self._pending_files[file_index],
@@ -206,7 +207,7 @@ class _ReadAhead:
 
     def _read_file_ahead(self, file_index: int) -> None:
         pending_file = self._pending_files[file_index]
-        raw_file = pending_file.file_ref.read()
+        raw_file = pending_file.file_ref.read_file()
         pending_file.sha256 = raw_file.sha256
         parsing_future = (
             self._submit_parsing(pending_file.loader, raw_file)
@@ -268,7 +269,7 @@ def _parse_all(loader: Loader, raw_file: RawFile) -> FileContents | str:
     read_at = clock.format_now()
     try:
         provenance = Provenance(read_at, raw_file.sha256, raw_file.file_date)
-        parsed_records = list(_pack_records(loader.read(raw_file, provenance)))
+        parsed_records = list(_pack_records(loader.parse(raw_file, provenance)))
     except BAD_FILE_ERRORS as error:
         return describe_error(error)  # not every error can be pickled
     return FileContents(read_at, raw_file.sha256, parsed_records)

@@ -66,7 +66,7 @@ class SearchIndex:
     def write_batches(self) -> None:
         """Write the rows that wait."""
         for batch in self._batches:
-            batch.write()
+            batch.write_rows()
         self._waiting_documents.clear()
 
     def discard(self) -> None:
@@ -114,10 +114,13 @@ class SearchIndex:
         ]
         # Title and action stand in the first passage only: in each, they would count several times.
         first_span, *other_spans = split(search_head.abstract) or [Span(0, 0)]
-        first_abstract = first_span.of(search_head.abstract)
+        first_abstract = first_span.cut_from(search_head.abstract)
         passages = [
             (first_span.start, search_head.title, first_abstract, search_head.action, ""),
-            *((span.start, "", span.of(search_head.abstract), "", "") for span in other_spans),
+            *(
+                (span.start, "", span.cut_from(search_head.abstract), "", "")
+                for span in other_spans
+            ),
         ]
         self._put_chunks(
             document_number,
@@ -292,6 +295,6 @@ class SearchIndex:
         return str(newest_text_row["body"])
 
     def _put_body(self, document_number: int, body_text: str, stored_row: Row | None) -> None:
-        passages = [(span.start, "", "", "", span.of(body_text)) for span in split(body_text)]
+        passages = [(span.start, "", "", "", span.cut_from(body_text)) for span in split(body_text)]
         existing_rows = self._read_chunks(document_number, "text") if stored_row is not None else {}
         self._put_chunks(document_number, "text", passages, existing_rows)

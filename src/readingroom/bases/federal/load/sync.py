@@ -66,7 +66,7 @@ def sync(
     lock.acquire()  # two syncs at once would write into the same partial files
     try:
         with closing(_open_downloads(download_folder, pause_seconds)) as downloads:
-            request = SyncRequest(hosts, downloads.read, since_day, clock.now().date())
+            request = SyncRequest(hosts, downloads.read_listing, since_day, clock.now().date())
             sync_result, fetched_paths = _fetch_all(
                 downloads, lambda: list(bulk_layout(request)), report_progress
             )
@@ -109,7 +109,7 @@ def _fetch_all(
     for file_number, remote_file in enumerate(remote_files, start=1):
         report_progress(file_number, len(remote_files), remote_file.name)
         try:
-            fetched_file = downloads.fetch(remote_file)
+            fetched_file = downloads.fetch_file(remote_file)
         except RemoteFileMissing:
             sync_result.missing += 1
         except DownloadFailed as error:

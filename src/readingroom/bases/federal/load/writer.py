@@ -66,12 +66,12 @@ class Writer:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        with self.step():
+        with self.file_savepoint():
             yield
         self.commit()
 
     @contextmanager
-    def step(self) -> Iterator[None]:
+    def file_savepoint(self) -> Iterator[None]:
         self._is_in_step = True
         self._begin_transaction()
         last_numbers = self._search_index.last_numbers
@@ -143,7 +143,7 @@ class Writer:
         """Write all waiting rows."""
         self._record_rows.write()
         self._search_index.write_batches()
-        self._link_batch.write()
+        self._link_batch.write_rows()
         self._name_index.write_names()
         self._write_changes()
 
@@ -482,7 +482,7 @@ class Writer:
         record_id = parsed_record.record.id
         link_owner = revisions.format_link_owner(parsed_record, format_id)
         if stored_row is not None:
-            self._link_batch.write()
+            self._link_batch.write_rows()
             self._db.execute(
                 "DELETE FROM links WHERE from_id = ? AND loader = ?", (record_id, link_owner)
             )

@@ -144,7 +144,7 @@ def describe_missing_numbers(
         nearest_list = ", ".join(str(number) for number in sorted(nearest_numbers[:_MAX_NEAREST]))
         note = f"the nearest that are: {nearest_list}" if nearest_list else "none has any"
         return (
-            f"No record of {table.path} with {filter_name} {filter_value} is loaded here; {note}."
+            f"No record of {table.slug} with {filter_name} {filter_value} is loaded here; {note}."
         )
     return None
 
@@ -267,7 +267,7 @@ def _list_neighbouring_ids(db: Database, source: Source, record_id: str) -> list
 
 def _find_record_by_name(db: Database, source: Source, filter_name: str, record_name: str) -> str:
     entity_matches = resolver.resolve_name(
-        db, source, record_name, build_row_filter(source.table, {})
+        db, source, record_name, build_row_filter(source.record_table, {})
     )
     if sure_match := _find_sure_match(entity_matches):
         return sure_match.id
@@ -279,7 +279,7 @@ def _find_record_by_name(db: Database, source: Source, filter_name: str, record_
         f"{record_name!r} may be several: {nearest_names}; say its id"
         if nearest_names
         else f"{record_name!r} is no id "
-        f"and no name of {source.path} here; an id such as `{_EXAMPLES[source.name]}`",
+        f"and no name of {source.slug} here; an id such as `{_EXAMPLES[source.name]}`",
     )
 
 
@@ -332,7 +332,9 @@ def _resolve_agency(db: Database, stored_values: ValueLookup, written_name: str)
     if not matching_values:
         registry = BY_NAME["agencies"]
         sure_match = _find_sure_match(
-            resolver.resolve_name(db, registry, written_name, build_row_filter(registry.table, {}))
+            resolver.resolve_name(
+                db, registry, written_name, build_row_filter(registry.record_table, {})
+            )
         )
         if sure_match is None:
             matching_values = _match_values(db, "agency", written_name, all_values)

@@ -37,7 +37,7 @@ class NameQuery:
     words: tuple[QueryWord, ...]
 
     @classmethod
-    def parse(cls, written_name: str, registry: str) -> "NameQuery":
+    def parse_name(cls, written_name: str, registry: str) -> "NameQuery":
         """Return the query for a text, without stopwords unless it has no other words."""
         kind_words = load_vocabulary().kind_words_by_registry.get(registry, frozenset())
         plain_name = _POSSESSIVE.sub("", written_name)

@@ -76,7 +76,7 @@ def resolve_name(
     db: Database, source: Source, written_name: str, row_filter: RowFilter
 ) -> list[EntityMatch]:
     """Return every record of a registry that a text may mean, the likeliest first."""
-    query = NameQuery.parse(written_name, source.name)
+    query = NameQuery.parse_name(written_name, source.name)
     words_by_row = _find_names(db, source, query, row_filter) if query.words else {}
     candidates = select_candidates(query, words_by_row)
     best_by_id: dict[str, EntityMatch] = {}
@@ -220,7 +220,7 @@ def _match_by_parents(
 
 def _find_likely_parent_ids(db: Database, registry: Source, query: NameQuery) -> list[str]:
     """Return the likeliest records of a registry that some of the words name."""
-    no_filter = RowFilter(registry.table.where, (), {})
+    no_filter = RowFilter(registry.record_table.where, (), {})
     words_by_row = _find_names_by_trigrams(db, registry, query, no_filter)
     for word in query.distinctive_words:
         if registry.name == "committees" and 3 <= len(word) <= 6:
@@ -283,7 +283,7 @@ def _match_posts(
     def find_committee(committee_name: str) -> str | None:
         registry = BY_NAME["committees"]
         entity_matches = resolve_name(
-            db, registry, committee_name, RowFilter(registry.table.where, (), {})
+            db, registry, committee_name, RowFilter(registry.record_table.where, (), {})
         )
         return entity_matches[0].id if entity_matches else None
 

@@ -71,7 +71,7 @@ class ListPages:
         """Return the records of a source that pass the filters, and how many there were when."""
         record_source = find_source(request.get("source"))
         chosen_filters = read_filters(record_source, request)
-        row_filter = parse_filters(record_source.table, chosen_filters)
+        row_filter = parse_filters(record_source.record_table, chosen_filters)
         record_page = await self._service.list_records(
             record_source, row_filter, _PAGE_SIZE, request.get("cursor") or None
         )
@@ -85,11 +85,11 @@ class ListPages:
             chart=time_chart,
             groups=group_chart,
             by=request.get("by"),
-            group_names=record_source.table.plan.groups,
+            group_names=record_source.record_table.plan.groups,
             filters=[
                 _make_filter_field(table_column, chosen_filters)
                 for table_column in record_source.columns
-                if not table_column.measure
+                if not table_column.is_measure
             ],
             since=chosen_filters.get("since", ""),
             until=chosen_filters.get("until", ""),
@@ -109,7 +109,7 @@ class ListPages:
         self, record_source: Source, chosen_filters: Mapping[str, Any]
     ) -> Chart | None:
         """Return a bar for each month or year, which narrows the list to it."""
-        if (_DATE_FIELD, _DATE_FIELD) not in record_source.table.plan.times:
+        if (_DATE_FIELD, _DATE_FIELD) not in record_source.record_table.plan.times:
             return None
         time_series = await self._read_series(record_source, chosen_filters, "year")
         nonempty_buckets = [bucket for bucket in time_series.buckets if bucket.value]
@@ -127,20 +127,22 @@ class ListPages:
     async def _read_series(
         self, record_source: Source, chosen_filters: Mapping[str, Any], interval: Interval
     ) -> Series:
-        row_filter = parse_filters(record_source.table, chosen_filters)
+        row_filter = parse_filters(record_source.record_table, chosen_filters)
         return await self._service.compute_time_series(
-            Aggregation(record_source.table, row_filter, time_field=_DATE_FIELD, interval=interval)
+            Aggregation(
+                record_source.record_table, row_filter, time_field=_DATE_FIELD, interval=interval
+            )
         )
 
     async def _draw_group_chart(
         self, record_source: Source, chosen_filters: Mapping[str, Any], group_by: str
     ) -> Chart | None:
         """Return the ten largest groups by one field, each a link to its records."""
-        if group_by not in record_source.table.plan.groups:
+        if group_by not in record_source.record_table.plan.groups:
             return None
-        row_filter = parse_filters(record_source.table, chosen_filters)
+        row_filter = parse_filters(record_source.record_table, chosen_filters)
         count_answer = await self._service.compute_aggregate(
-            Aggregation(record_source.table, row_filter, group_by=group_by, top=10)
+            Aggregation(record_source.record_table, row_filter, group_by=group_by, top=10)
         )
         if not isinstance(count_answer, Buckets) or not count_answer.buckets:
             return None
@@ -249,7 +251,7 @@ def make_list_address(record_source: Source, filter_values: Mapping[str, Any]) -
 
 def _make_series_address(record_source: Source, chosen_filters: Mapping[str, Any]) -> str | None:
     """Return the address of the same over time; None where nothing has a date."""
-    if not record_source.table.plan.times:
+    if not record_source.record_table.plan.times:
         return None
     return f"/records/{record_source.name}/series?{urlencode(chosen_filters)}"
 
@@ -259,11 +261,11 @@ def read_filters(record_source: Source, request: PageRequest) -> dict[str, Any]:
     column_kinds = {
         table_column.name: table_column.kind
         for table_column in record_source.columns
-        if not table_column.measure
+        if not table_column.is_measure
     }
     filter_names = [
         *column_kinds,
-        *(facet.name for facet in record_source.table.plan.facets),
+        *(facet.name for facet in record_source.record_table.plan.facets),
         "since",
         "until",
     ]

@@ -126,7 +126,7 @@ class RecordPages:
 
     async def _show_vote(self, vote_id: str) -> RenderedPage:
         """Return a roll call: party by position, and every member."""
-        fetched_vote = await self._service.fetch(vote_id)
+        fetched_vote = await self._service.fetch_record(vote_id)
         member_votes = await self._list_member_votes(vote_id)
         vote_fields = fetched_vote.record
         vote_chart = _draw_vote_chart(member_votes, vote_fields)

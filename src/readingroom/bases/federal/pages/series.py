@@ -36,8 +36,8 @@ class SeriesPages:
         chosen_filters = tool_arguments["filters"]
         time_series = await self._service.compute_time_series(
             Aggregation(
-                record_source.table,
-                parse_filters(record_source.table, chosen_filters),
+                record_source.record_table,
+                parse_filters(record_source.record_table, chosen_filters),
                 time_field=tool_arguments["time_field"],
                 interval=tool_arguments["interval"],
                 group_by=tool_arguments.get("group_by"),
@@ -58,8 +58,8 @@ class SeriesPages:
             until=chosen_filters.get("until", ""),
             group_by=tool_arguments.get("group_by", ""),
             intervals=_INTERVALS,
-            group_names=record_source.table.plan.groups,
-            time_names=[time_field for time_field, _ in record_source.table.plan.times],
+            group_names=record_source.record_table.plan.groups,
+            time_names=[time_field for time_field, _ in record_source.record_table.plan.times],
         )
         example = ToolExample("time_series", tool_arguments)
         return RenderedPage(page_title, body_html, data=time_series, tool_example=example)
@@ -67,16 +67,19 @@ class SeriesPages:
 
 def _read_arguments(record_source: Source, request: PageRequest) -> dict[str, Any]:
     """Return the arguments of the tool that gives an agent the same."""
-    time_fields = [field_name for field_name, _ in record_source.table.plan.times]
+    time_fields = [field_name for field_name, _ in record_source.record_table.plan.times]
     if not time_fields:
         problem_text = f"{record_source.label} have no date, so there is no series of them"
         raise InvalidArguments([{"field": "source", "message": problem_text}])
     time_field = request.get("time_field") or time_fields[0]
-    group_by, interval = request.get("group_by"), request.get("interval") or "month"
+    group_by, interval = (
+        request.get("group_by"),
+        request.get("interval") or "month",
+    )
     for field_name, field_value, allowed_values in (
         ("time_field", time_field, time_fields),
         ("interval", interval, _INTERVALS),
-        ("group_by", group_by, ["", *record_source.table.plan.groups]),
+        ("group_by", group_by, ["", *record_source.record_table.plan.groups]),
     ):
         if field_value not in allowed_values:
             problem_text = f"one of {', '.join(filter(None, allowed_values))}"

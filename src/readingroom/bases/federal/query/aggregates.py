@@ -123,7 +123,7 @@ class Aggregator:
         query = self._build_query(request)
         if query.row_count > self._budget.rows:
             raise AggregateTooBroad(
-                f"About {query.row_count:,} rows of {request.table.path} would be read, "
+                f"About {query.row_count:,} rows of {request.table.slug} would be read, "
                 f"{self._budget.rows:,} may be: narrow it",
                 **self._suggest_narrowing(
                     request, query.record_count * self._budget.rows // query.row_count
@@ -141,7 +141,7 @@ class Aggregator:
         # How members voted is not a source of its own: it is loaded with the roll calls.
         record_source = BY_NAME.get(request.table.name, BY_NAME["roll_call_votes"])
         return {
-            "resource": request.table.path,
+            "resource": request.table.slug,
             "unit": query.measure.unit if query.measure else None,
             "filters_read": self._filters_read,
             "note": describe_missing_numbers(self._db, request.table, request.row_filter.filters),
@@ -177,14 +177,14 @@ class Aggregator:
                 group_column = "value"
             elif reads_whole_facet:
                 # Each row of the facet once, in the order of its values where an index has it.
-                from_sql = f"({facet.rows_by_value or facet.rows})"
+                from_sql = f"({facet.sql_by_value or facet.sql})"
                 where_sql = f"id IN (SELECT id FROM {record_table.name} {index} WHERE {where_sql})"
                 group_column = "value"
             else:
                 # From the records to their values: the other way round, each value would search
                 # an index for its record that is not sorted by id.
                 from_sql += f""" {self._db.dialect.join_in_order}
-                    (SELECT id AS facet_id, value AS facet_value FROM ({facet.rows}))
+                    (SELECT id AS facet_id, value AS facet_value FROM ({facet.sql}))
                     ON facet_id = r.id"""
                 group_column = "facet_value"
         elif group_column is not None:
@@ -218,8 +218,10 @@ class Aggregator:
         (total_record_count,) = self._db.execute(record_table.size_sql).fetchone() or (0,)
         max_joined_rows = self._budget.rows + 1
         (facet_row_count,) = self._db.execute(
-            f"""SELECT count(*) FROM
-                (SELECT 1 FROM ({facet.rows_by_value or facet.rows}) LIMIT {max_joined_rows})"""
+            f"""SELECT count(*) FROM (
+                SELECT 1 FROM ({facet.sql_by_value or facet.sql})
+                LIMIT {max_joined_rows}
+            )"""
         ).fetchone()
         return int(facet_row_count * record_count // max(total_record_count or 0, record_count, 1))
 
@@ -454,7 +456,7 @@ def _check_field(
     """Raise InvalidArguments unless a field is among the eligible ones."""
     if field_name not in eligible:
         choices = f"one of {', '.join(eligible)}" if eligible else "none: leave it out"
-        problem_text = f"{record_table.path} has no {field_name[:100]!r} here; {choices}"
+        problem_text = f"{record_table.slug} has no {field_name[:100]!r} here; {choices}"
         raise InvalidArguments([{"field": argument_name, "message": problem_text}])
 
 

@@ -43,7 +43,7 @@ class DossierSubject:
 
     @property
     def rest_path(self) -> str:
-        return f"/v1/{self.source.path}/{self.id}"
+        return f"/v1/{self.source.slug}/{self.id}"
 
 
 SectionReader = Callable[[DossierSubject], Section]
@@ -179,7 +179,7 @@ def make_list_reader(
         filters: dict[str, Any] = {filter_field: subject.id}
         if by_congress and subject.congress is not None:
             filters["congress"] = subject.congress
-        row_filter = build_row_filter(record_source.table, filters)
+        row_filter = build_row_filter(record_source.record_table, filters)
         record_page = store.list_records(subject.db, record_source, row_filter, MAX_ITEMS, None)
         total_count = (
             store.count_records(subject.db, record_source, row_filter)
@@ -190,7 +190,7 @@ def make_list_reader(
             record_source.name,
             [make_card(record) for record in record_page.rows],
             total_count,
-            f"/v1/{record_source.path}",
+            f"/v1/{record_source.slug}",
             record_page.after_key,
             **filters,
         )

@@ -60,14 +60,14 @@ def list_records(
     max_results: int,
     after_key: Sequence[Any] | None,
 ) -> RecordPage:
-    stored_filter = resolve_filters(db, record_source.table, row_filter)
+    stored_filter = resolve_filters(db, record_source.record_table, row_filter)
     record_page = store.list_records(db, record_source, stored_filter, max_results, after_key)
     return RecordPage(
         results=record_page.rows,
         source=record_source.name,
         filters_read=describe_reading(row_filter.filters, stored_filter.filters),
         loaded_up_to=store.read_progress(db, record_source).loaded_up_to,
-        note=describe_missing_numbers(db, record_source.table, stored_filter.filters),
+        note=describe_missing_numbers(db, record_source.record_table, stored_filter.filters),
         **build_next_page_fields(record_source.name, record_page.after_key),
     )
 

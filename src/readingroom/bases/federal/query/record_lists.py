@@ -35,7 +35,7 @@ def check_part(record_source: Source, part_name: str | None) -> str:
     allowed_parts = PARTS.get(record_source.name, _OTHER_PARTS)
     if part_name not in allowed_parts:
         problem_text = (
-            f"{record_source.path} have {', '.join(allowed_parts)}; `fetch` gives the record itself"
+            f"{record_source.slug} have {', '.join(allowed_parts)}; `fetch` gives the record itself"
         )
         raise InvalidArguments([{"field": "part", "message": problem_text}])
     return part_name

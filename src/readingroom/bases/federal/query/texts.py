@@ -208,7 +208,7 @@ def fetch_record(
         next_offset=next_offset,
         more_url=_build_fetch_url(record_id, section_label, next_offset) if next_offset else None,
         links=link_counts,
-        links_url=f"/v1/{BY_NAME[record_fields['source']].path}/{record_id}/links"
+        links_url=f"/v1/{BY_NAME[record_fields['source']].slug}/{record_id}/links"
         if link_counts
         else None,
     )

@@ -62,7 +62,7 @@ class Column:
     """JSON path in the record, unless it is a top-level field of the same name."""
     choices: tuple[str, ...] = ()
     """All possible values, where they are few."""
-    measure: bool = False
+    is_measure: bool = False
     """Whether it is only summed: lists are not filtered by it, and it has no index of its own."""
 
 
@@ -79,11 +79,11 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A field with several values per record; the SQL in `rows` selects `id` and `value`."""
+    """A field with several values per record; the SQL in `sql` selects `id` and `value`."""
 
     name: str
-    rows: str
-    rows_by_value: str = ""
+    sql: str
+    sql_by_value: str = ""
     """The same in the order of an index on the value: quicker where all of them are counted."""
     search_field: str = ""
     """The field of the search's facets that it is; these have numbers of documents, not ids."""
@@ -125,12 +125,12 @@ class RecordTable:
     """The date that `since` and `until` are compared with."""
 
     @property
-    def path(self) -> str:
+    def slug(self) -> str:
         return self.name.replace("_", "-")
 
     @property
     def filters(self) -> tuple[Column, ...]:
-        return tuple(column for column in self.columns if not column.measure)
+        return tuple(column for column in self.columns if not column.is_measure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Source:
 
     name: str
     shape: Shape
-    record: type[Record]
+    record_model: type[Record]
     columns: tuple[Column, ...] = ()
     aliases: tuple[str, ...] = ()
     newest_by: str = "published_at"
@@ -159,9 +159,9 @@ class Source:
         return self.shape is Shape.REGISTRY or self.name == "bills"
 
     @property
-    def table(self) -> RecordTable:
+    def record_table(self) -> RecordTable:
         """The table of the source, to filter and count its rows."""
-        filters = tuple(column.name for column in self.columns if not column.measure)
+        filters = tuple(column.name for column in self.columns if not column.is_measure)
         return RecordTable(
             self.name,
             self.columns,
@@ -172,7 +172,7 @@ class Source:
             newest_sql=tuple(
                 (column.name, f"SELECT max({column.name}) FROM {self.name}")
                 for column in self.columns
-                if column.kind == "INTEGER" and not column.measure
+                if column.kind == "INTEGER" and not column.is_measure
             ),
         )
 
@@ -182,7 +182,7 @@ class Source:
         return _LABELS.get(self.name) or self.name.replace("_", " ").capitalize()
 
     @property
-    def path(self) -> str:
+    def slug(self) -> str:
         """The name of its endpoint under `/v1`."""
         return self.name.replace("_", "-")
 
@@ -244,9 +244,9 @@ SOURCES = (
             Column("state", path="$.sponsors[0].state"),
             Column("stage", choices=get_args(BillStage)),
             Column("outcome", choices=get_args(BillOutcome)),
-            Column("cosponsor_count", "INTEGER", measure=True),
-            Column("action_count", "INTEGER", measure=True),
-            Column("amendment_count", "INTEGER", measure=True),
+            Column("cosponsor_count", "INTEGER", is_measure=True),
+            Column("action_count", "INTEGER", is_measure=True),
+            Column("amendment_count", "INTEGER", is_measure=True),
         ),
         ("bill",),
         newest_by="updated_at",
@@ -442,10 +442,10 @@ SOURCES = (
             _CHAMBER,
             Column("session", "INTEGER"),
             Column("result"),
-            Column("yea", "INTEGER", "$.totals.yea", measure=True),
-            Column("nay", "INTEGER", "$.totals.nay", measure=True),
-            Column("not_voting", "INTEGER", "$.totals.not_voting", measure=True),
-            Column("recorded", "INTEGER", measure=True),
+            Column("yea", "INTEGER", "$.totals.yea", is_measure=True),
+            Column("nay", "INTEGER", "$.totals.nay", is_measure=True),
+            Column("not_voting", "INTEGER", "$.totals.not_voting", is_measure=True),
+            Column("recorded", "INTEGER", is_measure=True),
         ),
         ("votes", "rolls"),
         plan=AggregationPlan(
@@ -496,7 +496,7 @@ SOURCES = (
             Column("client"),
             Column("registration", "BOOLEAN"),
             Column("series"),
-            Column("amount_cents", "INTEGER", measure=True),
+            Column("amount_cents", "INTEGER", is_measure=True),
         ),
         ("lda", "filings", "lobbying"),
         newest_of="series",
@@ -578,7 +578,7 @@ MEMBER_VOTES = RecordTable(
 )
 """How each member voted in each roll call: counted here, listed only by member or by vote."""
 
-_ALL_TABLES = (*(source.table for source in SOURCES), MEMBER_VOTES)
+_ALL_TABLES = (*(source.record_table for source in SOURCES), MEMBER_VOTES)
 TABLES = {table.name: table for table in _ALL_TABLES}
 _ALIASES = {alias: source for source in SOURCES for alias in source.aliases}
 
@@ -603,7 +603,7 @@ def find_registry(registry_name: str) -> Source:
     record_source = _find(registry_name)
     if record_source is not None and record_source.has_names:
         return record_source
-    valid_names = ", ".join(named_source.path for named_source in SOURCES if named_source.has_names)
+    valid_names = ", ".join(named_source.slug for named_source in SOURCES if named_source.has_names)
     problem_text = (
         f"{record_source.name} is searched with search, not by name"
         if record_source
@@ -619,7 +619,7 @@ def find_table(table_name: str) -> RecordTable:
     record_source = _find(table_name)
     table = TABLES.get(record_source.name if record_source else _fold_name(table_name))
     if table is None:
-        valid_names = ", ".join(valid_table.path for valid_table in TABLES.values())
+        valid_names = ", ".join(valid_table.slug for valid_table in TABLES.values())
         problem_text = f"there is no {table_name[:100]!r}; one of {valid_names}"
         raise InvalidArguments([{"field": "resource", "message": problem_text}])
     return table

@@ -162,7 +162,7 @@ def list_source_indexes(record_source: Source) -> dict[str, tuple[str, ...]]:
         f"{record_source.name}_newest": _LIST_ORDER,
         **{
             f"{record_source.name}_{column.name}": (column.name, *_LIST_ORDER)
-            for column in record_source.table.filters
+            for column in record_source.record_table.filters
         },
         f"{record_source.name}_facts": (
             "published_at",

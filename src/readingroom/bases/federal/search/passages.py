@@ -35,7 +35,7 @@ class PassageOwners:
         self._last_chunk_number = 0
         self._update_lock = threading.Lock()
 
-    def refresh(self, db: Database) -> None:
+    def load_new_passages(self, db: Database) -> None:
         """Add the passages that are new since the last time; usually there are none."""
         if read_generation(db) <= self._generation:
             return
@@ -43,7 +43,7 @@ class PassageOwners:
             current_generation = read_generation(db)
             new_rows = self._read_new_rows(db)
             if len(new_rows):
-                self._grow(int(new_rows["chunk"][-1]) + 1)
+                self._enlarge_arrays(int(new_rows["chunk"][-1]) + 1)
                 self._document_numbers[new_rows["chunk"]] = new_rows["doc"]
                 self._source_codes[new_rows["chunk"]] = new_rows["source"]
                 self._last_chunk_number = int(new_rows["chunk"][-1])
@@ -78,7 +78,7 @@ class PassageOwners:
         row_dtype = [("chunk", np.int64), ("doc", np.int32), ("source", np.int8)]
         return np.fromiter(coded_rows, np.dtype(row_dtype))
 
-    def _grow(self, needed_length: int) -> None:
+    def _enlarge_arrays(self, needed_length: int) -> None:
         """Replace the arrays by larger ones; readers may still use the old ones."""
         if needed_length > len(self._document_numbers):
             added_length = max(needed_length, len(self._document_numbers) * 3 // 2) - len(

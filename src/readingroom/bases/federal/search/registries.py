@@ -37,7 +37,7 @@ _HIDDEN_FIELDS = frozenset(
 
 def find_registry_records(db: Database, query: str, max_results: int) -> list[Hit]:
     """Return the records whose names share most with the query, rare words counting more."""
-    query_stems = dict.fromkeys(shared_stemmer().split(query)[:_MAX_WORDS])
+    query_stems = dict.fromkeys(shared_stemmer().split_stems(query)[:_MAX_WORDS])
     score_by_name_row: defaultdict[int, float] = defaultdict(float)
     source_by_name_row: dict[int, str] = {}
     match_count_by_name_row: Counter[int] = Counter()
@@ -82,7 +82,7 @@ def _find_named_sources(query_stems: Mapping[str, None]) -> set[str]:
     return {
         source_name
         for source_name, kind_words in _KIND_WORDS_BY_SOURCE.items()
-        if query_stems.keys() & set(stemmer.split(kind_words))
+        if query_stems.keys() & set(stemmer.split_stems(kind_words))
     }
 
 

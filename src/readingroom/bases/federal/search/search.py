@@ -129,7 +129,7 @@ def run_search(
 ) -> tuple[SearchPlan, SearchResult]:
     """Run a search, and return it with the plan, which changes if sources have no vectors."""
     plan, query_vector = _embed_query(db, plan, vector_index)
-    passage_owners.refresh(db)
+    passage_owners.load_new_passages(db)
     with enforce_deadline(db, _TIME_LIMIT_SECONDS):
         proposed_by_words, matching_count = (
             rank_by_words(db, plan, passage_owners) if plan.lexical_sources else ([], 0)
@@ -179,7 +179,7 @@ def _embed_query(
     if not plan.semantic_sources:
         return plan, None
     try:
-        vector_index.refresh(db)
+        vector_index.load_new_vectors(db)
         reduced_plan = _plan_by_words_only(
             plan, _list_sources_without_vectors(db, plan, vector_index), _UNEMBEDDED_REASON
         )

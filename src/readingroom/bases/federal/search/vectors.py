@@ -68,7 +68,7 @@ class FederalVectors:
             if chunk_id not in embedded_vectors
         )
 
-    def refresh(self, db: Database) -> None:
+    def load_new_vectors(self, db: Database) -> None:
         """Apply what was embedded or removed since the last time; usually nothing."""
         if read_generation(db) <= self._generation:
             return
@@ -92,7 +92,7 @@ class FederalVectors:
                     str(vector_row["chunk"])
                     for vector_row in db.execute("SELECT chunk FROM vectors")
                 }
-                self._vector_index.delete(
+                self._vector_index.delete_rows(
                     [
                         chunk_id
                         for chunk_id in self._vector_index.find_ids()
@@ -109,7 +109,7 @@ class FederalVectors:
             document_metadata["source"] for document_metadata in metadata_by_document.values()
         }
         chunk_ids = [str(vector_row["chunk"]) for vector_row in vector_rows]
-        self._vector_index.upsert(
+        self._vector_index.upsert_rows(
             chunk_ids,
             vector_matrix,
             [metadata_by_document[vector_row["doc"]] for vector_row in vector_rows],

@@ -50,7 +50,9 @@ class OfflineGuidance:
         newest_first: bool,
     ) -> tuple[list[Hit], int, OfflineCopy]:
         """Return the best pages with their best passage, how many were ranked, and the copy."""
-        best_passages, degraded_reason = self._offline_index.search(query, _MAX_RANKED_PAGES)
+        best_passages, degraded_reason = self._offline_index.search_passages(
+            query, _MAX_RANKED_PAGES
+        )
         hits = []
         for best_passage in best_passages:
             stored_page = self.library.read_page(best_passage.path)
@@ -187,4 +189,4 @@ def _make_cached_reply(
     cache_entry = CacheEntry(
         Reply(200, stored_page.body, stored_page.etag), stored_page.checked_at, 0.0
     )
-    return CachedReply(cache_entry, hit=True, age=age_seconds, failure=failure)
+    return CachedReply(cache_entry, is_hit=True, age_seconds=age_seconds, failure=failure)

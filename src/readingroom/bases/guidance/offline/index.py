@@ -54,14 +54,14 @@ class OfflineIndex:
         self._passage_count_by_page: dict[str, int] = {}
         self._opening_lock = threading.Lock()
 
-    def search(self, query: str, max_pages: int) -> tuple[list[FoundPassage], str | None]:
+    def search_passages(self, query: str, max_pages: int) -> tuple[list[FoundPassage], str | None]:
         """Return the best passage of each of the best pages, and why meaning was left out if so."""
         chunk_index = self._get_index()
         max_passages = max(_MIN_PASSAGES_READ, 6 * max_pages)
         library_status = self._library.read_status()
         search_mode: Mode = "hybrid" if library_status.embedded else "lexical"
         ranking = chunk_index.search(query, max_passages, None, search_mode)
-        found_chunks = chunk_index.fetch([chunk_hit.chunk_id for chunk_hit in ranking.hits])
+        found_chunks = chunk_index.fetch_chunks([chunk_hit.chunk_id for chunk_hit in ranking.hits])
         metadata_by_id = dict(zip(found_chunks.ids, found_chunks.metadatas, strict=True))
         best_passage_by_page: dict[str, FoundPassage] = {}
         closeness_by_page: dict[str, float] = {}
@@ -132,7 +132,7 @@ class OfflineIndex:
             library_generation = library_passages.generation
             if self._chunk_index is None:
                 self._index_folder = Path(tempfile.mkdtemp(prefix="readingroom-guidance-"))
-                filter_fields = FilterFields(exact_match=("path",))
+                filter_fields = FilterFields(exact_match_fields=("path",))
                 words_path = self._index_folder / "words.db"
                 self._chunk_index = open_index(
                     library_passages, filter_fields, self._embedder, words_path
@@ -146,8 +146,8 @@ class OfflineIndex:
             if self._indexed_generation != library_generation:
                 self._passage_count_by_page = self._library.count_passages_by_page()
                 assert self._page_word_index is not None
-                self._page_word_index.fill(
-                    _join_passages(library_passages.get()), library_generation
+                self._page_word_index.replace_documents(
+                    _join_passages(library_passages.read_chunks()), library_generation
                 )
                 self._indexed_generation = library_generation
             return self._chunk_index

@@ -101,14 +101,14 @@ class GuidanceLibrary:
 
     def __init__(self, library_folder: Path) -> None:
         self._path = library_folder / LIBRARY_FILE
-        self._connections = ConnectionPool(self._connect)
+        self._connections = ConnectionPool(self._open_connection)
 
     @property
     def exists(self) -> bool:
         """Whether anything was ever synchronized; reading creates nothing."""
         return self._path.exists()
 
-    def create(self) -> None:
+    def create_database(self) -> None:
         """Make the file where there is none."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self.open_database() as db:
@@ -373,7 +373,7 @@ class GuidanceLibrary:
             _write_state_value(db, "generation", int(_read_state_value(db, "generation") or 0) + 1)
             yield db
 
-    def _connect(self) -> Database:
+    def _open_connection(self) -> Database:
         return connect(self._path, any_thread=True)
 
 
@@ -383,7 +383,7 @@ class ReadOnlyPassages(StoredCollection):
     def __init__(self, library: GuidanceLibrary) -> None:
         self._library = library
 
-    def get(
+    def read_chunks(
         self,
         ids: Sequence[str] | None = None,
         where: Filter | None = None,
@@ -432,7 +432,7 @@ class ReadOnlyPassages(StoredCollection):
             vector_matrix,
         )
 
-    def upsert(self, chunks: Chunks) -> None:
+    def upsert_chunks(self, chunks: Chunks) -> None:
         """Raise `NotImplementedError`."""
         raise NotImplementedError(_READ_ONLY_MESSAGE)
 
@@ -440,11 +440,11 @@ class ReadOnlyPassages(StoredCollection):
         """Raise `NotImplementedError`."""
         raise NotImplementedError(_READ_ONLY_MESSAGE)
 
-    def delete(self, ids: Sequence[str]) -> None:
+    def delete_chunks(self, ids: Sequence[str]) -> None:
         """Raise `NotImplementedError`."""
         raise NotImplementedError(_READ_ONLY_MESSAGE)
 
-    def count(self) -> int:
+    def count_chunks(self) -> int:
         """Return how many passages there are."""
         return self._library.read_status().passages
 
@@ -454,17 +454,17 @@ class ReadOnlyPassages(StoredCollection):
         return int(self._library.read_state_value("generation") or 0)
 
     @property
-    def embedding(self) -> str | None:
+    def embedding_identity(self) -> str | None:
         """Identity of the model that made the vectors; None before the first vector."""
         return self._library.read_state_value("embedding")
 
     def claim_embedding(self, embedding: str) -> None:
         """Raise `EmbeddingMismatch` when another model made the vectors."""
-        if self.embedding not in (None, embedding):
+        if self.embedding_identity not in (None, embedding):
             raise EmbeddingMismatch(
-                f"The vectors of the guidance were made by {self.embedding}, and {embedding} is "
-                "what runs now: `readingroom guidance sync` makes them anew.",
-                held=self.embedding,
+                f"The vectors of the guidance were made by {self.embedding_identity}, and "
+                f"{embedding} is what runs now: `readingroom guidance sync` makes them anew.",
+                held=self.embedding_identity,
                 running=embedding,
             )
 

@@ -42,7 +42,7 @@ def cut_passages(page: GovukPage) -> list[Passage]:
     for section, group_start, group_end in _group_blocks(page_text, sections):
         heading = section.heading if section else ""
         for passage_span in split(page_text[group_start:group_end], _PASSAGE_CHARS, 100):
-            plain_text = to_plain_text(passage_span.of(page_text[group_start:group_end]))
+            plain_text = to_plain_text(passage_span.cut_from(page_text[group_start:group_end]))
             # The title and the heading say what a passage is about, which its own words may not.
             passage_context = " – ".join(dict.fromkeys(filter(None, [page.title, heading])))
             passages.append(

@@ -91,13 +91,13 @@ class GuidanceSync:
         self._call_context = CallContext("sync", "guidance-sync")
         self._summary = SyncSummary()
 
-    async def run(self, check_all: bool = False) -> SyncSummary:
+    async def synchronize_pages(self, check_all: bool = False) -> SyncSummary:
         """Bring the copy up to date; a page that cannot be read is skipped, and named.
 
         Raise `UpstreamUnavailable` when GOV.UK keeps failing, or sends more than it can have.
         """
         library = self._library
-        await anyio.to_thread.run_sync(library.create)
+        await anyio.to_thread.run_sync(library.create_database)
         self._summary.resumed = await anyio.to_thread.run_sync(library.begin_sync)
         await self._list_pages()
         if check_all:
@@ -236,7 +236,7 @@ class GuidanceSync:
         failure_count = 0
         while True:
             try:
-                return await self._client.get(request, self._call_context)
+                return await self._client.send_get(request, self._call_context)
             except (UpstreamRateLimited, UpstreamUnavailable) as error:
                 failure_count += 1
                 is_rate_limited = isinstance(error, UpstreamRateLimited)
@@ -306,9 +306,9 @@ async def synchronize(
         timeout=settings.govuk_timeout_seconds,
     )
     try:
-        return await GuidanceSync(library, client, embedder_for(settings), report_progress).run(
-            check_all
-        )
+        return await GuidanceSync(
+            library, client, embedder_for(settings), report_progress
+        ).synchronize_pages(check_all)
     finally:
         await client.close()
         library.close()

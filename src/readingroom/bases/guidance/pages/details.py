@@ -42,7 +42,7 @@ class DetailsRenderer:
         self._linked_items = linked_items
         self._converted_html: set[str] = set()
 
-    def render(self, details: JsonObject) -> Iterator[str]:
+    def render_details(self, details: JsonObject) -> Iterator[str]:
         """Yield the fields that readers see as blocks of Markdown; some blocks are empty."""
         later_fields = [field_name for field_name in details if field_name not in FIRST_FIELDS]
         for field_name in (*FIRST_FIELDS, *later_fields):
@@ -60,7 +60,7 @@ class DetailsRenderer:
 
     def _convert_html(self, html: str) -> str:
         self._converted_html.add(html)
-        return self._converter.convert(html)
+        return self._converter.convert_html(html)
 
     # --- any field ---
 

@@ -62,7 +62,7 @@ _MAX_SPAN = 1000  # as in browsers
 
 def to_markdown(html: str, base_address: str) -> str:
     """Return one piece of HTML as Markdown; `base_address` completes relative links."""
-    return MarkdownConverter(base_address).convert(html)
+    return MarkdownConverter(base_address).convert_html(html)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class MarkdownConverter:
         """The abbreviations that the HTML explains, each with its meaning, in order."""
         return self._writer.abbreviations
 
-    def convert(self, html: str) -> str:
+    def convert_html(self, html: str) -> str:
         """Return a piece of HTML as Markdown, cut where the page has reached its limits."""
         if self._html_chars_left < 0 or self._markdown_chars_left < 0:
             return ""

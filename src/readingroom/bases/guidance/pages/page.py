@@ -214,7 +214,9 @@ class GovukPage:
         yield escape_text(read_text(self.content.get("description")) or "")
         yield self._render_speakers()
         yield self._render_guidance_itself()
-        yield from DetailsRenderer(converter, self._linked_items_by_id).render(self._details)
+        yield from DetailsRenderer(converter, self._linked_items_by_id).render_details(
+            self._details
+        )
 
     def _render_speakers(self) -> str:
         speaker_names = [

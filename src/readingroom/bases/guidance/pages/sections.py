@@ -106,12 +106,12 @@ def search_blocks(page_text: str, sections: Sequence[SectionSpan], query: str) -
     The words of a heading count for the first block below it.
     """
     stemmer = shared_stemmer()
-    query_stems = set(stemmer.split(query))
+    query_stems = set(stemmer.split_stems(query))
     folded_query = fold_words(query)
     found_blocks = []
     heading_stems: set[str] = set()
     for block_start, block_text in split_blocks(page_text):
-        block_stems = set(stemmer.split(to_plain_text(block_text)))
+        block_stems = set(stemmer.split_stems(to_plain_text(block_text)))
         if block_text.startswith("#"):
             heading_stems |= block_stems
             continue

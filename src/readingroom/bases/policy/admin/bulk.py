@@ -25,7 +25,7 @@ class BulkImport:
         self._names_already_there: list[str] = []
         self._failure_messages: list[str] = []
 
-    async def run(self, imported_policies: list[ImportedPolicy]) -> ImportReport:
+    async def import_policies(self, imported_policies: list[ImportedPolicy]) -> ImportReport:
         """Add every policy and its revisions, oldest first: each then closes the one before."""
         for imported_policy in imported_policies:
             await self._add_policy(imported_policy)
@@ -71,7 +71,7 @@ class BulkImport:
         # Entered also when nothing is to be done, because leaving it deletes the copy.
         async with open_handover(self._policy_folder, imported_revision.file) as handed_path:
             if existing_revision is None:
-                await self._admin.revise(
+                await self._admin.revise_policy(
                     *(policy_slug, imported_revision.revision, handed_path, self._report_progress),
                     imported_revision.extension,
                 )

@@ -85,7 +85,7 @@ class PolicyPictures:
         return await anyio.to_thread.run_sync(self._find_and_hash, policy_slug, revision_id)
 
     def _find_and_hash(self, policy_slug: str, revision_id: str) -> tuple[Path, str]:
-        file_path = self._service.ingestion.files.locate(policy_slug, revision_id)
+        file_path = self._service.ingestion.files.locate_file(policy_slug, revision_id)
         try:
             file_status = file_path.stat()
         except FileNotFoundError as error:

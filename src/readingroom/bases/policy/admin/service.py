@@ -37,7 +37,6 @@ from readingroom.bases.policy.registry.resolver import Resolution
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.errors import FileNotFound
-from readingroom.ingest.private_copy import open_in_thread
 from readingroom.protocol.rest import API_PREFIX
 
 
@@ -174,7 +173,7 @@ class PolicyAdmin:
             ),
         )
 
-    async def revise(
+    async def revise_policy(
         self,
         policy_slug: str,
         new_revision: NewRevision,
@@ -186,7 +185,7 @@ class PolicyAdmin:
         revision, _ = await self._register_revision(
             policy_slug, new_revision, spool_path, extension
         )
-        return await self._ingest(revision, report_progress)
+        return await self._ingest_revision(revision, report_progress)
 
     async def replace_file(
         self,
@@ -200,7 +199,7 @@ class PolicyAdmin:
         check_revision_file(spool_path, extension)
         revision = await self._find_revision(policy_slug, revision_id)
         await self._service.ingestion.replace_file(revision, spool_path, extension)
-        return await self._ingest(revision, report_progress)
+        return await self._ingest_revision(revision, report_progress)
 
     async def get_revision(self, policy_slug: str, revision_id: str) -> RevisionDetail:
         """Return a revision; raise `PolicyNotFound` or `RevisionNotFound`."""
@@ -234,7 +233,7 @@ class PolicyAdmin:
         """
         set_fields = _get_set_fields(patch, nullable_fields=("effective_to", "notes"))
         await self._find_revision(policy_slug, revision_id)
-        await self._service.ingestion.amend(policy_slug, revision_id, set_fields)
+        await self._service.ingestion.amend_revision(policy_slug, revision_id, set_fields)
         return await self.get_revision(policy_slug, revision_id)
 
     async def delete_revision(self, policy_slug: str, revision_id: str) -> RevisionDeleted:
@@ -246,12 +245,12 @@ class PolicyAdmin:
             RevisionBusy: it is being ingested.
         """
         await self._find_revision(policy_slug, revision_id)
-        chunk_count = await self._service.ingestion.delete(policy_slug, revision_id)
+        chunk_count = await self._service.ingestion.delete_revision(policy_slug, revision_id)
         return RevisionDeleted(
             source=policy_slug, revision_id=revision_id, chunks_removed=chunk_count
         )
 
-    async def reindex(self, policy_slug: str, revision_id: str) -> ReindexAccepted:
+    async def reindex_revision(self, policy_slug: str, revision_id: str) -> ReindexAccepted:
         """Queue a revision's own file again, also when it had failed or is stuck.
 
         Raises:
@@ -262,7 +261,7 @@ class PolicyAdmin:
         file_path = await self._service.ingestion.locate_file(revision)
         if not await anyio.Path(file_path).exists():
             raise FileNotFound(f"The file of {revision_id} is not there any more; upload it again")
-        await self._service.ingestion.reopen(revision)
+        await self._service.ingestion.reopen_revision(revision)
         revision = await self._find_revision(policy_slug, revision_id)
         return ReindexAccepted(
             source=policy_slug,
@@ -282,8 +281,8 @@ class PolicyAdmin:
             FileNotFound: its file is gone.
         """
         revision = await self._find_revision(policy_slug, revision_id)
-        await self._service.ingestion.reopen(revision)
-        return await self._ingest(
+        await self._service.ingestion.reopen_revision(revision)
+        return await self._ingest_revision(
             await self._find_revision(policy_slug, revision_id), report_progress
         )
 
@@ -297,7 +296,7 @@ class PolicyAdmin:
     ) -> tuple[Revision, list[Revision]]:
         await self._service.registry.get_policy(policy_slug)
         check_revision_file(spool_path, extension)
-        return await self._service.ingestion.create(
+        return await self._service.ingestion.create_revision(
             policy_slug,
             spool_path,
             new_revision.version_label,
@@ -308,14 +307,15 @@ class PolicyAdmin:
             extension,
         )
 
-    async def _ingest(
+    async def _ingest_revision(
         self, revision: Revision, report_progress: ReportProgress
     ) -> IngestedRevision:
         file_path = await self._service.ingestion.locate_file(revision)
-        async with open_in_thread(
-            self._service.ingestion.files.make_roots().open(str(file_path))
-        ) as private_copy:
-            return await self._service.ingestion.ingest(revision, private_copy, report_progress)
+        revision_files = self._service.ingestion.files
+        async with revision_files.open_copy_in_thread(file_path) as private_copy:
+            return await self._service.ingestion.ingest_revision(
+                revision, private_copy, report_progress
+            )
 
     async def _find_revision(self, policy_slug: str, revision_id: str) -> Revision:
         await self._service.registry.get_policy(policy_slug)

@@ -80,7 +80,9 @@ class PolicySearch:
         self._store = store
         self._context = ingest_context
 
-    async def search(self, question: SearchPolicy, address: str | None = None) -> PolicyHits:
+    async def search_policies(
+        self, question: SearchPolicy, address: str | None = None
+    ) -> PolicyHits:
         """Return the best passages among the revisions in force on the day, and at the address."""
         search_scope = await self._resolve_scope(question, address)
         return await self._find_hits_page(question, search_scope)

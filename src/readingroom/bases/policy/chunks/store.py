@@ -49,7 +49,7 @@ SectionIndex = dict[str, list[str]]
 _MAX_SECTION_INDEXES = 64  # of a plan of 200 pages, about 100 KB each
 
 # Indexed for filters: every search is limited to revisions.
-_FILTER_FIELDS = FilterFields(exact_match=("source", "revision_id"))
+_FILTER_FIELDS = FilterFields(exact_match_fields=("source", "revision_id"))
 _PATH_SEPARATOR = " > "
 _LABEL_SEPARATOR = "|"
 _PASSAGE_KINDS: TypeAdapter[PassageKind] = TypeAdapter(PassageKind)
@@ -119,10 +119,10 @@ class PolicyStore:
         )
 
     async def open(self) -> None:
-        await anyio.to_thread.run_sync(self._open)
+        await anyio.to_thread.run_sync(self._open_index)
 
     async def close(self) -> None:
-        await anyio.to_thread.run_sync(self._close)
+        await anyio.to_thread.run_sync(self._close_index)
 
     async def warm_up(self) -> None:
         """Load the model and fill the indexes; raise `ModelUnavailable` without a model."""
@@ -130,14 +130,17 @@ class PolicyStore:
 
     async def check_readable(self) -> None:
         """Raise `StoreUnusable` while chunks cannot be read."""
-        await anyio.to_thread.run_sync(self._index.count)
+        await anyio.to_thread.run_sync(self._index.count_chunks)
 
-    async def put(self, chunks: Chunks) -> None:
+    async def put_chunks(self, chunks: Chunks) -> None:
         """Add chunks, in place of those with the same ids."""
-        await anyio.to_thread.run_sync(self._index.put, chunks)
+        await anyio.to_thread.run_sync(self._index.put_chunks, chunks)
 
-    async def delete(self, chunk_ids: Sequence[str]) -> None:
-        await anyio.to_thread.run_sync(self._index.delete, chunk_ids)
+    async def delete_chunks(self, chunk_ids: Sequence[str]) -> None:
+        await anyio.to_thread.run_sync(self._index.delete_chunks, chunk_ids)
+
+    async def delete_chunks_of_revision(self, policy_slug: str, revision_id: str) -> None:
+        await self.delete_chunks(await self.get_chunk_ids(policy_slug, revision_id))
 
     async def update_metadata(
         self, policy: Policy, revision: Revision, last_day: date | None
@@ -161,22 +164,24 @@ class PolicyStore:
 
     async def delete_all(self) -> None:
         """Delete every chunk."""
-        await self.delete((await self._read_chunks()).ids)
+        await self.delete_chunks((await self._read_chunks()).ids)
 
-    async def rebuild(self) -> None:
+    async def rebuild_index(self) -> None:
         """Rebuild both indexes from the chunks."""
         await anyio.to_thread.run_sync(self._index.rebuild)
 
-    async def dump(self, dump_path: Path) -> int:
+    async def dump_to_file(self, dump_path: Path) -> int:
         """Write every chunk to a file; returns how many."""
-        return await anyio.to_thread.run_sync(self._index.dump, dump_path)
+        return await anyio.to_thread.run_sync(self._index.dump_chunks, dump_path)
 
-    async def fill(self, dump_path: Path) -> int:
+    async def fill_from_file(self, dump_path: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need.
 
         Raise `BackupUnusable` for anything that `dump` does not write.
         """
-        return await anyio.to_thread.run_sync(self._index.fill, dump_path, _validate_chunks)
+        return await anyio.to_thread.run_sync(
+            self._index.fill_from_dump, dump_path, _validate_chunks
+        )
 
     async def get_chunk_ids(self, policy_slug: str, revision_id: str) -> list[str]:
         return (await self._read_chunks(_build_revision_filter(policy_slug, revision_id))).ids
@@ -197,7 +202,7 @@ class PolicyStore:
         """Return chunks by id, without those that do not exist."""
         if not chunk_ids:
             return {}
-        raw_chunks = await anyio.to_thread.run_sync(self._index.fetch, chunk_ids)
+        raw_chunks = await anyio.to_thread.run_sync(self._index.fetch_chunks, chunk_ids)
         return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(raw_chunks)}
 
     async def group_metadata_by_revision(self) -> dict[tuple[str, str], list[Metadata]]:
@@ -211,7 +216,7 @@ class PolicyStore:
 
     async def get_index_sizes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
-        return await anyio.to_thread.run_sync(self._index.sizes)
+        return await anyio.to_thread.run_sync(self._index.read_sizes)
 
     async def get_sections(self, policy_slug: str, revision_id: str) -> SectionIndex:
         """Return folded reference → the ids of its chunks; read again only after a write."""
@@ -233,9 +238,9 @@ class PolicyStore:
         )
 
     async def _read_chunks(self, chunk_filter: Filter | None = None) -> Chunks:
-        return await anyio.to_thread.run_sync(self._index.read, chunk_filter)
+        return await anyio.to_thread.run_sync(self._index.read_chunks, chunk_filter)
 
-    def _open(self) -> None:
+    def _open_index(self) -> None:
         chunk_collection: ChunkCollection | PostgresCollection
         if self._database is None:
             embedded_store = self._chunk_store = ChunkStore(self._chunks_folder / "chroma")
@@ -250,9 +255,9 @@ class PolicyStore:
             self._chunks_folder / "words.db",
             _list_contexts,
         )
-        self._index.rank = PlanRanker(self._index.fetch)
+        self._index.rank = PlanRanker(self._index.fetch_chunks)
 
-    def _close(self) -> None:
+    def _close_index(self) -> None:
         if self._chunk_store:
             self._index.close()
             self._chunk_store.close()

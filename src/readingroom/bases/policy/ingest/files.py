@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Collection
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePath
 
 from readingroom.core import clock
@@ -79,11 +80,12 @@ class RevisionFiles:
         self.uploads_folder = files_folder / "uploads" / (uuid.uuid4().hex if database else "")
         """The folder for files that are being received or ingested."""
 
-    def make_roots(self) -> Roots:
-        """Return the roots from which our own copies may be opened."""
-        return Roots(
+    def open_copy_in_thread(self, file_path: Path) -> AbstractAsyncContextManager[PrivateCopy]:
+        """Open one of our own files in a thread: copying a large file takes time."""
+        roots = Roots(
             "the policy folder", (self._files_folder,), MAX_FILE_BYTES, self.uploads_folder
         )
+        return roots.open_copy_in_thread(str(file_path))
 
     def build_path(self, policy_slug: str, revision_id: str, extension: str) -> Path:
         """Return the path that a revision's file of this kind has, whether there is one or not."""
@@ -97,7 +99,7 @@ class RevisionFiles:
             self._files_folder, *self._find_relative_path(policy_slug, revision_id)
         )
 
-    def locate(self, policy_slug: str, revision_id: str) -> Path:
+    def locate_file(self, policy_slug: str, revision_id: str) -> Path:
         """Return where our copy can be read, which may be another place than its path."""
         return self._file_store.locate_file(self._find_relative_path(policy_slug, revision_id))
 
@@ -123,7 +125,7 @@ class RevisionFiles:
             _build_relative_path(policy_slug, revision_id, extension), spool_path
         )
 
-    def delete(self, policy_slug: str, revision_id: str) -> None:
+    def delete_file(self, policy_slug: str, revision_id: str) -> None:
         """Delete the file of a revision, and the folder that it alone was in."""
         self._file_store.delete_folder((policy_slug, revision_id))
 

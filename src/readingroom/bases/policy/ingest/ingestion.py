@@ -31,7 +31,7 @@ from readingroom.ingest.document import Document
 from readingroom.ingest.embed import EmbeddedChunks, embed_document
 from readingroom.ingest.errors import NoContent
 from readingroom.ingest.page_pictures import PagePictures
-from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
+from readingroom.ingest.private_copy import PrivateCopy
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.intents import Intent
@@ -63,7 +63,7 @@ class Ingestion:
 
     # --- changes ---
 
-    async def create(
+    async def create_revision(
         self,
         policy_slug: str,
         spool: Path,
@@ -130,7 +130,7 @@ class Ingestion:
             await self._registry.delete_revision(revision.source, revision.revision_id)
             raise
 
-    async def ingest(
+    async def ingest_revision(
         self, revision: Revision, private_copy: PrivateCopy, report_progress: ReportProgress
     ) -> IngestedRevision:
         """Read, embed and store a file; the revision counts once all of it is stored.
@@ -165,13 +165,13 @@ class Ingestion:
             chunk_ids = await self._store.get_chunk_ids(policy_slug, revision_id)
             intent_fields = {"source": policy_slug, "revision_id": revision_id}
             async with self._changes.record_intent("remove", **intent_fields):
-                await self._store.delete(chunk_ids)
+                await self._store.delete_chunks(chunk_ids)
                 self._changes.on_step("remove:chunks")
                 await self.set_chunk_count(policy_slug, revision_id, 0)
                 self._changes.on_step("remove:registry")
         return len(chunk_ids)
 
-    async def delete(self, policy_slug: str, revision_id: str) -> int:
+    async def delete_revision(self, policy_slug: str, revision_id: str) -> int:
         """Delete a revision, then its chunks, then its file; returns how many chunks there were.
 
         Raises:
@@ -186,9 +186,9 @@ class Ingestion:
                 # The registry first: no search resolves to the revision while its chunks disappear.
                 await self._registry.delete_revision(policy_slug, revision_id)
                 self._changes.on_step("delete:registry")
-                await self._store.delete(chunk_ids)
+                await self._store.delete_chunks(chunk_ids)
                 self._changes.on_step("delete:chunks")
-                await anyio.to_thread.run_sync(self.files.delete, policy_slug, revision_id)
+                await anyio.to_thread.run_sync(self.files.delete_file, policy_slug, revision_id)
                 self._changes.on_step("delete:file")
                 await self._update_metadata(policy_slug)
                 self._changes.on_step("delete:dates")
@@ -218,12 +218,12 @@ class Ingestion:
     async def _clean_up_policy(self, policy_slug: str, revision_ids: Sequence[str]) -> None:
         """Delete the chunks and files of a policy that is not registered any more."""
         for revision_id in revision_ids:
-            await self._store.delete(await self._store.get_chunk_ids(policy_slug, revision_id))
+            await self._store.delete_chunks_of_revision(policy_slug, revision_id)
         self._changes.on_step("delete_policy:chunks")
         await anyio.to_thread.run_sync(self.files.delete_policy_folder, policy_slug)
         self._changes.on_step("delete_policy:files")
 
-    async def amend(
+    async def amend_revision(
         self, policy_slug: str, revision_id: str, changed_fields: dict[str, Any]
     ) -> None:
         """Change a revision's dates or label, in the registry and on its chunks."""
@@ -262,8 +262,8 @@ class Ingestion:
         """Delete the chunks and files of those of these revisions that are not registered."""
         revisions = await self._registry.get_revisions(policy_slug) if revision_ids else ()
         for revision_id in set(revision_ids) - {revision.revision_id for revision in revisions}:
-            await self._store.delete(await self._store.get_chunk_ids(policy_slug, revision_id))
-            await anyio.to_thread.run_sync(self.files.delete, policy_slug, revision_id)
+            await self._store.delete_chunks_of_revision(policy_slug, revision_id)
+            await anyio.to_thread.run_sync(self.files.delete_file, policy_slug, revision_id)
 
     async def update_policy_details(self, policy_slug: str, changed_fields: dict[str, Any]) -> None:
         """Change a policy's title, description or category; chunks carry the title too."""
@@ -277,7 +277,7 @@ class Ingestion:
                 await self._update_metadata(policy_slug)
                 self._changes.on_step("amend:titles")
 
-    async def reopen(self, revision: Revision) -> None:
+    async def reopen_revision(self, revision: Revision) -> None:
         """Put a failed revision back to `processing`."""
         await self._registry.change_revisions(
             revision.source, lambda before: timeline.reopen_revision(before, revision.revision_id)
@@ -299,16 +299,16 @@ class Ingestion:
 
     def get_progress(self, revision_id: str) -> Progress | None:
         """Return how far an ingestion that is running now has come, else None."""
-        return self._progress.get(revision_id)
+        return self._progress.get_progress(revision_id)
 
     async def locate_file(self, revision: Revision) -> Path:
         """Return where our copy of a revision's file can be read now."""
         file_key = (revision.source, revision.revision_id)
-        return await anyio.to_thread.run_sync(self.files.locate, *file_key)
+        return await anyio.to_thread.run_sync(self.files.locate_file, *file_key)
 
     # --- recovery ---
 
-    async def recover(self, report_progress: ReportProgress) -> int:
+    async def finish_interrupted_changes(self, report_progress: ReportProgress) -> int:
         """Complete or undo every interrupted change; returns how many there were."""
 
         async def finish(intent: Intent) -> None:
@@ -333,7 +333,7 @@ class Ingestion:
             case "create":
                 await self._finish_create(intent, revisions_by_id.get(revision_id))
             case "remove":
-                await self._store.delete(await self._store.get_chunk_ids(policy_slug, revision_id))
+                await self._store.delete_chunks_of_revision(policy_slug, revision_id)
                 await self.set_chunk_count(policy_slug, revision_id, 0)
             # If the registry still has it, nothing was deleted yet, and the caller may ask again.
             case "delete" if revision_id not in revisions_by_id:
@@ -367,8 +367,8 @@ class Ingestion:
         final_path = await self.locate_file(revision)
         # The crash came before or after the rename; one of the two has the bytes.
         readable_path = spool if await anyio.Path(spool).exists() else final_path
-        async with open_in_thread(self.files.make_roots().open(str(readable_path))) as private_copy:
-            await self.ingest(revision, private_copy, report_progress)
+        async with self.files.open_copy_in_thread(readable_path) as private_copy:
+            await self.ingest_revision(revision, private_copy, report_progress)
 
     # --- steps of an ingestion ---
 
@@ -377,23 +377,23 @@ class Ingestion:
     ) -> tuple[Document, EmbeddedChunks]:
         async def report_reading(done: float, total: float | None, message: str | None) -> None:
             percent = 40 * done / total if total else 0
-            self._progress.set(revision.revision_id, "extracting", percent, 0)
+            self._progress.set_progress(revision.revision_id, "extracting", percent, 0)
             await report_progress(done, total, message)
 
-        self._progress.set(revision.revision_id, "extracting", 0, 0)
+        self._progress.set_progress(revision.revision_id, "extracting", 0, 0)
         check_revision_name(private_copy.file_name)
         pipeline = self._context.pipeline
-        document = await pipeline.read(private_copy, report_reading, find_sections=True)
+        document = await pipeline.read_document(private_copy, report_reading, find_sections=True)
         if not isinstance(document, Document):
             raise NoContent("The file contains only pictures; no text was found in it")
-        return document, await self._embed(revision, document, report_progress)
+        return document, await self._embed_chunks(revision, document, report_progress)
 
-    async def _embed(
+    async def _embed_chunks(
         self, revision: Revision, document: Document, report_progress: ReportProgress
     ) -> EmbeddedChunks:
         async def report_embedding(done: float, total: float | None, message: str | None) -> None:
             percent = 40 + 55 * done / total if total else 40
-            self._progress.set(revision.revision_id, "embedding", percent, int(done))
+            self._progress.set_progress(revision.revision_id, "embedding", percent, int(done))
             await report_progress(done, total, message)
 
         policy = await self._registry.get_policy(revision.source)
@@ -428,7 +428,7 @@ class Ingestion:
         last_day = timeline.get_last_day(registered_revision, revisions)
         chunks = build_chunks(document, embedded_chunks, policy, registered_revision, last_day)
         # Percentages are shares of the usual time: reading 40, embedding 55, storing the rest.
-        self._progress.set(revision_id, "storing", 95, len(chunks))
+        self._progress.set_progress(revision_id, "storing", 95, len(chunks))
         # The caller's own file may be gone or changed by the time a recovery needs it.
         spool = await anyio.to_thread.run_sync(self.files.copy_to_spool, private_copy)
         async with self._changes.record_intent(
@@ -450,7 +450,7 @@ class Ingestion:
                 lambda before: timeline.activate_revision(before, revision_id, outcome_fields),
             )
             # It is found by searches from now on, whatever the remaining steps take.
-            self._progress.set(revision_id, "complete", 100, len(chunks))
+            self._progress.set_progress(revision_id, "complete", 100, len(chunks))
             self._changes.on_step("ingest:registry")
             await self._update_metadata(policy_slug)
             self._changes.on_step("ingest:dates")
@@ -465,11 +465,12 @@ class Ingestion:
 
     async def _replace_chunks(self, revision: Revision, chunks: Chunks) -> None:
         # New before old: while both exist a search may see a passage twice, but never none.
-        await self._store.put(chunks)
+        await self._store.put_chunks(chunks)
         self._changes.on_step("ingest:chunks")
         new_ids = set(chunks.ids)
         stored_ids = await self._store.get_chunk_ids(revision.source, revision.revision_id)
-        await self._store.delete([chunk_id for chunk_id in stored_ids if chunk_id not in new_ids])
+        obsolete_ids = [chunk_id for chunk_id in stored_ids if chunk_id not in new_ids]
+        await self._store.delete_chunks(obsolete_ids)
         self._changes.on_step("ingest:surplus")
 
     async def _update_metadata(self, policy_slug: str) -> None:

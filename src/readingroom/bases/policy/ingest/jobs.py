@@ -14,8 +14,7 @@ from readingroom.bases.policy.registry.records import Revision, RevisionStatus
 from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import no_progress
-from readingroom.core.seats import TurnQueue
-from readingroom.ingest.private_copy import open_in_thread
+from readingroom.core.work_slots import TurnQueue
 from readingroom.storage.errors import RegistryUnavailable
 
 logger = logging.getLogger(__name__)
@@ -57,12 +56,12 @@ class Jobs:
         """Queue a revision whose file is in place; returns the job's id."""
         if revision.revision_id not in self._queued_ids:
             self._queued_ids.add(revision.revision_id)
-            self._queue.put(current_caller.get(), revision)
+            self._queue.put_item(current_caller.get(), revision)
         return f"ingest:{revision.revision_id}"
 
     async def _queue_unfinished(self, oldest_only: bool = False) -> None:
         """Queue what waits; with `oldest_only`, not what its own process may be about to begin."""
-        await self._ingestion.recover(no_progress)
+        await self._ingestion.finish_interrupted_changes(no_progress)
         policies = await self._registry.list_policies()
         timelines = await self._registry.get_timelines(policy.source for policy in policies)
         for revisions in timelines.values():
@@ -90,7 +89,7 @@ class Jobs:
 
     async def _run_jobs(self) -> None:
         while True:
-            revision = await self._queue.get()
+            revision = await self._queue.take_item()
             try:
                 if not self._is_shared or await self._is_unfinished(revision):
                     await self._ingest(revision)
@@ -118,10 +117,8 @@ class Jobs:
 
     async def _ingest(self, revision: Revision) -> None:
         file_path = await self._ingestion.locate_file(revision)
-        async with open_in_thread(
-            self._ingestion.files.make_roots().open(str(file_path))
-        ) as private_copy:
-            await self._ingestion.ingest(revision, private_copy, no_progress)
+        async with self._ingestion.files.open_copy_in_thread(file_path) as private_copy:
+            await self._ingestion.ingest_revision(revision, private_copy, no_progress)
 
     async def _mark_failed(self, revision: Revision, error: Exception) -> None:
         """Mark a revision as failed, so that none stays `processing` for good."""

@@ -16,11 +16,11 @@ class IngestionProgress:
         self._database = database
         self._progress_by_revision: dict[str, Progress] = {}
 
-    def get(self, revision_id: str) -> Progress | None:
+    def get_progress(self, revision_id: str) -> Progress | None:
         """Return how far the ingestion of a revision has come; None when there is none."""
         return self._progress_by_revision.get(revision_id)
 
-    def set(self, revision_id: str, phase: str, percent: float, chunk_count: int) -> None:
+    def set_progress(self, revision_id: str, phase: str, percent: float, chunk_count: int) -> None:
         """Record how far the ingestion of a revision has come."""
         self._progress_by_revision[revision_id] = Progress(
             phase=phase, percent_complete=int(percent), chunks_processed=chunk_count
@@ -32,7 +32,7 @@ class IngestionProgress:
         error_message = f"{revision_id} is being ingested already; wait until it is active"
         if revision_id in self._progress_by_revision:
             raise RevisionBusy(error_message)
-        self.set(revision_id, "queued", 0, 0)
+        self.set_progress(revision_id, "queued", 0, 0)
         try:
             async with self._claim(revision_id) as is_claimed:
                 if not is_claimed:

@@ -189,7 +189,7 @@ class PolicyForms:
     async def reindex(self, request: PageRequest) -> SeeOther:
         """Have a revision's file read again."""
         policy_slug, revision_id = request.get("source"), request.get("revision_id")
-        await self._admin.reindex(policy_slug, revision_id)
+        await self._admin.reindex_revision(policy_slug, revision_id)
         return SeeOther(f"/policies/{policy_slug}/{revision_id}")
 
     async def ask_removal(self, request: PageRequest) -> RenderedPage:

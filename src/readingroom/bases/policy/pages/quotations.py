@@ -49,7 +49,9 @@ class QuotationPages:
         chart: Chart | None = None
         picture_html = ""
         if quotation and policy_slug:
-            quote_check = await self._service.verify(validate_model(VerifyPolicyQuote, arguments))
+            quote_check = await self._service.verify_quote(
+                validate_model(VerifyPolicyQuote, arguments)
+            )
             if quote_check.found:
                 # The tool ends where it finds them in force; a person sees all revisions at once.
                 places = await self._service.find_quote_in_all(policy_slug, quotation)

@@ -209,7 +209,7 @@ class SectionHistoryPages:
             to_date=newer_revision.effective_from.isoformat(),
             section_ref=section_ref,
         )
-        revision_diff = await self._service.compare(question)
+        revision_diff = await self._service.compare_revisions(question)
         for section_change in revision_diff.changes:
             if section_ref == (
                 section_change.to_section_ref

@@ -24,7 +24,7 @@ class Matrix(NamedTuple):
     e: float = 0.0
     f: float = 0.0
 
-    def followed_by(self, outer_matrix: "Matrix") -> "Matrix":
+    def combine_with(self, outer_matrix: "Matrix") -> "Matrix":
         """Return the transformation that applies this one, then the other."""
         return Matrix(
             self.a * outer_matrix.a + self.b * outer_matrix.c,
@@ -155,12 +155,12 @@ def walk_objects(
         if object_type == pdfium.FPDF_PAGEOBJ_PATH:
             yield page_object, object_type, outer_matrix
         elif object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
-            yield page_object, object_type, _read_matrix(page_object).followed_by(outer_matrix)
+            yield page_object, object_type, _read_matrix(page_object).combine_with(outer_matrix)
         elif object_type == pdfium.FPDF_PAGEOBJ_FORM and len(form_stack) < _MAX_FORM_DEPTH:
             form_stack.append(
                 (
                     _iterate_form_objects(page_object),
-                    _read_matrix(page_object).followed_by(outer_matrix),
+                    _read_matrix(page_object).combine_with(outer_matrix),
                 )
             )
 

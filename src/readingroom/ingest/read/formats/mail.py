@@ -72,7 +72,7 @@ def make_message_page(
     if not plain_parts:
         for html_text in html_parts:
             add_html(html_text, page_builder)
-    return page_builder.finish()
+    return page_builder.finish_pages()
 
 
 def list_attachments(file_bytes: bytes) -> list[ContainedFile]:

@@ -90,7 +90,7 @@ class _OutlookMessage:
 
     @property
     def html_text(self) -> str:
-        html_bytes = self._compound_file.read(
+        html_bytes = self._compound_file.read_stream(
             *self._storage_path, _name_stream(_HTML_BODY, _BINARY_TYPE)
         )
         if html_bytes:
@@ -136,7 +136,7 @@ class _OutlookMessage:
         content_name = _name_stream(_ATTACHED_CONTENT, _BINARY_TYPE)
         if (*storage_path, content_name) in self._compound_file.paths:
             return ContainedFile(
-                attachment_name, self._compound_file.read(*storage_path, content_name)
+                attachment_name, self._compound_file.read_stream(*storage_path, content_name)
             )
         inner_path = (*storage_path, _name_stream(_ATTACHED_CONTENT, _STORAGE_TYPE))
         if (*inner_path, "__properties_version1.0") not in self._compound_file.paths:
@@ -176,12 +176,12 @@ class _OutlookMessage:
 
     def _read_text(self, property_number: int, storage_path: tuple[str, ...] | None = None) -> str:
         storage_path = self._storage_path if storage_path is None else storage_path
-        unicode_bytes = self._compound_file.read(
+        unicode_bytes = self._compound_file.read_stream(
             *storage_path, _name_stream(property_number, _UNICODE_TYPE)
         )
         if unicode_bytes:
             return unicode_bytes.decode("utf-16-le", "replace").rstrip("\x00")
-        text_bytes = self._compound_file.read(
+        text_bytes = self._compound_file.read_stream(
             *storage_path, _name_stream(property_number, _BYTES_TEXT_TYPE)
         )
         return text_bytes.decode(self._encoding, "replace").rstrip("\x00")
@@ -203,7 +203,7 @@ def _read_fixed_values(
     compound: CompoundFile, storage_path: tuple[str, ...], header_bytes: int
 ) -> dict[int, int]:
     """Return the properties of fixed size, as numbers."""
-    property_entries = compound.read(*storage_path, "__properties_version1.0")[header_bytes:]
+    property_entries = compound.read_stream(*storage_path, "__properties_version1.0")[header_bytes:]
     fixed_values: dict[int, int] = {}
     for entry_start in range(0, len(property_entries) - _ENTRY_BYTES + 1, _ENTRY_BYTES):
         _, property_number, _, property_value = struct.unpack_from(

@@ -46,7 +46,7 @@ def read_text(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> l
     for page_text in decode_text(file_bytes).split("\f"):
         add_paragraphs(page_text, page_builder)
         page_builder.end_page()
-    return page_builder.finish()
+    return page_builder.finish_pages()
 
 
 def read_markdown(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
@@ -65,7 +65,7 @@ def read_markdown(file_bytes: bytes, file_name: str, read_options: ReadOptions) 
             )
         elif text_line and not _MARKDOWN_RULE.fullmatch(text_line[:_MAX_MARKED_CHARS]):
             paragraph_lines.append(_strip_marks(text_line))
-    return page_builder.finish()
+    return page_builder.finish_pages()
 
 
 def read_csv(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
@@ -79,7 +79,7 @@ def read_csv(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
             page_builder.add_row(cell_texts, is_first_row=row_index == 0)
     except csv.Error as error:
         raise Refusal("extraction_failed", f"The table cannot be read: {error}") from error
-    return page_builder.finish()
+    return page_builder.finish_pages()
 
 
 def add_paragraphs(plain_text: str, page_builder: PageBuilder) -> None:

@@ -68,7 +68,7 @@ def read_rtf(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
         for paragraph in page_text.split("\n\n"):
             page_builder.add_paragraph(paragraph.strip().removesuffix(CELL_SEPARATOR.rstrip()))
         page_builder.end_page()
-    return page_builder.finish()
+    return page_builder.finish_pages()
 
 
 def _iterate_text(file_bytes: bytes) -> Iterator[str]:

@@ -29,14 +29,14 @@ def read_html(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> l
     """Return the text of a page; raise a `Refusal`."""
     page_builder = PageBuilder()
     add_html(file_bytes, page_builder)
-    return page_builder.finish()
+    return page_builder.finish_pages()
 
 
 def add_html(html_source: bytes | str, page_builder: PageBuilder) -> None:
     """Add what a reader sees of HTML to a page; raise a `Refusal`."""
     html_root = _parse_html(html_source)
     if html_root is not None:
-        _HtmlWriter(page_builder).write(html_root)
+        _HtmlWriter(page_builder).write_element(html_root)
 
 
 def _parse_html(html_source: bytes | str) -> Any:
@@ -98,7 +98,7 @@ class _HtmlWriter:
         self._list_numbers: list[int | None] = []
         """The last number of each list around; None for one with bullets."""
 
-    def write(self, html_root: Any) -> None:
+    def write_element(self, html_root: Any) -> None:
         walker = etree.iterwalk(html_root, events=("start", "end"))  # without recursion
         for event, walked_element in walker:
             is_hidden = _is_hidden(walked_element)

@@ -60,9 +60,9 @@ class FileStart:
 
     @cached_property
     def head(self) -> bytes:
-        return self.read(_HEAD_BYTES)
+        return self.read_start(_HEAD_BYTES)
 
-    def read(self, max_bytes: int) -> bytes:
+    def read_start(self, max_bytes: int) -> bytes:
         """Return the first `max_bytes` bytes without byte order mark and Windows line ends."""
         return self.read_bytes(max_bytes).removeprefix(_BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
 
@@ -101,7 +101,7 @@ class FileRef:
     has_sibling: HasSibling = _has_no_sibling
     file_date: str | None = None
 
-    def read(self) -> RawFile:
+    def read_file(self) -> RawFile:
         """Read the whole file. Raise `OversizedFile` if it exceeds `MAX_FILE_BYTES`."""
         file_bytes = b"" if self.size > MAX_FILE_BYTES else self.read_bytes(MAX_FILE_BYTES + 1)
         if max(self.size, len(file_bytes)) > MAX_FILE_BYTES:

@@ -50,7 +50,7 @@ async def _read_pdf(sandbox: Sandbox, pdf_content: bytes) -> PdfText:
     with tempfile.TemporaryFile(buffering=0) as pdf_file:
         pdf_file.write(pdf_content)
         try:
-            read_result = await sandbox.read(
+            read_result = await sandbox.read_document(
                 pdf_file, "statement.pdf", ReadOptions(enable_ocr=False), no_progress
             )
         except KnowledgeError as error:

@@ -35,7 +35,7 @@ class Archive:
     def __contains__(self, entry_name: str) -> bool:
         return entry_name in self._zip_file.NameToInfo
 
-    def read(self, entry: str | zipfile.ZipInfo) -> bytes:
+    def read_member(self, entry: str | zipfile.ZipInfo) -> bytes:
         """Return the unpacked bytes of an entry; raise a `Refusal`."""
         try:
             entry_info = self._zip_file.getinfo(entry) if isinstance(entry, str) else entry

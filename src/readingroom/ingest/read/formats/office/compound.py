@@ -50,7 +50,7 @@ class CompoundFile:
             tuple(stream_path) for stream_path in self._file.listdir(streams=True, storages=False)
         }
 
-    def read(self, *path: str) -> bytes:
+    def read_stream(self, *path: str) -> bytes:
         """Return a stream, empty if there is none; raise a `Refusal`."""
         if path not in self.paths:
             return b""
@@ -68,7 +68,7 @@ def read_doc(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
     compound = CompoundFile(file_bytes)
     if ("EncryptedPackage",) in compound.paths:
         raise make_encryption_refusal()
-    document_stream = compound.read("WordDocument")
+    document_stream = compound.read_stream("WordDocument")
     if not document_stream:
         raise Refusal(
             "extraction_failed",
@@ -83,7 +83,7 @@ def read_doc(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
         for paragraph in page_text.translate(_CHARACTERS).split("\n\n"):
             page_builder.add_paragraph(paragraph.strip(CELL_SEPARATOR))
         page_builder.end_page()
-    return page_builder.finish()
+    return page_builder.finish_pages()
 
 
 def make_encryption_refusal() -> Refusal:
@@ -105,7 +105,7 @@ def _read_word_text(compound: CompoundFile, document_stream: bytes) -> str:
         raise make_encryption_refusal()
     text_length, footnotes_length = struct.unpack_from("<ii", document_stream, _TEXT_LENGTHS_OFFSET)
     pieces_start, pieces_length = struct.unpack_from("<ii", document_stream, _PIECES_OFFSET)
-    table_stream = compound.read("1Table" if flags & _SECOND_TABLE_FLAG else "0Table")
+    table_stream = compound.read_stream("1Table" if flags & _SECOND_TABLE_FLAG else "0Table")
     piece_table = _find_piece_table(table_stream[pieces_start : pieces_start + pieces_length])
     word_text = "".join(_iterate_pieces(piece_table, document_stream))
     return word_text[: max(0, text_length) + max(0, footnotes_length)]

@@ -18,13 +18,13 @@ _MAX_SPACES = 100
 def read_odt(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the pages of a text; raise a `Refusal`."""
     archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
-    if "META-INF/manifest.xml" in archive and b"encryption-data" in archive.read(
+    if "META-INF/manifest.xml" in archive and b"encryption-data" in archive.read_member(
         "META-INF/manifest.xml"
     ):
         raise Refusal(
             "extraction_failed", "The file is encrypted and does not open without its password"
         )
-    content_root = parse_xml(archive.read("content.xml"))
+    content_root = parse_xml(archive.read_member("content.xml"))
     page_break_styles = _find_page_break_styles(content_root)
     page_builder = PageBuilder()
     body_element = content_root.find("body/text")
@@ -35,7 +35,7 @@ def read_odt(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> li
             _write_table(block_element, page_builder)
         else:
             _write_paragraph(block_element, page_builder)
-    return page_builder.finish()
+    return page_builder.finish_pages()
 
 
 def _find_page_break_styles(content_root: Element) -> set[str | None]:

@@ -23,7 +23,7 @@ _MAX_DAY = 2_958_466
 def read_xlsx(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> list[RawPage]:
     """Return the sheets of a workbook; raise a `Refusal`."""
     archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
-    workbook = parse_xml(archive.read("xl/workbook.xml"))
+    workbook = parse_xml(archive.read_member("xl/workbook.xml"))
     sheet_paths = _list_sheet_paths(archive, workbook)
     if len(sheet_paths) > read_options.max_pages:
         raise Refusal(
@@ -36,18 +36,20 @@ def read_xlsx(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> l
     page_builder = PageBuilder()
     for sheet_name, part_name in sheet_paths:
         page_builder.add_paragraph(sheet_name, heading_level=1)
-        for row_index, row_element in enumerate(parse_xml(archive.read(part_name)).iter("row")):
+        for row_index, row_element in enumerate(
+            parse_xml(archive.read_member(part_name)).iter("row")
+        ):
             cell_texts = [
                 _read_cell(cell, shared_texts, format_number) for cell in row_element.iter("c")
             ]
             page_builder.add_row(cell_texts, is_first_row=row_index == 0)
         page_builder.end_page(sheet_name)
-    return page_builder.finish()
+    return page_builder.finish_pages()
 
 
 def _list_sheet_paths(archive: Archive, workbook: Element) -> list[tuple[str, str]]:
     """Return the sheets in their order: names, and the parts of the archive that hold them."""
-    relations = parse_xml(archive.read("xl/_rels/workbook.xml.rels"))
+    relations = parse_xml(archive.read_member("xl/_rels/workbook.xml.rels"))
     targets = {
         relation.get("Id"): relation.get("Target", "")
         for relation in relations.iter("Relationship")
@@ -64,7 +66,7 @@ def _list_sheet_paths(archive: Archive, workbook: Element) -> list[tuple[str, st
 def _read_shared_texts(archive: Archive) -> list[str]:
     if "xl/sharedStrings.xml" not in archive:
         return []
-    string_items = parse_xml(archive.read("xl/sharedStrings.xml")).findall("si")
+    string_items = parse_xml(archive.read_member("xl/sharedStrings.xml")).findall("si")
     return ["".join(_iterate_texts(string_item)) for string_item in string_items]
 
 
@@ -129,7 +131,7 @@ def _find_date_styles(archive: Archive) -> set[str]:
     """Return the numbers of the cell styles that show days or times."""
     if "xl/styles.xml" not in archive:
         return set()
-    styles = parse_xml(archive.read("xl/styles.xml"))
+    styles = parse_xml(archive.read_member("xl/styles.xml"))
     date_formats = {str(format_id) for format_id in _DATE_FORMAT_IDS}
     for number_format in styles.iter("numFmt"):
         format_code = _FORMAT_LITERALS.sub("", number_format.get("formatCode", "")[:500])

@@ -30,7 +30,7 @@ def read_docx(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> l
     archive = Archive(file_bytes, MAX_UNPACKED_BYTES)
     styles = Styles(_read_part(archive, "word/styles.xml"))
     numbering = Numbering(_read_part(archive, "word/numbering.xml"), styles)
-    body_element = parse_xml(archive.read("word/document.xml")).find("body")
+    body_element = parse_xml(archive.read_member("word/document.xml")).find("body")
     writer = _DocumentWriter(styles, numbering)
     if body_element is not None:
         writer.write_blocks(body_element)
@@ -38,11 +38,11 @@ def read_docx(file_bytes: bytes, file_name: str, read_options: ReadOptions) -> l
         notes = _read_part(archive, f"word/{part_name}.xml")
         if notes is not None:
             writer.write_notes(notes, note_tag)
-    return writer.page_builder.finish()
+    return writer.page_builder.finish_pages()
 
 
 def _read_part(archive: Archive, part_name: str) -> Element | None:
-    return parse_xml(archive.read(part_name)) if part_name in archive else None
+    return parse_xml(archive.read_member(part_name)) if part_name in archive else None
 
 
 class _DocumentWriter:

@@ -1,4 +1,4 @@
-"""Seats for costly work, of which one caller never takes all."""
+"""Slots for costly work, of which one caller never takes all."""
 
 from collections import deque
 from collections.abc import AsyncIterator
@@ -10,33 +10,33 @@ import anyio
 Item = TypeVar("Item")
 
 
-class Seats:
-    """A number of seats for each caller, and in all one more than that."""
+class WorkSlots:
+    """A number of slots for each caller, and in all one more than that."""
 
-    def __init__(self, seats_per_caller: int) -> None:
-        self._seats_per_caller = seats_per_caller
-        self._all_seats = anyio.CapacityLimiter(seats_per_caller + 1)
-        self._seats_of_caller: dict[str, anyio.CapacityLimiter] = {}
+    def __init__(self, slots_per_caller: int) -> None:
+        self._slots_per_caller = slots_per_caller
+        self._all_slots = anyio.CapacityLimiter(slots_per_caller + 1)
+        self._slots_by_caller: dict[str, anyio.CapacityLimiter] = {}
 
     @property
-    def is_wanted(self) -> bool:
-        """Whether somebody waits for a seat that others have, not for one of its own."""
-        return self._all_seats.statistics().tasks_waiting > 0
+    def has_waiting_callers(self) -> bool:
+        """Whether somebody waits for a slot that others have, not for one of its own."""
+        return self._all_slots.statistics().tasks_waiting > 0
 
     @asynccontextmanager
-    async def take(self, caller: str) -> AsyncIterator[None]:
-        """Wait for a seat, and give it back at the end."""
-        own_seats = self._seats_of_caller.setdefault(
-            caller, anyio.CapacityLimiter(self._seats_per_caller)
+    async def hold_slot(self, caller: str) -> AsyncIterator[None]:
+        """Wait for a slot, and give it back at the end."""
+        own_slots = self._slots_by_caller.setdefault(
+            caller, anyio.CapacityLimiter(self._slots_per_caller)
         )
         try:
             # The own ones first: who waits for one of those keeps nobody else waiting.
-            async with own_seats, self._all_seats:
+            async with own_slots, self._all_slots:
                 yield
         finally:
-            seat_statistics = own_seats.statistics()
-            if not seat_statistics.borrowed_tokens and not seat_statistics.tasks_waiting:
-                self._seats_of_caller.pop(caller, None)
+            slot_statistics = own_slots.statistics()
+            if not slot_statistics.borrowed_tokens and not slot_statistics.tasks_waiting:
+                self._slots_by_caller.pop(caller, None)
 
 
 class TurnQueue(Generic[Item]):
@@ -49,12 +49,12 @@ class TurnQueue(Generic[Item]):
         """In the order of their turns."""
         self._has_items = anyio.Event()
 
-    def put(self, caller: str, item: Item) -> None:
+    def put_item(self, caller: str, item: Item) -> None:
         """Add an item of a caller."""
         self._items_by_caller.setdefault(caller, deque()).append(item)
         self._has_items.set()
 
-    async def get(self) -> Item:
+    async def take_item(self) -> Item:
         """Wait for an item, and take the oldest of the caller whose turn it is."""
         while not self._items_by_caller:
             self._has_items = anyio.Event()

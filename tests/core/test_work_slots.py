@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from readingroom.core.seats import TurnQueue
+from readingroom.core.work_slots import TurnQueue
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -13,11 +13,11 @@ pytestmark = pytest.mark.anyio
 async def test_callers_of_a_queue_take_turns() -> None:
     queue: TurnQueue[str] = TurnQueue()
     for item in ("a1", "a2", "a3", "b1", "c1"):
-        queue.put(item[0], item)
-    assert [await queue.get() for _ in range(2)] == ["a1", "b1"]
-    queue.put("d", "d1")
-    queue.put("b", "b2")
-    assert [await queue.get() for _ in range(5)] == ["c1", "a2", "d1", "b2", "a3"]
+        queue.put_item(item[0], item)
+    assert [await queue.take_item() for _ in range(2)] == ["a1", "b1"]
+    queue.put_item("d", "d1")
+    queue.put_item("b", "b2")
+    assert [await queue.take_item() for _ in range(5)] == ["c1", "a2", "d1", "b2", "a3"]
 
 
 async def test_whoever_takes_waits_until_something_is_put_in() -> None:
@@ -25,11 +25,11 @@ async def test_whoever_takes_waits_until_something_is_put_in() -> None:
     taken: list[str] = []
 
     async def take() -> None:
-        taken.append(await queue.get())
+        taken.append(await queue.take_item())
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(take)
         await anyio.wait_all_tasks_blocked()
         assert taken == []
-        queue.put("a", "a1")
+        queue.put_item("a", "a1")
     assert taken == ["a1"]
