@@ -95,7 +95,9 @@ def change_text(collection: ChunkCollection) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [lambda collection: collection.delete(["a"]), change_text], ids=["deleted", "changed"]
+    "change",
+    [lambda collection: collection.delete_chunks(["a"]), change_text],
+    ids=["deleted", "changed"],
 )
 def test_a_chunk_that_changes_meanwhile_is_left_alone(
     collection: ChunkCollection,

@@ -46,7 +46,7 @@ for batch in range(50):
     ids = [f"{batch:02}-{number:03}" for number in range(100)]
     vectors = made.standard_normal((100, 384)).astype(np.float32)
     texts = ["cycle parking " + id for id in ids]
-    held.upsert(Chunks(ids, texts, [{"source": "A"}] * 100, vectors))
+    held.upsert_chunks(Chunks(ids, texts, [{"source": "A"}] * 100, vectors))
     print(batch, flush=True)
 """
 

@@ -207,7 +207,7 @@ class _Column:
             present_codes, np.split(rows_by_code, code_starts[1:]), strict=True
         ):
             if value_code >= 0:
-                self.postings[value_code].append(row_numbers + first_row)
+                self.postings[value_code].append_rows(row_numbers + first_row)
 
     def get_value(self, row_number: int) -> Value | None:
         value_code = self.codes[row_number]

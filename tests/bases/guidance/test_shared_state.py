@@ -163,7 +163,7 @@ async def main():
     window = RedisLimiter(shared, 10)
     taken = []
     async def one():
-        if await window.acquire("ann", 1.0) is None:
+        if await window.acquire_turn("ann", 1.0) is None:
             taken.append(time.monotonic())
     await anyio.sleep(float(sys.argv[2]) - time.monotonic())
     async with anyio.create_task_group() as burst:

@@ -34,13 +34,13 @@ class PlainPipeline:
         """Everything is accepted."""
 
     @contextlib.asynccontextmanager
-    async def unpack(
+    async def unpack_files(
         self, private_copy: PrivateCopy, max_file_bytes: int
     ) -> AsyncIterator[tuple[()]]:
         """No file has others inside it."""
         yield ()
 
-    async def read(self, private_copy: PrivateCopy, report: Any) -> Document:
+    async def read_document(self, private_copy: PrivateCopy, report: Any) -> Document:
         text = private_copy.read_head(1 << 20).decode().partition("\n")[2]
         chunks, pages, at = [], [], 0
         for index, paragraph in enumerate(text.split("\n\n")):

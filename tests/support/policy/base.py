@@ -71,7 +71,7 @@ def pdf(
 class PlainPipeline:
     """Reads what `plain` writes: every paragraph is a section and a chunk. No process, no PDF."""
 
-    async def read(
+    async def read_document(
         self, private_copy: PrivateCopy, report: Any, *, find_sections: bool
     ) -> Document:
         text = private_copy.read_head(1 << 20).decode().partition("\n")[2]
