@@ -55,7 +55,7 @@ async def list_part_cards(
         )
         return voting_alike_list
     if part_name == "actions" and record_source.name == "committees":
-        committee_list: RecordList = await service.store.read(
+        committee_list: RecordList = await service.store.query(
             lambda db: record_lists.list_committee_actions(
                 db, record_id, filters, page_size, cursor
             )
