@@ -26,7 +26,8 @@ import numpy as np
 from readingroom.storage.chunks import Chunks, ChunkStore
 
 store = ChunkStore(Path(sys.argv[1]))
-store.open_collection("policy_docs").upsert_chunks(Chunks(["a"], ["b"], [{}], np.ones((1, 384), "f4")))
+chunks = Chunks(["a"], ["b"], [{}], np.ones((1, 384), "f4"))
+store.open_collection("policy_docs").upsert_chunks(chunks)
 sockets = {link.readlink().name for link in Path("/proc/self/fd").iterdir() if link.is_symlink()}
 inodes = [name[8:-1] for name in sockets if name.startswith("socket:[")]
 tables = [Path(f"/proc/self/net/{kind}").read_text() for kind in ("tcp", "tcp6")]
