@@ -59,8 +59,11 @@ async def test_the_page_says_how_fresh_each_source_is_and_what_it_stands_on(
         await watched.open("/guidance?q=annual+return")
         await watched.page.locator(".hits a").first.click()
         await watched.page.wait_for_url("**/read?*")
+        facts = await watched.page.locator("dl.facts").inner_text()
+        assert "asked of GOV.UK" in facts and "counts as fresh for" in facts
         await watched.open("/guidance/copies")
         assert await watched.page.locator("meter").count() >= 1
+        assert await watched.page.get_by_text("GOV.UK is asked as usual").count() == 1
         await watched.open("/operations")
         sources = watched.page.get_by_role("group", name="Freshness").locator("tbody tr")
         assert await sources.count() == 23

@@ -10,6 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from readingroom.bases.guidance.pages.values import is_plain_path
+from readingroom.bases.guidance.store import CacheLifetimes, GovukStore
+from readingroom.net.breaker import CircuitBreaker
+from readingroom.net.cache import Cache, MemoryCacheBackend
 from readingroom.net.errors import InvalidPath
 from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
@@ -189,3 +192,19 @@ async def test_the_client_itself_never_leaves_its_host() -> None:
             url = CLIENT._build_url(Request("content", f"/api/content{path}"))
             assert (url.scheme, url.netloc) == ("https", b"www.gov.uk")
             assert url.path.startswith("/api/content")
+
+
+def test_an_outage_is_told_while_the_breaker_is_open() -> None:
+    now = 0.0
+    breaker = CircuitBreaker(threshold=2, pause_seconds=15.0, clock=lambda: now)
+    limiter, metrics = SlidingWindow(1), UpstreamMetrics()
+    client = UpstreamClient("https://www.gov.uk", limiter, metrics, breaker=breaker)
+    cache = Cache(MemoryCacheBackend(), 60.0)
+    store = GovukStore("https://www.gov.uk", client, cache, metrics, CacheLifetimes())
+    assert store.describe_outage() == ""
+    for _ in range(2):
+        breaker.record_failure()
+    now = 5.0
+    assert store.describe_outage() == "GOV.UK keeps failing; it is asked again in 10 s"
+    breaker.record_success()
+    assert store.describe_outage() == ""
