@@ -354,7 +354,6 @@ async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registri
         assert schema["properties"]["entity_type"]["enum"] == [
             *(source.slug for source in live if source.shape is Shape.REGISTRY),
             "bills",
-            "agencies",
         ]
         for wrong in ("amendments", "saps", "nonsense"):
             told = await ask.rpc(
