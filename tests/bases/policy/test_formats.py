@@ -336,10 +336,10 @@ async def test_a_text_comes_back_from_a_backup_as_what_it_is(tmp_path: Path) -> 
 class ScanPipeline(PlainPipeline):
     """Reads what `plain` writes as OCR would: with the place of every word, and only once."""
 
-    async def read(
+    async def read_document(
         self, private_copy: PrivateCopy, report: Any, *, find_sections: bool
     ) -> Document:
-        document = await super().read(private_copy, report, find_sections=find_sections)
+        document = await super().read_document(private_copy, report, find_sections=find_sections)
         words = tuple(
             PageWord(word, column / 20, 0.1, (column + 1) / 20, 0.2)
             for column, word in enumerate(document.text.split())
