@@ -66,7 +66,7 @@ async def test_the_page_says_how_fresh_each_source_is_and_what_it_stands_on(
         assert await watched.page.get_by_text("GOV.UK is asked as usual").count() == 1
         await watched.open("/operations")
         sources = watched.page.get_by_role("group", name="Freshness").locator("tbody tr")
-        assert await sources.count() == 23
+        assert await sources.count() == 24
         rows = await sources.all_inner_texts()
         assert any("to be asked for again" in row for row in rows), rows
         facts = await watched.page.locator("dl.facts dt").all_inner_texts()

@@ -183,7 +183,7 @@ def test_a_file_made_before_a_source_or_a_column_gets_it(tmp_path: Path) -> None
     store.prepare(path)
     with closing(sqlite3.connect(path)) as db:
         for source in SOURCES:
-            names = ", ".join(column.name for column in source.columns)
+            names = ", ".join(["id", *(column.name for column in source.columns)])
             assert db.execute(f"SELECT {names} FROM {source.name}").fetchall() == []
 
 
