@@ -234,8 +234,8 @@ async def test_16_entity_types_are_the_live_registries(world: Path, wire: str) -
     async with talk(world, wire) as say:
         schema = (await say.tools())["resolve_entity"].input_schema
         registries = [one.slug for one in list_sources_of_shape(Shape.REGISTRY)]
-        # Bills have names too, though they are texts; agencies are those that documents name.
-        named = [*registries, "bills", "agencies"]
+        # Bills have names too, though they are texts.
+        named = [*registries, "bills"]
         assert schema["properties"]["entity_type"]["enum"] == named
 
 

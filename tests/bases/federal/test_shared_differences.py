@@ -56,7 +56,7 @@ def _ask_both(places: tuple[FederalPlace, ...], query: Any) -> Any:
 
 
 def _list_ids(db: Any, filters: dict[str, Any], source: Any = AMENDMENTS) -> list[str]:
-    row_filter = build_row_filter(source.table, filters)
+    row_filter = build_row_filter(source.record_table, filters)
     page = store.list_records(db, source, row_filter, 50, None)
     return [record["id"] for record in page.rows]
 
