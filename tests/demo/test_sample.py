@@ -19,7 +19,7 @@ from readingroom.bases.federal.store import connect, read_status
 from readingroom.cli import main
 from readingroom.commands.sample import renew_sample
 from readingroom.core.progress import no_progress
-from readingroom.core.settings import find_sample_directory
+from readingroom.core.settings import get_default_sample_directory
 from readingroom.demo.corpus import (
     hash_corpus,
     policies,
@@ -354,7 +354,7 @@ def serving_policies(data: Path) -> Iterator[Iterator[str]]:
 
 @requirement("room:sample")
 def test_the_sample_and_ones_own_data_never_share_a_directory(tmp_path: Path) -> None:
-    assert find_sample_directory() != load_settings({}, {}).data
+    assert get_default_sample_directory() != load_settings({}, {}).data
     (tmp_path / "policy").mkdir()
     refused = CliRunner().invoke(main, ["serve", "--demo", "--data", str(tmp_path)])
     assert (refused.exit_code, "data of your own" in refused.output) == (1, True)

@@ -36,9 +36,9 @@ def eval(file: Path, source: tuple[str, ...], settings: RoomSettings, as_json: b
     It asks a running server where there is one, else the data directory.
     """
     questions = read_questions(file)
-    command = build_model(Evaluate, questions=questions, source=list(source) or None)
+    evaluate_command = build_model(Evaluate, questions=questions, source=list(source) or None)
     with apply_sample_settings(settings, BASES.values()) as chosen_settings:
-        evaluation_result = run_command(command, ROOM, chosen_settings)
+        evaluation_result = run_command(evaluate_command, ROOM, chosen_settings)
     print_result(as_json, evaluation_result, _format_evaluation(evaluation_result))
 
 

@@ -25,7 +25,7 @@ from readingroom.storage.files import hash_file
 from readingroom.storage.keys import KeyRing
 from readingroom.storage.postgres.keys import SharedKeyRing, open_keys
 
-_SAMPLE_QUESTIONS = 5
+_SAMPLE_QUESTION_COUNT = 5
 _WORKSPACE = ".migrating"
 
 
@@ -82,10 +82,10 @@ def _migrate_base(
             staged_settings, settings.data, force, partial(run_base_command, base_name)
         )
         _write_copy(base_name, target_settings, folder_after)
-        if differences := _list_differences(original_folder, folder_after):
+        if differing_files := _list_differences(original_folder, folder_after):
             raise CopyDiffers(
                 f"The {base_name} base in the database differs from the original "
-                f"({', '.join(differences[:5])}); did it change meanwhile? Run this again with "
+                f"({', '.join(differing_files[:5])}); did it change meanwhile? Run this again with "
                 "--force"
             )
         question_count = _compare_answers(base_name, settings, target_settings, original_folder)
@@ -178,7 +178,7 @@ def _compare_answers(
     """Ask both the same; return how many questions. Raise `CopyDiffers` for other answers."""
     with closing(open_untrusted(original_folder / base_name / "chunks.db")) as db:
         sample_rows = db.execute(
-            "SELECT text FROM chunks ORDER BY id LIMIT ?", (_SAMPLE_QUESTIONS,)
+            "SELECT text FROM chunks ORDER BY id LIMIT ?", (_SAMPLE_QUESTION_COUNT,)
         ).fetchall()
     search_command = _find_search_command(base_name)
     for (chunk_text,) in sample_rows:

@@ -27,7 +27,7 @@ from readingroom.core.settings import (
     MODELS_FOLDER,
     LogLevel,
     RoomSettings,
-    find_sample_directory,
+    get_default_sample_directory,
     is_sample,
 )
 from readingroom.core.text import escape_controls
@@ -175,7 +175,7 @@ def find_sample_folder(named_path: str | None, may_create: bool) -> Path:
     something else.
     """
     sample_folder = (
-        Path(named_path).expanduser().absolute() if named_path else find_sample_directory()
+        Path(named_path).expanduser().absolute() if named_path else get_default_sample_directory()
     )
     if is_sample(sample_folder):
         return sample_folder
@@ -225,7 +225,7 @@ async def print_progress(
 
 
 @contextmanager
-def progress_bar(bar_label: str, hidden: bool) -> Iterator[ReportProgressSync]:
+def progress_bar(bar_label: str, is_hidden: bool) -> Iterator[ReportProgressSync]:
     """Show a progress bar on standard error from the first report on; none for machines."""
     with ExitStack() as stack:
         bar: Any = None
@@ -238,7 +238,7 @@ def progress_bar(bar_label: str, hidden: bool) -> Iterator[ReportProgressSync]:
                         length=None if total is None else round(total),
                         label=bar_label,
                         file=sys.stderr,
-                        hidden=hidden,
+                        hidden=is_hidden,
                         item_show_func=lambda item: (
                             escape_controls(str(item)[:60]) if item else None
                         ),

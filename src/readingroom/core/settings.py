@@ -225,7 +225,7 @@ def reveal_secret(secret: SecretStr | None) -> str | None:
     return secret.get_secret_value() if secret else None
 
 
-def find_sample_directory() -> Path:
+def get_default_sample_directory() -> Path:
     """Return where the sample lives when no directory is named: beside the user's own data."""
     return Path(platformdirs.user_data_path("readingroom-demo", appauthor=False))
 

@@ -11,7 +11,9 @@ DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 """Every character that is read as a dash; it can stand in a character class as it is."""
 _DASHES = dict.fromkeys(map(ord, DASHES), "-")
 # Controls but for tabs and line ends, overrides of the direction of writing, halves of characters.
-_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL_CHARACTERS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 _WORD = re.compile(r"\S+\s*")
 _SENTENCE = re.compile(r"[^.;:\n]+[.;:\n]*\s*|[.;:\n]+\s*")
@@ -29,7 +31,7 @@ def fold_dashes(dashed_text: str) -> str:
 
 def escape_controls(untrusted_text: str) -> str:
     """Return the text with what would command a terminal as `\\u001b`, which JSON reads as well."""
-    return _COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", untrusted_text)
+    return _CONTROL_CHARACTERS.sub(lambda match: f"\\u{ord(match[0]):04x}", untrusted_text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ CREATE TABLE IF NOT EXISTS tokens (
 );
 CREATE INDEX IF NOT EXISTS tokens_by_grant ON tokens (grant_id);
 """
-_GRANT_COLUMNS = ", ".join(
+_GRANT_COLUMNS_SQL = ", ".join(
     f"grants.{column}"
     for column in (
         *("grant_id", "client_id", "key_digest", "may_write", "face_path", "parameters"),
@@ -152,7 +152,7 @@ class GrantStore:
             ).fetchone()
         return client_row[0] if client_row else None
 
-    def add_request(self, client_id: str, parameters: str) -> str:
+    def add_request(self, client_id: str, parameters_json: str) -> str:
         """Keep what a client asks for until somebody answers, and return its id."""
         request_id = secrets.token_urlsafe(32)
         with self._tables.begin_writing() as db:
@@ -172,7 +172,7 @@ class GrantStore:
             db.execute(
                 "INSERT INTO consent_requests (digest, client_id, parameters, created_at) "
                 "VALUES (?, ?, ?, ?)",
-                (_hash_token(request_id), client_id, parameters, self._now()),
+                (_hash_token(request_id), client_id, parameters_json, self._now()),
             )
         return request_id
 
@@ -232,7 +232,7 @@ class GrantStore:
             return None
         with self._tables.begin_reading() as db:
             token_row = db.execute(
-                f"SELECT {_GRANT_COLUMNS}, expires_at, is_spent FROM tokens "
+                f"SELECT {_GRANT_COLUMNS_SQL}, expires_at, is_spent FROM tokens "
                 "JOIN grants USING (grant_id) WHERE digest = ? AND kind = ? AND expires_at >= ?",
                 (_hash_token(secret_token), token_kind, self._now()),
             ).fetchone()
@@ -271,10 +271,10 @@ class GrantStore:
             "DELETE FROM tokens WHERE grant_id = ? AND expires_at < ?", (grant_id, self._now())
         )
         # By kind: a spent refresh token outlives every access token, and would drive them out.
-        for surplus_condition in ("kind = 'access'", "kind <> 'access' AND is_spent = 1"):
+        for kind_condition in ("kind = 'access'", "kind <> 'access' AND is_spent = 1"):
             db.execute(
                 "DELETE FROM tokens WHERE digest IN ("
-                f"SELECT digest FROM tokens WHERE grant_id = ? AND {surplus_condition} "
+                f"SELECT digest FROM tokens WHERE grant_id = ? AND {kind_condition} "
                 "ORDER BY expires_at DESC LIMIT 1000000 OFFSET ?)",
                 (grant_id, MAX_OLD_TOKENS),
             )
@@ -290,7 +290,7 @@ class GrantStore:
             return []
         with self._tables.begin_reading() as db:
             grant_rows = db.execute(
-                f"SELECT {_GRANT_COLUMNS}, metadata "
+                f"SELECT {_GRANT_COLUMNS_SQL}, metadata "
                 "FROM grants JOIN clients USING (client_id) WHERE grant_id IN "
                 "(SELECT grant_id FROM tokens WHERE expires_at >= ? AND is_spent = 0) "
                 "ORDER BY grants.created_at",

@@ -160,10 +160,10 @@ class PackedEncoder:
 
     def _copy_to_device(self, array: NDArray[Any]) -> Tensor:
         """Copy an array to the device, without waiting where the device allows it."""
-        tensor = torch.from_numpy(array)
+        host_tensor = torch.from_numpy(array)
         if not self._is_cuda:
-            return tensor
-        return tensor.pin_memory().to(self.device, non_blocking=True)
+            return host_tensor
+        return host_tensor.pin_memory().to(self.device, non_blocking=True)
 
     def _load_weights(self, *weight_names: str) -> Tensor:
         array = np.concatenate([self._weights[weight_name] for weight_name in weight_names])

@@ -230,7 +230,7 @@ def _read_pdf(
             return pdf.render_page(pdf_document, scanned_page.number - 1, read_options.max_pixels)
 
         textless_pages = [raw_page for raw_page in raw_pages if raw_page.lacks_text]
-        scanned_pages = _ScannedPages(
+        scan_reader = _ScanReader(
             textless_pages,
             render,
             file_name,
@@ -239,11 +239,11 @@ def _read_pdf(
             steps_before=page_count,
         )
         skip_ratio = _compute_skip_ratio(raw_pages, read_options)
-        if skip_ratio > read_options.image_ratio_threshold and scanned_pages.contain_no_text(
+        if skip_ratio > read_options.image_ratio_threshold and scan_reader.finds_no_text(
             read_options.image_skip
         ):
             return SkippedFile(skip_ratio, page_count)
-        scanned_pages.read_all_pages()
+        scan_reader.read_all_pages()
         if pdf.is_cut_off(file_bytes):
             raw_pages[-1].note = f"{pdf.CUT_OFF_MESSAGE}. Pages after this one may be missing"
         return raw_pages
@@ -262,7 +262,7 @@ def _read_image(
             RawPage(frame_number, str(frame_number), height=0.0, image_ratio=1.0)
             for frame_number in range(1, image_file.frame_count + 1)
         ]
-        scanned_pages = _ScannedPages(
+        scan_reader = _ScanReader(
             raw_pages,
             lambda raw_page: image_file.get_frame(raw_page.number - 1),
             file_name,
@@ -270,12 +270,12 @@ def _read_image(
             report_progress,
         )
         # By the same rule as pictures in a PDF, except that the contract has all frames read.
-        if scanned_pages.is_rendering or (
+        if scan_reader.is_rendering or (
             read_options.image_skip == "probe"
-            and scanned_pages.contain_no_text("probe", probed_pages=image_file.frame_count)
+            and scan_reader.finds_no_text("probe", probed_pages=image_file.frame_count)
         ):
             return SkippedFile(1.0, image_file.frame_count)
-        scanned_pages.read_all_pages()
+        scan_reader.read_all_pages()
         return raw_pages
 
 
@@ -285,7 +285,9 @@ def _render_pdf_page(
     with pdf.open_pdf(file_bytes, read_options.max_pages) as pdf_document:
         if page_index >= len(pdf_document):
             raise PageUnreadable(f"the file has {len(pdf_document)} pages")
-        return pdf.render_page(pdf_document, page_index, read_options.max_pixels, dpi, grey=False)
+        return pdf.render_page(
+            pdf_document, page_index, read_options.max_pixels, dpi, in_grey=False
+        )
 
 
 def _render_frame(
@@ -315,8 +317,8 @@ def _compute_skip_ratio(raw_pages: Sequence[RawPage], read_options: ReadOptions)
     return round(sum(image_ratios) / len(raw_pages), 3)
 
 
-class _ScannedPages:
-    """The pages without a text layer, read by OCR."""
+class _ScanReader:
+    """Reads the pages without a text layer by OCR."""
 
     def __init__(
         self,
@@ -336,7 +338,7 @@ class _ScannedPages:
         """Steps that were reported before the first page here."""
         self._legible_counts: dict[int, int | None] = {}
 
-    def contain_no_text(self, skip_rule: ImageSkip, probed_pages: int = PROBE_PAGES) -> bool:
+    def finds_no_text(self, skip_rule: ImageSkip, probed_pages: int = PROBE_PAGES) -> bool:
         """Whether pages that consist of images show something other than text."""
         if skip_rule == "ratio" or self.is_rendering:
             return True
@@ -427,8 +429,8 @@ def _make_chunks(
                 else chunk_span.start
             )
             # A chunk of nothing but headings above a section is no part of it.
-            is_own = document_section is not None and own_start < chunk_span.end
-            own_start = own_start if is_own else chunk_span.start
+            is_in_section = document_section is not None and own_start < chunk_span.end
+            own_start = own_start if is_in_section else chunk_span.start
             yield Chunk(
                 index=chunk_index,
                 start=chunk_span.start,
@@ -436,9 +438,9 @@ def _make_chunks(
                 pages=tuple(
                     find_page_numbers(Span(own_start, chunk_span.end), text_flow.page_starts)
                 ),
-                section_ref=document_section.ref if document_section and is_own else None,
-                section_path=document_section.path if document_section and is_own else (),
-                section_title=document_section.title if document_section and is_own else "",
+                section_ref=document_section.ref if document_section and is_in_section else None,
+                section_path=document_section.path if document_section and is_in_section else (),
+                section_title=document_section.title if document_section and is_in_section else "",
                 kind=find_passage_kind(text_flow, chunk_span, document_section)
                 if document_section
                 else "supporting",

@@ -270,7 +270,7 @@ def _attach_labels(
         label_line = (
             label_indexes[next_label_place] if next_label_place < len(label_indexes) else None
         )
-        is_own = (
+        is_own_label = (
             label_line is not None
             and (next_heading_line is None or label_line < next_heading_line)
             and label_line - candidate_heading.heading_index <= _MAX_LABEL_DISTANCE
@@ -280,7 +280,7 @@ def _attach_labels(
             candidate_heading.heading_index,
             candidate_heading.ref,
             candidate_heading.title,
-            label_line if is_own else None,
+            label_line if is_own_label else None,
         )
 
 
@@ -317,17 +317,18 @@ class _PolicyChooser:
         )
 
     def choose_headings(self) -> list[PolicyHeading]:
-        best_by_ref: dict[str, PolicyHeading] = {}
+        best_headings_by_ref: dict[str, PolicyHeading] = {}
         for candidate_heading in self._candidate_headings:
             if not self._is_plausible(candidate_heading):
                 continue
             policy_ref = fold_code(candidate_heading.ref)
-            if policy_ref not in best_by_ref or self._make_rank(
+            if policy_ref not in best_headings_by_ref or self._make_rank(
                 candidate_heading
-            ) > self._make_rank(best_by_ref[policy_ref]):
-                best_by_ref[policy_ref] = candidate_heading
+            ) > self._make_rank(best_headings_by_ref[policy_ref]):
+                best_headings_by_ref[policy_ref] = candidate_heading
         return sorted(
-            best_by_ref.values(), key=lambda candidate_heading: candidate_heading.line_index
+            best_headings_by_ref.values(),
+            key=lambda candidate_heading: candidate_heading.line_index,
         )
 
     def _make_rank(

@@ -72,9 +72,9 @@ class DoctorPages:
         """Run the command in a process of its own and return its findings as a table."""
         await report_percent(10, "checking")
         # The command itself: it asks this server about the bases that it owns.
-        command = [sys.executable, "-m", "readingroom", "doctor", "--json"]
-        command += ["--data", str(self._settings.data)]
-        findings = _read_findings(await _run_command(command))
+        command_line = [sys.executable, "-m", "readingroom", "doctor", "--json"]
+        command_line += ["--data", str(self._settings.data)]
+        findings = _read_findings(await _run_command(command_line))
         complaints, notes = findings["complaints"], findings["notes"]
         return {
             "link": "/operations",
@@ -88,9 +88,9 @@ class DoctorPages:
         }
 
 
-async def _run_command(command: list[str]) -> bytes:
+async def _run_command(command_line: list[str]) -> bytes:
     with anyio.move_on_after(_MAX_SECONDS):
-        process = await anyio.run_process(command, check=False, stdin=subprocess.DEVNULL)
+        process = await anyio.run_process(command_line, check=False, stdin=subprocess.DEVNULL)
         return process.stdout
     raise DoctorFailed(f"The check did not end within {_MAX_SECONDS} seconds")
 

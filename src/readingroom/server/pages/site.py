@@ -66,13 +66,13 @@ def build_site(
     menu = _make_menu(pages)
     frame = PageFrame(browsers, menu, settings.is_sample)
     spools = open_spools(settings)
-    handlers = {
+    job_handlers = {
         job_kind: handler
         for pages_of_base in base_pages
         for job_kind, handler in pages_of_base.job_handlers.items()
     }
     # The checks are no base's own, and run like any other job.
-    handlers |= doctor.make_job_handlers()
+    job_handlers |= doctor.make_job_handlers()
     routes: list[BaseRoute] = [
         Route(f"{ASSET_PREFIX}{{digest}}/{{file_name}}", _show_asset),
         *SignInPages(frame).make_routes(),
@@ -80,7 +80,7 @@ def build_site(
         *make_page_routes(pages, frame, settings, spools),
     ]
     list_events = partial(_list_events, base_pages)
-    return Site(routes, frame, menu, JobRunner(jobs, handlers), spools, list_events)
+    return Site(routes, frame, menu, JobRunner(jobs, job_handlers), spools, list_events)
 
 
 async def _list_events(base_pages: Sequence[BasePages]) -> Sequence[RecentEvent]:

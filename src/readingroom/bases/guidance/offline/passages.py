@@ -17,7 +17,7 @@ from readingroom.engine.chunking import split
 _PASSAGE_CHARS = 700
 _MAX_HEADINGS_CHARS = 500  # an encoder reads about as much
 # Sections that this server adds to a text; they name things and explain none.
-_NOT_SEARCHED = frozenset({"Updates to this page", "Abbreviations", "Attachments"})
+_UNSEARCHED_HEADINGS = frozenset({"Updates to this page", "Abbreviations", "Attachments"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def cut_passages(page: GovukPage) -> list[Passage]:
     for section, group_start, group_end in _group_blocks(page_text, sections):
         heading = section.heading if section else ""
         for passage_span in split(page_text[group_start:group_end], _PASSAGE_CHARS, 100):
-            plain_text = to_plain_text(passage_span.cut_from(page_text[group_start:group_end]))
+            plain_passage = to_plain_text(passage_span.cut_from(page_text[group_start:group_end]))
             # The title and the heading say what a passage is about, which its own words may not.
             passage_context = " – ".join(dict.fromkeys(filter(None, [page.title, heading])))
             passages.append(
@@ -51,7 +51,7 @@ def cut_passages(page: GovukPage) -> list[Passage]:
                     group_start + passage_span.end,
                     heading,
                     (section.anchor if section else None) or "",
-                    f"{passage_context}\n{plain_text}",
+                    f"{passage_context}\n{plain_passage}",
                 )
             )
     if passages:
@@ -66,7 +66,7 @@ def _describe_page(page: GovukPage, sections: Sequence[SectionSpan]) -> str:
     headings = [
         section.heading
         for section in sections
-        if section.heading not in (*_NOT_SEARCHED, page.title)
+        if section.heading not in (*_UNSEARCHED_HEADINGS, page.title)
     ]
     return f"{page.title}\n{page_summary}\n{'; '.join(headings)[:_MAX_HEADINGS_CHARS]}"
 
@@ -79,7 +79,7 @@ def _group_blocks(
     for block_start, block_text in split_blocks(page_text):
         block_end = block_start + len(block_text)
         section = find_enclosing_section(sections, block_start)
-        if block_text.startswith("#") or (section and section.heading in _NOT_SEARCHED):
+        if block_text.startswith("#") or (section and section.heading in _UNSEARCHED_HEADINGS):
             continue
         is_continued = (
             open_group is not None
