@@ -45,7 +45,7 @@ def measure_filtered_search(rounds: int) -> Table:
     store, collection = _open_chroma(MANY_CHUNKS)
     with contextlib.closing(store), _open_index(MANY_CHUNKS) as chunk_index:
         index = chunk_index.get_vector_index()
-        stored = chunk_index.collection.read_chunks(vectors=True)
+        stored = chunk_index.collection.read_chunks(with_vectors=True)
         questions = stored.vectors[:: MANY_CHUNKS // rounds][:rounds]
         rows = [
             row

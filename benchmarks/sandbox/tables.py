@@ -67,7 +67,7 @@ def _measure_file(title: str, file_name: str, content: bytes, rounds: int) -> tu
 
 def _read(program: str, file_name: str, content: bytes) -> tuple[float, Document | SkippedFile]:
     """Return the processor time of a reading, in milliseconds, and its result."""
-    sandbox = Sandbox(command=(sys.executable, "-P", "-c", program))
+    sandbox = Sandbox(worker_command=(sys.executable, "-P", "-c", program))
 
     async def read() -> Document | SkippedFile:
         with open_private_copy(content, file_name) as private_copy:

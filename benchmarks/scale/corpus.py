@@ -45,7 +45,7 @@ class MemoryCollection:
         self,
         ids: Sequence[str] | None = None,
         where: Any = None,
-        vectors: bool = False,
+        with_vectors: bool = False,
         limit: int | None = None,
         offset: int = 0,
     ) -> Chunks:
@@ -59,7 +59,7 @@ class MemoryCollection:
             [chunks.ids[row] for row in rows],
             [chunks.texts[row] for row in rows],
             [chunks.metadatas[row] for row in rows],
-            chunks.vectors[rows] if vectors else np.empty((0, 0), np.float32),
+            chunks.vectors[rows] if with_vectors else np.empty((0, 0), np.float32),
         )
 
     def count_chunks(self) -> int:

@@ -208,7 +208,7 @@ def read_waiting(data: Path, condition: str) -> dict[str, bytes]:
 
 def read_document_chunks(data: Path) -> Chunks:
     with closing(ChunkStore(data / "documents" / "chroma")) as chunk_store:
-        return chunk_store.open_collection("application_docs").read_chunks(vectors=True)
+        return chunk_store.open_collection("application_docs").read_chunks(with_vectors=True)
 
 
 @pytest.mark.full

@@ -79,7 +79,7 @@ def test_vectors_of_an_older_release_are_made_anew_at_the_start(
     index = open_with_contexts(collection, tmp_path)
     put_bare(index)
     run_steps(index)
-    stored = collection.read_chunks(vectors=True)
+    stored = collection.read_chunks(with_vectors=True)
     for text, metadata, vector in zip(stored.texts, stored.metadatas, stored.vectors, strict=True):
         assert metadata == {"source": "A", CONTEXT_FIELD: "Parking"}
         assert np.allclose(vector, LoadableEmbedder().embed(f"Parking\n{text}"), atol=1e-6)

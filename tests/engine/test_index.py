@@ -74,7 +74,7 @@ def test_kill_9_during_an_upsert_of_5000_chunks_loses_nothing_acknowledged(
     index = EmbeddedIndex(
         store.open_collection(COLLECTION), FIELDS, embedder, tmp_path / "words.sqlite"
     )
-    found = index.collection.read_chunks(vectors=True)
+    found = index.collection.read_chunks(with_vectors=True)
 
     promised = {f"{batch:02}-{number:03}" for batch in range(after + 1) for number in range(100)}
     assert promised <= set(found.ids)

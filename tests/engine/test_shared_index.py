@@ -140,7 +140,7 @@ def test_chunks_of_an_older_release_are_embedded_under_their_headings(
         for _ in range(2):
             for step in index.list_warm_up_steps():
                 step()
-        chunks = collection.read_chunks(vectors=True)
+        chunks = collection.read_chunks(with_vectors=True)
         assert chunks.ids == ids
         assert [one["embedded_under"] for one in chunks.metadatas] == ["cycle", "", "cycle"]
         expected = EMBEDDER.embed_batch(["cycle\ntrees", "trees", "cycle\ntrees"])

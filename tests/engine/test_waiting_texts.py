@@ -270,7 +270,7 @@ async def test_a_policy_is_embedded_by_a_worker(
             await library.add("PLAN")
             await library.revise("PLAN", "First", "2024-01-01", content=plain(*PARAGRAPHS))
             index: Any = library.service.store._index
-            chunks = index.collection.read_chunks(vectors=True)
+            chunks = index.collection.read_chunks(with_vectors=True)
     assert len(made) == len(chunks.ids) == len(PARAGRAPHS)
     check_vectors(made, chunks)
 
@@ -283,7 +283,7 @@ async def test_a_document_is_embedded_by_a_worker(
         async with desk(tmp_path / "documents", **options) as documents:
             await documents.ingest("report.pdf", plain(*PARAGRAPHS))
             index: Any = documents.service.store._index
-            chunks = index.collection.read_chunks(vectors=True)
+            chunks = index.collection.read_chunks(with_vectors=True)
     assert len(made) == len(chunks.ids) == len(PARAGRAPHS)
     check_vectors(made, chunks)
 

@@ -32,7 +32,7 @@ def behaving(code: str, limits: Limits = GENEROUS) -> Sandbox:
     confined = "import sys\nfrom readingroom.ingest.read.job import Job\n"
     confined += "from readingroom.ingest.confine.process import confine_process\n"
     confined += "confine_process(Job.from_json(sys.argv[1]).confinement)\n"
-    return Sandbox(limits, command=(sys.executable, "-c", confined + textwrap.dedent(code)))
+    return Sandbox(limits, worker_command=(sys.executable, "-c", confined + textwrap.dedent(code)))
 
 
 async def read(sandbox: Sandbox, data: bytes = b"%PDF-1.7") -> Document | SkippedFile:
@@ -178,7 +178,7 @@ async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
     before = descendants()
     everybody_may_end = tmp_path / "end"
     command = behaving(waiting_for(everybody_may_end))._worker_command
-    sandbox = Sandbox(GENEROUS, processes_per_caller=2, command=command)
+    sandbox = Sandbox(GENEROUS, processes_per_caller=2, worker_command=command)
     started: list[int] = []
     two_run = anyio.Event()
 
@@ -207,7 +207,7 @@ async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
 async def test_a_caller_whose_files_never_end_keeps_nobody_else_waiting(tmp_path: Path) -> None:
     everybody_may_end = tmp_path / "end"
     command = behaving(waiting_for(everybody_may_end))._worker_command
-    sandbox = Sandbox(GENEROUS, processes_per_caller=2, command=command)
+    sandbox = Sandbox(GENEROUS, processes_per_caller=2, worker_command=command)
     started: list[str] = []
     greedy_runs, modest_runs = anyio.Event(), anyio.Event()
 

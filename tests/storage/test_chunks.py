@@ -47,7 +47,7 @@ def test_what_is_put_comes_back_as_it_was(store: ChunkStore) -> None:
     put = chunks("a", "b", source="NPPF", start=20241212, open=True, weight=0.5)
     held.upsert_chunks(put)
 
-    got = held.read_chunks(vectors=True)
+    got = held.read_chunks(with_vectors=True)
 
     assert (got.ids, got.texts, got.metadatas) == (put.ids, put.texts, put.metadatas)
     assert np.array_equal(got.vectors, put.vectors)
@@ -94,7 +94,7 @@ def test_more_than_one_page_is_read_whole(
 
     for page in (7, 20, 21, 22):
         monkeypatch.setattr(store_module, "_BATCH_ROWS", page)
-        assert sorted(held.read_chunks(vectors=True).ids) == sorted(many.ids)
+        assert sorted(held.read_chunks(with_vectors=True).ids) == sorted(many.ids)
         assert len(held.read_chunks(where=Equals("source", "A"))) == 21
     assert len(held.read_chunks(limit=5, offset=18)) == 3
 

@@ -22,7 +22,7 @@ from tests.requirements import requirement
 
 def connections(file: Path, opened: list[Database]) -> ConnectionPool:
     def open_one() -> Database:
-        opened.append(connect(file, any_thread=True))
+        opened.append(connect(file, from_any_thread=True))
         return opened[-1]
 
     return ConnectionPool(open_one)
@@ -74,7 +74,7 @@ def _is_open(db: Database) -> bool:
 
 
 def test_a_transaction_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    with closing(connect(tmp_path / "file.db", named_rows=True)) as db:
+    with closing(connect(tmp_path / "file.db", with_named_rows=True)) as db:
         db.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")
         with db.transaction():
             db.execute("INSERT INTO notes (text) VALUES ('kept')")

@@ -53,7 +53,7 @@ def test_what_is_put_comes_back_as_it_was(collection: PostgresCollection) -> Non
     put = chunks("a", "b", source="NPPF", start=20241212, open=True, weight=0.5)
     collection.upsert_chunks(put)
 
-    got = collection.read_chunks(vectors=True)
+    got = collection.read_chunks(with_vectors=True)
 
     assert (got.ids, got.texts, got.metadatas) == (put.ids, put.texts, put.metadatas)
     assert np.array_equal(got.vectors, put.vectors)

@@ -77,7 +77,7 @@ async def be_taken_over(
 ) -> None:
     """Run the attempts in a sandbox with these limits. Raise ExtractionFailed in any case."""
     program = _PROGRAM.format(attempts=json.dumps([*attempts]), landlock_abi=landlock_abi)
-    sandbox = Sandbox(limits, command=(sys.executable, "-P", "-c", program))
+    sandbox = Sandbox(limits, worker_command=(sys.executable, "-P", "-c", program))
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(b"%PDF-1.7")
         await sandbox.read_document(file, "paper.pdf", ReadOptions(), report)

@@ -75,14 +75,14 @@ def check_permissions(settings: ServerSettings) -> Iterator[Complaint]:
     """The data directory, and what holds secrets in it, is its owner's alone."""
     data_directory = settings.data
     if data_directory.exists() and (
-        granted_bits := stat.S_IMODE(data_directory.stat().st_mode) & 0o077
+        granted_mode_bits := stat.S_IMODE(data_directory.stat().st_mode) & 0o077
     ):
         yield _make_complaint(
             "permissions",
             f"other accounts of this machine may look into {data_directory}",
             f"chmod 700 {data_directory}",
             # A group may have been given the directory on purpose, everybody has not.
-            is_note=not granted_bits & 0o007,
+            is_note=not granted_mode_bits & 0o007,
         )
     for file_name in (KEYS_FILE, CONFIGURATION_FILE):
         file_path = settings.data / file_name

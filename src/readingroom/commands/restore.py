@@ -61,7 +61,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
                 file, staging_folder, partial(_check_manifest, base_backups), report_files
             )
             restored_keys = _restore_keys(staging_folder)
-            has_keys = (staging_folder / KEYS_FILE).exists()
+            has_key_file = (staging_folder / KEYS_FILE).exists()
             old_keys = _list_old_keys(settings)
             restored_counts = _restore_bases(manifest, base_backups, settings, force)
             _move_keys_to_database(settings, staging_folder)
@@ -73,14 +73,14 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
         "created_at": manifest.created_at,
         "bases": manifest.bases | restored_counts,
         "keys": [asdict(restored_key) for restored_key in restored_keys],
-        "keys_kept": [] if has_keys else [old_key.name for old_key in old_keys],
-        "keys_removed": [old_key.name for old_key in old_keys] if has_keys else [],
+        "keys_kept": [] if has_key_file else [old_key.name for old_key in old_keys],
+        "keys_removed": [old_key.name for old_key in old_keys] if has_key_file else [],
     }
     result_lines = [
         f"Restored {summarise(manifest)} to {data_directory}. Check it: readingroom doctor"
     ]
     result_lines += [_describe_key(restored_key) for restored_key in restored_keys]
-    result_lines += [_describe_old_key(old_key, has_keys) for old_key in old_keys]
+    result_lines += [_describe_old_key(old_key, has_key_file) for old_key in old_keys]
     print_result(as_json, result_fields, "\n".join(result_lines))
 
 

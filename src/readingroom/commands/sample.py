@@ -181,16 +181,16 @@ class SampleLoad:
 
 def _announce_quarters(step_title: str, announce: Announce) -> ReportProgressSync:
     """Return a callback that says when a quarter, a half and three quarters are done."""
-    announced_quarters = 0
+    announced_quarter_count = 0
 
     def report(
         done_amount: float, total_amount: float | None, progress_message: str | None
     ) -> None:
-        nonlocal announced_quarters
-        quarters = int(4 * done_amount / total_amount) if total_amount else 0
-        if announced_quarters < quarters < 4:
-            announced_quarters = quarters
-            announce(f"sample: {step_title}, {25 * quarters} %")
+        nonlocal announced_quarter_count
+        quarter_count = int(4 * done_amount / total_amount) if total_amount else 0
+        if announced_quarter_count < quarter_count < 4:
+            announced_quarter_count = quarter_count
+            announce(f"sample: {step_title}, {25 * quarter_count} %")
 
     return report
 

@@ -15,11 +15,11 @@ from readingroom.server.observe.logging import configure_logging
 from readingroom.server.settings import ServerSettings
 from readingroom.server.stdio import serve_stdio
 
-_STDIO = tuple(name for name, spec in BASES.items() if spec.stdio)
+_STDIO_BASES = tuple(name for name, spec in BASES.items() if spec.stdio)
 
 
 @click.command()
-@click.argument("base", type=click.Choice(_STDIO))
+@click.argument("base", type=click.Choice(_STDIO_BASES))
 @add_base_options
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @log_level_option
@@ -33,7 +33,7 @@ def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:
     \b
       readingroom stdio text --file notes.txt
     """
-    configure_logging(settings.log_level, blocking=False)
+    configure_logging(settings.log_level, should_block=False)
     with apply_sample_settings(settings, [BASES[base]]) as chosen_settings:
         opened_base = BASES[base].open_base(chosen_settings)
         for signal_number in (signal.SIGINT, signal.SIGTERM):

@@ -62,24 +62,26 @@ def wrap_text(long_text: str, indent: str = "") -> str:
 def format_table(
     table_rows: Sequence[Sequence[str]],
     headings: Sequence[str] | None = None,
-    right_aligned: Sequence[int] = (),
+    right_aligned_columns: Sequence[int] = (),
 ) -> str:
     """Return the rows as a table; in a terminal too narrow for one, each as a few short lines.
 
-    The first cell names the row. `right_aligned` are the numbers of columns with numbers.
+    The first cell names the row. `right_aligned_columns` are the numbers of columns with numbers.
     """
     if not table_rows:
         return ""
     terminal_width = get_width()
     aligned_lines = _align_columns(
-        [headings, *table_rows] if headings else table_rows, right_aligned
+        [headings, *table_rows] if headings else table_rows, right_aligned_columns
     )
     if terminal_width is None or max(map(_measure_width, aligned_lines)) <= terminal_width:
         return "\n".join(aligned_lines)
     return "\n".join(_stack_cells(table_row, headings, terminal_width) for table_row in table_rows)
 
 
-def _align_columns(table_rows: Sequence[Sequence[str]], right_aligned: Sequence[int]) -> list[str]:
+def _align_columns(
+    table_rows: Sequence[Sequence[str]], right_aligned_columns: Sequence[int]
+) -> list[str]:
     column_widths = [
         max(map(_measure_width, padded_cells)) for padded_cells in zip(*table_rows, strict=True)
     ]
@@ -91,7 +93,7 @@ def _align_columns(table_rows: Sequence[Sequence[str]], right_aligned: Sequence[
         ):
             padding = " " * (column_width - _measure_width(cell))
             padded_cells.append(
-                padding + cell if column_number in right_aligned else cell + padding
+                padding + cell if column_number in right_aligned_columns else cell + padding
             )
         aligned_lines.append(_GAP.join(padded_cells).rstrip())
     return aligned_lines

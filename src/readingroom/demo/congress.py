@@ -139,8 +139,8 @@ def write_congress(target_folder: Path) -> None:
 
 def _append_yaml(yaml_path: Path, yaml_entries: Sequence[object]) -> None:
     """Add entries to a YAML list; JSON is YAML, and one entry a line stays readable."""
-    yaml_lines = "".join(f"- {json.dumps(yaml_entry)}\n" for yaml_entry in yaml_entries)
-    yaml_path.write_text(yaml_path.read_text("utf-8") + yaml_lines, "utf-8")
+    yaml_text = "".join(f"- {json.dumps(yaml_entry)}\n" for yaml_entry in yaml_entries)
+    yaml_path.write_text(yaml_path.read_text("utf-8") + yaml_text, "utf-8")
 
 
 # --- people ---
@@ -151,8 +151,8 @@ def _make_members(random_source: random.Random) -> list[_Member]:
     random_source.shuffle(full_names)
     seats: list[tuple[Chamber, str, int | None]] = []
     for state_code in _STATES:
-        open_seats = 2 - _SENATORS_OF_THE_STORY.get(state_code, 0)
-        seats += [("Senate", state_code, None)] * open_seats
+        open_seat_count = 2 - _SENATORS_OF_THE_STORY.get(state_code, 0)
+        seats += [("Senate", state_code, None)] * open_seat_count
         seats += [("House", state_code, district) for district in (11, 12)]
     return [
         _Member(
@@ -209,14 +209,14 @@ def _make_bills(random_source: random.Random, members: Sequence[_Member]) -> Ite
             sponsor, *cosponsors = random_source.sample(colleagues, 1 + random_source.randint(0, 6))
             year = first_day.year + bill_index * 2 // BILLS_PER_CONGRESS
             bill_subject = random_source.choice(BILL_SUBJECTS)
-            title_words = (
+            title_subject = (
                 f"{random_source.choice(bill_subject.things)} {random_source.choice(TITLE_ENDINGS)}"
             )
             yield _Bill(
                 congress,
                 _FIRST_NUMBER + bill_index,
                 chamber,
-                f"{sponsor.state} {title_words} of {year}",
+                f"{sponsor.state} {title_subject} of {year}",
                 bill_subject,
                 first_day + dt.timedelta(days=day_count * bill_index // BILLS_PER_CONGRESS),
                 sponsor,

@@ -73,7 +73,7 @@ def _break_lines(document_text: str) -> Iterator[_Line]:
 def _wrap(
     long_text: str,
     font_size: int,
-    bold: bool,
+    is_bold: bool,
     left_margin: int,
     space_above: float,
     paragraph_number: str = "",
@@ -83,7 +83,7 @@ def _wrap(
         yield _Line(
             line_text,
             font_size,
-            bold,
+            is_bold,
             left_margin,
             0 if line_index else space_above,
             "" if line_index else paragraph_number,
@@ -108,12 +108,12 @@ def _draw_page(page_lines: list[_Line], footer: str, page_number: int) -> bytes:
 
 
 def _draw_text(
-    line_text: str, font_size: int, bold: bool, left_margin: int, baseline: float
+    line_text: str, font_size: int, is_bold: bool, left_margin: int, baseline: float
 ) -> bytes:
     # WinAnsiEncoding, which the fonts are declared with below, is Windows code page 1252.
     encoded_text = line_text.encode("cp1252", "replace")
     escaped_text = re.sub(rb"([()\\])", rb"\\\1", encoded_text)
-    font_operand = b"/F2" if bold else b"/F1"
+    font_operand = b"/F2" if is_bold else b"/F1"
     return b"BT %b %d Tf %d %.1f Td (%b) Tj ET" % (
         font_operand,
         font_size,
@@ -129,10 +129,12 @@ def _build_file(page_streams: list[bytes]) -> bytes:
         b"<</Type/Font/Subtype/Type1/BaseFont/%b/Encoding/WinAnsiEncoding>>" % font_name
         for font_name in (b"Helvetica", b"Helvetica-Bold")
     ]
-    page_references = b" ".join(b"%d 0 R" % (5 + 2 * index) for index in range(len(page_streams)))
+    page_references_bytes = b" ".join(
+        b"%d 0 R" % (5 + 2 * index) for index in range(len(page_streams))
+    )
     pdf_objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Count %d/Kids[%b]>>" % (len(page_streams), page_references),
+        b"<</Type/Pages/Count %d/Kids[%b]>>" % (len(page_streams), page_references_bytes),
         *fonts,
     ]
     for index, page_stream in enumerate(page_streams):
@@ -151,11 +153,11 @@ def _number_objects(pdf_objects: list[bytes]) -> bytes:
     for object_number, object_bytes in enumerate(pdf_objects, 1):
         object_offsets.append(len(pdf_bytes))
         pdf_bytes += b"%d 0 obj\n%b\nendobj\n" % (object_number, object_bytes)
-    xref_rows = b"".join(b"%010d 00000 n \n" % object_offset for object_offset in object_offsets)
+    xref_bytes = b"".join(b"%010d 00000 n \n" % object_offset for object_offset in object_offsets)
     object_count = len(pdf_objects) + 1
     xref_head = b"xref\n0 %d\n0000000000 65535 f \n" % object_count
     trailer = b"trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (
         object_count,
         len(pdf_bytes),
     )
-    return pdf_bytes + xref_head + xref_rows + trailer
+    return pdf_bytes + xref_head + xref_bytes + trailer

@@ -7,24 +7,29 @@ from collections.abc import Sequence
 from PIL import Image, ImageDraw, ImageFont
 
 _DPI = 200
-_PAGE = (1654, 2339)  # A4 at that resolution
-_INK = 40
-_SKY, _GRASS, _BRICK, _ROOF = (178, 205, 230), (120, 160, 90), (165, 85, 65), (90, 60, 55)
+_PAGE_PIXELS = (1654, 2339)  # A4 at that resolution
+_INK_GREY = 40
+_SKY_COLOUR, _GRASS_COLOUR, _BRICK_COLOUR, _ROOF_COLOUR = (
+    (178, 205, 230),
+    (120, 160, 90),
+    (165, 85, 65),
+    (90, 60, 55),
+)
 
 
 def draw_scan(scan_text: str, tilt: float = 0.3) -> Image.Image:
     """Return a typed page as a scanner sees it: grey, and not quite straight."""
-    page_image = Image.new("L", _PAGE, 250)
+    page_image = Image.new("L", _PAGE_PIXELS, 250)
     draw = ImageDraw.Draw(page_image)
     font = ImageFont.load_default(44)
     for line_index, text_line in enumerate(scan_text.splitlines()):
-        draw.text((200, 220 + 66 * line_index), text_line, fill=_INK, font=font)
+        draw.text((200, 220 + 66 * line_index), text_line, fill=_INK_GREY, font=font)
     return page_image.rotate(tilt, fillcolor=250, resample=Image.Resampling.BICUBIC)
 
 
 def draw_site_plan() -> Image.Image:
     """Return plots along a looping street: lines, and hardly a word."""
-    plan_image = Image.new("L", (_PAGE[1], _PAGE[0]), 255)
+    plan_image = Image.new("L", (_PAGE_PIXELS[1], _PAGE_PIXELS[0]), 255)
     draw = ImageDraw.Draw(plan_image)
     draw.rounded_rectangle((300, 300, 2000, 1350), 200, outline=0, width=6)
     draw.rounded_rectangle((420, 420, 1880, 1230), 140, outline=0, width=6)
@@ -42,14 +47,15 @@ def draw_site_plan() -> Image.Image:
 
 def draw_street_scene() -> Image.Image:
     """Return a row of houses under a sky, as an architect would show them."""
-    scene_image = Image.new("RGB", (1600, 900), _SKY)
+    scene_image = Image.new("RGB", (1600, 900), _SKY_COLOUR)
     draw = ImageDraw.Draw(scene_image)
-    draw.rectangle((0, 620, 1600, 900), fill=_GRASS)
+    draw.rectangle((0, 620, 1600, 900), fill=_GRASS_COLOUR)
     for house in range(6):
         house_left = 60 + house * 255
-        draw.rectangle((house_left, 360, house_left + 220, 640), fill=_BRICK)
+        draw.rectangle((house_left, 360, house_left + 220, 640), fill=_BRICK_COLOUR)
         draw.polygon(
-            ((house_left - 15, 360), (house_left + 110, 240), (house_left + 235, 360)), fill=_ROOF
+            ((house_left - 15, 360), (house_left + 110, 240), (house_left + 235, 360)),
+            fill=_ROOF_COLOUR,
         )
         for window in range(2):
             corner = house_left + 35 + 95 * window
@@ -76,6 +82,6 @@ def save_png(picture: Image.Image) -> bytes:
 def _save(pictures: Sequence[Image.Image], format: str, **options: object) -> bytes:
     image_buffer = io.BytesIO()
     first_picture, *other_pictures = pictures
-    more = {"save_all": True, "append_images": other_pictures} if format != "PNG" else {}
-    first_picture.save(image_buffer, format, **more, **options)
+    save_options = {"save_all": True, "append_images": other_pictures} if format != "PNG" else {}
+    first_picture.save(image_buffer, format, **save_options, **options)
     return image_buffer.getvalue()

@@ -111,9 +111,9 @@ def _reorder_passages(
 ) -> list[ScoredPassage]:
     """Return the passages in the order of the ids; their scores never rise on the way."""
     passages_by_id = {passage.passage_id: passage for passage in scored_passages}
-    reordered: list[ScoredPassage] = []
+    reordered_passages: list[ScoredPassage] = []
     for passage_id in ordered_ids:
         if passage := passages_by_id.get(passage_id):
-            max_score = reordered[-1].score if reordered else 1.0
-            reordered.append(replace(passage, score=min(passage.score, max_score)))
-    return reordered
+            max_score = reordered_passages[-1].score if reordered_passages else 1.0
+            reordered_passages.append(replace(passage, score=min(passage.score, max_score)))
+    return reordered_passages

@@ -235,7 +235,7 @@ class CollectionIndex(ChunkIndex):
         """Return the vectors of the chunks that pass the filter, if they are today's model's."""
         if self.collection.embedding_identity != self.embedder.identity:
             return {}
-        chunks = self.collection.read_chunks(where=where, vectors=True)
+        chunks = self.collection.read_chunks(where=where, with_vectors=True)
         embedded_texts = (
             put_in_context(str(metadata.get(CONTEXT_FIELD, "")), chunk_text)
             for chunk_text, metadata in zip(chunks.texts, chunks.metadatas, strict=True)
@@ -418,7 +418,7 @@ class EmbeddedIndex(CollectionIndex):
         if not self._words_are_current():
             with self._write_lock:
                 if not self._words_are_current():
-                    chunk_pages = self._read_chunk_pages(vectors=False)
+                    chunk_pages = self._read_chunk_pages(with_vectors=False)
                     documents = chain.from_iterable(map(_list_documents, chunk_pages))
                     self._words.replace_documents(documents, self.collection.generation)
         return self._words
@@ -469,7 +469,7 @@ class EmbeddedIndex(CollectionIndex):
 
     def _fill_vectors(self) -> VectorIndex:
         vector_index: VectorIndex | None = None
-        for chunk_page in self._read_chunk_pages(vectors=True):
+        for chunk_page in self._read_chunk_pages(with_vectors=True):
             if vector_index is None:
                 dimensions = chunk_page.vectors.shape[1]
                 vector_index = VectorIndex(
@@ -479,10 +479,10 @@ class EmbeddedIndex(CollectionIndex):
         return_memory()
         return vector_index or VectorIndex(self._filter_fields)
 
-    def _read_chunk_pages(self, vectors: bool) -> Iterator[Chunks]:
+    def _read_chunk_pages(self, with_vectors: bool) -> Iterator[Chunks]:
         for page_offset in range(0, self.collection.count_chunks(), _CHUNKS_PER_PAGE):
             yield self.collection.read_chunks(
-                vectors=vectors, limit=_CHUNKS_PER_PAGE, offset=page_offset
+                with_vectors=with_vectors, limit=_CHUNKS_PER_PAGE, offset=page_offset
             )
 
 

@@ -241,11 +241,11 @@ class LexicalIndex:
                 (match_expression, f"bm25({weights_sql})", max_rows),
             )
             return dict(scores.fetchall())
-        clauses, bound_values = _build_clauses(conditions)
+        clauses_sql, bound_values = _build_clauses(conditions)
         scores = db.execute(
             f"""SELECT words.rowid, -bm25(words, {weights_sql}) AS score
                 FROM words JOIN documents ON documents.row = words.rowid
-                WHERE words MATCH ? AND {clauses} ORDER BY score DESC LIMIT ?""",
+                WHERE words MATCH ? AND {clauses_sql} ORDER BY score DESC LIMIT ?""",
             (match_expression, *bound_values, max_rows),
         )
         return dict(scores.fetchall())
@@ -302,19 +302,19 @@ class LexicalIndex:
         for term in query_terms:
             frequency = term.document_count
             rarity = math.log((document_count - frequency + 0.5) / (frequency + 0.5))
-            for row_number, occurrences in self._count_occurrences(db, term):
-                saturation = occurrences + _K1 * (1 - _B + _B * relative_lengths[row_number])
+            for row_number, occurrence_weight in self._count_occurrences(db, term):
+                saturation = occurrence_weight + _K1 * (1 - _B + _B * relative_lengths[row_number])
                 # FTS5 does the same: a word of most documents would count against a match.
-                scores[row_number] += max(rarity, 1e-6) * occurrences * (_K1 + 1) / saturation
+                scores[row_number] += max(rarity, 1e-6) * occurrence_weight * (_K1 + 1) / saturation
         return scores
 
     def _count_occurrences(self, db: Database, term: _Term) -> Iterable[tuple[int, float]]:
         """Return how often a term occurs in each candidate, by the weights of the columns."""
-        weight_cases = " ".join(
+        weight_cases_sql = " ".join(
             f"WHEN '{name}' THEN {float(weight)}" for name, weight in self.column_weights.items()
         )
         return db.execute(
-            f"SELECT doc, SUM(CASE col {weight_cases} END) FROM temp.seen "
+            f"SELECT doc, SUM(CASE col {weight_cases_sql} END) FROM temp.seen "
             "WHERE term = ? GROUP BY doc",
             (term.stem,),
         ).fetchall()
@@ -361,9 +361,9 @@ class LexicalIndex:
 
     def _insert_document(self, db: Database, document: LexicalDocument) -> int:
         filter_values = self.filter_fields.select_values(document.metadata)
-        quoted_fields = "".join(f", {_quote_identifier(field)}" for field in filter_values)
+        quoted_columns_sql = "".join(f", {_quote_identifier(field)}" for field in filter_values)
         row_number = db.execute(
-            f"INSERT INTO documents(id{quoted_fields}) "
+            f"INSERT INTO documents(id{quoted_columns_sql}) "
             f"VALUES ({_make_placeholders(1 + len(filter_values))})",
             (document.id, *map(_encode_value, filter_values.values())),
         ).lastrowid
@@ -435,7 +435,7 @@ def _connect(index_path: Path) -> Database:
     # WAL, so that searches go on during a write. NORMAL may lose the last writes in a power cut;
     # the generation shows that, and the index is filled again.
     pragmas = {"journal_mode": "WAL", "synchronous": "NORMAL", "temp_store": "MEMORY"}
-    return connect(index_path, any_thread=True, pragmas=pragmas)
+    return connect(index_path, from_any_thread=True, pragmas=pragmas)
 
 
 @contextlib.contextmanager

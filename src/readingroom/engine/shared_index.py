@@ -289,13 +289,13 @@ class _SharedVectors(SharedSearch):
         self, ids: Sequence[str] | None = None
     ) -> Iterator[tuple[list[str], Any, list[Metadata]]]:
         field_names = self._collection.field_names
-        field_columns = "".join(f", field_{field_name}" for field_name in field_names)
+        field_columns_sql = "".join(f", field_{field_name}" for field_name in field_names)
         last_id = ""
         while True:
             with self._collection.read() as connection:
                 vector_rows = list(
                     connection.iterate_tuples(
-                        f"SELECT id, embedding{field_columns} "
+                        f"SELECT id, embedding{field_columns_sql} "
                         f"FROM {self._collection.vectors_table} "
                         f"WHERE id > ? {'AND id = ANY(?)' if ids is not None else ''} "
                         "ORDER BY id LIMIT ?",

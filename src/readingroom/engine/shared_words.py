@@ -28,7 +28,7 @@ SCANNED_ROWS = 12_000
 """Chunks that may pass a filter for all of them to be ranked, whatever their words."""
 _READING_SHARE = 0.6
 """What it costs to find a chunk that a filter leaves out, beside ranking one that passes."""
-_CANDIDATE_CHUNKS = 400
+_MAX_CANDIDATE_CHUNKS = 400
 _MAX_RECENT_READS = 4_096  # with their vectors about 14 MB
 _K1, _B = 1.2, 0.75
 _TOTALS_CACHE_SECONDS = 1.0
@@ -59,9 +59,9 @@ class WordCounts:
         """Return in how many chunks each stem occurs, without those that occur in none."""
         now = time.monotonic()
         cached_counts = {
-            stem: cached_count
+            stem: cached_time_and_count
             for stem in stems
-            if (cached_count := self._cached_counts.get(stem)) is not None
+            if (cached_time_and_count := self._cached_counts.get(stem)) is not None
         }
         chunk_counts = {
             stem: chunk_count
@@ -109,9 +109,12 @@ class SharedFilters:
         """Return how many chunks pass; a number above `EXACT_ROWS` may be too low."""
         if where is None:
             return self._collection.read_totals()[0]
-        cached_count = self._counts_by_filter.get(where)
-        if cached_count is not None and time.monotonic() - cached_count[0] < _PASSING_CACHE_SECONDS:
-            return cached_count[1]
+        cached_time_and_count = self._counts_by_filter.get(where)
+        if (
+            cached_time_and_count is not None
+            and time.monotonic() - cached_time_and_count[0] < _PASSING_CACHE_SECONDS
+        ):
+            return cached_time_and_count[1]
         vector_copy = self.vector_copy
         passing_count = (
             self._count_in_database(where) if vector_copy is None else vector_copy.count_rows(where)
@@ -239,7 +242,7 @@ class SharedWords(SharedSearch):
         row_cost: float,
     ) -> list[LexicalHit]:
         """Rank by all stems what the rarest of them find; search the next where that is little."""
-        candidate_limit = max(_CANDIDATE_CHUNKS, 3 * k)
+        candidate_limit = max(_MAX_CANDIDATE_CHUNKS, 3 * k)
         hits: dict[str, LexicalHit] = {}
         stem_group: list[_RankedStem] = []
         for stem_place, stem in enumerate(ranked_stems):
@@ -294,7 +297,7 @@ class SharedWords(SharedSearch):
         """Return the best chunks that match a tsquery, ranked by all stems."""
         clauses, clause_values = conditions
         chunks_table = self._collection.chunks_table
-        count_columns = ", ".join(
+        count_columns_sql = ", ".join(
             f"round(0.6079271 / (1 - ts_rank(words, ?::tsquery)) - 0.5) AS count_{stem_number}"
             for stem_number in range(len(ranked_stems))
         )
@@ -306,7 +309,7 @@ class SharedWords(SharedSearch):
             hit_rows = connection.execute(
                 f"SELECT id, {score_sql or '0.0'} AS score FROM (SELECT id, "
                 f"{_K1} * ({1 - _B} + {_B} * tokens / ?) AS relative_length"
-                f"{', ' + count_columns if count_columns else ''} FROM {chunks_table} "
+                f"{', ' + count_columns_sql if count_columns_sql else ''} FROM {chunks_table} "
                 "WHERE words @@ ?::tsquery "
                 f"{''.join(f'AND {clause} ' for clause in clauses)} OFFSET 0) AS matching "
                 "ORDER BY score DESC, id LIMIT ?",

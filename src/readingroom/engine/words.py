@@ -26,7 +26,7 @@ _BLOCKS = (
     (0xE0100, 0xE01F0),
 )
 # The private characters that PDFs use for the bullets of their symbol fonts.
-_BULLETS = "".join(map(chr, range(0xF020, 0xF100)))
+_BULLET_CHARACTERS = "".join(map(chr, range(0xF020, 0xF100)))
 # Words of nearly every English text, which say nothing about it, and what apostrophes split off.
 _STOP_WORDS = frozenset(
     _WORD.findall(
@@ -70,18 +70,20 @@ def parse_query(query_text: str) -> LexicalQuery:
     phrases: list[str] = []
     remaining_words = MAX_WORDS
     for quoted in _QUOTED_PHRASE.finditer(query_text):
-        phrase = list(split_words(quoted[1] or quoted[2]))[:remaining_words]
-        remaining_words -= len(phrase)
-        phrases += [" ".join(phrase)] if phrase else []
+        phrase_words = list(split_words(quoted[1] or quoted[2]))[:remaining_words]
+        remaining_words -= len(phrase_words)
+        phrases += [" ".join(phrase_words)] if phrase_words else []
     single_words = _remove_stop_words(
-        split_words(_QUOTED_PHRASE.sub(" ", query_text)), or_all=not phrases
+        split_words(_QUOTED_PHRASE.sub(" ", query_text)), keep_all_if_empty=not phrases
     )
     return LexicalQuery(tuple(dict.fromkeys(phrases)), tuple(single_words[:remaining_words]))
 
 
 def extract_words(query_text: str) -> list[str]:
     """Return the words of a query, each once, including those in quotation marks."""
-    return _remove_stop_words(split_words(query_text[:_MAX_CHARACTERS]), or_all=True)[:MAX_WORDS]
+    return _remove_stop_words(split_words(query_text[:_MAX_CHARACTERS]), keep_all_if_empty=True)[
+        :MAX_WORDS
+    ]
 
 
 def split_significant_words(text: str) -> list[str]:
@@ -94,11 +96,14 @@ def _join_alternatives(alternatives: Iterable[str]) -> str:
     return " OR ".join(f'"{alternative}"' for alternative in alternatives)
 
 
-def _remove_stop_words(words: Iterable[str], or_all: bool) -> list[str]:
-    """Return each word once, without stop words; with `or_all`, all words if none would remain."""
+def _remove_stop_words(words: Iterable[str], keep_all_if_empty: bool) -> list[str]:
+    """Return each word once, without stop words.
+
+    With `keep_all_if_empty`, return the stop words too if nothing else would remain.
+    """
     unique_words = list(dict.fromkeys(words))
     significant_words = [word for word in unique_words if word not in _STOP_WORDS]
-    return significant_words or (unique_words if or_all else [])
+    return significant_words or (unique_words if keep_all_if_empty else [])
 
 
 @cache
@@ -110,10 +115,12 @@ def tokenizer_spec() -> str:
     # These are 85,000 characters, and a new database waits for them: all loops but the last, over
     # the characters that exist, are those of the standard library.
     codes = array("I", chain.from_iterable(starmap(range, _BLOCKS)))
-    symbols = _LETTERS_AND_SPACES.sub("", codes.tobytes().decode("utf-32"))
-    assigned = compress(symbols, map("Cn".__ne__, map(category, symbols)))
-    separators = "".join(symbol for symbol in assigned if ucd_3_2_0.category(symbol) == "Cn")
-    return f"porter unicode61 separators '{separators}{_BULLETS}'"
+    symbol_characters = _LETTERS_AND_SPACES.sub("", codes.tobytes().decode("utf-32"))
+    assigned = compress(symbol_characters, map("Cn".__ne__, map(category, symbol_characters)))
+    separator_characters = "".join(
+        symbol for symbol in assigned if ucd_3_2_0.category(symbol) == "Cn"
+    )
+    return f"porter unicode61 separators '{separator_characters}{_BULLET_CHARACTERS}'"
 
 
 def split_words(text: str) -> Iterator[str]:

@@ -61,14 +61,16 @@ def _explain_no_policy(search_scope: SearchScope, policy_day: str) -> str:
 
 
 def _make_side(
-    searched_names: Sequence[str], excluded: Sequence[tuple[str, str]], empty_reason: str | None
+    searched_names: Sequence[str],
+    excluded_parts: Sequence[tuple[str, str]],
+    empty_reason: str | None,
 ) -> AssessedSide:
     return AssessedSide(
         searched=list(searched_names[:_MAX_NAMES]),
         searched_count=len(searched_names),
         excluded=[
             ExcludedPolicy(source=policy_source, reason=excluded_reason)
-            for policy_source, excluded_reason in excluded[:_MAX_NAMES]
+            for policy_source, excluded_reason in excluded_parts[:_MAX_NAMES]
         ],
         empty_reason=empty_reason,
     )

@@ -129,16 +129,16 @@ def _make_miss(question: EvaluationQuestion, rank: int | None, desk_answer: Desk
     )
 
 
-def measure_auroc(scores: Sequence[float], are_positive: Sequence[bool]) -> float | None:
+def measure_auroc(scores: Sequence[float], positive_flags: Sequence[bool]) -> float | None:
     """Return how often a positive has the higher score, equal ones counting half.
 
     None when all are positive, or none is.
     """
     positive_scores = [
-        score for score, is_positive in zip(scores, are_positive, strict=True) if is_positive
+        score for score, is_positive in zip(scores, positive_flags, strict=True) if is_positive
     ]
     negative_scores = [
-        score for score, is_positive in zip(scores, are_positive, strict=True) if not is_positive
+        score for score, is_positive in zip(scores, positive_flags, strict=True) if not is_positive
     ]
     if not positive_scores or not negative_scores:
         return None

@@ -77,19 +77,19 @@ class DeskPages:
         """Return the search form, with what was found where something is asked."""
         search_form = _SearchForm.read(request)
         desk_answer: DeskAnswer | None = None
-        unasked: Sequence[Unasked] = ()
+        unasked_notes: Sequence[Unasked] = ()
         question = None
         if search_form.query:
             question = validate_model(DeskSearch, search_form.to_arguments())
             desk_answer = await self._service.search(question, request.call)
-            unasked = await self._list_unasked(question, desk_answer, request)
+            unasked_notes = await self._list_unasked(question, desk_answer, request)
         page_body = _render(
             "search.html",
             asked=search_form,
             bases=[adapter.base for adapter in self._service.adapters],
             answer=desk_answer,
             hits=_list_hits(desk_answer.results, search_form.day) if desk_answer else [],
-            unasked=_list_shown_unasked(unasked, search_form.day),
+            unasked=_list_shown_unasked(unasked_notes, search_form.day),
             next_address=search_form.make_address(desk_answer.next_offset) if desk_answer else None,
             mark=SAMPLE_PREFIX if request.is_sample else "",
         )

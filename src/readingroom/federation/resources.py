@@ -87,10 +87,10 @@ class RoomResources:
         legal_notices = [
             record.record.get(legal_field) for legal_field in ("attribution", "disclaimer")
         ]
-        citation_lines = "\n".join(
+        citation_text = "\n".join(
             filter(None, [citation.citation_string, citation.url, *legal_notices, QUOTED_MATTER])
         )
-        return f"{citation_lines}\n\n{''.join(text_pages)}{cut_notice}"
+        return f"{citation_text}\n\n{''.join(text_pages)}{cut_notice}"
 
 
 def _parse_cursor(cursor: str) -> int:

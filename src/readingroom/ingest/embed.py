@@ -17,7 +17,9 @@ from readingroom.ingest.document import Document
 
 Vectors = NDArray[np.float32]
 
-_BATCH_CHUNKS = 64  # chunks between two progress reports, and between two chances to be cancelled
+_CHUNKS_PER_BATCH = (
+    64  # chunks between two progress reports, and between two chances to be cancelled
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,11 @@ async def embed_document(
     )
     reused_count = len(embedded_texts) - len(new_texts)
     is_offered = False
-    for batch_start in range(0, len(new_texts), _BATCH_CHUNKS):
+    for batch_start in range(0, len(new_texts), _CHUNKS_PER_BATCH):
         if isinstance(embedder, HelpedEmbedder) and not is_offered:
             # All that is left at once: workers take more at a time than is embedded here.
             is_offered = await anyio.to_thread.run_sync(embedder.offer, new_texts[batch_start:])
-        batch_texts = new_texts[batch_start : batch_start + _BATCH_CHUNKS]
+        batch_texts = new_texts[batch_start : batch_start + _CHUNKS_PER_BATCH]
         # abandon_on_cancel: a cancelled ingest ends now, and the batch's result is thrown away.
         batch_vectors = await anyio.to_thread.run_sync(
             embedder.embed_batch, batch_texts, abandon_on_cancel=True

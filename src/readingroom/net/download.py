@@ -71,7 +71,7 @@ class Downloads:
         self._sleep = sleep
         self._is_first_request = True
         folder.mkdir(parents=True, exist_ok=True)
-        self._db = connect(folder / "downloads.db", named_rows=True)
+        self._db = connect(folder / "downloads.db", with_named_rows=True)
         self._db.execute(_FILES_TABLE)
         self._db.execute(_PARTS_TABLE)
         # Without compression, so that lengths and ranges count the file's own bytes.

@@ -28,7 +28,7 @@ from readingroom.storage.errors import DatabaseUnreachable, EmbeddingMismatch
 
 _LONGEST_PAUSE = 30.0
 _REQUEST_SECONDS = 120.0
-_TRY_AGAIN = (429, 500, 502, 503, 504)
+_RETRIED_STATUSES = (429, 500, 502, 503, 504)
 Model = TypeVar("Model", bound=BaseModel)
 Answer = TypeVar("Answer")
 
@@ -172,8 +172,8 @@ class ServedRoom:
 
     def claim_batch(self, model: str, max_passages: int) -> LeasedBatch:
         """Return passages to embed. Raise `WorkRefused`, or `RoomUnreachable`."""
-        wanted = {"model": model, "max_passages": max_passages}
-        return self._send_until_answered("POST", "/batches", LeasedBatch, wanted)
+        request_body = {"model": model, "max_passages": max_passages}
+        return self._send_until_answered("POST", "/batches", LeasedBatch, request_body)
 
     def store_vectors(self, lease_id: str, sent_vectors: SentVectors) -> StoredVectors:
         """Send vectors. Raise `WorkRefused`, or `RoomUnreachable`."""
@@ -206,7 +206,7 @@ class ServedRoom:
                 response = self._http.request(method, request_path, json=request_body)
             except httpx2.TransportError as error:
                 raise _NoAnswer(f"{type(error).__name__}: {error}") from error
-            if response.status_code in _TRY_AGAIN:
+            if response.status_code in _RETRIED_STATUSES:
                 raise _NoAnswer(f"it answers {response.status_code}", _read_retry_after(response))
             return answer_model.model_validate_json(_check_answer(response))
 
@@ -227,13 +227,13 @@ class RoomDatabase:
 
     def __init__(
         self,
-        offered: Sequence[LeasablePassages],
+        offered_passages: Sequence[LeasablePassages],
         patience_seconds: float = 600.0,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`offered` are in the order in which they are embedded."""
-        self._offered_passages = offered
-        self._embedding = CheckedEmbedding(offered)
+        """`offered_passages` are in the order in which they are embedded."""
+        self._offered_passages = offered_passages
+        self._embedding = CheckedEmbedding(offered_passages)
         # A key's name has no colon.
         self._worker = f"database:{socket.gethostname()}"
         self._patience_seconds = patience_seconds
@@ -341,5 +341,5 @@ def _check_answer(response: httpx2.Response) -> bytes:
 
 
 def _read_retry_after(response: httpx2.Response) -> float:
-    seconds = response.headers.get("retry-after", "")
-    return min(float(seconds), _LONGEST_PAUSE) if seconds.isdecimal() else 0.0
+    retry_after_text = response.headers.get("retry-after", "")
+    return min(float(retry_after_text), _LONGEST_PAUSE) if retry_after_text.isdecimal() else 0.0

@@ -75,8 +75,10 @@ class KnowledgeBase:
 
 def list_unembedded(bases: Iterable[KnowledgeBase]) -> list[LeasablePassages]:
     """Return what workers may embed of bases, each once, first what an ingestion waits for."""
-    offered = dict.fromkeys(base.unembedded for base in bases if base.unembedded is not None)
-    return sorted(offered, key=lambda passages: passages.is_backlog)
+    offered_passages = dict.fromkeys(
+        base.unembedded for base in bases if base.unembedded is not None
+    )
+    return sorted(offered_passages, key=lambda passages: passages.is_backlog)
 
 
 class LazyImport:

@@ -76,8 +76,8 @@ def count_spare_descriptors(descriptor_limit: int) -> int:
 
 def choose_limits(descriptor_limit: int) -> ConnectionLimits:
     """Return the limits that fit into so many open files."""
-    available_connections = descriptor_limit - count_spare_descriptors(descriptor_limit)
-    return ConnectionLimits(max_connections=min(available_connections, _MAX_CONNECTIONS))
+    available_connection_count = descriptor_limit - count_spare_descriptors(descriptor_limit)
+    return ConnectionLimits(max_connections=min(available_connection_count, _MAX_CONNECTIONS))
 
 
 def count_requests_per_caller() -> int:
@@ -112,8 +112,8 @@ class ConnectionGuard:
         self.expect_headers(connection)
         if len(self._open_connections) > self.limits.max_connections:
             # The newest is the last to go: it may be a request that is already in the socket.
-            spare_half_open = self._half_open_ticks if len(self._half_open_ticks) > 1 else {}
-            spare_connection = next(chain(spare_half_open, self._idle_connections), None)
+            half_open_by_client = self._half_open_ticks if len(self._half_open_ticks) > 1 else {}
+            spare_connection = next(chain(half_open_by_client, self._idle_connections), None)
             spare_connection = spare_connection or self._find_slowest_body() or connection
             self._warn_at_times("Too many open connections", spare_connection, 1)
             spare_connection.abort()

@@ -53,8 +53,8 @@ class Face:
         """Raise InvalidArguments for the name of a base that this face does not have."""
         known_names = {ALL_TOOLS, DESK_TOOLS, *(base.name for base in self.bases)}
         if unknown_names := sorted(set(base_names) - known_names):
-            choices = ", ".join(sorted(known_names))
-            message = f"there is no base {unknown_names[0][:50]!r}; choose from {choices}"
+            choices_text = ", ".join(sorted(known_names))
+            message = f"there is no base {unknown_names[0][:50]!r}; choose from {choices_text}"
             raise InvalidArguments([{"field": BASES_PARAMETER, "message": message}])
 
     @property

@@ -320,7 +320,7 @@ def dump_chunks(collection: StoredCollection, dump_path: Path) -> int:
             db.execute("INSERT INTO about VALUES (?)", (collection.embedding_identity,))
             for first_row in range(0, chunk_count, _ROWS_PER_BATCH):
                 chunks = collection.read_chunks(
-                    vectors=True, limit=_ROWS_PER_BATCH, offset=first_row
+                    with_vectors=True, limit=_ROWS_PER_BATCH, offset=first_row
                 )
                 db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", _encode_rows(chunks))
     return chunk_count

@@ -57,7 +57,7 @@ class StoredCollection(Protocol):
         self,
         ids: Sequence[str] | None = None,
         where: Filter | None = None,
-        vectors: bool = False,
+        with_vectors: bool = False,
         limit: int | None = None,
         offset: int = 0,
     ) -> Chunks:
@@ -156,7 +156,7 @@ class ChunkCollection:
         self,
         ids: Sequence[str] | None = None,
         where: Filter | None = None,
-        vectors: bool = False,
+        with_vectors: bool = False,
         limit: int | None = None,
         offset: int = 0,
     ) -> Chunks:
@@ -168,7 +168,7 @@ class ChunkCollection:
         # Chroma refuses an empty list, and by our rules it passes nothing.
         if any(condition.values == () for condition in conditions if isinstance(condition, In)):
             return Chunks([], [], [])
-        include: Any = ["documents", "metadatas", *(["embeddings"] if vectors else [])]
+        include: Any = ["documents", "metadatas", *(["embeddings"] if with_vectors else [])]
         read_page = functools.partial(
             self._collection.get, where=_translate_filter(conditions), include=include
         )
@@ -179,7 +179,7 @@ class ChunkCollection:
                 chunk_pages = [read_page(limit=limit, offset=offset)]
             else:
                 chunk_pages = list(_read_pages(read_page))
-        return _join_pages(chunk_pages, vectors)
+        return _join_pages(chunk_pages, with_vectors)
 
     def upsert_chunks(self, chunks: Chunks) -> None:
         """Add chunks, replacing those with the same ids and all of their metadata."""
@@ -356,19 +356,21 @@ def _split_batches(batch_items: Sequence[Any]) -> Iterator[list[Any]]:
         yield list(batch_items[batch_start : batch_start + _BATCH_ROWS])
 
 
-def _join_pages(chunk_pages: Iterable[Any], vectors: bool) -> Chunks:
+def _join_pages(chunk_pages: Iterable[Any], with_vectors: bool) -> Chunks:
     chunk_pages = [chunk_page for chunk_page in chunk_pages if chunk_page["ids"]]
     chunk_ids = [chunk_id for chunk_page in chunk_pages for chunk_id in chunk_page["ids"]]
     vector_matrices = (
         [np.asarray(chunk_page["embeddings"], np.float32) for chunk_page in chunk_pages]
-        if vectors
+        if with_vectors
         else []
     )
     return Chunks(
         chunk_ids,
         [chunk_text or "" for chunk_page in chunk_pages for chunk_text in chunk_page["documents"]],
         [metadata or {} for chunk_page in chunk_pages for metadata in chunk_page["metadatas"]],
-        np.concatenate(vector_matrices) if chunk_ids and vectors else np.empty((0, 0), np.float32),
+        np.concatenate(vector_matrices)
+        if chunk_ids and with_vectors
+        else np.empty((0, 0), np.float32),
     )
 
 

@@ -77,12 +77,14 @@ class Database(sqlite3.Connection):
         return iter(cursor.execute(sql, values))
 
     @contextmanager
-    def stop_when(self, is_exhausted: Callable[[], bool], steps: int) -> Iterator[None]:
+    def stop_when(
+        self, is_exhausted: Callable[[], bool], steps_between_checks: int
+    ) -> Iterator[None]:
         """Ask `is_exhausted` every so many steps of a statement; stop the statement if it is.
 
         Raise `StatementStopped` then.
         """
-        self.set_progress_handler(is_exhausted, steps)
+        self.set_progress_handler(is_exhausted, steps_between_checks)
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -98,24 +100,24 @@ def connect(
     database_path: Path | str,
     *,
     timeout: float = 10.0,
-    any_thread: bool = False,
-    named_rows: bool = False,
+    from_any_thread: bool = False,
+    with_named_rows: bool = False,
     pragmas: Mapping[str, str | int] = _NO_PRAGMAS,
 ) -> Database:
     """Open a SQLite file in autocommit mode: `transaction` begins and ends every transaction.
 
-    `timeout` is how many seconds a statement waits for another connection's lock. With `any_thread`
-    the connection may pass from thread to thread, as long as one at a time uses it. With
-    `named_rows` rows are of the class `Row`, else plain tuples.
+    `timeout` is how many seconds a statement waits for another connection's lock. With
+    `from_any_thread` the connection may pass from thread to thread, as long as one at a time uses
+    it. With `with_named_rows` rows are of the class `Row`, else plain tuples.
     """
     db = sqlite3.connect(
         database_path,
         timeout=timeout,
         isolation_level=None,
-        check_same_thread=not any_thread,
+        check_same_thread=not from_any_thread,
         factory=Database,
     )
-    if named_rows:
+    if with_named_rows:
         db.row_factory = Row
     for pragma, pragma_value in pragmas.items():
         db.execute(f"PRAGMA {pragma} = {pragma_value}")
@@ -278,6 +280,8 @@ class StateFile(StateTables):
         self._path.parent.mkdir(parents=True, exist_ok=True)
         # Before SQLite creates it, readable for everybody.
         self._path.touch(mode=0o600)
-        db = connect(self._path, any_thread=True, named_rows=True, pragmas={"foreign_keys": "ON"})
+        db = connect(
+            self._path, from_any_thread=True, with_named_rows=True, pragmas={"foreign_keys": "ON"}
+        )
         self._create_tables(db)
         return db

@@ -323,7 +323,7 @@ class KeyRing:
                 os.close(self._header_descriptor)
             self._header_descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             # A server looks at the keys from the thread that starts it, and then from another.
-            self._reading_connection = connect(self.path, any_thread=True)
+            self._reading_connection = connect(self.path, from_any_thread=True)
             # The first writer may be between making the file and making the table.
             _create_table(self._reading_connection)
             self._open_file_id = (file_status.st_dev, file_status.st_ino)
@@ -372,8 +372,8 @@ class WorkerKeys:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch(mode=0o600)  # before SQLite creates it, readable for everybody
         with open_small_database(self._path, _SCHEMA + ";" + _WORKERS_SCHEMA) as db:
-            taken_names = "SELECT name FROM api_keys UNION ALL SELECT name FROM worker_keys"
-            if (key_name,) in db.execute(taken_names).fetchall():
+            taken_names_text = "SELECT name FROM api_keys UNION ALL SELECT name FROM worker_keys"
+            if (key_name,) in db.execute(taken_names_text).fetchall():
                 raise KeyExists(
                     f"There is a key named {key_name!r} already; revoke it first, or choose another"
                 )

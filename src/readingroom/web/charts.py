@@ -335,12 +335,12 @@ def draw_sparkline(point_values: Sequence[float], finding: str, headers: tuple[s
     width, height = 160, 28
     largest_value = max(point_values, default=0) or 1
     point_distance = (width - 4) / max(1, len(point_values) - 1)
-    points = " ".join(
+    points_text = " ".join(
         f"{2 + point_index * point_distance:.1f},"
         f"{height - 3 - (height - 6) * point_value / largest_value:.1f}"
         for point_index, point_value in enumerate(point_values)
     )
-    shape = Markup(f'<polyline class="spark" points="{points}"/>')
+    shape = Markup(f'<polyline class="spark" points="{points_text}"/>')
     table_rows = tuple(
         (Cell(str(point_index)), Cell(_format_number(point_value)))
         for point_index, point_value in enumerate(point_values)

@@ -45,16 +45,16 @@ def _refuse_unknown(request: Request, known_parameters: Sequence[str]) -> None:
         if known_parameters
         else "unknown; this takes none"
     )
-    unknown = [
+    unknown_names = [
         parameter_name
         for parameter_name in request.query_params
         if parameter_name not in known_parameters
     ]
-    if unknown:
+    if unknown_names:
         # Cut: the answer repeats what the caller wrote.
         raise InvalidRequest(
             [
                 {"field": parameter_name[:100], "message": problem_message}
-                for parameter_name in unknown[:20]
+                for parameter_name in unknown_names[:20]
             ]
         )

@@ -19,11 +19,11 @@ _FULL_LINE_CHARS = 45
 """A shorter line ended because its author ended it."""
 _LINE_END = re.compile(r"(?<!\n)\n(?!\n)")
 _ABBREVIATIONS = {"cbo", "cfr", "crs", "ocr", "sap"}
-_OUR_TEMPLATES = Path(__file__).parent / "templates"
+_TEMPLATES_FOLDER = Path(__file__).parent / "templates"
 
 
 def render_template(
-    template_name: str, template_folder: Path = _OUR_TEMPLATES, **values: Any
+    template_name: str, template_folder: Path = _TEMPLATES_FOLDER, **values: Any
 ) -> Markup:
     """Return the HTML that a template makes of the values, all of them escaped.
 
@@ -111,7 +111,9 @@ def format_json(value: Any) -> str:
 @cache
 def _make_environment(template_folder: Path) -> Environment:
     environment = Environment(
-        loader=ChoiceLoader([FileSystemLoader(template_folder), FileSystemLoader(_OUR_TEMPLATES)]),
+        loader=ChoiceLoader(
+            [FileSystemLoader(template_folder), FileSystemLoader(_TEMPLATES_FOLDER)]
+        ),
         autoescape=True,  # always: no template here makes anything but HTML
         # A misspelt name in a template is an error, and not a gap in the page.
         undefined=StrictUndefined,

@@ -45,13 +45,13 @@ class Upload:
 
 
 def describe_upload_form(
-    file_description: str, *, required: Sequence[str] = (), **fields: dict[str, Any]
+    file_description: str, *, required_fields: Sequence[str] = (), **fields: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the `openapi_extra` of a FastAPI route that takes a form with a field `file`."""
     file_schema = {"type": "string", "format": "binary", "description": file_description}
     schema = {
         "type": "object",
-        "required": ["file", *required],
+        "required": ["file", *required_fields],
         "properties": {"file": file_schema, **fields},
     }
     return {

@@ -137,7 +137,7 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
                 )
                 for application in listing_fields["applications"]
             ],
-            right_aligned=[1],
+            right_aligned_columns=[1],
         )
     else:
         question = build_model(ListIngestedDocuments, application_ref=application_ref)
@@ -151,7 +151,7 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
             )
             for document in listing_fields["documents"]
         ]
-        table_text = format_table(table_rows, right_aligned=[2])
+        table_text = format_table(table_rows, right_aligned_columns=[2])
     print_result(as_json, listing_fields, table_text or _NO_DOCUMENTS)
 
 

@@ -124,7 +124,7 @@ def changes(
     since_day = parse_day(since).isoformat()
     only = find_source(source) if source else None
     with _open_reader(settings) as reader:
-        change_rows, _, more = reader.query_now(
+        change_rows, _, has_more = reader.query_now(
             lambda db: list_changes(db, since_day, only, None, limit, 0)
         )
     table_cells = [
@@ -140,11 +140,11 @@ def changes(
     output_lines = [
         format_table(table_cells) or f"Nothing came, changed or was withdrawn since {since_day}."
     ]
-    if more:
+    if has_more:
         output_lines.append(f"… and more: the first {limit} are shown (--limit)")
     print_result(
         as_json,
-        {"since": since_day, "results": change_rows, "has_more": more},
+        {"since": since_day, "results": change_rows, "has_more": has_more},
         "\n".join(output_lines),
     )
 
@@ -196,13 +196,13 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
         ),
         *_format_summary_lines(synced.update),
     ]
-    nowhere = synced.files > 0 and synced.missing == synced.files
-    if nowhere:
+    are_all_files_missing = synced.files > 0 and synced.missing == synced.files
+    if are_all_files_missing:
         output_lines.append(
             "No file is where its host should have it: docs/settings.md has the addresses."
         )
     print_result(as_json, json_body, "\n".join(output_lines))
-    if synced.failed or nowhere:
+    if synced.failed or are_all_files_missing:
         sys.exit(1)
 
 
@@ -242,15 +242,15 @@ def status(settings: FederalSettings, as_json: bool) -> None:
 
     with _open_reader(settings) as reader:
         status_rows = reader.query_now(store.read_status)
-        failed = [
+        failed_files = [
             dict(status_row)
             for status_row in reader.query_now(lambda db: list(loading.list_failures(db)))
         ]
-        incomplete = [
+        incomplete_files = [
             dict(status_row)
             for status_row in reader.query_now(lambda db: list(loading.list_incomplete(db)))
         ]
-        ignored = [
+        ignored_files = [
             dict(status_row)
             for status_row in reader.query_now(lambda db: list(loading.list_ignored(db)))
         ]
@@ -267,37 +267,38 @@ def status(settings: FederalSettings, as_json: bool) -> None:
         )
         for status_row in status_rows
     ]
-    output_lines = [format_table(table_cells, headings, right_aligned=[1, 2, 3, 4])]
+    output_lines = [format_table(table_cells, headings, right_aligned_columns=[1, 2, 3, 4])]
     if not any(status_row["records"] for status_row in status_rows):
         output_lines.append(
             "Nothing is loaded yet: `readingroom federal load PATH…` loads official files."
         )
-    partly = [
+    partly_embedded_sources = [
         status_row["source"]
         for status_row in status_rows
         if status_row["embedded"] < status_row["chunks"]
     ]
-    if partly:
+    if partly_embedded_sources:
         output_lines.append(
-            f"Not embedded whole: {', '.join(partly)}. What has no vector is found by its words "
-            "alone; `readingroom federal embed` goes on where it stopped."
+            f"Not embedded whole: {', '.join(partly_embedded_sources)}. What has no vector is "
+            "found by its words alone; `readingroom federal embed` goes on where it stopped."
         )
-    output_lines += [f"failed: {failure['file']}: {failure['error']}" for failure in failed]
+    output_lines += [f"failed: {failure['file']}: {failure['error']}" for failure in failed_files]
     output_lines += [
-        f"incomplete: {status_row['file']}: {status_row['error']}" for status_row in incomplete
+        f"incomplete: {status_row['file']}: {status_row['error']}"
+        for status_row in incomplete_files
     ]
     output_lines += [
         f"ignored: {status_row['file']}: {status_row['error']}"
-        for status_row in ignored[:_MAX_NAMED]
+        for status_row in ignored_files[:_MAX_NAMED]
     ]
     output_lines += _format_unnamed_count(
-        len(ignored), "files that were ignored (all of them: --json)"
+        len(ignored_files), "files that were ignored (all of them: --json)"
     )
     json_body = {
         "sources": status_rows,
-        "failed": failed,
-        "incomplete": incomplete,
-        "ignored": ignored,
+        "failed": failed_files,
+        "incomplete": incomplete_files,
+        "ignored": ignored_files,
     }
     print_result(as_json, json_body, "\n".join(output_lines))
 

@@ -6,7 +6,9 @@ from readingroom.bases.federal.schema.sources import RecordTable, Shape, Source,
 
 FieldsOf = Callable[[RecordTable], Iterable[str]]
 
-_REGISTRIES = "Registries (people, offices, committees, topics) hold names: use `resolve_entity`."
+_REGISTRIES_SENTENCE = (
+    "Registries (people, offices, committees, topics) hold names: use `resolve_entity`."
+)
 
 
 def describe_search(record_sources: tuple[Source, ...]) -> str:
@@ -16,7 +18,7 @@ def describe_search(record_sources: tuple[Source, ...]) -> str:
         "hearings and reports on it, recently or since a year, by words and meaning at once. Each "
         "result has an id, a title, a url, a passage and a citation. To open one use `fetch`. With "
         "the number of a bill use `get_bill`, with a bioguide id `get_legislator`. Sources: "
-        f"{_list_names(record_sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
+        f"{_list_names(record_sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES_SENTENCE}"
     )
 
 
@@ -27,7 +29,7 @@ def describe_lexical_search(record_sources: tuple[Source, ...]) -> str:
         "quotes, literally? Matches words as they are written and nothing that only means the "
         "same, best match first (BM25). Pick it when the wording matters: names of acts, rare "
         "terms. For the same thing in other words use `semantic_search`. Sources: "
-        f"{_list_names(record_sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
+        f"{_list_names(record_sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES_SENTENCE}"
     )
 
 
@@ -38,7 +40,8 @@ def describe_semantic_search(record_sources: tuple[Source, ...]) -> str:
         "conceptually close to another, getting at the same thing in different words, even if it "
         "is not called that? Pick it when authors phrase it in many ways and no particular "
         "terminology can be relied on. Filters apply before scoring. For exact words use "
-        f"`lexical_search`. Sources: {_list_names(record_sources, Shape.BODY)}. {_REGISTRIES}"
+        f"`lexical_search`. Sources: {_list_names(record_sources, Shape.BODY)}. "
+        f"{_REGISTRIES_SENTENCE}"
     )
 
 
@@ -142,7 +145,7 @@ def _describe_fields(record_tables: tuple[RecordTable, ...], list_fields: Fields
         (record_table.slug, ", ".join(list_fields(record_table))) for record_table in record_tables
     )
     return "; ".join(
-        f"{table_path}: {field_names}"
-        for table_path, field_names in paths_and_fields
-        if field_names
+        f"{table_path}: {field_names_text}"
+        for table_path, field_names_text in paths_and_fields
+        if field_names_text
     )

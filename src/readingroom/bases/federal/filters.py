@@ -86,13 +86,13 @@ def parse_filters(record_table: RecordTable, filters: Mapping[str, Any] | None) 
     try:
         parsed_filters = filters_model.model_validate(dict(filters or {}))
     except ValidationError as error:
-        valid_names = ", ".join(filters_model.model_fields)
+        valid_names_text = ", ".join(filters_model.model_fields)
         raise InvalidArguments(
             [
                 {
                     "field": f"filters.{field_problem['field']}",
                     "message": f"{field_problem['message']} "
-                    f"({record_table.slug} takes {valid_names})",
+                    f"({record_table.slug} takes {valid_names_text})",
                 }
                 for field_problem in InvalidArguments.from_validation_error(error).errors
             ]

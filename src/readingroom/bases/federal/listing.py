@@ -65,7 +65,7 @@ async def list_part_cards(
         return await list_similar(service, record_source, record_id, page_size)
     link_kind = filters.pop("kind", None)
     _refuse_filters(part_name, filters)
-    list_by_part: dict[str, Callable[[], Awaitable[Any]]] = {
+    listers_by_part: dict[str, Callable[[], Awaitable[Any]]] = {
         "actions": lambda: service.list_actions(record_id, page_size, cursor),
         "amendments": lambda: service.list_amendments(record_id, page_size, cursor),
         "cosponsors": lambda: service.list_cosponsors(record_id, page_size, cursor),
@@ -77,7 +77,7 @@ async def list_part_cards(
         "witnesses": lambda: service.list_witnesses(record_id, page_size, cursor),
     }
     return record_lists.convert_page(
-        await list_by_part[part_name](), record_source, record_id, part_name
+        await listers_by_part[part_name](), record_source, record_id, part_name
     )
 
 

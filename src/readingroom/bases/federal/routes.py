@@ -76,7 +76,7 @@ _PROBLEMS = describe_problems(
         503: "The storage cannot be used",
     }
 )
-_GONE = describe_problems({410: "Withdrawn; the hint names its successor"})
+_GONE_RESPONSE = describe_problems({410: "Withdrawn; the hint names its successor"})
 
 
 def _make_invalid_error(field_name: str, problem_text: str) -> InvalidRequest:
@@ -203,7 +203,12 @@ class RegistryQuestion(ListQuestion):
 
 def _split_names(comma_separated_values: list[str]) -> list[str]:
     """Split a parameter that may be repeated, and may have several names each time."""
-    return [name for names in comma_separated_values for name in names.split(",") if name.strip()]
+    return [
+        name
+        for comma_separated_names in comma_separated_values
+        for name in comma_separated_names.split(",")
+        if name.strip()
+    ]
 
 
 class SearchQuestion(BaseModel):
@@ -280,7 +285,7 @@ def _add_search(routes: APIRouter, service: FederalService) -> None:
 
 
 def _add_fetch(routes: APIRouter, service: FederalService) -> None:
-    @routes.get("/fetch", tags=["search"], responses=_GONE)
+    @routes.get("/fetch", tags=["search"], responses=_GONE_RESPONSE)
     async def fetch(
         id: Annotated[str, Query(min_length=1, max_length=200)],
         offset: Offset = 0,
@@ -307,11 +312,11 @@ def _add_changes(routes: APIRouter, service: FederalService) -> None:
 
 
 def _add_list(routes: APIRouter, service: FederalService, record_source: Source) -> None:
-    registry = record_source.has_names
+    is_registry = record_source.has_names
     question_model = create_model(
         f"List{record_source.record_model.__name__}",
         __base__=(
-            RegistryQuestion if registry else ListQuestion,
+            RegistryQuestion if is_registry else ListQuestion,
             make_filters_model(record_source.record_table),
         ),
     )
@@ -350,22 +355,22 @@ def _add_member_votes(routes: APIRouter, service: FederalService) -> None:
 
 
 def _add_dossiers(routes: APIRouter, service: FederalService) -> None:
-    @routes.get("/bills/{id}/dossier", tags=["bills"], responses=_GONE)
+    @routes.get("/bills/{id}/dossier", tags=["bills"], responses=_GONE_RESPONSE)
     async def bill(id: RecordId) -> BillDossier:
         """A bill and everything linked to it, in sections."""
         return await service.build_bill_dossier(id)
 
-    @routes.get("/legislators/{id}/dossier", tags=["legislators"], responses=_GONE)
+    @routes.get("/legislators/{id}/dossier", tags=["legislators"], responses=_GONE_RESPONSE)
     async def legislator(id: RecordId, congress: Congress | None = None) -> LegislatorDossier:
         """A member of Congress: seats, bills, offices, speeches."""
         return await service.build_legislator_dossier(id, congress)
 
-    @routes.get("/committees/{id}/dossier", tags=["committees"], responses=_GONE)
+    @routes.get("/committees/{id}/dossier", tags=["committees"], responses=_GONE_RESPONSE)
     async def committee(id: RecordId, congress: Congress | None = None) -> CommitteeDossier:
         """A committee: members, subcommittees, hearings, bills, reports."""
         return await service.build_committee_dossier(id, congress)
 
-    @routes.get("/public-laws/{id}/dossier", tags=["public-laws"], responses=_GONE)
+    @routes.get("/public-laws/{id}/dossier", tags=["public-laws"], responses=_GONE_RESPONSE)
     async def public_law(id: RecordId) -> PublicLawDossier:
         """A law, the bill it was, and the regulations that rest on it."""
         return await service.build_public_law_dossier(id)
@@ -406,7 +411,7 @@ def _add_record(routes: APIRouter, service: FederalService, record_source: Sourc
         summary=f"One record of {record_source.slug}, whole",
         response_model=None,
         route_class_override=_Lookup,
-        responses={200: {"model": record_source.record_model}, **_GONE},
+        responses={200: {"model": record_source.record_model}, **_GONE_RESPONSE},
     )
 
 
@@ -423,27 +428,27 @@ def _add_links(routes: APIRouter, service: FederalService, record_source: Source
         tags=[record_source.slug],
         operation_id=f"links_of_{record_source.name}",
         summary="What a record is linked to, in either direction, and why",
-        responses=_GONE,
+        responses=_GONE_RESPONSE,
     )
 
 
 def _add_bill_lists(routes: APIRouter, service: FederalService) -> None:
-    @routes.get("/bills/{id}/cosponsors", tags=["bills"], responses=_GONE)
+    @routes.get("/bills/{id}/cosponsors", tags=["bills"], responses=_GONE_RESPONSE)
     async def cosponsors(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> CosponsorPage:
         """Who cosponsored a bill."""
         return await service.list_cosponsors(id, limit, cursor)
 
-    @routes.get("/bills/{id}/actions", tags=["bills"], responses=_GONE)
+    @routes.get("/bills/{id}/actions", tags=["bills"], responses=_GONE_RESPONSE)
     async def actions(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> ActionPage:
         """What happened to a bill, in the order its official file tells it."""
         return await service.list_actions(id, limit, cursor)
 
-    @routes.get("/bills/{id}/amendments", tags=["bills"], responses=_GONE)
+    @routes.get("/bills/{id}/amendments", tags=["bills"], responses=_GONE_RESPONSE)
     async def amendments(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> RecordPage:
         """The amendments to a bill, newest first."""
         return await service.list_amendments(id, limit, cursor)
 
-    @routes.get("/bills/{id}/body", tags=["bills"], responses=_GONE)
+    @routes.get("/bills/{id}/body", tags=["bills"], responses=_GONE_RESPONSE)
     async def body(
         id: RecordId,
         version: Annotated[str | None, Query(max_length=10)] = None,
@@ -457,26 +462,26 @@ def _add_bill_lists(routes: APIRouter, service: FederalService) -> None:
 
 
 def _add_people_lists(routes: APIRouter, service: FederalService) -> None:
-    @routes.get("/legislators/{id}/votes", tags=["legislators"], responses=_GONE)
+    @routes.get("/legislators/{id}/votes", tags=["legislators"], responses=_GONE_RESPONSE)
     async def votes(
         id: RecordId, congress: Congress | None = None, limit: Limit = 50, cursor: Cursor = None
     ) -> MemberVotePage:
         """How a member voted, newest first."""
         return await service.list_member_votes(id, congress, limit, cursor)
 
-    @routes.get("/committees/{id}/members", tags=["committees"], responses=_GONE)
+    @routes.get("/committees/{id}/members", tags=["committees"], responses=_GONE_RESPONSE)
     async def members(
         id: RecordId, congress: Congress | None = None, limit: Limit = 200, cursor: Cursor = None
     ) -> MembershipPage:
         """Who sits on a committee: the majority first, each side by rank."""
         return await service.list_committee_members(id, congress, limit, cursor)
 
-    @routes.get("/hearings/{id}/witnesses", tags=["hearings"], responses=_GONE)
+    @routes.get("/hearings/{id}/witnesses", tags=["hearings"], responses=_GONE_RESPONSE)
     async def witnesses(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> WitnessPage:
         """Who spoke at a hearing, in the order of the official list."""
         return await service.list_witnesses(id, limit, cursor)
 
-    @routes.get("/roll-call-votes/{id}/members", tags=["roll-call-votes"], responses=_GONE)
+    @routes.get("/roll-call-votes/{id}/members", tags=["roll-call-votes"], responses=_GONE_RESPONSE)
     async def voters(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> MemberVotePage:
         """How each member voted in a roll call."""
         return await service.list_roll_call_votes(id, limit, cursor)

@@ -26,8 +26,8 @@ class FederalSample(BaseSample):
 
 
 def _load(settings: RoomSettings, data_folder: Path, report_progress: ReportProgressSync) -> None:
-    file_paths = write_more_records(data_folder)
-    loading.load(store.get_database_path(settings.data), [file_paths], None)
+    records_folder = write_more_records(data_folder)
+    loading.load(store.get_database_path(settings.data), [records_folder], None)
 
 
 def _embed(settings: RoomSettings, report_progress: ReportProgressSync) -> None:

@@ -416,7 +416,7 @@ class FederalService:
     async def search(self, question: Search, mode: Mode = "hybrid") -> SearchAnswer:
         """Search records by words, by meaning, or both, best first."""
         started_at = time.perf_counter()
-        question, filters_read = await self._resolve_search_filters(question)
+        question, resolved_filters = await self._resolve_search_filters(question)
         plan = plan_search(question, mode)
 
         def read(db: Database) -> tuple[SearchPlan, SearchResult]:
@@ -444,7 +444,7 @@ class FederalService:
             confidence_reason=search_result.confidence.reason,
             degraded=degraded,
             next_offset=end_offset if hits and end_offset < search_result.matching_count else None,
-            filters_read=filters_read,
+            filters_read=resolved_filters,
         )
 
     async def _resolve_search_filters(
@@ -454,10 +454,12 @@ class FederalService:
         if question.filters is None:
             return question, None
         written_filters = question.filters.model_dump(exclude_none=True)
-        resolved = await self.store.query(lambda db: resolve_search_filters(db, written_filters))
-        stored_filters = question.filters.model_copy(update=resolved)
+        resolved_filters = await self.store.query(
+            lambda db: resolve_search_filters(db, written_filters)
+        )
+        stored_filters = question.filters.model_copy(update=resolved_filters)
         return question.model_copy(update={"filters": stored_filters}), describe_reading(
-            written_filters, resolved
+            written_filters, resolved_filters
         )
 
 

@@ -34,7 +34,7 @@ _LOG_PAGES = 16 * 1024
 
 _MAX_COUNTED = 2_000
 """Up to how many rows are counted to choose an index: it takes a fraction of reading a page."""
-_OF_ONE_TIME = ("congress", "year")
+_TIME_BOUND_COLUMNS = ("congress", "year")
 """Columns whose values each belong to a few years."""
 
 NEWEST_FIRST = "published_at DESC NULLS LAST, id"
@@ -72,7 +72,7 @@ def connect(place: FederalPlace, *, writing: bool = False) -> Database:
         # Whatever a query says, the server cannot change the file.
         pragma_values |= {"query_only": "ON"}
     return database.connect(
-        place, timeout=30, any_thread=True, named_rows=True, pragmas=pragma_values
+        place, timeout=30, from_any_thread=True, with_named_rows=True, pragmas=pragma_values
     )
 
 
@@ -157,14 +157,14 @@ class FederalStore:
         self.trace_statement: Callable[[str], None] | None = None
         """Called with every statement, for tests that check which tables a lookup reads."""
 
-    async def query(self, query: Callable[[Database], T]) -> T:
+    async def query(self, read_rows: Callable[[Database], T]) -> T:
         """Run a query on a worker thread: even the quickest may have to wait for the disk."""
-        return await anyio.to_thread.run_sync(self.query_now, query)
+        return await anyio.to_thread.run_sync(self.query_now, read_rows)
 
-    def query_now(self, query: Callable[[Database], T]) -> T:
+    def query_now(self, read_rows: Callable[[Database], T]) -> T:
         """Run a query on this thread."""
         with translate_errors(self.place), self._connections.connection() as db:
-            return query(db)
+            return read_rows(db)
 
     def close(self) -> None:
         self._connections.close()
@@ -264,7 +264,10 @@ def _choose_index(db: Database, record_source: Source, row_filter: RowFilter) ->
     # Of two frequent values, the one whose records are of the same years: the others are spread.
     rarest_filter = min(
         indexed_filters,
-        key=lambda lookup_name: (matching_counts[lookup_name], lookup_name not in _OF_ONE_TIME),
+        key=lambda lookup_name: (
+            matching_counts[lookup_name],
+            lookup_name not in _TIME_BOUND_COLUMNS,
+        ),
     )
     return db.dialect.use_index(f"{record_source.name}_{rarest_filter}")
 
@@ -387,11 +390,11 @@ def list_members(
     (total_count,) = db.execute(
         f"SELECT count(*) FROM committee_memberships WHERE {where_sql}", sql_values
     ).fetchone()
-    sort_columns = "record ->> 'side', rank, id"
+    sort_columns_sql = "record ->> 'side', rank, id"
     member_rows = db.execute(
         f"""SELECT record ->> 'side' AS side, rank, id, record
-            FROM committee_memberships WHERE {where_sql} AND ({sort_columns}) > (?, ?, ?)
-            ORDER BY {sort_columns} LIMIT ?""",
+            FROM committee_memberships WHERE {where_sql} AND ({sort_columns_sql}) > (?, ?, ?)
+            ORDER BY {sort_columns_sql} LIMIT ?""",
         (*sql_values, *after_key, max_results + 1),
     ).fetchall()
     last_row = member_rows[max_results - 1] if len(member_rows) > max_results else None

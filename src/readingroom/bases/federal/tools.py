@@ -294,9 +294,11 @@ def _make_name_tool(service: FederalService) -> Tool:
         )
 
     def choices() -> dict[str, list[str]]:
-        live = service.store.query_now(store.list_stored_sources)
+        loaded_registries = service.store.query_now(store.list_stored_sources)
         registries = [
-            record_source.slug for record_source in live if record_source.shape is Shape.REGISTRY
+            record_source.slug
+            for record_source in loaded_registries
+            if record_source.shape is Shape.REGISTRY
         ]
         return {"entity_type": [*registries, "bills"]}
 

@@ -333,23 +333,23 @@ class GuidanceService:
         try:
             page, cached_reply = await self._govuk_store.read_page(page_path, context)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            stale_copy = (
+            stale_page_and_reply = (
                 await anyio.to_thread.run_sync(self.offline.read_stale_page, page_path, failure)
                 if self.offline
                 else None
             )
-            if stale_copy is None:
+            if stale_page_and_reply is None:
                 raise
-            page, cached_reply = stale_copy
+            page, cached_reply = stale_page_and_reply
         _check_scope(page)
         return page, cached_reply
 
 
 def _check_scope(page: GovukPage) -> None:
     if not page.is_in_scope:
-        publishers = ", ".join(page.organisations[:5]) or "no organisation"
+        publishers_text = ", ".join(page.organisations[:5]) or "no organisation"
         raise ContentOutOfScope(
-            f"{page.path} is published by {publishers}, not by the Charity Commission",
+            f"{page.path} is published by {publishers_text}, not by the Charity Commission",
             url=page.url,
             use_tool="search_guidance",
         )

@@ -43,8 +43,8 @@ class PolicyDoctor:
         metadatas_by_revision = await service.store.group_metadata_by_revision()
         revisions_by_key = {
             (policy_slug, revision.revision_id): revision
-            for policy_slug, timeline in timelines_by_slug.items()
-            for revision in timeline
+            for policy_slug, revisions in timelines_by_slug.items()
+            for revision in revisions
         }
         orphan_chunk_counts = {
             revision_key: len(chunk_metadatas)

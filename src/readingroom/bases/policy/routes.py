@@ -62,7 +62,7 @@ _UPLOAD_FORM = describe_upload_form(
     effective_to={"type": "string", "format": "date"},
     notes={"type": "string", "maxLength": 4000},
     stage={"type": "string", "enum": [*get_args(Stage)]},
-    required=("version_label", "effective_from"),
+    required_fields=("version_label", "effective_from"),
 )
 
 

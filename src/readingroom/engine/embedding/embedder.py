@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 class Embedder:
     """One model, loaded at the first text and shared by all threads.
 
-    `models` is where graphs are kept; `directory` names weights of the operator's own, and
+    `models_folder` is where graphs are kept; `directory` names weights of the operator's own, and
     `own_model` a folder with any other encoder as an ONNX file. Vectors of different `identity`
     must never meet in one index. `device` is for many texts at once; a question is always embedded
     on the processor, which has its vector before a card would.
@@ -51,14 +51,14 @@ class Embedder:
 
     def __init__(
         self,
-        models: Path,
+        models_folder: Path,
         directory: Path | None = None,
         precision: "Precision" = "float32",
         threads: int | None = None,
         device: "DeviceChoice" = "cpu",
         own_model: Path | None = None,
     ) -> None:
-        self._models_folder = models
+        self._models_folder = models_folder
         self._own_weights = directory
         self._precision: Precision = precision
         self._threads = threads

@@ -18,7 +18,7 @@ from safetensors.numpy import load_file
 Precision = Literal["float32", "int8"]
 Array = NDArray[Any]
 
-_ONNX_OPERATORS = 20
+_ONNX_OPSET_VERSION = 20
 # Operators of onnxruntime's own: attention in one step, products with int8 weights.
 _RUNTIME = "com.microsoft"
 
@@ -63,7 +63,7 @@ class _Encoder:
         )
         # Fixed versions, so that a newer onnx writes a graph that the locked onnxruntime can read.
         operators = [
-            helper.make_opsetid("", _ONNX_OPERATORS),
+            helper.make_opsetid("", _ONNX_OPSET_VERSION),
             helper.make_opsetid(_RUNTIME, 1),
         ]
         model = helper.make_model(graph, opset_imports=operators, ir_version=9)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
 _MAX_TOKENS = 512
-_BATCH_TEXTS = 8
+_TEXTS_PER_BATCH = 8
 _INPUTS = {
     "input_ids": attrgetter("ids"),
     "attention_mask": attrgetter("attention_mask"),
@@ -47,8 +47,8 @@ class OwnModel:
     ) -> Iterator[tuple[NDArray[np.intp], Floats]]:
         """Yield the vectors of many texts as they come: their row numbers, and a row for each."""
         longest_first = np.argsort([len(text) for text in texts], kind="stable")
-        for first_row in range(0, len(longest_first), _BATCH_TEXTS):
-            row_numbers = longest_first[first_row : first_row + _BATCH_TEXTS]
+        for first_row in range(0, len(longest_first), _TEXTS_PER_BATCH):
+            row_numbers = longest_first[first_row : first_row + _TEXTS_PER_BATCH]
             yield (
                 row_numbers,
                 self.compute_vectors([texts[row_number] for row_number in row_numbers]),
@@ -61,8 +61,8 @@ class OwnModel:
         when the graph gives anything else.
         """
         vectors = []
-        for first_row in range(0, len(texts), _BATCH_TEXTS):
-            encodings = self.tokenizer.encode_batch(texts[first_row : first_row + _BATCH_TEXTS])
+        for first_row in range(0, len(texts), _TEXTS_PER_BATCH):
+            encodings = self.tokenizer.encode_batch(texts[first_row : first_row + _TEXTS_PER_BATCH])
             output, mask = self._run(encodings)
             if output.ndim == 3:
                 output = (output * mask[:, :, np.newaxis]).sum(axis=1)
@@ -78,8 +78,8 @@ class OwnModel:
         Raise `ModelUnavailable` when the graph gives anything but one or two numbers for a text.
         """
         scores: list[float] = []
-        for first_row in range(0, len(texts), _BATCH_TEXTS):
-            pairs = [(query, text) for text in texts[first_row : first_row + _BATCH_TEXTS]]
+        for first_row in range(0, len(texts), _TEXTS_PER_BATCH):
+            pairs = [(query, text) for text in texts[first_row : first_row + _TEXTS_PER_BATCH]]
             output, _ = self._run(self.tokenizer.encode_batch(pairs))
             self._check_output(output, len(pairs), 2 if output.shape[1:] == (2,) else 1)
             # Two outputs are "does not" and "does"; one is how surely it does.
@@ -111,9 +111,9 @@ class OwnModel:
         return model_output, arrays["attention_mask"].astype(np.float32)
 
 
-def load_encoder(model_folder: Path, threads: int) -> OwnModel:
+def load_encoder(model_folder: Path, thread_count: int) -> OwnModel:
     """Return the encoder in a folder; raise `ModelUnavailable` when it holds none."""
-    model = _load(model_folder, threads, "READINGROOM_EMBEDDER")
+    model = _load(model_folder, thread_count, "READINGROOM_EMBEDDER")
     try:
         dimensions = model.compute_vectors(["probe"]).shape[1]
     except Exception as error:  # whatever the runtime raises for a graph of another kind
@@ -123,9 +123,9 @@ def load_encoder(model_folder: Path, threads: int) -> OwnModel:
     return OwnModel(model.identity, model.session, model.tokenizer, dimensions)
 
 
-def load_reranker(model_folder: Path, threads: int) -> OwnModel:
+def load_reranker(model_folder: Path, thread_count: int) -> OwnModel:
     """Return the cross-encoder in a folder; raise `ModelUnavailable` when it holds none."""
-    model = _load(model_folder, threads, "READINGROOM_RERANKER")
+    model = _load(model_folder, thread_count, "READINGROOM_RERANKER")
     try:
         model.compute_scores("probe", ["probe"])
     except Exception as error:  # whatever the runtime raises for a graph of another kind
@@ -136,7 +136,7 @@ def load_reranker(model_folder: Path, threads: int) -> OwnModel:
     return model
 
 
-def _load(model_folder: Path, threads: int, setting_name: str) -> OwnModel:
+def _load(model_folder: Path, thread_count: int, setting_name: str) -> OwnModel:
     for file_name in (GRAPH, TOKENIZER):
         if not (model_folder / file_name).is_file():
             raise ModelUnavailable(
@@ -144,7 +144,7 @@ def _load(model_folder: Path, threads: int, setting_name: str) -> OwnModel:
             )
     try:
         tokenizer = load_tokenizer(model_folder / TOKENIZER)
-        session: Any = open_session(model_folder / GRAPH, threads)
+        session: Any = open_session(model_folder / GRAPH, thread_count)
     except Exception as error:  # both libraries raise their own kinds for a damaged file
         raise ModelUnavailable(
             f"{setting_name} is {model_folder.name}, but it cannot be read: {error}"

@@ -36,7 +36,7 @@ MAX_TOKENS = 256
 _MAX_WORDS = 60_000
 # Larger runs leave the cache of a core, smaller ones read the weights too often.
 _RUN_TOKENS = 512
-_RUN_TEXTS = 32
+_TEXTS_PER_RUN = 32
 
 # To be raised whenever the same weights give another graph. It is not in graph.py, because that
 # imports onnx, which only building a graph needs.
@@ -96,18 +96,18 @@ def _group_by_length(lengths: NDArray[np.int32], max_run_texts: int) -> list[Row
     length_changes = np.flatnonzero(np.diff(lengths[row_order])) + 1
     runs = []
     for equal_rows in np.split(row_order, length_changes) if len(row_order) else ():
-        run_texts = max(1, min(max_run_texts, _RUN_TOKENS // int(lengths[equal_rows[0]])))
+        texts_per_run = max(1, min(max_run_texts, _RUN_TOKENS // int(lengths[equal_rows[0]])))
         runs += [
-            equal_rows[first_row : first_row + run_texts]
-            for first_row in range(0, len(equal_rows), run_texts)
+            equal_rows[first_row : first_row + texts_per_run]
+            for first_row in range(0, len(equal_rows), texts_per_run)
         ]
     return runs
 
 
 def load_processor_model(
-    weights: Weights, models: Path, precision: "Precision", threads: int
+    weights: Weights, models_folder: Path, precision: "Precision", thread_count: int
 ) -> ProcessorModel:
-    """Return the model of these weights; its graph is built in `models` when it is not there.
+    """Return the model of these weights, building its graph in `models_folder` if it is missing.
 
     Raise `ModelUnavailable` when the weights are of another kind of model.
     """
@@ -121,38 +121,42 @@ def load_processor_model(
     return ProcessorModel(
         f"{weights.name}@{weights.digest[:12]}/{precision}",
         # A run is small, so that what is kept of the largest is some 20 MB.
-        open_session(_find_graph(weights, models, precision), threads, keeps_memory=True),
+        open_session(
+            _find_graph(weights, models_folder, precision), thread_count, keeps_memory=True
+        ),
         tokenizer,
-        threads,
+        thread_count,
         # int8 scales the numbers of a whole run by its largest one: a text alone has one vector,
         # beside others it would depend on them.
-        1 if precision == "int8" else _RUN_TEXTS,
+        1 if precision == "int8" else _TEXTS_PER_RUN,
     )
 
 
-def _find_graph(weights: Weights, models: Path, precision: "Precision") -> Path:
+def _find_graph(weights: Weights, models_folder: Path, precision: "Precision") -> Path:
     """Return the path of the graph, which is built when it is missing or damaged.
 
     Its name ends in its own digest, so damage shows, and one rename publishes both.
     """
     graph_stem = f"{weights.digest[:16]}-{precision}-{_GRAPH_VERSION}"
-    for graph_path in models.glob(f"{graph_stem}-*.onnx"):
+    for graph_path in models_folder.glob(f"{graph_stem}-*.onnx"):
         if graph_path.stem == f"{graph_stem}-{hash_file(graph_path)[:16]}":
             return graph_path
         log.warning("the model's graph %s is damaged and is built again", graph_path.name)
         graph_path.unlink(missing_ok=True)
-    return _build_graph(weights, models, precision, graph_stem)
+    return _build_graph(weights, models_folder, precision, graph_stem)
 
 
-def _build_graph(weights: Weights, models: Path, precision: "Precision", graph_stem: str) -> Path:
+def _build_graph(
+    weights: Weights, models_folder: Path, precision: "Precision", graph_stem: str
+) -> Path:
     from readingroom.engine.embedding.graph import build_graph
 
     try:
         graph = build_graph(weights.folder, precision)
     except (ValueError, KeyError) as error:
         raise ModelUnavailable(f"{weights.folder.name} holds no usable model: {error}") from error
-    models.mkdir(parents=True, exist_ok=True)
-    descriptor, partial_path = tempfile.mkstemp(dir=models, prefix=f".{graph_stem}-")
+    models_folder.mkdir(parents=True, exist_ok=True)
+    descriptor, partial_path = tempfile.mkstemp(dir=models_folder, prefix=f".{graph_stem}-")
     try:
         with os.fdopen(descriptor, "wb") as graph_file:
             graph_file.write(graph)
@@ -161,10 +165,10 @@ def _build_graph(weights: Weights, models: Path, precision: "Precision", graph_s
         # Readable by all: it is no secret, and a container may be built by one user and run by
         # another.
         Path(partial_path).chmod(0o644)
-        final_path = models / f"{graph_stem}-{hash_file(Path(partial_path))[:16]}.onnx"
+        final_path = models_folder / f"{graph_stem}-{hash_file(Path(partial_path))[:16]}.onnx"
         Path(partial_path).replace(final_path)
         # What an older version of this program made of the same weights; it would build it again.
-        for older_graph in models.glob(f"{weights.digest[:16]}-{precision}-*.onnx"):
+        for older_graph in models_folder.glob(f"{weights.digest[:16]}-{precision}-*.onnx"):
             if not older_graph.name.startswith(f"{graph_stem}-"):
                 older_graph.unlink(missing_ok=True)
     except BaseException:

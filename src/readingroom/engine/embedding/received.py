@@ -10,7 +10,7 @@ from readingroom.engine.errors import VectorsRefused
 
 LEASE_SECONDS = 90.0
 """How long passages are a worker's after a sign of life."""
-SAMPLED_TEXTS = 3
+SAMPLED_TEXT_COUNT = 3
 """How many texts of a batch are embedded again to compare."""
 _MIN_COSINE = {"float32": 0.9995, "int8": 0.98}
 """What vectors of one model have in common, whatever made them; int8 differs by processor."""
@@ -43,7 +43,7 @@ def check_sample(embedder: Embedder, texts: Sequence[str], matrix: Matrix) -> No
     differ in their capitals alone rightly have the same, others do not. Raise `VectorsRefused`
     when a vector is another one.
     """
-    sampled_numbers = _chooser.sample(range(len(texts)), min(SAMPLED_TEXTS, len(texts)))
+    sampled_numbers = _chooser.sample(range(len(texts)), min(SAMPLED_TEXT_COUNT, len(texts)))
     sampled_numbers += _choose_same_vector(texts, matrix)
     own_vectors = embedder.embed_each([texts[text_number] for text_number in sampled_numbers])
     precision = embedder.identity.rpartition("/")[2]

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def open_session(
-    graph_path: Path, threads: int, keeps_memory: bool = False
+    graph_path: Path, thread_count: int, keeps_memory: bool = False
 ) -> "onnxruntime.InferenceSession":
     """Return a session of onnxruntime that takes no more memory and cores than it needs.
 
@@ -19,7 +19,7 @@ def open_session(
 
     onnxruntime.disable_telemetry_events()  # what is run here is nobody else's business
     session_options = onnxruntime.SessionOptions()
-    session_options.intra_op_num_threads = threads
+    session_options.intra_op_num_threads = thread_count
     session_options.log_severity_level = 3
     session_options.enable_cpu_mem_arena = keeps_memory
     # Waiting threads would spin on a core that others need.

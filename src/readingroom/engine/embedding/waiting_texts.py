@@ -24,7 +24,7 @@ from readingroom.storage.errors import StorageFailed
 _WORKER_SECONDS = 60.0
 _KEPT_SECONDS = 3600.0
 # Texts that the room embeds itself at a time, while workers embed the others.
-_OWN_TEXTS = 64
+_OWN_TEXT_COUNT = 64
 _POLL_SECONDS = 0.5
 _VALUES_PER_STATEMENT = 500
 _OWN_LEASE = "room"
@@ -159,12 +159,12 @@ class WaitingTexts:
         """Return the texts that have no vector yet, by their numbers."""
         texts: dict[int, str] = {}
         with self._state_tables.begin_reading() as db:
-            for some_ids, marks in _split_values(passage_ids):
+            for some_ids, placeholders in _split_values(passage_ids):
                 texts.update(
                     (row[0], row[1])
                     for row in db.execute(
                         "SELECT id, passage_text FROM waiting_texts "
-                        f"WHERE vector IS NULL AND id IN ({marks})",
+                        f"WHERE vector IS NULL AND id IN ({placeholders})",
                         some_ids,
                     )
                 )
@@ -218,21 +218,22 @@ class WaitingTexts:
 
     def _claim_own(self, texts: Sequence[str]) -> list[str]:
         """Return some of the texts, which no worker gets while they are embedded here."""
-        texts_by_digest = {_hash_text(text): text for text in texts[:_OWN_TEXTS]}
-        digests, marks = next(_split_values(list(texts_by_digest)))
+        texts_by_digest = {_hash_text(text): text for text in texts[:_OWN_TEXT_COUNT]}
+        digests, placeholders = next(_split_values(list(texts_by_digest)))
         with self._state_tables.begin_writing() as db:
             text_rows = db.execute(
                 f"SELECT id, digest FROM waiting_texts WHERE model = ? AND {_LEASABLE} "
-                f"AND digest IN ({marks})",
+                f"AND digest IN ({placeholders})",
                 (self.embedder.identity, self._now(), *digests),
             ).fetchall()
             self._lease_texts(db, _OWN_LEASE, [row[0] for row in text_rows])
         return [texts_by_digest[row[1]] for row in text_rows]
 
     def _lease_texts(self, db: Any, lease_id: str, passage_ids: Sequence[int]) -> None:
-        for some_ids, marks in _split_values(passage_ids):
+        for some_ids, placeholders in _split_values(passage_ids):
             db.execute(
-                f"UPDATE waiting_texts SET lease_id = ?, lease_until = ? WHERE id IN ({marks})",
+                "UPDATE waiting_texts SET lease_id = ?, lease_until = ? "
+                f"WHERE id IN ({placeholders})",
                 (lease_id, self._now() + LEASE_SECONDS, *some_ids),
             )
 
@@ -257,10 +258,10 @@ class WaitingTexts:
         texts_by_digest = {_hash_text(text): text for text in texts}
         vectors: dict[str, Vector] = {}
         with self._state_tables.begin_reading() as db:
-            for digests, marks in _split_values(list(texts_by_digest)):
+            for digests, placeholders in _split_values(list(texts_by_digest)):
                 vector_rows = db.execute(
                     "SELECT digest, vector FROM waiting_texts "
-                    f"WHERE vector IS NOT NULL AND model = ? AND digest IN ({marks})",
+                    f"WHERE vector IS NOT NULL AND model = ? AND digest IN ({placeholders})",
                     (self.embedder.identity, *digests),
                 )
                 vectors.update(

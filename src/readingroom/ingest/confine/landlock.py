@@ -50,9 +50,9 @@ def restrict_files(readable_paths: Iterable[str], writable_paths: Iterable[str],
     handled_rights = (1 << _RIGHT_COUNTS.get(abi, 16)) - 1
     scoped_actions = _SCOPE_SIGNAL if abi >= SIGNALS_ABI else 0
     # The second number would restrict TCP: no socket can be made at all, see seccomp.py.
-    attributes = struct.pack("QQQ", handled_rights, 0, scoped_actions)
+    ruleset_attributes = struct.pack("QQQ", handled_rights, 0, scoped_actions)
     ruleset_descriptor = _check_result(
-        _call_kernel(_CREATE_RULESET, attributes, len(attributes), 0)
+        _call_kernel(_CREATE_RULESET, ruleset_attributes, len(ruleset_attributes), 0)
     )
     try:
         for allowed_path in readable_paths:

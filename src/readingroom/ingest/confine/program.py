@@ -22,7 +22,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 def run_confined(
-    command: Sequence[str], environment: Mapping[str, str]
+    command_words: Sequence[str], environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Return how the command ended, and what it printed, inside the sandbox.
 
@@ -35,9 +35,9 @@ def run_confined(
             memory_bytes=_MEMORY_BYTES,
             cpu_seconds=_TIMEOUT_SECONDS,
         )
-        starter = [sys.executable, "-P", "-c", _CONFINE_AND_BECOME]
+        starter_words = [sys.executable, "-P", "-c", _CONFINE_AND_BECOME]
         return subprocess.run(
-            [*starter, json.dumps(asdict(confinement)), *command],
+            [*starter_words, json.dumps(asdict(confinement)), *command_words],
             env={**environment, "TMPDIR": scratch},
             cwd=scratch,
             capture_output=True,

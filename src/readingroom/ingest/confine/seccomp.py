@@ -21,7 +21,7 @@ _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 # Set in the numbers of a second set of calls on x86_64.
 _X32_BIT = 0x40000000
 _SET_FILTER, _IS_ACTION_AVAILABLE = 1, 2
-_ALL_THREADS = 1
+_SYNC_THREADS_FLAG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def refuse_calls(*, refuse_signals: bool) -> None:
     instruction_count = len(program) // 8
     header = struct.pack("HxxxxxxP", instruction_count, ctypes.addressof(instructions))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(architecture.seccomp_number, _SET_FILTER, _ALL_THREADS, header) != 0:
+    if libc.syscall(architecture.seccomp_number, _SET_FILTER, _SYNC_THREADS_FLAG, header) != 0:
         raise OSError(ctypes.get_errno(), "seccomp refused")
 
 

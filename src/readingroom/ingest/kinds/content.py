@@ -137,7 +137,7 @@ _TELLING_PHRASES: tuple[tuple[str, str], ...] = (
 # Of the opening in which these phrases are looked for.
 _TELLING_CHARS = 3_000
 
-_TITLE_BLOCK_WORDS = (
+_TITLE_BLOCK_WORDS_PATTERN = (
     r"\b(?:drawing (?:no|number|title)|d(?:wg|rg) ?(?:no)?|scale|rev(?:ision)?|drawn|checked"
     r"|do not scale|a[0-4]|1 (?:50|100|200|250|500|1000|1250|2500))\b"
 )
@@ -150,7 +150,7 @@ _MIN_DRAWN_LINES = 40
 _MIN_IMAGE_RATIO = 0.5
 # Of a page without one.
 _MIN_BARE_LINES = 1_500
-_ROOM_NAMES = (
+_ROOM_NAMES_PATTERN = (
     r"\b(?:kitchen|bed(?:room)? ?\d?|living|lounge|bath(?:room)?|hall|wc|dining|utility|en suite"
     r"|landing|office|warehouse)\b"
 )
@@ -161,7 +161,7 @@ _PLANT_NAMES = (
 _DIRECTIONS = r"\b(?:north|south|east|west)\b"
 # Labels of these that tell what is drawn where no title does, each counted once.
 _LABELS_BY_KIND = (
-    ("floor_plan", _ROOM_NAMES),
+    ("floor_plan", _ROOM_NAMES_PATTERN),
     ("landscape_plan", _PLANT_NAMES),
     ("elevation", _DIRECTIONS),
 )
@@ -181,7 +181,9 @@ def is_drawing_page(raw_page: RawPage) -> bool:
     folded_text = fold_words(" ".join(line.text for line in raw_page.lines))
     if len(folded_text.split()) > _MAX_DRAWING_WORDS:
         return False
-    block_words = {word_match[0] for word_match in re.finditer(_TITLE_BLOCK_WORDS, folded_text)}
+    block_words = {
+        word_match[0] for word_match in re.finditer(_TITLE_BLOCK_WORDS_PATTERN, folded_text)
+    }
     if len(block_words) >= _MIN_BLOCK_WORDS:
         return (
             raw_page.drawn_line_count >= _MIN_DRAWN_LINES or raw_page.image_ratio > _MIN_IMAGE_RATIO
@@ -206,9 +208,9 @@ def find_kind_by_content(raw_pages: Sequence[RawPage], document_text: str) -> st
 def _find_drawing_kind(page_lines: Sequence[Line]) -> str:
     """Return what is drawn: by the largest letters that say so, else by the labels on it."""
     for line in sorted(page_lines, key=lambda line: -line.size):
-        line_words = fold_words(line.text[:_MAX_TITLE_CHARS])
+        line_words_text = fold_words(line.text[:_MAX_TITLE_CHARS])
         for document_kind, title_pattern in DRAWING_TITLES:
-            if re.search(title_pattern, line_words):
+            if re.search(title_pattern, line_words_text):
                 return document_kind
     folded_text = fold_words(" ".join(line.text for line in page_lines))
     for labelled_kind, label_pattern in _LABELS_BY_KIND:
@@ -233,14 +235,14 @@ def _find_titled_kind(page_lines: Sequence[Line]) -> str | None:
         if re.search(title_pattern, large_text):
             return document_kind
     for line in top_lines:
-        line_words = fold_words(line.text)
+        line_words_text = fold_words(line.text)
         if len(line.text) > _MAX_TITLE_CHARS or line.text.rstrip().endswith((".", ",", ";")):
             continue
         if line.text[0].islower():  # the middle of a sentence: "we have no / objection to make"
             continue
         for document_kind, title_pattern in TITLE_PATTERNS:
-            if re.match(title_pattern, line_words) or (
-                len(line_words.split()) <= 8 and re.search(title_pattern, line_words)
+            if re.match(title_pattern, line_words_text) or (
+                len(line_words_text.split()) <= 8 and re.search(title_pattern, line_words_text)
             ):
                 return document_kind
     return None

@@ -141,28 +141,28 @@ _TYPE_PATTERNS = tuple(
 
 def find_type_by_name(file_name: str) -> str | None:
     """Return the type that a file's name tells, or None."""
-    name_words = _split_name(file_name)
+    name_words_text = _split_name(file_name)
     for document_type, name_pattern in _TYPE_PATTERNS:
-        if re.search(name_pattern, name_words):
+        if re.search(name_pattern, name_words_text):
             return document_type
     return None
 
 
 def find_kind_by_name(file_name: str) -> str | None:
     """Return the kind that a file's name tells, or None."""
-    name_words = _split_name(file_name)
+    name_words_text = _split_name(file_name)
     if find_type_by_name(file_name) in DRAWING_TYPES:
         drawing_kinds = (
             drawing_kind
             for drawing_kind, title_pattern in DRAWING_TITLES
-            if re.search(title_pattern, name_words)
+            if re.search(title_pattern, name_words_text)
         )
         return next(drawing_kinds, None)
     return next(
         (
             drawing_kind
             for drawing_kind, title_pattern in TITLE_PATTERNS
-            if re.search(title_pattern, name_words)
+            if re.search(title_pattern, name_words_text)
         ),
         None,
     )

@@ -182,14 +182,16 @@ def find_kind_by_subject(folded_opening: str) -> str | None:
     The text is folded: lower case, and anything but letters and digits a space.
     """
     opening = folded_opening[:_SUBJECT_CHARS]
-    for document_kind, writers_words in _WRITERS_WORDS:
-        if re.search(writers_words, opening):
+    for document_kind, writers_text in _WRITERS_WORDS:
+        if re.search(writers_text, opening):
             return document_kind
     padded_opening = f" {opening} "
     counts_by_kind = {
         document_kind: sum(
-            any(f" {subject_word} " in padded_opening for subject_word in word_forms.split("|"))
-            for word_forms in subject_words
+            any(
+                f" {subject_word} " in padded_opening for subject_word in word_forms_text.split("|")
+            )
+            for word_forms_text in subject_words
         )
         for document_kind, subject_words in _SUBJECT_WORDS.items()
     }

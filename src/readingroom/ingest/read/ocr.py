@@ -203,9 +203,9 @@ def _detect_rotation(picture: Image.Image) -> int:
     return int(orientation["rotate"])
 
 
-def _turn_back(turned_word: PageWord, degrees: int) -> PageWord:
+def _turn_back(turned_word: PageWord, rotation_degrees: int) -> PageWord:
     """Return a word of a page that was turned clockwise, where it stands before it was turned."""
-    match degrees:
+    match rotation_degrees:
         case 90:
             return PageWord(
                 turned_word.text,

@@ -103,14 +103,14 @@ class Sandbox:
         self,
         limits: Limits | None = None,
         processes_per_caller: int | None = None,
-        command: tuple[str, ...] = WORKER_COMMAND,
+        worker_command: tuple[str, ...] = WORKER_COMMAND,
         scratch_parent: Path | None = None,
     ) -> None:
         # From the processes that it starts: they have our account, and our environment has keys.
         hide_memory()
         self._limits = limits or Limits()
         self._work_slots = WorkSlots(slots_per_caller=processes_per_caller or count_cores())
-        self._worker_command = command
+        self._worker_command = worker_command
         self.scratch_parent = scratch_parent or Path(tempfile.gettempdir())
         self._scratch_folders = ScratchFolders(self.scratch_parent)
 

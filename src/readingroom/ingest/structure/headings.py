@@ -157,15 +157,15 @@ def _remove_repeats(headings: Sequence[SectionStart], line_count: int) -> list[S
     section_ends = [*(heading_start.line_index for heading_start in ordered_headings), line_count][
         1:
     ]
-    longest_by_ref: dict[str, tuple[int, SectionStart]] = {}
+    longest_starts_by_ref: dict[str, tuple[int, SectionStart]] = {}
     for heading_start, section_end in zip(ordered_headings, section_ends, strict=True):
         section_lines = section_end - heading_start.line_index
         if (
-            heading_start.ref not in longest_by_ref
-            or section_lines > longest_by_ref[heading_start.ref][0]
+            heading_start.ref not in longest_starts_by_ref
+            or section_lines > longest_starts_by_ref[heading_start.ref][0]
         ):
-            longest_by_ref[heading_start.ref] = section_lines, heading_start
+            longest_starts_by_ref[heading_start.ref] = section_lines, heading_start
     return sorted(
-        (heading_start for _, heading_start in longest_by_ref.values()),
+        (heading_start for _, heading_start in longest_starts_by_ref.values()),
         key=lambda heading_start: heading_start.line_index,
     )

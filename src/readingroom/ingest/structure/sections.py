@@ -46,14 +46,14 @@ def find_sections(text_flow: TextFlow) -> tuple[DocumentSection, ...]:
     typography = Typography(text_flow)
     headings = find_headings(typography)
     decimal_starts = find_decimal_starts(typography, headings)
-    outline = _set_figures_apart(
+    outline_starts = _set_figures_apart(
         typography,
         sorted([*headings, *decimal_starts], key=lambda section_start: section_start.line_index),
     )
-    policies, other_policies = find_policies(typography, text_flow.text, outline)
+    policies, other_policies = find_policies(typography, text_flow.text, outline_starts)
     policy_extents = _PolicyExtents(typography, policies)
     section_starts = _complete_starts(
-        typography, policy_extents.remove_inner_starts(outline), policy_extents
+        typography, policy_extents.remove_inner_starts(outline_starts), policy_extents
     )
     divisions = [
         _Division(section_start.line_index, section_start) for section_start in section_starts
@@ -107,18 +107,20 @@ def _make_figure_start(typography: Typography, page_lines: range) -> SectionStar
 
 
 def _complete_starts(
-    typography: Typography, outline: Sequence[SectionStart], policy_extents: "_PolicyExtents"
+    typography: Typography, outline_starts: Sequence[SectionStart], policy_extents: "_PolicyExtents"
 ) -> list[SectionStart]:
     """Return the starts with plain numbers or bare headings, where there is nothing better."""
-    if any(section_start.kind == "para" for section_start in outline):
-        return [*outline]
+    if any(section_start.kind == "para" for section_start in outline_starts):
+        return [*outline_starts]
     policy_starts = [
         policy_heading.to_section_start() for policy_heading in policy_extents.policies
     ]
     paragraphs = [
-        *find_plain_starts(typography, [*outline, *policy_starts], policy_extents.list_box_lines())
+        *find_plain_starts(
+            typography, [*outline_starts, *policy_starts], policy_extents.list_box_lines()
+        )
     ]
-    section_starts = [*outline, *paragraphs]
+    section_starts = [*outline_starts, *paragraphs]
     if not policy_starts and len(paragraphs) < _MIN_REFERENCES:
         section_starts += find_bare_headings(typography, section_starts)
     return sorted(section_starts, key=lambda section_start: section_start.line_index)
@@ -152,11 +154,11 @@ class _PolicyExtents:
             for line_index in range(policy_heading.line_index, box_end)
         }
 
-    def remove_inner_starts(self, outline: Sequence[SectionStart]) -> list[SectionStart]:
+    def remove_inner_starts(self, outline_starts: Sequence[SectionStart]) -> list[SectionStart]:
         """Return the starts but for those that only divide a policy: `Part A`, its numbers."""
         kept_starts: list[SectionStart] = []
         last_line = -1
-        for section_start in outline:
+        for section_start in outline_starts:
             if section_start.kind == "exhibit":
                 kept_starts.append(section_start)
             elif not (
@@ -301,28 +303,28 @@ def _find_lead_line(typography: Typography, first_line: int, next_line: int) -> 
 def _make_sections(
     text_flow: TextFlow, typography: Typography, divisions: Sequence[_Division]
 ) -> Iterator[DocumentSection]:
-    ancestry: list[SectionStart] = []
+    ancestor_starts: list[SectionStart] = []
     lead_lines = [*_find_lead_lines(typography, divisions), len(text_flow.lines)]
     line_offsets = [*(flow_line.start for flow_line in text_flow.lines), len(text_flow.text)]
     for division, lead_line, end_line in zip(divisions, lead_lines, lead_lines[1:], strict=False):
         section_start = division.section_start
         if section_start is None:
-            ancestry = []
+            ancestor_starts = []
             continue
-        ancestry = [ancestor for ancestor in ancestry if ancestor.level < section_start.level] + [
-            section_start
-        ]
+        ancestor_starts = [
+            ancestor for ancestor in ancestor_starts if ancestor.level < section_start.level
+        ] + [section_start]
         if division.line_index >= end_line:
             continue
         yield DocumentSection(
             ref=section_start.ref,
-            path=tuple(ancestor.ref for ancestor in ancestry),
+            path=tuple(ancestor.ref for ancestor in ancestor_starts),
             title=typography.join_title_lines(section_start.line_index, section_start.title),
             start=line_offsets[division.line_index],
             end=line_offsets[end_line],
             page=text_flow.lines[division.line_index].page,
             lead_start=line_offsets[lead_line],
-            kind=_find_kind_by_ancestry(ancestry),
+            kind=_find_kind_by_ancestry(ancestor_starts),
         )
 
 
@@ -361,12 +363,12 @@ def find_passage_kind(
     return "table" if 2 * grid_chars > passage_span.length else "supporting"
 
 
-def _find_kind_by_ancestry(ancestry: Sequence[SectionStart]) -> PassageKind:
+def _find_kind_by_ancestry(ancestor_starts: Sequence[SectionStart]) -> PassageKind:
     """Return what weight a section has, which the sections around it decide."""
-    ancestor_kinds = {section_start.kind for section_start in ancestry}
+    ancestor_kinds = {section_start.kind for section_start in ancestor_starts}
     if "annex" in ancestor_kinds:
         return "appendix"
     if "policy" in ancestor_kinds:
         return "policy"
-    is_table = ancestry[-1].kind == "exhibit" and ancestry[-1].ref.startswith("Table")
+    is_table = ancestor_starts[-1].kind == "exhibit" and ancestor_starts[-1].ref.startswith("Table")
     return "table" if is_table else "supporting"

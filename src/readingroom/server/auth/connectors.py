@@ -124,11 +124,11 @@ class KeyBackedIssuer(
         """Return the address of the page where a person answers the client."""
         assert client.client_id
         # By POST a request may be as long as any body.
-        parameters = params.model_dump_json()
-        if len(parameters) > _MAX_KEPT_CHARS:
+        parameters_json = params.model_dump_json()
+        if len(parameters_json) > _MAX_KEPT_CHARS:
             raise AuthorizeError("invalid_request", "the state and the scopes are too long")
         request_id = await anyio.to_thread.run_sync(
-            self._grants.add_request, client.client_id, parameters
+            self._grants.add_request, client.client_id, parameters_json
         )
         return f"{CONSENT_PATH}?request={request_id}"
 
@@ -359,10 +359,10 @@ def _is_plain_name(client_name: str) -> bool:
     """Whether a name can be shown on the page of consent without hiding anything of it."""
     if len(client_name) > _MAX_NAME_CHARS or not client_name.isprintable():
         return False
-    piled_marks = 0
+    piled_mark_count = 0
     for character in client_name:
-        piled_marks = piled_marks + 1 if unicodedata.combining(character) else 0
-        if piled_marks > _MAX_PILED_MARKS:
+        piled_mark_count = piled_mark_count + 1 if unicodedata.combining(character) else 0
+        if piled_mark_count > _MAX_PILED_MARKS:
             return False
     return True
 

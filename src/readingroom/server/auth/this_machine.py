@@ -75,10 +75,10 @@ def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int
         ipaddress.ip_address(connection_end[0]) for connection_end in (client_end, server_end)
     )
     family = socket.AF_INET if client_address.version == 4 else socket.AF_INET6
-    ports = _PORTS.pack(client_end[1], server_end[1])
+    port_bytes = _PORTS.pack(client_end[1], server_end[1])
     kernel_question = (
         _DIAG_QUESTION.pack(family, socket.IPPROTO_TCP, 0xFFFFFFFF)
-        + ports
+        + port_bytes
         + client_address.packed.ljust(16, b"\0")
         + server_address.packed.ljust(16, b"\0")
         + _ANY_INTERFACE_AND_COOKIE
@@ -91,7 +91,7 @@ def _ask_kernel(client_end: tuple[str, int], server_end: tuple[str, int]) -> int
     # Anything else is an error, or somebody who listens where a connection has ended.
     if (
         _DIAG_HEADER.unpack_from(kernel_answer)[1] != _DIAG_BY_FAMILY
-        or ports != kernel_answer[_ANSWER_PORTS_OFFSET : _ANSWER_PORTS_OFFSET + _PORTS.size]
+        or port_bytes != kernel_answer[_ANSWER_PORTS_OFFSET : _ANSWER_PORTS_OFFSET + _PORTS.size]
     ):
         return None
     return int.from_bytes(

@@ -9,7 +9,7 @@ from readingroom.server.errors import TooManyBytes
 MIN_CHARGE_BYTES = 64 * 1024
 """What any request with a body counts for: its connection and buffers are memory too."""
 _BODIES_PER_CALLER = 8
-_CALLERS_AT_ONCE = 4
+_MAX_CALLERS_AT_ONCE = 4
 _SMALL_BYTES = 2**20
 
 
@@ -22,7 +22,7 @@ class HeldBytes:
 
     def __init__(self, max_body_bytes: int) -> None:
         self._max_bytes_per_caller = _BODIES_PER_CALLER * max(max_body_bytes, 4 * 2**20)
-        self._max_total_bytes = _CALLERS_AT_ONCE * self._max_bytes_per_caller
+        self._max_total_bytes = _MAX_CALLERS_AT_ONCE * self._max_bytes_per_caller
         self._bytes_by_caller: Counter[str] = Counter()
         self._total_bytes = 0
 

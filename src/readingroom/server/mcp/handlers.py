@@ -148,9 +148,9 @@ class _ToolHandlers:
         tool_call = replace(
             make_call_from_context(context), ask_person=make_person_asker(context, params)
         )
-        tool_entry = self._get_caller_tools(context).get(params.name)
+        tool_and_dialect = self._get_caller_tools(context).get(params.name)
         # A name that callers make up must not become a time series of its own in the metrics.
-        tool_name = params.name if tool_entry else "unknown"
+        tool_name = params.name if tool_and_dialect else "unknown"
         # A call that ends without an answer or an error was cancelled by its caller.
         call_record = CallRecord(
             tool_name,
@@ -161,7 +161,7 @@ class _ToolHandlers:
         )
         start_ns = time.perf_counter_ns()
         try:
-            if tool_entry is None:
+            if tool_and_dialect is None:
                 call_record.error_code = "unknown_tool"
                 reason = ": this key may only read" if params.name in self._tools_by_name else ""
                 raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{reason}")
@@ -169,7 +169,7 @@ class _ToolHandlers:
                 call_record.error_code = "invalid_arguments"
                 raise MCPError(wire.INVALID_PARAMS, "Invalid params: inputResponses: null")
             tool_result = await _run_tool(
-                *tool_entry,
+                *tool_and_dialect,
                 params.arguments or {},
                 tool_call,
                 call_record,

@@ -103,7 +103,9 @@ class CallHistory:
             if not any(counts_by_minute):
                 continue
             call_times_ms = sorted(
-                ms for at, ms in calls_of_name.timed_durations_ms if now - at < 60 * MINUTES
+                sorted_durations
+                for at, sorted_durations in calls_of_name.timed_durations_ms
+                if now - at < 60 * MINUTES
             )
             error_count = sum(1 for at in calls_of_name.error_times if now - at < 60 * MINUTES)
             summaries.append(

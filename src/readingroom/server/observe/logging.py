@@ -51,10 +51,10 @@ class CallRecord:
         return log_fields
 
 
-def configure_logging(level: LogLevel, blocking: bool = True) -> None:
+def configure_logging(level: LogLevel, should_block: bool = True) -> None:
     """Send every logger of the process to standard error as JSON lines.
 
-    Without `blocking`, lines are dropped when nobody reads them: a client that starts a stdio
+    Without `should_block`, lines are dropped when nobody reads them: a client that starts a stdio
     server may never look at its standard error.
     """
     # No line of ours has these, and finding them out costs as much as writing the line.
@@ -62,7 +62,7 @@ def configure_logging(level: LogLevel, blocking: bool = True) -> None:
     logging._srcfile = None  # as the logging documentation recommends
     handler: logging.Handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    if not blocking:
+    if not should_block:
         handler = _write_in_thread(handler)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for logger_name in _CHATTY_LOGGERS:

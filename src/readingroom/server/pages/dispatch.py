@@ -54,8 +54,8 @@ class _PageNumber(Convertor[int]):
 
     regex = "[0-9]{1,6}"
 
-    def convert(self, digits: str) -> int:
-        return int(digits)
+    def convert(self, page_digits: str) -> int:
+        return int(page_digits)
 
     def to_string(self, page_number: int) -> str:
         return str(page_number)

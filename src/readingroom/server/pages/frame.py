@@ -135,8 +135,8 @@ def compress_text(
 ) -> Response:
     """Return a response whose body is compressed where the client takes it and it is worth it."""
     sent_headers = {**headers, "Content-Type": media_type}
-    accepted_encodings = Headers(scope=scope).get("accept-encoding", "")
-    if "gzip" in accepted_encodings and len(body) >= _MIN_COMPRESSED_BYTES:
+    accepted_encodings_header = Headers(scope=scope).get("accept-encoding", "")
+    if "gzip" in accepted_encodings_header and len(body) >= _MIN_COMPRESSED_BYTES:
         body = gzip.compress(body, 5, mtime=0)
         sent_headers["Content-Encoding"] = "gzip"
     return Response(body, status, sent_headers)

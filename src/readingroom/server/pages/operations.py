@@ -102,7 +102,7 @@ class OperationsPages:
         base_states = [await _check_base(base) for base in self._bases]
         machine_state = await anyio.to_thread.run_sync(_inspect_machine, self._settings)
         checkup = await self._doctor.find_newest_checkup()
-        source_freshness = [
+        freshness_of_sources = [
             freshness for pages in self._base_pages for freshness in await pages.list_freshness()
         ]
         page_html = render_template(
@@ -122,7 +122,7 @@ class OperationsPages:
             checked_ago=format_seconds(clock.unix_seconds() - checkup.job.created_at)
             if checkup
             else "",
-            freshness=source_freshness,
+            freshness=freshness_of_sources,
             keys=self._key_ring.list_keys(),
             versions=_list_versions(),
             request=request,
@@ -136,7 +136,7 @@ class OperationsPages:
             "free_bytes": machine_state.free_bytes,
             "used_bytes": machine_state.used_bytes,
             "model": machine_state.model_problem or "ready",
-            "freshness": source_freshness,
+            "freshness": freshness_of_sources,
             "versions": _list_versions(),
         }
         return RenderedPage("Operations", page_html, data=json_data)

@@ -26,7 +26,7 @@ SILENT_SECONDS = 60.0
 """How long a worker may say nothing before its job is given to another."""
 MAX_ATTEMPTS = 3
 """How often a job is begun: one that ends its worker each time would never let it live."""
-_KEPT_JOBS = 500
+_MAX_KEPT_JOBS = 500
 """Ended jobs that are kept to be looked at."""
 MAX_WAITING_JOBS = 20
 """Jobs of one caller that have not ended."""
@@ -64,8 +64,8 @@ _LATER_COLUMNS = {
     "file_bytes": "INTEGER NOT NULL DEFAULT 0",
 }
 """Which a table has not that was made before jobs took turns."""
-_INDEX = "CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, created_at)"
-_COLUMNS = (
+_INDEX_SQL = "CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, created_at)"
+_COLUMNS_SQL = (
     "id, kind, title, question, state, percent, phase, outcome, error, worker, attempts, "
     "created_at, heard_at, ended_at, caller, file_bytes"
 )
@@ -145,7 +145,7 @@ class JobStore:
             with self._tables.begin_writing() as db:
                 self._refuse_excess(db, caller, file_bytes)
                 db.execute(
-                    f"INSERT INTO jobs ({_COLUMNS}) "
+                    f"INSERT INTO jobs ({_COLUMNS_SQL}) "
                     "VALUES (?, ?, ?, ?, 'queued', 0, 'waiting', '{}', '', '', 0, ?, ?, 0, ?, ?)",
                     (job_id, kind, title, json.dumps(question), now, now, caller, file_bytes),
                 )
@@ -165,12 +165,12 @@ class JobStore:
         if not job_kinds or not self._tables.has_data():
             return None
         now = self._now()
-        marks = ", ".join("?" * len(job_kinds))
+        placeholders = ", ".join("?" * len(job_kinds))
         silent_since = now - SILENT_SECONDS
         with self._tables.begin_writing() as db:
             self._give_up_hopeless(db, now)
             job_row = db.execute(
-                f"SELECT {_COLUMNS} FROM jobs WHERE kind IN ({marks}) AND "
+                f"SELECT {_COLUMNS_SQL} FROM jobs WHERE kind IN ({placeholders}) AND "
                 "(state = 'queued' OR (state = 'running' AND heard_at < ?)) AND caller NOT IN "
                 "(SELECT caller FROM jobs WHERE state = 'running' AND heard_at >= ?) "
                 "ORDER BY COALESCE((SELECT MAX(CASE WHEN other.heard_at > other.ended_at "
@@ -187,7 +187,7 @@ class JobStore:
                 (worker, now, job_row["id"]),
             )
             claimed_row = db.execute(
-                f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_row["id"],)
+                f"SELECT {_COLUMNS_SQL} FROM jobs WHERE id = ?", (job_row["id"],)
             ).fetchone()
         job = _read_job(claimed_row)
         return self._fetch_files(job, worker) if claimed_row["file_bytes"] else job
@@ -229,23 +229,23 @@ class JobStore:
 
     def finish_job(self, job_id: str, worker: str, job_outcome: Mapping[str, Any]) -> bool:
         """Write the outcome of a job; False when it is not this worker's any more."""
-        is_ours = self._run_write(
+        is_still_ours = self._run_write(
             "UPDATE jobs SET state = 'done', percent = 100, phase = 'done', outcome = ?, "
             "ended_at = ? WHERE id = ? AND worker = ? AND state = 'running'",
             (json.dumps(job_outcome), self._now(), job_id, worker),
         )
-        self._clean_up(job_id, is_ours)
-        return is_ours
+        self._clean_up(job_id, is_still_ours)
+        return is_still_ours
 
     def fail_job(self, job_id: str, worker: str, reason: str) -> bool:
         """Write why a job failed; False when it is not this worker's any more."""
-        is_ours = self._run_write(
+        is_still_ours = self._run_write(
             "UPDATE jobs SET state = 'failed', phase = 'failed', error = ?, ended_at = ? "
             "WHERE id = ? AND worker = ? AND state = 'running'",
             (reason[:1000], self._now(), job_id, worker),
         )
-        self._clean_up(job_id, is_ours)
-        return is_ours
+        self._clean_up(job_id, is_still_ours)
+        return is_still_ours
 
     def put_job_back(self, job_id: str, worker: str) -> None:
         """Queue a job again that its worker cannot end, since it was told to stop."""
@@ -257,7 +257,7 @@ class JobStore:
 
     def get_job(self, job_id: str) -> BackgroundJob:
         """Return a job. Raise `JobNotFound`."""
-        job_rows = self._run_read(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job_id,))
+        job_rows = self._run_read(f"SELECT {_COLUMNS_SQL} FROM jobs WHERE id = ?", (job_id,))
         if not job_rows:
             raise JobNotFound(f"There is no job {job_id[:40]!r}; ended ones are kept for a while")
         return _read_job(job_rows[0])
@@ -265,7 +265,7 @@ class JobStore:
     def list_newest_jobs(self, limit: int = 50, kind_prefix: str = "") -> list[BackgroundJob]:
         """Return the newest jobs, of the kinds that begin like this, newest first."""
         job_rows = self._run_read(
-            f"SELECT {_COLUMNS} FROM jobs WHERE substr(kind, 1, ?) = ? "
+            f"SELECT {_COLUMNS_SQL} FROM jobs WHERE substr(kind, 1, ?) = ? "
             "ORDER BY created_at DESC, id LIMIT ?",
             (len(kind_prefix), kind_prefix, limit),
         )
@@ -307,7 +307,7 @@ class JobStore:
         self._run_write(
             "DELETE FROM jobs WHERE ended_at > 0 AND id NOT IN "
             "(SELECT id FROM jobs WHERE ended_at > 0 ORDER BY ended_at DESC LIMIT ?)",
-            (_KEPT_JOBS,),
+            (_MAX_KEPT_JOBS,),
         )
 
     def _delete_folder(self, job_id: str) -> None:
@@ -337,7 +337,7 @@ class JobStore:
 
 def _create_tables(db: Database) -> None:
     db.execute(_SCHEMA)
-    db.execute(_INDEX)
+    db.execute(_INDEX_SQL)
     with db.transaction():  # so that two connections do not add the same column
         column_names = {row["name"] for row in db.execute("PRAGMA table_info(jobs)")}
         for column_name, definition in _LATER_COLUMNS.items():

@@ -117,7 +117,7 @@ class PostgresCollection:
         self,
         ids: Sequence[str] | None = None,
         where: Filter | None = None,
-        vectors: bool = False,
+        with_vectors: bool = False,
         limit: int | None = None,
         offset: int = 0,
     ) -> Chunks:
@@ -131,8 +131,8 @@ class PostgresCollection:
             statement_values.append(list(ids))
         condition = " AND ".join(clauses) or "true"
         page_clause = f"LIMIT {int(limit)} OFFSET {int(offset)}" if limit is not None else ""
-        embedding_sql = ", embedding" if vectors else ""
-        join_sql = f"JOIN {self.vectors_table} USING (id)" if vectors else ""
+        embedding_sql = ", embedding" if with_vectors else ""
+        join_sql = f"JOIN {self.vectors_table} USING (id)" if with_vectors else ""
         # The filter is on the chunks alone, whose columns the vectors repeat.
         sql = (
             f"SELECT id, body, metadata{embedding_sql} FROM "
@@ -146,7 +146,7 @@ class PostgresCollection:
             [chunk_row[1] for chunk_row in chunk_rows],
             [chunk_row[2] for chunk_row in chunk_rows],
             decode_vectors([chunk_row[3] for chunk_row in chunk_rows])
-            if vectors
+            if with_vectors
             else np.empty((0, 0), np.float32),
         )
 
@@ -163,9 +163,9 @@ class PostgresCollection:
                 f"{self.chunks_table} (id, body, metadata, words, tokens)",
                 encode_chunks(chunks, stem_lists),
             )
-            field_columns = "".join(f", field_{field_name}" for field_name in self.field_names)
+            field_columns_sql = "".join(f", field_{field_name}" for field_name in self.field_names)
             connection.copy_in(
-                f"{self.vectors_table} (id{field_columns}, embedding)",
+                f"{self.vectors_table} (id{field_columns_sql}, embedding)",
                 encode_vectors(chunks, self.field_names),
             )
             pending_change.touched_ids.update(chunks.ids)

@@ -123,12 +123,12 @@ class PostgresConnection:
             cursor = self._connection.cursor(binary=True)
             return iter(cursor.execute(_translate_placeholders(sql), tuple(values) or None))
 
-    def copy_in(self, table_and_columns: str, blocks: Iterable[bytes]) -> None:
+    def copy_in(self, table_and_columns_sql: str, blocks: Iterable[bytes]) -> None:
         """Write rows in PostgreSQL's binary COPY format into `table (columns)`."""
         with (
             _translate_errors(),
             self._connection.cursor().copy(
-                f"COPY {table_and_columns} FROM STDIN (FORMAT binary)"
+                f"COPY {table_and_columns_sql} FROM STDIN (FORMAT binary)"
             ) as copy_stream,
         ):
             for block in blocks:

@@ -31,7 +31,7 @@ _STORE_NAME = "api_keys"
 _LOOK_SECONDS = 0.5
 _MAX_STALE_SECONDS = 30.0
 """How long the copy is believed while the database does not answer; then nobody is let in."""
-_COLUMNS = "name, hash, created_at, subject, read_only, operator"
+_COLUMNS_SQL = "name, hash, created_at, subject, read_only, operator"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class SharedKeyRing(KeyRing):
         """Return every key, sorted by name."""
         with self._open_tables() as connection:
             key_rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM api_keys ORDER BY name"
+                f"SELECT {_COLUMNS_SQL} FROM api_keys ORDER BY name"
             ).fetchall()
         return [
             Key(key_name, created_at, subject, read_only, operator)
@@ -85,7 +85,7 @@ class SharedKeyRing(KeyRing):
         """Write all keys to a file in a folder, as a data directory has it."""
         with self._open_tables() as connection:
             key_rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM api_keys ORDER BY name"
+                f"SELECT {_COLUMNS_SQL} FROM api_keys ORDER BY name"
             ).fetchall()
         if key_rows:
             KeyRing(dump_folder).insert_rows(
@@ -106,7 +106,7 @@ class SharedKeyRing(KeyRing):
         with self._open_tables() as connection:
             for key_name, key_digest, created_at, subject, read_only, operator in key_rows:
                 connection.execute(
-                    f"INSERT INTO api_keys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
+                    f"INSERT INTO api_keys ({_COLUMNS_SQL}) VALUES (?, ?, ?, ?, ?, ?)",
                     (key_name, key_digest, created_at, subject, bool(read_only), bool(operator)),
                 )
             _raise_generation(connection)
@@ -166,7 +166,7 @@ class SharedKeyRing(KeyRing):
             if previous_copy is not None and previous_copy.generation == generation:
                 self._read_at = begun_at
                 return previous_copy
-            key_rows = connection.execute(f"SELECT {_COLUMNS} FROM api_keys").fetchall()
+            key_rows = connection.execute(f"SELECT {_COLUMNS_SQL} FROM api_keys").fetchall()
         holders: dict[bytes | str, Holder] = {}
         for key_name, key_digest, _, subject, read_only, operator in key_rows:
             holder = Holder(key_name, bytes(key_digest).hex(), read_only, operator)

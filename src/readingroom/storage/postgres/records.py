@@ -103,9 +103,9 @@ class RecordsConnection(PostgresConnection):
         batch_size = min(_ROWS_PER_STATEMENT, _MAX_PARAMETERS // max(1, len(rows[0])))
         for first_row in range(0, len(rows), batch_size):
             row_batch = rows[first_row : first_row + batch_size]
-            all_marks = ", ".join([row_marks[1]] * len(row_batch))
+            all_placeholders = ", ".join([row_marks[1]] * len(row_batch))
             self.execute(
-                sql[: row_marks.start(1)] + all_marks + sql[row_marks.end(1) :],
+                sql[: row_marks.start(1)] + all_placeholders + sql[row_marks.end(1) :],
                 [value for values in row_batch for value in values],
             )
 
@@ -138,7 +138,9 @@ class RecordsConnection(PostgresConnection):
             self.roll_back()
 
     @contextmanager
-    def stop_when(self, is_exhausted: Callable[[], bool], steps: int) -> Iterator[None]:
+    def stop_when(
+        self, is_exhausted: Callable[[], bool], steps_between_checks: int
+    ) -> Iterator[None]:
         """Ask `is_exhausted` from time to time; stop the statement that then runs.
 
         Raise `StatementStopped` then. A step is nothing that PostgreSQL could count.

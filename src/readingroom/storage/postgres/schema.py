@@ -298,12 +298,14 @@ def list_collection_statements(collection_name: str, field_names: tuple[str, ...
     for identifier in (collection_name, *field_names):
         if not _COLLECTION_NAME.fullmatch(identifier):
             raise ValueError(f"{identifier!r} cannot be the name of a table or a column")
-    chunk_columns = "".join(
+    chunk_columns_sql = "".join(
         f"""field_{field_name} text COLLATE "C" GENERATED ALWAYS AS
             ((metadata -> '{field_name}')::text) STORED, """
         for field_name in field_names
     )
-    vector_columns = "".join(f'field_{field_name} text COLLATE "C", ' for field_name in field_names)
+    vector_columns_sql = "".join(
+        f'field_{field_name} text COLLATE "C", ' for field_name in field_names
+    )
     statements = [
         f"""
         CREATE TABLE IF NOT EXISTS {collection_name}_chunks (
@@ -311,7 +313,7 @@ def list_collection_statements(collection_name: str, field_names: tuple[str, ...
             id text COLLATE "C" NOT NULL UNIQUE,
             body text NOT NULL,
             metadata jsonb NOT NULL,
-            {chunk_columns}
+            {chunk_columns_sql}
             words tsvector NOT NULL,
             tokens integer NOT NULL
         ) WITH (toast_tuple_target = 8160)
@@ -320,7 +322,7 @@ def list_collection_statements(collection_name: str, field_names: tuple[str, ...
         CREATE TABLE IF NOT EXISTS {collection_name}_vectors (
             id text COLLATE "C" PRIMARY KEY
                 REFERENCES {collection_name}_chunks (id) ON DELETE CASCADE,
-            {vector_columns}
+            {vector_columns_sql}
             embedding vector NOT NULL
         )
         """,

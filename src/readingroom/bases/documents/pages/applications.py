@@ -357,21 +357,23 @@ class _KindSummary:
 
 def _list_kinds(overview: Overview) -> list[_KindSummary]:
     """Return every kind of document that an application may have, with what is there of it."""
-    present_by_type = {present_type.document_type: present_type for present_type in overview.types}
-    unread_by_type = {
+    documents_by_type = {
+        present_type.document_type: present_type for present_type in overview.types
+    }
+    unread_files_by_type = {
         unread_file.document_type: unread_file for unread_file in overview.not_ingested
     }
     document_kinds = []
     for document_type in EXPECTED_TYPES:
         kind_name = format_words(document_type)
-        if present_type := present_by_type.get(document_type):
+        if present_type := documents_by_type.get(document_type):
             size_text = (
                 f"{_count_things(present_type.document_count, 'document')}, "
                 f"{_count_things(present_type.page_count, 'page')}"
             )
             first_address = _make_page_address(present_type.documents[0].document_id, 1)
             document_kinds.append(_KindSummary(kind_name, "there", size_text, first_address))
-        elif unread_file := unread_by_type.get(document_type):
+        elif unread_file := unread_files_by_type.get(document_type):
             reason_text = format_words(unread_file.reason).lower()
             document_kinds.append(
                 _KindSummary(kind_name, "unread", f"{unread_file.source_file}: {reason_text}")

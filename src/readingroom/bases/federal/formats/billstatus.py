@@ -83,7 +83,7 @@ from readingroom.bases.federal.schema.records import (
 )
 
 _MAX_LISTED_AMENDMENTS = 250
-_AMENDMENT_ACTIONS = "actions/actions/item"
+_AMENDMENT_ACTION_PATH = "actions/actions/item"
 _VOTE_FIELDS = ("date", "chamber", "rollNumber", "fullActionName")
 
 
@@ -402,7 +402,7 @@ class _BillParser:
             links=[
                 *self._build_amendment_links(amendment_element, amendment_record),
                 *build_vote_links(
-                    amendment_element.findall(_AMENDMENT_ACTIONS), amendment_record.actions
+                    amendment_element.findall(_AMENDMENT_ACTION_PATH), amendment_record.actions
                 ),
             ],
             revision=get_text(amendment_element, "updateDate"),
@@ -421,7 +421,7 @@ class _BillParser:
         ]
         actions = [
             parse_action(action_element, congress)
-            for action_element in amendment_element.iterfind(_AMENDMENT_ACTIONS)
+            for action_element in amendment_element.iterfind(_AMENDMENT_ACTION_PATH)
         ]
         submitted_at = parse_iso_date(get_text(amendment_element, "submittedDate"))
         proposed_at = parse_iso_date(get_text(amendment_element, "proposedDate"))

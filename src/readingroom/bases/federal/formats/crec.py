@@ -295,10 +295,10 @@ class _IssueParser:
             usc_references=list(dict.fromkeys(_find_usc_sections(extension))),
             **{field_name: list(mentioned_ids) for field_name, mentioned_ids in mentions.items()},
         )
-        speaker_names = ", ".join(speaker.name for speaker in proceeding.speakers)
+        speaker_names_text = ", ".join(speaker.name for speaker in proceeding.speakers)
         return ParsedRecord(
             proceeding,
-            head=SearchHead(item_title, action=speaker_names),
+            head=SearchHead(item_title, action=speaker_names_text),
             facets=_build_facets(proceeding),
             links=[*_build_speech_links(extension, proceeding), *_build_mention_links(mentions)],
         )
@@ -421,10 +421,9 @@ def _build_mention_links(mentions_by_field: MentionsByField) -> Iterator[Link]:
 
 def _format_element(element: Element) -> str:
     """An element as it stands in the file: its attributes, and what it says first, if anything."""
-    attributes = "".join(f' {attribute}="{value}"' for attribute, value in element.items())
-    return (
-        f"<{element.tag}{attributes}> {get_text(element[0]) or '' if len(element) else ''}".strip()
-    )
+    attributes_xml = "".join(f' {attribute}="{value}"' for attribute, value in element.items())
+    first_text = get_text(element[0]) or "" if len(element) else ""
+    return f"<{element.tag}{attributes_xml}> {first_text}".strip()
 
 
 def _keep_first_elements(mentions: Mentions) -> dict[str, Element]:

@@ -27,10 +27,10 @@ from readingroom.bases.federal.schema.ids import (
 from readingroom.bases.federal.schema.records import Chamber, Hearing, LinkKind, Witness
 
 _HOUSE_TYPES = {"HMTG": "meeting", "HHRG": "hearing", "HMKP": "markup"}
-_NAME = ("honorific", "firstname", "middlename", "lastname")
+_NAME_TAGS = ("honorific", "firstname", "middlename", "lastname")
 _HOUSE = "Clerk of the House, Committee Repository"
 _CONGRESS_GOV = "Congress.gov"
-_EVENTS = "https://www.congress.gov/event"
+_EVENTS_URL = "https://www.congress.gov/event"
 
 NamedCommittee = tuple[str, str]
 """A committee: its id and name."""
@@ -175,7 +175,7 @@ def _parse_house_witnesses(meeting_element: Element, provenance: Provenance) -> 
     witnesses = [
         Witness(
             name=" ".join(
-                filter(None, (get_text(witness_element, name_part) for name_part in _NAME))
+                filter(None, (get_text(witness_element, name_part) for name_part in _NAME_TAGS))
             ),
             position=get_text(witness_element, "position"),
             organization=get_text(witness_element, "organization"),
@@ -244,7 +244,10 @@ def _parse_congress_meeting(
         ],
         revision=meeting_data.get("updateDate"),
         org=_CONGRESS_GOV,
-        url=f"{_EVENTS}/{format_ordinal(congress)}-congress/{chamber or 'joint'}-event/{event_id}",
+        url=(
+            f"{_EVENTS_URL}/{format_ordinal(congress)}-congress/"
+            f"{chamber or 'joint'}-event/{event_id}"
+        ),
         cite=meeting_title,
         raw_sha256=hash_item(meeting_data),
         id=make_meeting_id(chamber, event_id),

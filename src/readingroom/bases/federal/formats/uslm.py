@@ -90,10 +90,10 @@ class Laws:
         law_element = parse_xml(file.data)
         cited_reports = list(_find_cited_reports(law_element))
         yield _build_law(law_element, _find_meta(law_element), cited_reports, provenance)
-        bill_and_evidence = _find_bill_and_evidence(law_element)
+        bill_id_and_evidence = _find_bill_and_evidence(law_element)
         for citation, _ in cited_reports:
             yield reports.build_cited_report(
-                citation, [bill_and_evidence[0]] if bill_and_evidence else [], provenance
+                citation, [bill_id_and_evidence[0]] if bill_id_and_evidence else [], provenance
             )
 
 
@@ -320,7 +320,7 @@ def _build_law(
         fold_dashes(get_text(metadata, "title") or law_label).partition(": ")[2] or law_label
     )
     approved_at = _find_approval_date(law_element)
-    bill_and_evidence = _find_bill_and_evidence(law_element)
+    bill_id_and_evidence = _find_bill_and_evidence(law_element)
     law_text = extract_body(law_element)
     citations = [
         get_text(citation_element) or "" for citation_element in metadata.iterfind("citableAs")
@@ -335,7 +335,7 @@ def _build_law(
         congress=congress,
         number=law_number,
         private=is_private,
-        bill_id=bill_and_evidence[0] if bill_and_evidence else None,
+        bill_id=bill_id_and_evidence[0] if bill_id_and_evidence else None,
         approved_at=approved_at,
         statutes_at_large=statutes_citations[0] if statutes_citations else None,
         characters=len(law_text),
@@ -345,7 +345,7 @@ def _build_law(
     text_version = Text(
         "text", law_text, law_record.title, url, provenance.sha256, "Enacted", approved_at
     )
-    law_links = [Link(LinkKind.LAW, *bill_and_evidence)] if bill_and_evidence else []
+    law_links = [Link(LinkKind.LAW, *bill_id_and_evidence)] if bill_id_and_evidence else []
     for citation, evidence in cited_reports:
         law_links.append(
             Link(LinkKind.COMMITTEE_REPORT, parse_report_citation(citation) or "", evidence)

@@ -47,7 +47,7 @@ PARTIES = {
     "Independent": "I",
     "Libertarian": "L",
 }
-_TOTAL_OF_POSITION = {
+_TOTAL_FIELD_BY_POSITION = {
     **dict.fromkeys(("yea", "aye", "guilty"), "yea"),
     **dict.fromkeys(("nay", "no", "not guilty"), "nay"),
     "present": "present",
@@ -323,7 +323,7 @@ def _count_by_party(member_votes: Sequence[MemberVoteRow]) -> list[PartyTotals]:
     """The Senate prints no totals of parties: they are counted from its members."""
     counts_by_party: dict[str, Counter[str]] = {}
     for person, vote_position, _ in member_votes:
-        total_field = _TOTAL_OF_POSITION.get(vote_position.lower().partition(",")[0])
+        total_field = _TOTAL_FIELD_BY_POSITION.get(vote_position.lower().partition(",")[0])
         if person.party and total_field:
             counts_by_party.setdefault(person.party, Counter())[total_field] += 1
     return [PartyTotals(party=party, **counts_by_party[party]) for party in sorted(counts_by_party)]

@@ -4,7 +4,7 @@ from collections.abc import Sequence, Sized
 
 from readingroom.bases.federal.schema.sources import Source
 
-_FEW_RECORDS = 20
+_FEW_RECORDS_COUNT = 20
 """How many records a newer file may leave out without being suspected."""
 
 
@@ -14,7 +14,7 @@ class FileCutShort(ValueError):
 
 def is_probably_cut_short(missing_items: Sized, remaining_items: Sized) -> bool:
     """Return whether a newer file leaves out so many records that it was probably cut short."""
-    return len(missing_items) > max(_FEW_RECORDS, len(remaining_items))
+    return len(missing_items) > max(_FEW_RECORDS_COUNT, len(remaining_items))
 
 
 def make_cut_short_error(

@@ -38,7 +38,7 @@ _MIN_FILE_COST = 64 * 1024
 _MIN_LOAD_BYTES = 8 * 1024 * 1024
 """A smaller load would be over by the time a second process had started."""
 
-_COMPRESSED = (b"PK\x03\x04", b"\x1f\x8b")
+_COMPRESSED_MAGIC = (b"PK\x03\x04", b"\x1f\x8b")
 """How zips and gzips begin: one inside another may show the first lines of what it holds."""
 
 
@@ -81,7 +81,7 @@ def make_pending_file(file_ref: FileRef, loaders: Sequence[Loader]) -> PendingFi
     """Find the loader of a file; one that cannot be opened is reported when it is read."""
     with suppress(*BAD_FILE_ERRORS):
         file_start = file_ref.start
-        if not file_start.head.startswith(_COMPRESSED):
+        if not file_start.head.startswith(_COMPRESSED_MAGIC):
             return PendingFile(
                 file_ref,
                 next((loader for loader in loaders if loader.recognizes_file(file_start)), None),

@@ -55,22 +55,25 @@ def _name_sponsors_of_bill(
 
 
 def _name_person(
-    db: Database, person: dict[str, Any], introduced_on: str, member_cache: dict[str, Member | None]
+    db: Database,
+    person_fields: dict[str, Any],
+    introduced_on: str,
+    member_cache: dict[str, Member | None],
 ) -> dict[str, Any]:
     """Return a person with the name, party and state of the member on that day, if loaded."""
-    person_id = person.get("bioguide_id") or person.get("lis_id")
-    if not person_id or person.get("party"):
-        return person
+    person_id = person_fields.get("bioguide_id") or person_fields.get("lis_id")
+    if not person_id or person_fields.get("party"):
+        return person_fields
     if person_id not in member_cache:
         member_cache[person_id] = _find_member(db, person_id)
     member = member_cache[person_id]
     if member is None:
-        return person
+        return person_fields
     terms_on_day = [
         term for term in member["terms"] if term["start"] <= introduced_on <= term["end"]
     ]
     last_term = terms_on_day[-1] if terms_on_day else {}
-    return person | {
+    return person_fields | {
         "bioguide_id": member["id"],
         "name": member["name"],
         "party": last_term.get("party") or member.get("party"),

@@ -16,7 +16,7 @@ from readingroom.bases.federal.schema.records import Agency
 from readingroom.storage.database import Database
 
 _PUBLISHER = "Office of the Federal Register"
-_PAGE = "https://www.federalregister.gov/agencies/"
+_AGENCY_PAGES_URL = "https://www.federalregister.gov/agencies/"
 _NAMED_SCORE, _INITIALS_SCORE = 1.0, 0.99
 # Words that say what an agency is, or whose: not which one.
 _AGENCY_KINDS = frozenset(
@@ -223,7 +223,7 @@ def _build_agency(
         ),
         **build_citation_fields(
             Provenance(retrieved_at, hash_item(spellings.names)),
-            url=f"{_PAGE}{slug}",
+            url=f"{_AGENCY_PAGES_URL}{slug}",
             org=_PUBLISHER,
             cite=f"Agency: {agency_name}",
             published_at=None,

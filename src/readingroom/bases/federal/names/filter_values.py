@@ -61,13 +61,13 @@ def resolve_filters(db: Database, table: RecordTable, row_filter: RowFilter) -> 
     Raise InvalidArguments, which lists the nearest values, for one that means nothing here.
     """
     written_filters = _replace_president_name(db, table, row_filter.filters)
-    resolved = {
+    resolved_filters = {
         filter_name: _resolve_value(db, table, filter_name, filter_value, written_filters)
         for filter_name, filter_value in written_filters.items()
     }
-    if resolved == dict(row_filter.filters):
+    if resolved_filters == dict(row_filter.filters):
         return row_filter
-    return build_row_filter(table, resolved)
+    return build_row_filter(table, resolved_filters)
 
 
 def _replace_president_name(
@@ -110,7 +110,7 @@ def resolve_search_filters(db: Database, filters: Mapping[str, Any]) -> dict[str
 
 
 def describe_reading(
-    written_filters: Mapping[str, Any], resolved: Mapping[str, Any]
+    written_filters: Mapping[str, Any], resolved_filters: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return the values that were read otherwise than they were written; None if there are none.
 
@@ -118,7 +118,7 @@ def describe_reading(
     """
     changed_values = {
         filter_name: list(resolved_value) if isinstance(resolved_value, tuple) else resolved_value
-        for filter_name, resolved_value in resolved.items()
+        for filter_name, resolved_value in resolved_filters.items()
         if isinstance(resolved_value, tuple)
         or _fold_value(str(resolved_value))
         != _fold_value(str(written_filters.get(filter_name, "")))
@@ -271,13 +271,13 @@ def _find_record_by_name(db: Database, source: Source, filter_name: str, record_
     )
     if sure_match := _find_sure_match(entity_matches):
         return sure_match.id
-    nearest_names = ", ".join(
+    nearest_names_text = ", ".join(
         f"{match.id} ({match.record['title']})" for match in entity_matches[:4]
     )
     _refuse(
         filter_name,
-        f"{record_name!r} may be several: {nearest_names}; say its id"
-        if nearest_names
+        f"{record_name!r} may be several: {nearest_names_text}; say its id"
+        if nearest_names_text
         else f"{record_name!r} is no id "
         f"and no name of {source.slug} here; an id such as `{_EXAMPLES[source.name]}`",
     )
@@ -306,12 +306,12 @@ def _find_sure_match(
     return None
 
 
-def _is_only_current(likely: Sequence[resolver.EntityMatch]) -> bool:
+def _is_only_current(likely_matches: Sequence[resolver.EntityMatch]) -> bool:
     """Return whether the first alone sits now, of those who score as well."""
-    return bool(likely[0].record.get("current")) and not any(
+    return bool(likely_matches[0].record.get("current")) and not any(
         match.record.get("current")
-        for match in likely[1:]
-        if likely[0].score - match.score < _SCORE_GAP
+        for match in likely_matches[1:]
+        if likely_matches[0].score - match.score < _SCORE_GAP
     )
 
 
@@ -361,12 +361,12 @@ def _match_values(
         stored_value for stored_value in stored_values if _fold_value(stored_value) == folded_value
     ):
         return equals
-    containing = _find_containing(meant_value, stored_values)
-    is_one_value = len({_fold_value(stored_value) for stored_value in containing}) == 1
-    if containing and (is_one_value or filter_name in _ORGANIZATIONS):
-        return tuple(containing)
-    nearest_values = ", ".join(_list_nearest(meant_value, stored_values, containing))
-    _refuse(filter_name, f"nothing here has {written_value!r}; the nearest: {nearest_values}")
+    containing_values = _find_containing(meant_value, stored_values)
+    is_one_value = len({_fold_value(stored_value) for stored_value in containing_values}) == 1
+    if containing_values and (is_one_value or filter_name in _ORGANIZATIONS):
+        return tuple(containing_values)
+    nearest_values_text = ", ".join(_list_nearest(meant_value, stored_values, containing_values))
+    _refuse(filter_name, f"nothing here has {written_value!r}; the nearest: {nearest_values_text}")
 
 
 def _expand_alias(db: Database, filter_name: str, written_value: str) -> str:
@@ -398,16 +398,16 @@ def _find_containing(written_value: str, stored_values: Iterable[str]) -> list[s
     """Return the values that have all words of a text, or whose words are all in it."""
     said_words = set(fold.fold_name(written_value))
     weak_words = fold.load_vocabulary().weak_words
-    containing = []
+    containing_values = []
     for stored_value in stored_values:
         value_words = set(fold.fold_name(stored_value))
         if said_words <= value_words or (value_words <= said_words and value_words - weak_words):
-            containing.append(stored_value)
-    return containing
+            containing_values.append(stored_value)
+    return containing_values
 
 
 def _list_nearest(
-    written_value: str, stored_values: Sequence[str], containing: Sequence[str]
+    written_value: str, stored_values: Sequence[str], containing_values: Sequence[str]
 ) -> list[str]:
     """Return the values nearest to a text, each in one spelling."""
     if len(stored_values) <= _MAX_NEAREST:
@@ -424,7 +424,9 @@ def _list_nearest(
             key=lambda trigrams: len(written_trigrams & trigrams) / (len(trigrams) or 1),
         )
         shared = len(written_trigrams & closest_trigrams)
-        return stored_value in containing, shared / (len(written_trigrams) + len(closest_trigrams))
+        return stored_value in containing_values, shared / (
+            len(written_trigrams) + len(closest_trigrams)
+        )
 
     # Of a name and its slug, the name is shown.
     value_by_fold = {

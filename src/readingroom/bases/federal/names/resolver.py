@@ -211,8 +211,8 @@ def _match_by_parents(
     for parent_field, registry_name in get_context_fields(source.name).parents.items():
         parent_ids = _find_likely_parent_ids(db, BY_NAME[registry_name], query)
         for record_id, record in _read_records_of(db, source, parent_field, parent_ids, row_filter):
-            for record_name, name_form in _read_names(db, record_id):
-                candidate = make_candidate(record_name, query)
+            for record_name_words, name_form in _read_names(db, record_id):
+                candidate = make_candidate(record_name_words, query)
                 yield from _match_record(
                     name_context, query, candidate, name_form, record_id, record
                 )
@@ -238,12 +238,12 @@ def _find_likely_parent_ids(db: Database, registry: Source, query: NameQuery) ->
     return [row["record_id"] for row in rows]
 
 
-def _score_mention(query: NameQuery, record_name: NameWords) -> float:
+def _score_mention(query: NameQuery, record_name_words: NameWords) -> float:
     """Return how well some of the words name this, whatever the others say."""
-    similarity = compare_words(query.name_texts, record_name)
+    similarity = compare_words(query.name_texts, record_name_words)
     initials_score = max(
         (
-            score_initials(word, record_name, COMMITTEE_INITIALS)
+            score_initials(word, record_name_words, COMMITTEE_INITIALS)
             for word in query.distinctive_words
             if 3 <= len(word) <= 6
         ),
@@ -393,9 +393,9 @@ def _find_names_by_initials(
     # letters may stand for weak words, which have no initial there: the H and the C of HASC.
     sorted_letters = sorted(acronym)
     initials_keys = {
-        "".join(subset)
+        "".join(candidate_words)
         for subset_size in range(1, 7)
-        for subset in combinations(sorted_letters, subset_size)
+        for candidate_words in combinations(sorted_letters, subset_size)
     }
     rows = db.execute(
         f"""SELECT name_row, folded FROM names
@@ -413,9 +413,9 @@ def _find_names_by_initials(
     )
     longer_names = _index_words_by_row(rows)
     return words_by_row | {
-        name_row: folded_name
-        for name_row, folded_name in longer_names.items()
-        if find_initials(acronym, folded_name)
+        name_row: folded_words
+        for name_row, folded_words in longer_names.items()
+        if find_initials(acronym, folded_words)
     }
 
 

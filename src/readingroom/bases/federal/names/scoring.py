@@ -23,7 +23,7 @@ COMMITTEE_INITIALS = "chsj"
 """`committee`, and the chambers: House, Senate, joint."""
 # For how many of the best names two words are also tried as one.
 _MAX_VARIANTS = 40
-_NUMBERED = ("district", "congress", "number", "session", "year")
+_NUMBER_FIELDS = ("district", "congress", "number", "session", "year")
 _KIND_WEIGHT, _WRONG_KIND_WEIGHT = 0.15, 0.05
 """Weights of a word for a kind of record, when the record confirms it and when it does not."""
 # Weight of a word like `Mass` or `Sen.`, compared with 1 for a name.
@@ -84,12 +84,12 @@ def _make_variants(candidate: Candidate) -> Iterator[Candidate]:
     for index, (first_word, second_word) in enumerate(pairwise(candidate.name_words)):
         joined_word = first_word + second_word
         if any(is_same_but_for_typos(word, joined_word) for word in candidate.query.texts):
-            joined_name = (
+            joined_name_words = (
                 *candidate.name_words[:index],
                 joined_word,
                 *candidate.name_words[index + 2 :],
             )
-            yield make_candidate(joined_name, candidate.query)
+            yield make_candidate(joined_name_words, candidate.query)
 
 
 def make_candidate(
@@ -266,7 +266,7 @@ def _is_neutral(query_word: QueryWord, record: Mapping[str, Any]) -> bool:
         query_word.meaning
         and query_word.meaning[0] == "number"
         and not record.get("published_at")
-        and not any(record.get(field_name) for field_name in _NUMBERED)
+        and not any(record.get(field_name) for field_name in _NUMBER_FIELDS)
     )
 
 
@@ -302,7 +302,7 @@ def _find_confirming_field(record: Mapping[str, Any], query_word: QueryWord) -> 
         return next(
             (
                 field_name
-                for field_name in _NUMBERED
+                for field_name in _NUMBER_FIELDS
                 if str(record.get(field_name)) == meaning_value
             ),
             None,

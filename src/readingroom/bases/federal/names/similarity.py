@@ -11,8 +11,14 @@ from rapidfuzz.distance import OSA, Prefix
 from readingroom.bases.federal.schema.fold import load_vocabulary
 
 # Scores of a word that explains another one other than by being it.
-_NICKNAME, _INITIALS, _PREFIX, _STEM, _INITIAL = 0.93, 0.85, 0.8, 0.8, 0.75
-_CONTRACTION, _NAME_INITIAL = 0.7, 0.5
+_NICKNAME_SCORE, _INITIALS_SCORE, _PREFIX_SCORE, _STEM_SCORE, _INITIAL_SCORE = (
+    0.93,
+    0.85,
+    0.8,
+    0.8,
+    0.75,
+)
+_CONTRACTION_SCORE, _NAME_INITIAL_SCORE = 0.7, 0.5
 # Weight of a word that occurs in every second name.
 _WEAK_WEIGHT = 0.15
 _VOWELS = frozenset("aeiou")
@@ -63,7 +69,7 @@ def compare_words(query_words: Sequence[str], name_words: Sequence[str]) -> Simi
             initials_range := find_initials(query_word, name_words)
             or _find_blend(query_word, name_words)
         ):
-            initials_score = _INITIALS if len(query_word) > 2 else _INITIAL
+            initials_score = _INITIALS_SCORE if len(query_word) > 2 else _INITIAL_SCORE
             spelled_out = " ".join(name_words[initials_range.start : initials_range.stop])
             matches_by_index[index] = WordMatch(
                 query_word, spelled_out, initials_score, "stands for"
@@ -110,9 +116,9 @@ def match_word(query_word: str, name_word: str) -> WordMatch | None:
     if query_word == name_word:
         return WordMatch(query_word, name_word, 1.0, "is")
     if name_word in load_vocabulary().equivalents_by_name.get(query_word, ()):
-        return WordMatch(query_word, name_word, _NICKNAME, "is short for, or a form of,")
+        return WordMatch(query_word, name_word, _NICKNAME_SCORE, "is short for, or a form of,")
     if len(query_word) == 1 or len(name_word) == 1:
-        initial_score = _INITIAL if len(query_word) == 1 else _NAME_INITIAL
+        initial_score = _INITIAL_SCORE if len(query_word) == 1 else _NAME_INITIAL_SCORE
         has_initial = query_word[0] == name_word[0]
         return (
             WordMatch(query_word, name_word, initial_score, "has the initial of")
@@ -120,13 +126,13 @@ def match_word(query_word: str, name_word: str) -> WordMatch | None:
             else None
         )
     if _is_prefix(query_word, name_word):
-        return WordMatch(query_word, name_word, _PREFIX, "begins")
+        return WordMatch(query_word, name_word, _PREFIX_SCORE, "begins")
     if spelling_score := _score_spelling(query_word, name_word):
         return WordMatch(query_word, name_word, spelling_score, "is spelt like")
     if _has_same_stem(query_word, name_word):
-        return WordMatch(query_word, name_word, _STEM, "has the stem of")
+        return WordMatch(query_word, name_word, _STEM_SCORE, "has the stem of")
     if _is_contraction(query_word, name_word):
-        return WordMatch(query_word, name_word, _CONTRACTION, "shortens")
+        return WordMatch(query_word, name_word, _CONTRACTION_SCORE, "shortens")
     return None
 
 
@@ -253,19 +259,19 @@ def _score_spelling(query_word: str, name_word: str) -> float:
         return 0.0
     longer_length = max(len(query_word), len(name_word))
     # Short words that differ in a letter are other names: Lee, Lew.
-    allowed_typos = (
+    allowed_typo_count = (
         0 if longer_length < 4 else 1 if longer_length < 6 else 2 if longer_length < 9 else 3
     )
     # Two cheap checks rule out nearly every pair before the distance is computed.
-    if abs(len(query_word) - len(name_word)) > allowed_typos or not _share_letter_pair(
+    if abs(len(query_word) - len(name_word)) > allowed_typo_count or not _share_letter_pair(
         query_word, name_word
     ):
         return 0.0
-    typos = count_typos(query_word, name_word)
-    if typos > allowed_typos:
+    typo_count = count_typos(query_word, name_word)
+    if typo_count > allowed_typo_count:
         return 0.0
     initial_penalty = 0.08 if query_word[0] != name_word[0] else 0.0
-    return 0.97 - 0.9 * typos / longer_length - initial_penalty
+    return 0.97 - 0.9 * typo_count / longer_length - initial_penalty
 
 
 def _share_letter_pair(query_word: str, name_word: str) -> bool:

@@ -306,13 +306,13 @@ class Aggregator:
         group_keys = (
             _find_largest_groups(counts_by_group, request.top) if request.group_by else [None]
         )
-        intervals = (
+        interval_count = (
             count_intervals(request.interval, first_start, last_start)
             if first_start and last_start
             else 0
         )
-        if intervals * len(group_keys) > MAX_BUCKETS:
-            raise self._make_bucket_error(request, intervals, len(group_keys))
+        if interval_count * len(group_keys) > MAX_BUCKETS:
+            raise self._make_bucket_error(request, interval_count, len(group_keys))
         starts = (
             list(iterate_starts(request.interval, first_start, last_start))
             if first_start and last_start
@@ -346,11 +346,11 @@ class Aggregator:
     ) -> tuple[dict[Any, dict[date, int]], int]:
         """Return the values by group and start of the interval, and the sum of those undated."""
         length = KEY_LENGTHS[request.interval]
-        key_columns = f"{query.group_column}, at" if query.group_column else "at"
+        key_columns_sql = f"{query.group_column}, at" if query.group_column else "at"
         cell_rows = self._db.execute(
             f"""SELECT substr({query.time_column}, 1, {length}) AS at, {query.value_sql} AS value,
                        {query.group_column or "NULL"} AS grp
-                FROM {query.from_sql} WHERE {query.where_sql} GROUP BY {key_columns}""",
+                FROM {query.from_sql} WHERE {query.where_sql} GROUP BY {key_columns_sql}""",
             query.sql_values,
         )
         counts_by_group: dict[Any, dict[date, int]] = defaultdict(lambda: defaultdict(int))
@@ -383,15 +383,17 @@ class Aggregator:
         return first_start, min(last_start, LAST_DAY) if last_start else None
 
     def _make_bucket_error(
-        self, request: Aggregation, intervals: int, group_count: int
+        self, request: Aggregation, interval_count: int, group_count: int
     ) -> AggregateTooBroad:
-        longer = INTERVALS[INTERVALS.index(request.interval) + 1 :]
-        suggestions: list[dict[str, Any]] = [{"interval": interval} for interval in longer[:1]]
+        longer_intervals = INTERVALS[INTERVALS.index(request.interval) + 1 :]
+        suggestions: list[dict[str, Any]] = [
+            {"interval": interval} for interval in longer_intervals[:1]
+        ]
         if group_count > 1:
-            suggestions.append({"top": max(1, MAX_BUCKETS // intervals)})
+            suggestions.append({"top": max(1, MAX_BUCKETS // interval_count)})
         return AggregateTooBroad(
-            f"{intervals:,} intervals for {group_count:,} groups are more than {MAX_BUCKETS:,} "
-            "buckets: take a longer interval, or a shorter time",
+            f"{interval_count:,} intervals for {group_count:,} groups are more than "
+            f"{MAX_BUCKETS:,} buckets: take a longer interval, or a shorter time",
             suggest_narrowing=[
                 *suggestions,
                 *suggest_recent(
@@ -451,12 +453,14 @@ def _choose_measure(request: Aggregation) -> Measure | None:
 
 
 def _check_field(
-    argument_name: str, field_name: str, eligible: Sequence[str], record_table: RecordTable
+    argument_name: str, field_name: str, eligible_fields: Sequence[str], record_table: RecordTable
 ) -> None:
     """Raise InvalidArguments unless a field is among the eligible ones."""
-    if field_name not in eligible:
-        choices = f"one of {', '.join(eligible)}" if eligible else "none: leave it out"
-        problem_text = f"{record_table.slug} has no {field_name[:100]!r} here; {choices}"
+    if field_name not in eligible_fields:
+        choices_text = (
+            f"one of {', '.join(eligible_fields)}" if eligible_fields else "none: leave it out"
+        )
+        problem_text = f"{record_table.slug} has no {field_name[:100]!r} here; {choices_text}"
         raise InvalidArguments([{"field": argument_name, "message": problem_text}])
 
 

@@ -62,9 +62,12 @@ def make_card(record_fields: Mapping[str, Any]) -> dict[str, Any]:
     return card
 
 
-def _name_person(person: Mapping[str, Any]) -> str:
-    party_and_state = "-".join(filter(None, (person.get("party"), person.get("state"))))
-    return f"{person.get('name')} ({party_and_state}) {person.get('bioguide_id') or ''}".strip()
+def _name_person(person_fields: Mapping[str, Any]) -> str:
+    party_and_state = "-".join(
+        filter(None, (person_fields.get("party"), person_fields.get("state")))
+    )
+    bioguide_id = person_fields.get("bioguide_id") or ""
+    return f"{person_fields.get('name')} ({party_and_state}) {bioguide_id}".strip()
 
 
 def _shorten_value(field_value: Any) -> Any:

@@ -74,7 +74,7 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
         *(heading_match.start() for heading_match in heading_matches),
         len(body_text),
     ][1:]
-    is_contents_line = [
+    contents_line_flags = [
         len(body_text[heading_match.start(2) : next_heading_start].strip()) <= _MAX_CONTENTS_LINE
         for heading_match, next_heading_start in zip(
             heading_matches, next_heading_starts, strict=True
@@ -82,7 +82,7 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
     ]
     numbers_with_text = {
         heading_match[1]
-        for heading_match, is_short in zip(heading_matches, is_contents_line, strict=True)
+        for heading_match, is_short in zip(heading_matches, contents_line_flags, strict=True)
         if not is_short
     }
     if capital_numbers and len(numbers_with_text - capital_numbers) <= len(capital_numbers):
@@ -95,7 +95,7 @@ def _find_headings(body_text: str) -> list[re.Match[str]]:
     return [
         heading_match
         for heading_index, heading_match in enumerate(heading_matches)
-        if not is_contents_line[heading_index]
+        if not contents_line_flags[heading_index]
         or last_index_by_number[heading_match[1]] == heading_index
     ]
 
@@ -112,11 +112,11 @@ def find_section(body_text: str, wanted_section: str) -> TextSection:
     for section in sections:
         if section.label.lower() == section_label.lower():
             return section
-    section_labels = ", ".join(section.label for section in sections[:_MAX_NAMED])
+    section_labels_text = ", ".join(section.label for section in sections[:_MAX_NAMED])
     total_hint = f", … {len(sections)} in all" if len(sections) > _MAX_NAMED else ""
     problem_text = (
         f"there is no section {wanted_section[:50]!r}; "
-        f"there are {section_labels or 'none'}{total_hint}"
+        f"there are {section_labels_text or 'none'}{total_hint}"
     )
     raise InvalidArguments([{"field": "section", "message": problem_text}])
 

@@ -71,8 +71,8 @@ def load_vocabulary() -> Vocabulary:
 def _index_by_word(words_by_meaning: Mapping[str, str]) -> dict[str, str]:
     return {
         word: meaning
-        for meaning, meaning_words in words_by_meaning.items()
-        for word in meaning_words.split()
+        for meaning, words_of_meaning in words_by_meaning.items()
+        for word in words_of_meaning.split()
     }
 
 

@@ -95,7 +95,7 @@ def parse_report_citation(citation: str) -> str | None:
 def _parse_report_part(part_text: str | None) -> str | None:
     """`Part 2` and `Part II` become `pt2`, `Book 1` `bk1`; the first part is the report itself."""
     part_word, _, part_number = (part_text or "").lower().partition(" ")
-    part_number = _ROMAN.get(part_number, part_number)
+    part_number = _DIGIT_BY_ROMAN.get(part_number, part_number)
     part_prefix = {"part": "pt", "pt.": "pt", "book": "bk"}.get(part_word, part_word)
     return (
         None
@@ -252,7 +252,7 @@ _BARE_BILL = re.compile(rf"{_SPOKEN}\s*{_NO}{_NUMBER}", re.ASCII | re.I)
 _ORDINAL = rf"{_CONGRESS}(?:st|nd|rd|th)?(?:\s+Cong(?:ress|\.)?)?"
 _OF_CONGRESS = rf"[\s,-]+\(?(?:of\s+)?(?:the\s+)?{_ORDINAL}\)?"
 _GRANULE = re.compile(r"CREC-(\d{4}-\d\d-\d\d)-pt(\d+)-Pg(null|[A-Z]?)(.*)", re.ASCII | re.I)
-_ROMAN = dict(zip(("i", "ii", "iii", "iv", "v", "vi"), "123456", strict=True))
+_DIGIT_BY_ROMAN = dict(zip(("i", "ii", "iii", "iv", "v", "vi"), "123456", strict=True))
 _CITED_REPORT = re.compile(
     r"(H|S|Ex|Exec)\.?\s*Re?pt\.?\s*0*(\d{1,3})-0*(\d{1,5})"
     r"(?:[, ]+((?:Part|Pt\.|Book) (?:\d+|[IVX]+\b)|Errata))?",

@@ -28,7 +28,7 @@ PRESIDENTS_BY_NUMBER = {president.number: president for president in PRESIDENTS}
 
 def find_president_on(iso_date: str) -> President | None:
     """Return who was president on a day, None before 1981."""
-    presidents_so_far = [
+    earlier_presidents = [
         president for president in PRESIDENTS if president.took_office_at <= iso_date
     ]
-    return presidents_so_far[-1] if presidents_so_far else None
+    return earlier_presidents[-1] if earlier_presidents else None

@@ -204,8 +204,10 @@ def list_shared_statements() -> Iterator[str]:
 
 
 def _list_table_statements(source: Source) -> Iterator[str]:
-    generated_columns = "".join(f",\n    {_define_generated(column)}" for column in source.columns)
-    citation_columns = "".join(
+    generated_columns_sql = "".join(
+        f",\n    {_define_generated(column)}" for column in source.columns
+    )
+    citation_columns_sql = "".join(
         f",\n    {citation_field} text GENERATED ALWAYS AS (record ->> '{citation_field}') STORED"
         for citation_field in CITATION
         if citation_field != "published_at"
@@ -219,7 +221,7 @@ CREATE TABLE {source.name} (
     status text COLLATE "C" NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'withdrawn')),
     tombstone_at text,
     tombstone_reason text,
-    successor_id text{generated_columns}{citation_columns}
+    successor_id text{generated_columns_sql}{citation_columns_sql}
 )"""
     for index_name, index_columns in list_source_indexes(source).items():
         column_list = ", ".join(
@@ -239,6 +241,6 @@ def _define_generated(column: Column) -> str:
 
 
 def _translate_statement(statement: str) -> str:
-    for sqlite_words, postgres_words in _RULES:
-        statement = statement.replace(sqlite_words, postgres_words)
+    for sqlite_sql, postgres_sql in _RULES:
+        statement = statement.replace(sqlite_sql, postgres_sql)
     return re.sub(r" TEXT\b", ' text COLLATE "C"', statement)

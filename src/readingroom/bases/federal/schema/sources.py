@@ -603,14 +603,16 @@ def find_registry(registry_name: str) -> Source:
     record_source = _find(registry_name)
     if record_source is not None and record_source.has_names:
         return record_source
-    valid_names = ", ".join(named_source.slug for named_source in SOURCES if named_source.has_names)
+    valid_names_text = ", ".join(
+        named_source.slug for named_source in SOURCES if named_source.has_names
+    )
     problem_text = (
         f"{record_source.name} is searched with search, not by name"
         if record_source
         else f"There is no source {registry_name[:100]!r}"
     )
     raise InvalidArguments(
-        [{"field": "entity_type", "message": f"{problem_text}; one of {valid_names}"}]
+        [{"field": "entity_type", "message": f"{problem_text}; one of {valid_names_text}"}]
     )
 
 
@@ -619,8 +621,8 @@ def find_table(table_name: str) -> RecordTable:
     record_source = _find(table_name)
     table = TABLES.get(record_source.name if record_source else _fold_name(table_name))
     if table is None:
-        valid_names = ", ".join(valid_table.slug for valid_table in TABLES.values())
-        problem_text = f"there is no {table_name[:100]!r}; one of {valid_names}"
+        valid_names_text = ", ".join(valid_table.slug for valid_table in TABLES.values())
+        problem_text = f"there is no {table_name[:100]!r}; one of {valid_names_text}"
         raise InvalidArguments([{"field": "resource", "message": problem_text}])
     return table
 

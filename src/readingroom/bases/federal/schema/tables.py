@@ -120,10 +120,10 @@ def list_fixed_statements() -> tuple[str, ...]:
 
 
 def _list_table_statements(record_source: Source) -> Iterator[str]:
-    generated_columns = "".join(
+    generated_columns_sql = "".join(
         f",\n    {_define_generated(column)}" for column in record_source.columns
     )
-    citation_columns = "".join(
+    citation_columns_sql = "".join(
         f",\n    {citation_field} TEXT "
         f"GENERATED ALWAYS AS (json_extract(record, '$.{citation_field}')) VIRTUAL"
         for citation_field in CITATION
@@ -138,7 +138,7 @@ CREATE TABLE {record_source.name} (
     status TEXT NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'withdrawn')),
     tombstone_at TEXT,
     tombstone_reason TEXT,
-    successor_id TEXT{generated_columns}{citation_columns}
+    successor_id TEXT{generated_columns_sql}{citation_columns_sql}
 )"""
     for index_name, index_columns in list_source_indexes(record_source).items():
         yield _create_index(record_source, index_name, index_columns)
@@ -185,7 +185,7 @@ _MOVE_DATES = (
     "UPDATE progress SET loaded_up_to = NULL",
 )
 
-_BILL_SUMMARIES = """
+_BILL_SUMMARIES_SQL = """
 CREATE TABLE bill_summaries (
     bill_id TEXT NOT NULL REFERENCES bills ON DELETE CASCADE,
     ordinal INTEGER NOT NULL,
@@ -213,7 +213,7 @@ _STANDARD_POSITION = """standard_position TEXT GENERATED ALWAYS AS (
         END) VIRTUAL"""
 
 # Who is embedding a passage, and until when nobody else should.
-_EMBEDDING_LEASES = """
+_EMBEDDING_LEASES_SQL = """
 CREATE TABLE embedding_leases (
     chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
     lease_id TEXT NOT NULL,
@@ -227,9 +227,9 @@ CREATE TABLE embedded_elsewhere (
 )"""
 
 _ADDED_TABLES = {
-    "bill_summaries": (_BILL_SUMMARIES,),
+    "bill_summaries": (_BILL_SUMMARIES_SQL,),
     "coverage": (_COVERAGE, *_MOVE_DATES),
-    "embedding_leases": (_EMBEDDING_LEASES,),
+    "embedding_leases": (_EMBEDDING_LEASES_SQL,),
     "embedded_elsewhere": (_EMBEDDED_ELSEWHERE,),
 }
 """Tables that files of 0.1.0 lack, beside those of sources, with the statements that add them."""
@@ -259,7 +259,7 @@ CREATE TABLE bill_committees (
     PRIMARY KEY (bill_id, committee_id)
 ) WITHOUT ROWID""",
     "CREATE INDEX bill_committees_committee ON bill_committees (committee_id)",
-    _BILL_SUMMARIES,
+    _BILL_SUMMARIES_SQL,
     """
 CREATE TABLE member_votes (
     vote_id TEXT NOT NULL REFERENCES roll_call_votes ON DELETE CASCADE,
@@ -303,7 +303,7 @@ CREATE TABLE texts (
 )""",
 )
 
-_SEARCH = (
+_SEARCH_STATEMENTS = (
     """
 CREATE TABLE documents (
     doc INTEGER PRIMARY KEY,
@@ -348,7 +348,7 @@ CREATE TABLE vectors (
     model TEXT NOT NULL,
     embedding BLOB NOT NULL
 )""",
-    _EMBEDDING_LEASES,
+    _EMBEDDING_LEASES_SQL,
     _EMBEDDED_ELSEWHERE,
     # Cut into words as the engine cuts them. Whoever adds passages adds them to this index too,
     # many at once: a trigger for each row would be slower.
@@ -386,7 +386,7 @@ CREATE TABLE links (
     "CREATE INDEX links_back ON links (to_id, kind, from_id)",
 )
 
-_LOADING = (
+_LOADING_STATEMENTS = (
     """
 CREATE TABLE ingestion_logs (
     log INTEGER PRIMARY KEY,
@@ -463,4 +463,4 @@ CREATE TABLE changes (
     "CREATE INDEX changes_at ON changes (at, seq)",
 )
 
-_FIXED_TABLES = (*_CHILDREN, *_SEARCH, *_NAMES, *_LINKS, *_LOADING, *_CHANGES)
+_FIXED_TABLES = (*_CHILDREN, *_SEARCH_STATEMENTS, *_NAMES, *_LINKS, *_LOADING_STATEMENTS, *_CHANGES)

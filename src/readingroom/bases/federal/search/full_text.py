@@ -24,17 +24,17 @@ _ROWS_PER_BATCH = 2_000
 
 def index_passages(db: Database, after_chunk_number: int) -> None:
     """Add the words of all passages after this one to the index."""
-    field_columns = ", ".join(FIELD_WEIGHTS)
+    field_columns_sql = ", ".join(FIELD_WEIGHTS)
     if db.dialect.engine == "sqlite":
         db.execute(
-            f"""INSERT INTO passages_fts (rowid, {field_columns})
-                SELECT chunk, {field_columns} FROM passages WHERE chunk > ?""",
+            f"""INSERT INTO passages_fts (rowid, {field_columns_sql})
+                SELECT chunk, {field_columns_sql} FROM passages WHERE chunk > ?""",
             (after_chunk_number,),
         )
         return
     split_stems = shared_stemmer().split_all
     cursor = db.execute(
-        f"SELECT chunk, {field_columns} FROM passages WHERE chunk > ?", (after_chunk_number,)
+        f"SELECT chunk, {field_columns_sql} FROM passages WHERE chunk > ?", (after_chunk_number,)
     )
     while passage_rows := cursor.fetchmany(_ROWS_PER_BATCH):
         stemmed_rows = [
@@ -42,7 +42,9 @@ def index_passages(db: Database, after_chunk_number: int) -> None:
             for chunk_number, *field_texts in passage_rows
         ]
         _copy_rows(
-            db, f"passage_words (chunk, {field_columns}, tokens)", encode_words_rows(stemmed_rows)
+            db,
+            f"passage_words (chunk, {field_columns_sql}, tokens)",
+            encode_words_rows(stemmed_rows),
         )
 
 
@@ -150,8 +152,8 @@ def _count_passages_by_stem(db: Database, stems: Sequence[str]) -> dict[str, int
     return {stem_row["stem"]: stem_row["passages"] for stem_row in stem_rows}
 
 
-def _copy_rows(db: Any, table_and_columns: str, encoded_blocks: Iterator[bytes]) -> None:
-    db.copy_in(table_and_columns, encoded_blocks)
+def _copy_rows(db: Any, table_and_columns_sql: str, encoded_blocks: Iterator[bytes]) -> None:
+    db.copy_in(table_and_columns_sql, encoded_blocks)
 
 
 # --- names ---

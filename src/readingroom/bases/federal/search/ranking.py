@@ -231,11 +231,9 @@ def _find_named_documents(db: Database, query: str, document_numbers: Sequence[i
     # The words of a title count most in a search by words, so one that is named is among the first.
     return {
         document_number
-        for document_number, title_lines in _read_titles(
-            db, document_numbers[:PROPOSALS_PER_SEARCH]
-        )
+        for document_number, title_text in _read_titles(db, document_numbers[:PROPOSALS_PER_SEARCH])
         if any(
-            _is_named(title_words, query_words) for title_words in _list_record_names(title_lines)
+            _is_named(title_words, query_words) for title_words in _list_record_names(title_text)
         )
     }
 
@@ -252,10 +250,10 @@ def _read_titles(db: Database, document_numbers: Sequence[int]) -> list[tuple[in
 
 
 @lru_cache(maxsize=2000)
-def _list_record_names(title_lines: str) -> list[tuple[str, ...]]:
+def _list_record_names(title_text: str) -> list[tuple[str, ...]]:
     """Return what a record is called, as folded words: whole titles, citations, short titles."""
     distinct_names: dict[str, None] = {}
-    for title_line in title_lines.splitlines():
+    for title_line in title_text.splitlines():
         # `H.R. 1155, 114th Congress, SCRUB Act of 2016`, `Public Law 113-67: Making …`
         citation, *short_title = _AFTER_CITATION.split(_CONGRESS.sub("", title_line), maxsplit=1)
         distinct_names |= dict.fromkeys(

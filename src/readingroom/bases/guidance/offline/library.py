@@ -374,7 +374,7 @@ class GuidanceLibrary:
             yield db
 
     def _open_connection(self) -> Database:
-        return connect(self._path, any_thread=True)
+        return connect(self._path, from_any_thread=True)
 
 
 class ReadOnlyPassages(StoredCollection):
@@ -387,12 +387,12 @@ class ReadOnlyPassages(StoredCollection):
         self,
         ids: Sequence[str] | None = None,
         where: Filter | None = None,
-        vectors: bool = False,
+        with_vectors: bool = False,
         limit: int | None = None,
         offset: int = 0,
     ) -> Chunks:
         """Return passages by id, by path or all; with vectors, only those that have one."""
-        sql_conditions: list[str] = ["vector IS NOT NULL"] if vectors else []
+        sql_conditions: list[str] = ["vector IS NOT NULL"] if with_vectors else []
         sql_values: list[str | int] = []
         if ids is not None:
             sql_conditions.append(f"id IN ({','.join('?' * len(ids))})")
@@ -421,7 +421,7 @@ class ReadOnlyPassages(StoredCollection):
             for passage_row in passage_rows
         ]
         vector_matrix = np.empty((0, 0), "f4")
-        if vectors and passage_rows:
+        if with_vectors and passage_rows:
             vector_matrix = np.stack(
                 [np.frombuffer(passage_row[7], "<f4") for passage_row in passage_rows]
             )

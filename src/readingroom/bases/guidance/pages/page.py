@@ -248,8 +248,8 @@ class GovukPage:
             for attachment in read_objects(self._details.get("attachments"))
             if not _is_linked(rendered_text, attachment)
         ]
-        attachment_links = render_links(attachments)
-        yield f"## Attachments\n\n{attachment_links}" if attachment_links else ""
+        attachment_links_text = render_links(attachments)
+        yield f"## Attachments\n\n{attachment_links_text}" if attachment_links_text else ""
         if self.change_notes:
             yield "## Updates to this page"
             yield "\n".join(

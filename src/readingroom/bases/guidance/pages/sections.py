@@ -58,12 +58,12 @@ def list_sections(page_text: str, anchors: Sequence[Anchor]) -> list[SectionSpan
         for heading_match in heading_matches
     ]
     sections: list[SectionSpan] = []
-    next_start_by_level = [len(page_text)] * 7  # by level: where the next heading of it is
+    next_starts_by_level = [len(page_text)] * 7  # by level: where the next heading of it is
     for heading_match, anchor_id in zip(
         reversed(heading_matches), reversed(anchor_ids), strict=True
     ):
         level = len(heading_match[1])
-        section_end = min(next_start_by_level[1 : level + 1])
+        section_end = min(next_starts_by_level[1 : level + 1])
         sections.append(
             SectionSpan(
                 to_plain_text(heading_match[2]),
@@ -73,7 +73,7 @@ def list_sections(page_text: str, anchors: Sequence[Anchor]) -> list[SectionSpan
                 section_end,
             )
         )
-        next_start_by_level[level] = heading_match.start()
+        next_starts_by_level[level] = heading_match.start()
     sections.reverse()
     return sections
 
@@ -143,13 +143,13 @@ def find_quotation(page_text: str, quotation: str) -> int | None:
     folded_quotation = fold_words(to_plain_text(quotation))
     if not folded_quotation:
         return None
-    joined_words = " ".join(page_words)
+    joined_words_text = " ".join(page_words)
     # Whole words alone: "000 homes" is no quotation of "300,000 homes".
     quotation_match = re.search(
-        rf"(?<![^ ]){re.escape(folded_quotation)}(?=[ .,;:!?)\"']|$)", joined_words
+        rf"(?<![^ ]){re.escape(folded_quotation)}(?=[ .,;:!?)\"']|$)", joined_words_text
     )
     return (
-        word_offsets[joined_words.count(" ", 0, quotation_match.start())]
+        word_offsets[joined_words_text.count(" ", 0, quotation_match.start())]
         if quotation_match
         else None
     )

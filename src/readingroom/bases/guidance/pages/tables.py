@@ -28,8 +28,8 @@ class TableWriter:
         column_count = max(map(len, text_rows), default=0)
         if not column_count:
             return ""
-        empty_cells = column_count * len(text_rows) - sum(map(len, text_rows))
-        if not self._take_empty_cells(empty_cells):
+        empty_cell_count = column_count * len(text_rows) - sum(map(len, text_rows))
+        if not self._take_empty_cells(empty_cell_count):
             return "\n\n".join(" | ".join(text_row) for text_row in text_rows if text_row)
         head_row, *body_rows = [
             text_row + [""] * (column_count - len(text_row)) for text_row in text_rows
@@ -42,21 +42,23 @@ class TableWriter:
     def _fill_spans(self, cell_rows: Iterable[list[TableCell]]) -> list[list[str]]:
         """Return the text of each cell in its column; what else it spans is empty."""
         text_rows: list[list[str]] = []
-        rows_covered: dict[int, int] = {}  # by column: how many of the next rows are taken there
+        rows_left_by_column: dict[
+            int, int
+        ] = {}  # by column: how many of the next rows are taken there
         for row_cells in cell_rows:
             text_row: list[str] = []
-            next_rows_covered: dict[int, int] = {}
+            next_rows_left_by_column: dict[int, int] = {}
             for cell in row_cells:
-                while len(text_row) in rows_covered:
+                while len(text_row) in rows_left_by_column:
                     text_row.append("")
                 column_span, span_rows = self._limit_span(cell)
                 for column in range(len(text_row), len(text_row) + column_span):
-                    next_rows_covered[column] = span_rows
+                    next_rows_left_by_column[column] = span_rows
                 text_row += [cell.text, *[""] * (column_span - 1)]
             text_rows.append(text_row)
-            rows_covered = {
+            rows_left_by_column = {
                 column: rows_left - 1
-                for column, rows_left in (rows_covered | next_rows_covered).items()
+                for column, rows_left in (rows_left_by_column | next_rows_left_by_column).items()
                 if rows_left > 1
             }
         return text_rows

@@ -35,7 +35,7 @@ _WORD_AND_MARKS = re.compile(r"(?P<word>.*?\w)(?P<marks>\W*)", re.DOTALL)
 _FOOTNOTE_AFTER_WORD = r"(?:(?<=(?-i:[a-z]){3})\d{1,3})?"
 _FOOTNOTE_AFTER_MARKS = r"(?:(?<=[a-z][.,;:)’”\"'])\d{1,3}(?=\s|$))?"
 # A blank; at the beginning of a line, also the letter or number of a list item or a paragraph.
-_BETWEEN_WORDS = (
+_BETWEEN_WORDS_PATTERN = (
     r"(?:\s*\n\s*(?:\(?(?:[a-z]|[ivx]{1,4}|\d{1,3})[.)]|[•▪◦·–-]|[\uf000-\uf0ff])\s+|\s+)"
 )
 _WORD_START = rf"(?<!\w)(?<!\w[{DASHES}'’])(?<!\d[.,])"
@@ -112,7 +112,9 @@ def _compile_segment(segment: str) -> re.Pattern[str]:
     word_patterns = [_make_word_pattern(word) for word in segment_words]
     start_guard = _WORD_START if segment_words[0][0].isalnum() else ""
     end_guard = _WORD_END if segment_words[-1][-1].isalnum() else ""
-    return re.compile(start_guard + _BETWEEN_WORDS.join(word_patterns) + end_guard, re.IGNORECASE)
+    return re.compile(
+        start_guard + _BETWEEN_WORDS_PATTERN.join(word_patterns) + end_guard, re.IGNORECASE
+    )
 
 
 def _make_word_pattern(word: str) -> str:

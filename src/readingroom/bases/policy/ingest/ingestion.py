@@ -38,7 +38,7 @@ from readingroom.storage.intents import Intent
 from readingroom.storage.postgres.changes import open_changes
 
 # Of so many other revisions vectors are taken over where the text is the same.
-_REUSED_REVISIONS = 2
+_MAX_REUSED_REVISIONS = 2
 
 
 class Ingestion:
@@ -411,7 +411,7 @@ class Ingestion:
         ]
         first_day = revision.effective_from
         other_revisions.sort(key=lambda other: abs(other.effective_from - first_day))
-        return await self._store.get_vectors(other_revisions[:_REUSED_REVISIONS])
+        return await self._store.get_vectors(other_revisions[:_MAX_REUSED_REVISIONS])
 
     async def _store_revision(
         self,

@@ -50,7 +50,7 @@ def build_section_tree(
     listed_sections: Sequence[ListedSection],
 ) -> list[SectionNode]:
     """Return the sections in reading order, each inside the one that its passages name."""
-    listed_by_ref = {
+    listed_sections_by_ref = {
         listed_section.section_ref: listed_section for listed_section in listed_sections
     }
     nodes_by_ref: dict[str, SectionNode] = {}
@@ -61,7 +61,7 @@ def build_section_tree(
         ref_path = dict.fromkeys(filter(None, (*chunk.section_path, chunk.section_ref)))
         for section_ref in ref_path:
             if section_ref not in nodes_by_ref:
-                listed_section = listed_by_ref[section_ref]
+                listed_section = listed_sections_by_ref[section_ref]
                 section_address = make_section_address(policy_slug, revision_id, section_ref)
                 nodes_by_ref[section_ref] = SectionNode(
                     section_ref,

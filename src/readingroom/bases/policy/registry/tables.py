@@ -154,7 +154,9 @@ class SharedPolicyRegistry:
 
     async def change_revisions(self, policy_slug: str, change_rule: Rule) -> list[Revision]:
         """Write what `change_rule` returns for the policy's revisions; as `replace_revisions`."""
-        return await self.replace_revisions(policy_slug, lambda before: (change_rule(before), ()))
+        return await self.replace_revisions(
+            policy_slug, lambda revisions_before: (change_rule(revisions_before), ())
+        )
 
     async def replace_revisions(
         self, policy_slug: str, change_rule: ReplacingRule
@@ -213,7 +215,10 @@ class SharedPolicyRegistry:
         """Delete a revision; returns the other revisions that changed with it."""
         return await self.replace_revisions(
             policy_slug,
-            lambda before: (timeline.delete_revision(before, revision_id), [revision_id]),
+            lambda revisions_before: (
+                timeline.delete_revision(revisions_before, revision_id),
+                [revision_id],
+            ),
         )
 
     def _read_generation(self) -> str | None:

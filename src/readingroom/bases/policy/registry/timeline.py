@@ -101,13 +101,14 @@ def drop_failed(
         and _overlaps(revision, wanted_revision)
     ]
     for revision_id in failed_ids:
-        changed_by_id = {
+        changed_revisions_by_id = {
             changed_revision.revision_id: changed_revision
             for changed_revision in delete_revision(remaining_revisions, revision_id)
         }
         other_revisions = _exclude_revision(remaining_revisions, revision_id)
         remaining_revisions = [
-            changed_by_id.get(revision.revision_id, revision) for revision in other_revisions
+            changed_revisions_by_id.get(revision.revision_id, revision)
+            for revision in other_revisions
         ]
     return remaining_revisions, failed_ids
 
@@ -127,15 +128,15 @@ def replace_failed(
     remaining_revisions, ids_in_the_way = drop_failed(revisions, wanted_revision, closes_open)
     if ids_in_the_way != list(failed_ids):
         raise RevisionBusy(f"Revisions of {wanted_revision.source} have just changed; try again")
-    changed_by_id = {
+    changed_revisions_by_id = {
         revision.revision_id: revision
         for revision in remaining_revisions
         if revision not in revisions
     }
-    changed_by_id |= {
+    changed_revisions_by_id |= {
         revision.revision_id: revision for revision in change_rule(remaining_revisions)
     }
-    return list(changed_by_id.values()), failed_ids
+    return list(changed_revisions_by_id.values()), failed_ids
 
 
 def add_revision(revisions: Revisions, new_revision: Revision) -> list[Revision]:
@@ -270,13 +271,13 @@ def _update_statuses(revisions: Revisions, changed_revisions: list[Revision]) ->
     eligible_revisions = sorted(
         (revision for revision in revisions if revision.can_be_in_force), key=_get_first_day
     )
-    changed_by_id = {revision.revision_id: revision for revision in changed_revisions}
+    changed_revisions_by_id = {revision.revision_id: revision for revision in changed_revisions}
     for revision in eligible_revisions:
         is_latest = revision is eligible_revisions[-1]
         status = RevisionStatus.ACTIVE if is_latest else RevisionStatus.SUPERSEDED
         if revision.status != status:
-            changed_by_id[revision.revision_id] = _copy_with(revision, status=status)
-    return list(changed_by_id.values())
+            changed_revisions_by_id[revision.revision_id] = _copy_with(revision, status=status)
+    return list(changed_revisions_by_id.values())
 
 
 def _close_before_next(revision: Revision, other_revisions: Revisions) -> Revision:

@@ -48,7 +48,7 @@ HEAD_BYTES = 1024
 _ZIP_MAGIC = b"PK\x03\x04"
 _EMPTY_ZIP_MAGIC = b"PK\x05\x06"
 _COMPOUND_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_MAGIC: tuple[tuple[bytes, Format], ...] = (
+_FORMATS_BY_MAGIC: tuple[tuple[bytes, Format], ...] = (
     (b"\x89PNG\r\n\x1a\n", "png"),
     (b"\xff\xd8\xff", "jpeg"),
     (b"II*\x00", "tiff"),
@@ -89,7 +89,7 @@ def detect_format(first_bytes: bytes, file_name: str) -> Format:
     extension = PurePath(file_name).suffix.lower()
     named_format = _FORMAT_BY_EXTENSION.get(extension)
     # Images first: bytes of a picture may happen to contain `%PDF-`.
-    for magic_bytes, magic_format in _MAGIC:
+    for magic_bytes, magic_format in _FORMATS_BY_MAGIC:
         if first_bytes.startswith(magic_bytes):
             return magic_format
     if first_bytes[4:8] == b"ftyp" and first_bytes[8:12] in _HEIC_BRANDS:

@@ -123,10 +123,10 @@ def compute_union_area(rectangles: Sequence[Rectangle]) -> float:
     )
 
 
-def _measure_covered_height(sorted_by_bottom: Iterable[Rectangle]) -> float:
+def _measure_covered_height(rectangles_by_bottom: Iterable[Rectangle]) -> float:
     """Return the height that the rectangles of one vertical strip cover."""
     total_height, highest_top = 0.0, float("-inf")
-    for rect in sorted_by_bottom:
+    for rect in rectangles_by_bottom:
         total_height += max(0.0, rect.top - max(rect.bottom, highest_top))
         highest_top = max(highest_top, rect.top)
     return total_height

@@ -14,7 +14,7 @@ from readingroom.ingest.read.page import RawPage
 # Properties by their numbers in MAPI.
 _SUBJECT, _BODY, _HTML_BODY = 0x0037, 0x1000, 0x1013
 _SENDER_NAME, _SENDER_ADDRESS, _SENDER_INTERNET_ADDRESS = 0x0C1A, 0x0C1F, 0x5D01
-_RECIPIENTS, _COPY_RECIPIENTS = 0x0E04, 0x0E03
+_RECIPIENTS_TAG, _COPY_RECIPIENTS_TAG = 0x0E04, 0x0E03
 _SENT_AT, _RECEIVED_AT = 0x0039, 0x0E06
 _CODE_PAGES = (0x3FFD, 0x3FDE)
 _ATTACHED_CONTENT, _LONG_FILE_NAME, _SHORT_FILE_NAME, _DISPLAY_NAME = 0x3701, 0x3707, 0x3704, 0x3001
@@ -78,8 +78,8 @@ class _OutlookMessage:
         sender = f"{sender_name} <{sender_address}>".strip() if has_address else sender_name
         return [
             ("From", sender),
-            ("To", self._read_text(_RECIPIENTS)),
-            ("Cc", self._read_text(_COPY_RECIPIENTS)),
+            ("To", self._read_text(_RECIPIENTS_TAG)),
+            ("Cc", self._read_text(_COPY_RECIPIENTS_TAG)),
             ("Date", self._read_date()),
             ("Subject", self._read_text(_SUBJECT)),
         ]
@@ -187,12 +187,12 @@ class _OutlookMessage:
         return text_bytes.decode(self._encoding, "replace").rstrip("\x00")
 
     def _read_date(self) -> str:
-        ticks = self._fixed_values.get(_SENT_AT) or self._fixed_values.get(_RECEIVED_AT) or 0
+        tick_count = self._fixed_values.get(_SENT_AT) or self._fixed_values.get(_RECEIVED_AT) or 0
         try:
-            moment = _EPOCH + timedelta(microseconds=ticks // 10)
+            moment = _EPOCH + timedelta(microseconds=tick_count // 10)
         except OverflowError:
             return ""
-        return f"{moment:%a, %d %b %Y %H:%M:%S +0000}" if ticks else ""
+        return f"{moment:%a, %d %b %Y %H:%M:%S +0000}" if tick_count else ""
 
 
 def _name_stream(property_number: int, type_code: str) -> str:
@@ -203,11 +203,11 @@ def _read_fixed_values(
     compound: CompoundFile, storage_path: tuple[str, ...], header_bytes: int
 ) -> dict[int, int]:
     """Return the properties of fixed size, as numbers."""
-    property_entries = compound.read_stream(*storage_path, "__properties_version1.0")[header_bytes:]
+    property_bytes = compound.read_stream(*storage_path, "__properties_version1.0")[header_bytes:]
     fixed_values: dict[int, int] = {}
-    for entry_start in range(0, len(property_entries) - _ENTRY_BYTES + 1, _ENTRY_BYTES):
+    for entry_start in range(0, len(property_bytes) - _ENTRY_BYTES + 1, _ENTRY_BYTES):
         _, property_number, _, property_value = struct.unpack_from(
-            "<HHIQ", property_entries, entry_start
+            "<HHIQ", property_bytes, entry_start
         )
         fixed_values[property_number] = property_value
     return fixed_values

@@ -112,7 +112,7 @@ def render_page(
     index: int,
     max_pixels: int,
     dpi: int = OCR_DPI,
-    grey: bool = True,
+    in_grey: bool = True,
 ) -> "Image":
     """Return a page as a picture, at a lower resolution where it would be too large."""
     try:
@@ -120,7 +120,7 @@ def render_page(
             page_width, height = pdf_page.get_size()
             pixel_count = page_width * height * (dpi / 72) ** 2
             scale = dpi / 72 * min(1.0, (max_pixels / max(pixel_count, 1)) ** 0.5)
-            picture: Image = pdf_page.render(scale=scale, grayscale=grey).to_pil()
+            picture: Image = pdf_page.render(scale=scale, grayscale=in_grey).to_pil()
             return picture
     except pypdfium2.PdfiumError as error:
         raise PageUnreadable("it cannot be rendered") from error

@@ -16,9 +16,9 @@ from readingroom.bases.federal.schema.records import LinkKind, Topic
 
 Vocabulary = Literal["crs", "federal_register", "lda"]
 
-_SUBJECTS = "https://www.congress.gov/help/legislative-glossary/legislative-subject-terms"
+_SUBJECTS_URL = "https://www.congress.gov/help/legislative-glossary/legislative-subject-terms"
 _PUBLISHERS_BY_VOCABULARY: dict[Vocabulary, tuple[str, str, str]] = {
-    "crs": ("Legislative subject", "Congressional Research Service", _SUBJECTS),
+    "crs": ("Legislative subject", "Congressional Research Service", _SUBJECTS_URL),
     "federal_register": (
         "Federal Register subject",
         "Office of the Federal Register",

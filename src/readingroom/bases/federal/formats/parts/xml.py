@@ -17,13 +17,13 @@ _BLOCKS = set(
     toc referenceItem note signature
     """.split()  # noqa: SIM905 a list of this length is read as words
 )
-_INLINE_AFTER = frozenset(("num", "heading"))
-_CONTINUING = frozenset(("heading", "content", "chapeau", "p"))
+_TAGS_BEFORE_INLINE = frozenset(("num", "heading"))
+_CONTINUING_TAGS = frozenset(("heading", "content", "chapeau", "p"))
 _END = "\0"  # no XML document can hold it
 _INSIDE = ("", "")
 _EDGES = {
-    tag: ("" if tag in _CONTINUING else _END, " " if tag in _INLINE_AFTER else _END)
-    for tag in (*_BLOCKS, *_INLINE_AFTER)
+    tag: ("" if tag in _CONTINUING_TAGS else _END, " " if tag in _TAGS_BEFORE_INLINE else _END)
+    for tag in (*_BLOCKS, *_TAGS_BEFORE_INLINE)
 }
 """What comes before and after the text of a block; other elements run on."""
 

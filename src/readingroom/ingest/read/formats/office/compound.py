@@ -146,20 +146,20 @@ def _iterate_pieces(piece_table: bytes, document_stream: bytes) -> Iterator[str]
 def _drop_field_codes(marked_text: str) -> str:
     """Return the text with the results of fields, without the instructions that computed them."""
     text_pieces: list[str] = []
-    is_result: list[bool] = []
+    result_flags: list[bool] = []
     """For each field around, whether its result is being read."""
     text_start = 0
     for field_mark in [*_FIELD_MARK.finditer(marked_text), None]:
         text_end = field_mark.start() if field_mark else len(marked_text)
-        if all(is_result):
+        if all(result_flags):
             text_pieces.append(marked_text[text_start:text_end])
         if field_mark is None:
             break
         text_start = field_mark.end()
         if field_mark[0] == "\x13":
-            is_result.append(False)
-        elif is_result and field_mark[0] == "\x14":
-            is_result[-1] = True
-        elif is_result:
-            is_result.pop()
+            result_flags.append(False)
+        elif result_flags and field_mark[0] == "\x14":
+            result_flags[-1] = True
+        elif result_flags:
+            result_flags.pop()
     return "".join(text_pieces)

@@ -151,8 +151,8 @@ def _format_roman(list_number: int) -> str:
     if not 0 < list_number < 4000:
         return str(list_number)
     numeral = ""
-    for digit_value, digits in _ROMAN_DIGITS:
-        numeral += digits * (list_number // digit_value)
+    for digit_value, roman_digits in _ROMAN_DIGITS:
+        numeral += roman_digits * (list_number // digit_value)
         list_number %= digit_value
     return numeral
 
