@@ -93,7 +93,7 @@ def test_more_than_one_page_is_read_whole(
     held.upsert_chunks(many)
 
     for page in (7, 20, 21, 22):
-        monkeypatch.setattr(store_module, "_BATCH_ROWS", page)
+        monkeypatch.setattr(store_module, "_ROWS_PER_BATCH", page)
         assert sorted(held.read_chunks(with_vectors=True).ids) == sorted(many.ids)
         assert len(held.read_chunks(where=Equals("source", "A"))) == 21
     assert len(held.read_chunks(limit=5, offset=18)) == 3

@@ -17,9 +17,8 @@ from readingroom.ingest.document import Document
 
 Vectors = NDArray[np.float32]
 
-_CHUNKS_PER_BATCH = (
-    64  # chunks between two progress reports, and between two chances to be cancelled
-)
+# Between two progress reports, and between two chances to be cancelled.
+_CHUNKS_PER_BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Chroma's limit is 5,461 with its own metadata rows; this stays clear of it.
-_BATCH_ROWS = 5_000
+_ROWS_PER_BATCH = 5_000
 # Chroma builds a graph for searches that we never make, so it is built as cheaply as possible.
 _GRAPH_SETTINGS: Any = {"space": "l2", "ef_construction": 10, "max_neighbors": 4}
 # How Chroma describes the embedding function of a collection that has none.
@@ -344,16 +344,16 @@ def _translate_errors() -> Iterator[None]:
 
 def _read_pages(read_page: Callable[..., Any]) -> Iterator[Any]:
     """Yield everything page by page: Chroma cannot return more than 32,766 rows at once."""
-    for first_row in itertools.count(0, _BATCH_ROWS):
-        chunk_page = read_page(limit=_BATCH_ROWS, offset=first_row)
+    for first_row in itertools.count(0, _ROWS_PER_BATCH):
+        chunk_page = read_page(limit=_ROWS_PER_BATCH, offset=first_row)
         yield chunk_page
-        if len(chunk_page["ids"]) < _BATCH_ROWS:
+        if len(chunk_page["ids"]) < _ROWS_PER_BATCH:
             return
 
 
 def _split_batches(batch_items: Sequence[Any]) -> Iterator[list[Any]]:
-    for batch_start in range(0, len(batch_items), _BATCH_ROWS):
-        yield list(batch_items[batch_start : batch_start + _BATCH_ROWS])
+    for batch_start in range(0, len(batch_items), _ROWS_PER_BATCH):
+        yield list(batch_items[batch_start : batch_start + _ROWS_PER_BATCH])
 
 
 def _join_pages(chunk_pages: Iterable[Any], with_vectors: bool) -> Chunks:

@@ -372,8 +372,8 @@ class WorkerKeys:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch(mode=0o600)  # before SQLite creates it, readable for everybody
         with open_small_database(self._path, _SCHEMA + ";" + _WORKERS_SCHEMA) as db:
-            taken_names_text = "SELECT name FROM api_keys UNION ALL SELECT name FROM worker_keys"
-            if (key_name,) in db.execute(taken_names_text).fetchall():
+            taken_names_sql = "SELECT name FROM api_keys UNION ALL SELECT name FROM worker_keys"
+            if (key_name,) in db.execute(taken_names_sql).fetchall():
                 raise KeyExists(
                     f"There is a key named {key_name!r} already; revoke it first, or choose another"
                 )

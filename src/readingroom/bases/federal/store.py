@@ -30,7 +30,7 @@ T = TypeVar("T")
 FILE = "federal.db"
 
 _CACHE_KIB = 64 * 1024
-_LOG_PAGES = 16 * 1024
+_PAGES_PER_CHECKPOINT = 16 * 1024
 
 _MAX_COUNTED = 2_000
 """Up to how many rows are counted to choose an index: it takes a fraction of reading a page."""
@@ -67,7 +67,7 @@ def connect(place: FederalPlace, *, writing: bool = False) -> Database:
     }
     if writing:
         # Pages that a load changes again and again are copied from the log to the file only once.
-        pragma_values |= {"synchronous": "NORMAL", "wal_autocheckpoint": _LOG_PAGES}
+        pragma_values |= {"synchronous": "NORMAL", "wal_autocheckpoint": _PAGES_PER_CHECKPOINT}
     else:
         # Whatever a query says, the server cannot change the file.
         pragma_values |= {"query_only": "ON"}

@@ -182,8 +182,8 @@ def find_kind_by_subject(folded_opening: str) -> str | None:
     The text is folded: lower case, and anything but letters and digits a space.
     """
     opening = folded_opening[:_SUBJECT_CHARS]
-    for document_kind, writers_text in _WRITERS_WORDS:
-        if re.search(writers_text, opening):
+    for document_kind, writers_pattern in _WRITERS_WORDS:
+        if re.search(writers_pattern, opening):
             return document_kind
     padded_opening = f" {opening} "
     counts_by_kind = {

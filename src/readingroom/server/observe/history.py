@@ -102,9 +102,9 @@ class CallHistory:
             ]
             if not any(counts_by_minute):
                 continue
-            call_times_ms = sorted(
-                sorted_durations
-                for at, sorted_durations in calls_of_name.timed_durations_ms
+            sorted_durations_ms = sorted(
+                duration_ms
+                for at, duration_ms in calls_of_name.timed_durations_ms
                 if now - at < 60 * MINUTES
             )
             error_count = sum(1 for at in calls_of_name.error_times if now - at < 60 * MINUTES)
@@ -114,8 +114,8 @@ class CallHistory:
                     counts_by_minute,
                     sum(counts_by_minute),
                     error_count,
-                    _find_percentile(call_times_ms, 0.5),
-                    _find_percentile(call_times_ms, 0.95),
+                    _find_percentile(sorted_durations_ms, 0.5),
+                    _find_percentile(sorted_durations_ms, 0.95),
                 )
             )
         return sorted(summaries, key=lambda summary: -summary.total)

@@ -43,7 +43,7 @@ from readingroom.storage.postgres.schema import list_collection_statements
 SplitStems = Callable[[str], Stems]
 """Returns the stems that a text is found by."""
 
-_KEPT_CHANGES = 2_000
+_MAX_KEPT_CHANGES = 2_000
 """Writes that a copy of the vectors may be behind before it is read anew."""
 
 
@@ -184,18 +184,19 @@ class PostgresCollection:
                     for chunk_id, metadata in zip(ids, metadatas, strict=True)
                 ],
             )
-            assignments = ", ".join(
+            assignments_sql = ", ".join(
                 f"field_{field_name} = {self.chunks_table}.field_{field_name}"
                 for field_name in self.field_names
             )
-            if assignments:
+            if assignments_sql:
                 differs_sql = " OR ".join(
                     f"{self.vectors_table}.field_{field_name} IS DISTINCT FROM "
                     f"{self.chunks_table}.field_{field_name}"
                     for field_name in self.field_names
                 )
                 connection.execute(
-                    f"UPDATE {self.vectors_table} SET {assignments} FROM {self.chunks_table} WHERE "
+                    f"UPDATE {self.vectors_table} SET {assignments_sql} "
+                    f"FROM {self.chunks_table} WHERE "
                     f"{self.chunks_table}.id = {self.vectors_table}.id AND "
                     f"{self.vectors_table}.id = ANY(?) AND ({differs_sql})",
                     (list(ids),),
@@ -407,7 +408,7 @@ class _Finish:
         if generation % 100 == 0:
             connection.execute(
                 "DELETE FROM chunk_changes WHERE collection = ? AND generation <= ?",
-                (self.collection, generation - _KEPT_CHANGES),
+                (self.collection, generation - _MAX_KEPT_CHANGES),
             )
         connection.execute("SELECT pg_notify('readingroom', ?)", (self.collection,))
 

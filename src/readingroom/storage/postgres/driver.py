@@ -134,11 +134,13 @@ class PostgresConnection:
             for block in blocks:
                 copy_stream.write(block)
 
-    def copy_rows(self, table_and_columns: str, rows: Iterable[Sequence[Any]]) -> None:
+    def copy_rows(self, table_and_columns_sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Write rows of values into `table (columns)`, which takes a fraction of inserting them."""
         with (
             _translate_errors(),
-            self._connection.cursor().copy(f"COPY {table_and_columns} FROM STDIN") as copy_stream,
+            self._connection.cursor().copy(
+                f"COPY {table_and_columns_sql} FROM STDIN"
+            ) as copy_stream,
         ):
             for values in rows:
                 copy_stream.write_row(values)

@@ -119,9 +119,10 @@ class RecordsConnection(PostgresConnection):
             f"AS SELECT {column_list} FROM {table_name} WITH NO DATA"
         )
         self.copy_rows(staging_name, rows)
-        insert_columns = "" if column_list == "*" else f" ({column_list})"
+        insert_columns_sql = "" if column_list == "*" else f" ({column_list})"
         self.execute(
-            f"INSERT INTO {table_name}{insert_columns} SELECT * FROM {staging_name} {conflict_sql}"
+            f"INSERT INTO {table_name}{insert_columns_sql} "
+            f"SELECT * FROM {staging_name} {conflict_sql}"
         )
         self.execute(f"TRUNCATE {staging_name}")
 

@@ -30,9 +30,9 @@ _OTHER_TABLES = (
 _NUMBER_COLUMNS = {"documents": "doc", "vectors": "seq", "ingestion_logs": "log"}
 """Tables that give their rows numbers, each with the column of the number."""
 _ROWS_PER_BATCH = 1_000
-_SAMPLED_RECORDS = 20
-_SAMPLED_TITLES = 5
-_SAMPLED_HITS = 10
+_SAMPLED_RECORD_COUNT = 20
+_SAMPLED_TITLE_COUNT = 5
+_SAMPLED_HIT_COUNT = 10
 
 
 def copy_records(
@@ -94,7 +94,8 @@ def count_same_answers(one_place: FederalPlace, other_place: FederalPlace) -> in
 
 def _list_sample_titles(db: Any) -> list[str]:
     title_rows = db.execute(
-        "SELECT title FROM passages WHERE title <> '' ORDER BY chunk LIMIT ?", (_SAMPLED_TITLES,)
+        "SELECT title FROM passages WHERE title <> '' ORDER BY chunk LIMIT ?",
+        (_SAMPLED_TITLE_COUNT,),
     )
     return [title_row["title"] for title_row in title_rows]
 
@@ -102,14 +103,14 @@ def _list_sample_titles(db: Any) -> list[str]:
 def _search_words(db: Any, query_text: str) -> list[float]:
     """Return the ranks of the best passages: those that rank alike may be in any order."""
     ranks = sorted(rank for _, rank in find_passages(db, query_text, "", ()))
-    return [round(rank, 3) for rank in ranks[:_SAMPLED_HITS]]
+    return [round(rank, 3) for rank in ranks[:_SAMPLED_HIT_COUNT]]
 
 
 def _list_newest(db: Any, record_source: Source) -> list[str]:
     id_rows = db.execute(
         f"""SELECT id FROM {record_source.name} WHERE status = 'active'
             ORDER BY {NEWEST_FIRST} LIMIT ?""",
-        (_SAMPLED_RECORDS,),
+        (_SAMPLED_RECORD_COUNT,),
     )
     return [id_row["id"] for id_row in id_rows]
 
@@ -134,7 +135,7 @@ def _count_and_sample(db: Any) -> tuple[dict[str, int], list[Any]]:
     }
     sample_rows = []
     for record_source in SOURCES:
-        sample_step = max(1, row_count_by_table[record_source.name] // _SAMPLED_RECORDS)
+        sample_step = max(1, row_count_by_table[record_source.name] // _SAMPLED_RECORD_COUNT)
         for row_offset in range(0, row_count_by_table[record_source.name], sample_step):
             record_row = db.execute(
                 f"SELECT id, record, status, loader FROM {record_source.name} ORDER BY id "

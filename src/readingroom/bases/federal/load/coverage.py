@@ -6,7 +6,7 @@ from readingroom.bases.federal.schema.sources import SOURCES, Source
 from readingroom.bases.federal.schema.tables import CITATION
 from readingroom.storage.database import Database
 
-_NEWEST_ROWS = 1_000
+_MAX_NEWEST_ROWS = 1_000
 """How many of the newest records are looked at for the date of a complete file."""
 
 
@@ -76,7 +76,7 @@ def _find_complete_date(db: Database, record_source: Source) -> str | None:
                 SELECT record ->> 'as_of' AS as_of FROM {record_source.name}
                 WHERE status = 'active' AND loader LIKE ?
                 ORDER BY published_at DESC NULLS LAST LIMIT ?) AS newest""",
-        (f"{record_source.complete_by}/%", _NEWEST_ROWS),
+        (f"{record_source.complete_by}/%", _MAX_NEWEST_ROWS),
     ).fetchone()
     return complete_up_to or None
 

@@ -41,7 +41,7 @@ from readingroom.core import clock
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.storage.database import Database, Row
 
-_MANY_CHANGES = 1_000
+_MANY_CHANGES_COUNT = 1_000
 """Changed records after which the database counts anew which values they have."""
 
 
@@ -211,7 +211,7 @@ class _LoadRun:
             self._writer.link_records()
             self._writer.count_sources()
         self._writer.wait_for_commit()
-        if self._db.dialect.count_values and self.summary.changed > _MANY_CHANGES:
+        if self._db.dialect.count_values and self.summary.changed > _MANY_CHANGES_COUNT:
             # Not left to the database: until it gets round to it, lists may be slow for minutes.
             self._db.execute(self._db.dialect.count_values)
         self.summary.changes = changes.tally_changes(self._db, last_change_number)

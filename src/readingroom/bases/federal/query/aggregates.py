@@ -53,7 +53,7 @@ _STEPS_PER_ROW = 100
 _STEPS_AT_ONCE = 10_000
 _HINT_SHARE = 0.08
 """The share of the time limit in which filters to suggest are searched."""
-_SAMPLED_RECORDS = 500
+_SAMPLED_RECORD_COUNT = 500
 _LOOKUP_COST = 8
 """How many rows of the facts index are read in the time of one lookup by another index."""
 
@@ -231,7 +231,7 @@ class Aggregator:
         (facet_row_count, sampled_count) = self._db.execute(
             f"""SELECT (SELECT count(*) FROM facets WHERE field = ? AND doc IN ({sample_sql})),
                        (SELECT count(*) FROM ({sample_sql}))""",
-            (facet.search_field, *((record_table.name, _SAMPLED_RECORDS) * 2)),
+            (facet.search_field, *((record_table.name, _SAMPLED_RECORD_COUNT) * 2)),
         ).fetchone()
         return float(facet_row_count) / max(int(sampled_count), 1)
 

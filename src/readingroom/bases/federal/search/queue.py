@@ -19,17 +19,17 @@ from readingroom.core import clock
 from readingroom.engine.embedding.received import LEASE_SECONDS
 from readingroom.storage.database import Database, Row
 
-_SLICE_DOCUMENTS = 64
+_DOCUMENTS_PER_SLICE = 64
 _LOCAL_PREFIX = f"local:{socket.gethostname().replace(':', '')}:"
 _MAX_ASKED_DOCUMENTS = 10_000
 # Twice as many links to a record are worth as much as being half a year newer.
 _DAYS_PER_DOUBLING = 182
 
 _EMBEDDED_SOURCES = tuple(list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)))
-_SOURCE_MARKS = ", ".join("?" * len(_EMBEDDED_SOURCES))
+_SOURCE_PLACEHOLDERS = ", ".join("?" * len(_EMBEDDED_SOURCES))
 _UNEMBEDDED_SQL = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
     LEFT JOIN vectors v USING (chunk)
-    WHERE v.chunk IS NULL AND d.source IN ({_SOURCE_MARKS})"""
+    WHERE v.chunk IS NULL AND d.source IN ({_SOURCE_PLACEHOLDERS})"""
 _CLAIM_LOCK = "readingroom:federal:embedding_leases"
 _NOT_LEASED_SQL = "NOT EXISTS (SELECT 1 FROM embedding_leases l WHERE l.chunk = c.chunk)"
 
@@ -121,8 +121,8 @@ class EmbeddingQueue:
         if self._asked_documents:
             asked_document_numbers, self._asked_documents = list(self._asked_documents)[::-1], {}
             self._next_documents += asked_document_numbers
-        next_document_numbers = self._next_documents[-_SLICE_DOCUMENTS:][::-1]
-        del self._next_documents[-_SLICE_DOCUMENTS:]
+        next_document_numbers = self._next_documents[-_DOCUMENTS_PER_SLICE:][::-1]
+        del self._next_documents[-_DOCUMENTS_PER_SLICE:]
         return next_document_numbers
 
 

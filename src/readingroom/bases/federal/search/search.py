@@ -281,10 +281,10 @@ def _build_condition(plan: SearchPlan) -> tuple[str, list[str]]:
         clauses.append("d.published_at <= ?")
         condition_values.append(plan.until)
     for filter_name, allowed_values in plan.facet_filters.items():
-        value_marks = ", ".join("?" * len(allowed_values))
+        value_placeholders = ", ".join("?" * len(allowed_values))
         clauses.append(
             "EXISTS (SELECT 1 FROM facets f WHERE f.field = ? "
-            f"AND f.value IN ({value_marks}) AND f.doc = d.doc)"
+            f"AND f.value IN ({value_placeholders}) AND f.doc = d.doc)"
         )
         condition_values += [filter_name, *allowed_values]
     if not clauses:

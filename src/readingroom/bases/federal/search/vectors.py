@@ -26,7 +26,7 @@ from readingroom.storage.database import Database, Row
 SINGLE_VALUE_FIELDS = ("source", "congress", "chamber", "party", "state", "type")
 _FILTER_FIELDS = FilterFields((*SINGLE_VALUE_FIELDS, "doc"), ("day",))
 # Bounds the memory that a refresh needs besides the index itself.
-_FETCH_ROWS = 8_192
+_ROWS_PER_FETCH = 8_192
 # Between two looks at what others are embedding.
 _WAIT_SECONDS = 2.0
 
@@ -241,7 +241,7 @@ def _read_new_rows(db: Database, newest_seen_seq: int, model_identity: str) -> I
            WHERE v.seq > ? AND v.model = ? ORDER BY v.seq""",
         (newest_seen_seq, model_identity),
     )
-    while vector_rows := cursor.fetchmany(_FETCH_ROWS):
+    while vector_rows := cursor.fetchmany(_ROWS_PER_FETCH):
         yield vector_rows
 
 

@@ -20,13 +20,13 @@ def format_change(section_change: dict[str, Any]) -> str:
     """Return a change for people: what happened to which section, and the words."""
     formats_by_operation = {"delete": "[-{}-]", "insert": "{{+{}+}}", "equal": "{}"}
     both_refs = [section_change["from_section_ref"], section_change["to_section_ref"]]
-    both_names = " → ".join(dict.fromkeys(filter(None, both_refs)))
-    section_name = format_section_name(both_names, section_change["section_title"])
-    marked_words = " ".join(
+    both_refs_text = " → ".join(dict.fromkeys(filter(None, both_refs)))
+    section_name = format_section_name(both_refs_text, section_change["section_title"])
+    marked_text = " ".join(
         formats_by_operation[diff_part["op"]].format(diff_part["text"])
         for diff_part in section_change["diff"]
     )
-    return f"{section_name}: {section_change['kind']}\n  {marked_words}".rstrip()
+    return f"{section_name}: {section_change['kind']}\n  {marked_text}".rstrip()
 
 
 def list_known_fields(policy_fields: Mapping[str, Any], field_names: Iterable[str]) -> list[str]:

@@ -66,11 +66,15 @@ def make_section_not_found(
     other_revisions: Sequence[Revision] = (),
 ) -> SectionNotFound:
     """Return an error that names similar sections, and the revisions that have this one."""
-    labels = ", ".join(other_revision.version_label for other_revision in other_revisions)
+    labels_text = ", ".join(other_revision.version_label for other_revision in other_revisions)
     similar_refs = references.find_similar_refs(section_ref, passages.index_references(chunks))
     return SectionNotFound(
         f"Section '{section_ref}' not found in policy '{revision.source}'"
-        + (f" ({revision.version_label}); it exists in the revision of {labels}" if labels else "")
+        + (
+            f" ({revision.version_label}); it exists in the revision of {labels_text}"
+            if labels_text
+            else ""
+        )
         + passages.describe_nearest(similar_refs, chunks),
         revision_id=revision.revision_id,
         nearest=similar_refs,

@@ -126,9 +126,9 @@ def _pair_rules(rules: Sequence[Rectangle], min_width: float) -> Iterator[Rectan
         frames = (
             [frame_sides[:2], frame_sides[2:]] if _are_two_frames(frame_sides) else [frame_sides]
         )
-        for facing_lines in frames:
-            if facing_lines[-1].left - facing_lines[0].left >= min_width:
-                yield facing_lines[0].unite(facing_lines[-1])
+        for facing_rules in frames:
+            if facing_rules[-1].left - facing_rules[0].left >= min_width:
+                yield facing_rules[0].unite(facing_rules[-1])
 
 
 def _are_two_frames(frame_sides: Sequence[Rectangle]) -> bool:
