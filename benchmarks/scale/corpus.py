@@ -124,5 +124,5 @@ def find_passing(chunks: Chunks, where: Filter | None) -> Any:
     """The rows that pass one of these filters."""
     if where is None:
         return np.arange(len(chunks))
-    names = set(where.parts[1].values)  # type: ignore[union-attr]
+    names = set(where.sub_filters[1].values)  # type: ignore[union-attr]
     return np.array([n for n, one in enumerate(chunks.metadatas) if one["revision_id"] in names])
