@@ -89,6 +89,7 @@ class DeskPages:
             bases=[adapter.base for adapter in self._service.adapters],
             answer=desk_answer,
             hits=_list_hits(desk_answer.results, search_form.day) if desk_answer else [],
+            cautions=[note for note in unasked_notes if note.is_caution],
             unasked=_list_shown_unasked(unasked_notes, search_form.day),
             next_address=search_form.make_address(desk_answer.next_offset) if desk_answer else None,
             mark=SAMPLE_PREFIX if request.is_sample else "",
@@ -251,8 +252,9 @@ def _list_shown_unasked(
     unasked: Sequence[Unasked], day_text: str | None
 ) -> list[tuple[Unasked, Markup]]:
     """Return what was left out, each with a bar for when its nearest revision was in force."""
-    bars = _draw_periods([unasked_part.period for unasked_part in unasked], day_text)
-    return list(zip(unasked, bars, strict=True))
+    listed_notes = [unasked_note for unasked_note in unasked if not unasked_note.is_caution]
+    bars = _draw_periods([unasked_note.period for unasked_note in listed_notes], day_text)
+    return list(zip(listed_notes, bars, strict=True))
 
 
 def _draw_periods(

@@ -225,6 +225,18 @@ class NearestRevision(Answer):
     effective_to: date | None
 
 
+class UnreadRevision(NearestRevision):
+    """A revision whose file could not be read, so that an older one answers in its place."""
+
+    source: str
+
+
+UnreadRevisions = Annotated[
+    list[UnreadRevision],
+    Field(description="Of these days, but unreadable: the answer is from before them. Say so."),
+]
+
+
 class Excluded(Answer):
     """A policy that was not searched, and why."""
 
@@ -253,6 +265,7 @@ class PolicyHits(Answer):
     next_cursor: str | None = Field(
         default=None, description="Asks for the next page; null at the end."
     )
+    unread_revisions: UnreadRevisions = Field(default=[])
 
 
 class PolicyHitsBatch(Answer):
@@ -413,6 +426,7 @@ class RevisionDiff(Answer):
     next_cursor: str | None = Field(
         default=None, description="Asks for the next page; null at the end."
     )
+    unread_revisions: UnreadRevisions = Field(default=[])
 
 
 class QuotePlace(NearestRevision):
@@ -451,6 +465,7 @@ class QuoteCheck(Answer):
     )
     found: list[QuotePlace] = Field(description="Where the words stand, revision by revision.")
     nearest: NearestPassage | None
+    unread_revisions: UnreadRevisions = Field(default=[])
 
 
 class SnapshotEntry(ListedPolicy):
@@ -458,6 +473,7 @@ class SnapshotEntry(ListedPolicy):
 
     revision: NearestRevision | None
     reason: MissingReason | None
+    unread_revisions: UnreadRevisions = Field(default=[])
 
 
 class Snapshot(Answer):

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -10,7 +11,11 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.policy.chunks import references
-from readingroom.bases.policy.chunks.search import PolicySearch, to_nearest_revision
+from readingroom.bases.policy.chunks.search import (
+    PolicySearch,
+    list_unread_revisions,
+    to_nearest_revision,
+)
 from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
 from readingroom.bases.policy.compare import diffs, passages, quotes
 from readingroom.bases.policy.compare.pairing import (
@@ -246,6 +251,7 @@ class PolicyService:
                 if resolution.revision
                 else None,
                 reason=resolution.reason,
+                unread_revisions=list_unread_revisions(resolution),
             )
             for resolution in resolutions_by_slug.values()
         ]
@@ -266,13 +272,15 @@ class PolicyService:
         """
         paired_revisions = await self.pair_revisions(question)
         # Diffs are slow on long texts, so they must not block the event loop.
-        return await anyio.to_thread.run_sync(
+        revision_diff = await anyio.to_thread.run_sync(
             diffs.make_diff,
             question,
             paired_revisions.section_pairs,
             paired_revisions.old_revision,
             paired_revisions.new_revision,
         )
+        unread_revisions = paired_revisions.unread_revisions
+        return revision_diff.model_copy(update={"unread_revisions": unread_revisions})
 
     async def pair_revisions(self, question: ComparePolicyRevisions) -> PairedRevisions:
         """Return the revisions of two days with their sections paired; raises as `compare`."""
@@ -280,18 +288,25 @@ class PolicyService:
         first_resolution = await self.resolver.resolve_for_policy(question.source, first_day)
         # Both days from one reading of the registry: a change in between could make them disagree.
         old_revision = first_resolution.require_revision()
-        new_revision = first_resolution.resolve_day(second_day).require_revision()
+        second_resolution = first_resolution.resolve_day(second_day)
+        new_revision = second_resolution.require_revision()
         old_chunks, new_chunks = [
             await self.store.get_chunks(revision.source, revision.revision_id)
             for revision in (old_revision, new_revision)
         ]
-        return await anyio.to_thread.run_sync(
+        paired_revisions = await anyio.to_thread.run_sync(
             pair_revisions,
             question.section_ref,
             (old_revision, old_chunks),
             (new_revision, new_chunks),
             first_resolution.timeline,
         )
+        unread_by_id = {
+            unread_revision.revision_id: unread_revision
+            for resolution in (first_resolution, second_resolution)
+            for unread_revision in list_unread_revisions(resolution)
+        }
+        return replace(paired_revisions, unread_revisions=[*unread_by_id.values()])
 
     async def verify_quote(self, question: VerifyPolicyQuote) -> QuoteCheck:
         """Check whether words stand in the revision in force on a day, and where they do stand."""
@@ -323,6 +338,7 @@ class PolicyService:
             reason=resolution.reason,
             found=places,
             nearest=nearest_passage,
+            unread_revisions=list_unread_revisions(resolution),
         )
 
     async def find_quote_in_all(self, policy_slug: str, quote: str) -> list[QuotePlace]:

@@ -26,6 +26,7 @@ from readingroom.bases.policy.models import (
     PolicyHitsBatch,
     SearchPolicy,
     SearchPolicyBatch,
+    UnreadRevision,
 )
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import (
@@ -68,6 +69,8 @@ class _PolicyScope:
     """Every policy as it stands today, which each hit is compared with."""
     revisions: list[Revision]
     exclusions: list[Excluded]
+    unread_revisions: list[UnreadRevision]
+    """Those of the day, or of today, that could not be read."""
 
 
 class PolicySearch:
@@ -136,6 +139,7 @@ class PolicySearch:
         # Resolved for today also when a day is given: hits say whether they are in force today.
         resolutions_today = await self._resolver.resolve_snapshot(self._today)
         revisions: list[Revision] = []
+        unread_revisions: list[UnreadRevision] = []
         exclusions = [
             Excluded(source=policy_slug, reason="unknown_source", nearest=None)
             for policy_slug in dict.fromkeys(policy_slugs or [])
@@ -152,6 +156,9 @@ class PolicySearch:
             if (exclusion_reason := reasons_by_slug.get(policy_slug)) is not None:
                 exclusions.append(_make_exclusion(resolution, exclusion_reason, day))
                 continue
+            unread_revisions += list_unread_revisions(
+                resolution.resolve_day(day) if day else resolution
+            )
             emerging_revisions = (
                 _list_emerging_revisions(resolution, day) if question.include_emerging else []
             )
@@ -161,7 +168,7 @@ class PolicySearch:
                 revisions += revisions_or_reason
             elif not emerging_revisions:
                 exclusions.append(_make_exclusion(resolution, revisions_or_reason, day))
-        return _PolicyScope(resolutions_today, revisions, exclusions)
+        return _PolicyScope(resolutions_today, revisions, exclusions, unread_revisions)
 
     async def _find_hits_page(
         self, question: SearchPolicy, search_scope: _PolicyScope
@@ -201,6 +208,7 @@ class PolicySearch:
             confidence_reason=confidence.reason,
             degraded=ranking.degraded,
             next_cursor=f"{end_rank}.{_hash_question(question)}" if has_more else None,
+            unread_revisions=search_scope.unread_revisions,
         )
 
     async def _find_named_chunk_ids(
@@ -344,6 +352,17 @@ def to_nearest_revision(revision: Revision, revisions: Sequence[Revision]) -> Ne
         effective_from=revision.effective_from,
         effective_to=timeline.get_last_day(revision, revisions),
     )
+
+
+def list_unread_revisions(resolution: Resolution) -> list[UnreadRevision]:
+    """Return the revisions that would answer for the day, had their files been readable."""
+    return [
+        UnreadRevision(
+            source=revision.source,
+            **to_nearest_revision(revision, resolution.timeline).model_dump(),
+        )
+        for revision in resolution.unread_revisions
+    ]
 
 
 def _to_policy_hit(

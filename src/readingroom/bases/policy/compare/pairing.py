@@ -1,7 +1,7 @@
 """Two revisions of a policy with their sections paired: what a comparison is made from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from readingroom.bases.policy.chunks import references
 from readingroom.bases.policy.chunks.search import to_nearest_revision
@@ -9,7 +9,7 @@ from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare import likeness, passages
 from readingroom.bases.policy.compare.likeness import SectionPair
 from readingroom.bases.policy.errors import SectionNotFound
-from readingroom.bases.policy.models import NearestRevision
+from readingroom.bases.policy.models import NearestRevision, UnreadRevision
 from readingroom.bases.policy.registry.records import Revision
 
 
@@ -21,6 +21,8 @@ class PairedRevisions:
     new_revision: NearestRevision
     section_pairs: Sequence[SectionPair]
     """In the order of the newer text, then what it dropped."""
+    unread_revisions: list[UnreadRevision] = field(default_factory=list)
+    """Those of either day that could not be read."""
 
 
 def pair_revisions(

@@ -19,7 +19,7 @@ from readingroom.bases.policy.compare.diffs import (
 from readingroom.bases.policy.compare.likeness import SectionPair
 from readingroom.bases.policy.compare.pairing import PairedRevisions
 from readingroom.bases.policy.models import ComparePolicyRevisions, RevisionDiff
-from readingroom.bases.policy.pages.periods import describe_period
+from readingroom.bases.policy.pages.periods import describe_period, describe_unread
 from readingroom.bases.policy.pages.sections import make_history_address, make_section_address
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import validate_model
@@ -92,6 +92,7 @@ class ComparisonPages:
             make_address=partial(_make_address, request),
             make_section_address=partial(make_section_address, policy_slug),
             make_history_address=partial(make_history_address, policy_slug),
+            caution=describe_unread(revision_diff.unread_revisions),
             from_date=question.from_date,
             to_date=question.to_date,
         )
@@ -132,6 +133,7 @@ def _diff_revisions(
             "sections_compared": len(all_pairs),
             "sections_unchanged": change_summary.unchanged,
             "summary": change_summary,
+            "unread_revisions": paired_revisions.unread_revisions,
         }
     )
 

@@ -17,6 +17,7 @@ from readingroom.bases.policy.pages.forms import PolicyForms
 from readingroom.bases.policy.pages.periods import (
     REASON_TEXTS,
     describe_revision,
+    describe_unread,
     draw_policy_chart,
     list_eligible_revisions,
     list_revisions_by_status,
@@ -114,6 +115,7 @@ class PolicyPages:
             day=day,
             entries=snapshot.policies,
             reasons=REASON_TEXTS,
+            describe_unread=describe_unread,
             unfinished=list_revisions_by_status(
                 policies, RevisionStatus.FAILED, RevisionStatus.PROCESSING
             ),
@@ -134,9 +136,13 @@ class PolicyPages:
         policy_slug = request.get("source")
         policy = await self._admin.get_policy(policy_slug)
         day = self._read_day(request)
+        resolution = await self._service.resolver.resolve_for_policy(policy_slug, day)
         body_html = _render(
             "policy.html",
             policy=policy,
+            caution=describe_unread(
+                resolution.unread_revisions, has_older=resolution.revision is not None
+            ),
             chart=draw_policy_chart(policy, day, self._service.today),
             day=day,
             comparison=_suggest_comparison(list_eligible_revisions(policy)),
@@ -186,10 +192,26 @@ class PolicyPages:
             query=request.query, effective_date=day, n_results=1, mode="lexical"
         )
         _, exclusions = await self._service.describe_scope(question)
-        return [
+        snapshot = await self._service.get_snapshot(PolicySnapshot(date=day))
+        cautions = {
+            entry.source: describe_unread(
+                entry.unread_revisions, has_older=entry.revision is not None
+            )
+            for entry in snapshot.policies
+            if entry.unread_revisions
+        }
+        excluded_slugs = {exclusion.source for exclusion in exclusions}
+        unread_notes = [
+            Unasked(policy_slug, caution, f"/policies/{policy_slug}", is_caution=True)
+            for policy_slug, caution in cautions.items()
+            if policy_slug not in excluded_slugs
+        ]
+        return unread_notes + [
             Unasked(
                 exclusion.source,
-                _explain_exclusion(exclusion),
+                ". ".join(
+                    filter(None, [_explain_exclusion(exclusion), cautions.get(exclusion.source)])
+                ),
                 f"/policies/{exclusion.source}",
                 (exclusion.nearest.effective_from, exclusion.nearest.effective_to)
                 if exclusion.nearest

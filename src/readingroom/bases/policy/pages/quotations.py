@@ -9,6 +9,7 @@ from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.models import QuoteCheck, QuotePlace, VerifyPolicyQuote
 from readingroom.bases.policy.pages.periods import (
     REASON_TEXTS,
+    describe_unread,
     list_eligible_revisions,
     make_time_span,
 )
@@ -73,6 +74,11 @@ class QuotationPages:
             picture=picture_html,
             verdict=_VERDICT_TEXTS[quote_check.verdict] if quote_check else "",
             reasons=REASON_TEXTS,
+            caution=describe_unread(
+                quote_check.unread_revisions, has_older=quote_check.revision_in_force is not None
+            )
+            if quote_check
+            else "",
             make_section_address=partial(make_section_address, policy_slug),
         )
         tool_example = ToolExample("verify_policy_quote", arguments) if quote_check else None

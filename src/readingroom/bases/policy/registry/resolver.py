@@ -30,6 +30,25 @@ class Resolution:
     def source(self) -> str:
         return self.policy.source
 
+    @property
+    def unread_revisions(self) -> list[Revision]:
+        """The revisions that would be in force on the day, had their files been readable."""
+        last_start = max(
+            (
+                revision.effective_from
+                for revision in self.timeline
+                if revision.can_be_in_force and revision.effective_from <= self.day
+            ),
+            default=date.min,
+        )
+        return [
+            revision
+            for revision in self.timeline
+            if revision.status == RevisionStatus.FAILED
+            and last_start < revision.effective_from <= self.day
+            and self.day <= (timeline.get_last_day(revision, self.timeline) or date.max)
+        ]
+
     def resolve_day(self, day: date) -> "Resolution":
         """Resolve another day against the same reading of the registry."""
         return _resolve_revision(self.policy, self.timeline, day)
@@ -48,9 +67,11 @@ class Resolution:
             for revision in self.timeline
             if revision.status == RevisionStatus.EMERGING
         ]
+        unread_ids = [revision.revision_id for revision in self.unread_revisions]
         raise RevisionNotFound(
             f"No revision of {self.source} was in force on {self.day}: {self.reason}"
-            + (f"; not adopted, but here: {', '.join(emerging_ids)}" if emerging_ids else ""),
+            + (f"; not adopted, but here: {', '.join(emerging_ids)}" if emerging_ids else "")
+            + (f"; could not be read: {', '.join(unread_ids)}" if unread_ids else ""),
             reason=self.reason,
             nearest=nearest_revision.revision_id if nearest_revision else None,
             use_tool="list_policy_revisions",
