@@ -1,6 +1,7 @@
 """Every page of the console, as a person meets it: readable, reachable, self-contained."""
 
 import hashlib
+import html
 import re
 from collections.abc import Sequence
 from itertools import product
@@ -314,6 +315,83 @@ def read_sheets(pdf: bytes) -> list[str]:
         return [page.get_textpage().get_text_bounded() for page in document]
     finally:
         document.close()
+
+
+QUOTED_WORDS = "quote=Transport+is+considered+from+the+first+sketch"
+
+
+@requirement("room:console")
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{REVISION}/pages/2?{QUOTED_WORDS}",
+        NPPF_CHAPTER,
+        "/records/view?id=hr:119:99001",
+        "/records/view?id=senate:119:2:9902",
+        "/records/text?id=hr:117:95002",
+    ],
+)
+def test_what_is_cited_from_the_sample_says_that_it_is_the_samples(
+    sample_room: Served, path: str
+) -> None:
+    page = sample_room.get(path, Accept="text/html").text
+    (shown,) = re.findall(r'<span class="citation">([^<]+)</span>', page)
+    (copied,) = re.findall(r'<span class="citation">.*data-copy="([^"]+)"', page)
+    (printed,) = re.findall(r'print-citation">([^<]+)', page)
+    assert shown == copied
+    assert shown.startswith("[sample] ") and printed.startswith("[sample] ")
+    assert "[sample] [sample]" not in page
+
+
+@requirement("room:console")
+def test_the_table_of_a_quotation_and_passages_beside_policy_are_marked_too(
+    sample_room: Served,
+) -> None:
+    check = f"/policies/check?source=NPPF&{QUOTED_WORDS}&date=2025-03-15"
+    page = sample_room.get(check, Accept="text/html").text
+    assert "<td>[sample] NPPF (December 2024), " in page
+    (beside,) = PAGES_BY_ROUTE["/applications/beside"]
+    page = sample_room.get(beside, Accept="text/html").text
+    citations = re.findall(r'<h3><a href="[^"]+">([^<]+)</a>', page)
+    assert citations and all(citation.startswith("[sample] ") for citation in citations)
+
+
+@requirement("room:console")
+def test_the_page_of_a_revision_gives_a_call_for_that_revision_and_no_folder(
+    sample_room: Served,
+) -> None:
+    path = f"{REVISION}/pages/2?{QUOTED_WORDS}"
+    page = sample_room.get(path, Accept="text/html").text
+    call = html.unescape(page[page.index("verify_policy_quote") :])
+    assert "2024-12-12" in call[: call.index("</")]
+    for address in (path, f"{REVISION}?", "/policies/NPPF?"):
+        answer = sample_room.get(f"{address}&format=json")
+        assert "file_path" in answer.text
+        assert str(sample_room.data) not in answer.text
+    # The contract of REST has the whole path.
+    rest = sample_room.get("/api/v1/policies/NPPF/revisions/rev_NPPF_2024_12").json()
+    assert rest["file_path"].startswith(str(sample_room.data))
+
+
+@requirement("room:console")
+def test_a_search_in_an_application_that_nobody_knows_says_so(sample_room: Served) -> None:
+    address = "/search?q=cycle+parking&application="
+    unknown = "nothing is known of an application with this reference"
+    assert unknown in sample_room.get(address + "nope", Accept="text/html").text
+    for known in ("", "25/01178/REM"):
+        assert unknown not in sample_room.get(address + known, Accept="text/html").text
+
+
+@requirement("room:console")
+def test_a_day_whose_revision_could_not_be_read_is_told(sample_room: Served) -> None:
+    caution = "A revision from 1 April 2008 could not be read; what it said is not known here."
+    for path in (
+        "/policies?date=2009-01-01",
+        "/policies/SAMPLE_TREE_STRATEGY?date=2009-01-01",
+        "/policies/check?source=SAMPLE_TREE_STRATEGY&quote=trees+are+kept&date=2009-01-01",
+        "/search?q=trees&date=2009-01-01",
+    ):
+        assert caution in sample_room.get(path, Accept="text/html").text, path
 
 
 @requirement("room:console")

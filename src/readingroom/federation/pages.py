@@ -24,7 +24,6 @@ from readingroom.protocol.pages import (
     ToolExample,
     Unasked,
 )
-from readingroom.protocol.sample import SAMPLE_PREFIX
 from readingroom.protocol.search import DeskHit, DeskRecord, SearchRequest, make_read_path
 from readingroom.web.charts import draw_period
 from readingroom.web.templates import format_day, format_words, reflow, render_template
@@ -92,7 +91,7 @@ class DeskPages:
             cautions=[note for note in unasked_notes if note.is_caution],
             unasked=_list_shown_unasked(unasked_notes, search_form.day),
             next_address=search_form.make_address(desk_answer.next_offset) if desk_answer else None,
-            mark=SAMPLE_PREFIX if request.is_sample else "",
+            mark=request.citation_mark,
         )
         page_title = f"Search: {search_form.query}" if search_form.query else "Search"
         example = ToolExample("search", search_form.to_arguments()) if search_form.query else None
@@ -125,8 +124,7 @@ class DeskPages:
         aid = ReadingAid()
         if desk_record.base in self._base_pages:
             aid = await self._base_pages[desk_record.base].aid_reading(request, desk_record)
-        mark = SAMPLE_PREFIX if request.is_sample else ""
-        citation = mark + (aid.citation or desk_record.citation.citation_string)
+        citation = request.citation_mark + (aid.citation or desk_record.citation.citation_string)
         page_body = _render(
             "record.html",
             title=desk_record.title,
@@ -158,6 +156,7 @@ class DeskPages:
         page_body = _render(
             "beside.html",
             assessment=assessment,
+            mark=request.citation_mark,
             application_hits=_list_hits(assessment.application, assessment.date),
             policy_hits=_list_hits(assessment.policy, assessment.date),
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from readingroom.protocol.sample import SAMPLE_PREFIX
 from readingroom.protocol.search import DeskRecord, SearchRequest
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.jobs.runner import JobHandler
@@ -62,6 +63,11 @@ class PageRequest:
     files: Sequence[SentFile] = ()
     refusal: FormRefusal | None = None
     """Where the page shows a form again that was refused; its fields are in the parameters."""
+
+    @property
+    def citation_mark(self) -> str:
+        """What every citation on the page begins with: `[sample] ` on the sample, else nothing."""
+        return SAMPLE_PREFIX if self.is_sample else ""
 
     def get(self, parameter_name: str, default: str = "") -> str:
         """Return a parameter without the spaces around it."""

@@ -88,7 +88,7 @@ class RecordPages:
         record_id = request.get("id")
         source_name = parse_federal_id(record_id).source
         if source_name == "roll_call_votes":
-            return await self._show_vote(record_id)
+            return await self._show_vote(record_id, request.citation_mark)
         dossier = await self._read_dossier(source_name, record_id)
         if dossier is None:
             return SeeOther(make_read_path(record_id))
@@ -97,7 +97,7 @@ class RecordPages:
             version_links = await list_text_versions(
                 self._service, str(dossier.record_fields["id"])
             )
-        return _render_dossier(dossier, version_links)
+        return _render_dossier(dossier, version_links, request.citation_mark)
 
     async def _read_dossier(self, source_name: str, record_id: str) -> "_Dossier | None":
         match source_name:
@@ -124,16 +124,17 @@ class RecordPages:
                 return _Dossier(law_dossier, member_fields, "get_public_law_dossier", "id")
         return None
 
-    async def _show_vote(self, vote_id: str) -> RenderedPage:
+    async def _show_vote(self, vote_id: str, citation_mark: str) -> RenderedPage:
         """Return a roll call: party by position, and every member."""
         fetched_vote = await self._service.fetch_record(vote_id)
         member_votes = await self._list_member_votes(vote_id)
         vote_fields = fetched_vote.record
+        citation = citation_mark + fetched_vote.citation.citation_string
         vote_chart = _draw_vote_chart(member_votes, vote_fields)
         body_html = render(
             "vote.html",
             record=vote_fields,
-            citation=fetched_vote.citation.citation_string,
+            citation=citation,
             chart=vote_chart,
             members=sorted(
                 member_votes, key=lambda member_vote: (member_vote.party or "", member_vote.name)
@@ -142,7 +143,7 @@ class RecordPages:
             make_record_address=make_record_address,
         )
         return RenderedPage(
-            fetched_vote.citation.citation_string,
+            citation,
             body_html,
             data={
                 "vote": vote_fields,
@@ -243,17 +244,21 @@ class _Dossier:
         }
 
 
-def _render_dossier(dossier: _Dossier, version_links: Sequence[TextVersionLink]) -> RenderedPage:
+def _render_dossier(
+    dossier: _Dossier, version_links: Sequence[TextVersionLink], citation_mark: str
+) -> RenderedPage:
     record_fields = dossier.record_fields
     section_by_name = dossier.sections
     action_section = section_by_name.pop("actions", None)
     bill_summary = record_fields.get("summary") or {}
+    citation_text = record_fields.get("citation_string") or ""
+    citation = f"{citation_mark}{citation_text}" if citation_text else ""
     body_html = render(
         "dossier.html",
         record_id=record_fields["id"],
         source_name=record_fields["source"],
         name=record_fields.get("title") or record_fields.get("name") or record_fields["id"],
-        citation=record_fields.get("citation_string") or "",
+        citation=citation,
         official_url=str(record_fields.get("url") or ""),
         summary=bill_summary.get("text") or "",
         facts=_list_facts(record_fields),
@@ -271,9 +276,7 @@ def _render_dossier(dossier: _Dossier, version_links: Sequence[TextVersionLink])
             for section_name, section in section_by_name.items()
         ],
     )
-    page_title = str(
-        record_fields.get("citation_string") or record_fields.get("title") or record_fields["id"]
-    )
+    page_title = str(citation or record_fields.get("title") or record_fields["id"])
     return RenderedPage(
         page_title, body_html, data=dossier.dossier_answer, tool_example=dossier.tool_example
     )

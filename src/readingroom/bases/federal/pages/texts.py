@@ -93,6 +93,7 @@ class BillTextPages:
         body_html = render(
             "bill_text.html",
             text=bill_text,
+            mark=request.citation_mark,
             shown_words=_mark_changes(bill_text.text)
             if bill_text.compared_with
             else reflow(bill_text.text),
@@ -107,7 +108,7 @@ class BillTextPages:
         )
         example_arguments = {"bill_id": bill_text.bill_id, **_drop_missing(text_arguments)}
         return RenderedPage(
-            _format_page_title(bill_text),
+            request.citation_mark + _format_page_title(bill_text),
             body_html,
             data=bill_text,
             tool_example=ToolExample("get_bill_text", example_arguments),

@@ -24,7 +24,7 @@ from readingroom.bases.policy.pages.periods import (
     make_gantt_row,
 )
 from readingroom.bases.policy.pages.quotations import QuotationPages
-from readingroom.bases.policy.pages.reading import PageViews
+from readingroom.bases.policy.pages.reading import PageViews, dump_without_folders
 from readingroom.bases.policy.pages.sections import SectionHistoryPages, build_section_tree
 from readingroom.bases.policy.registry.records import PolicyCategory, RevisionStatus, Stage
 from readingroom.bases.policy.service import PolicyService
@@ -154,7 +154,10 @@ class PolicyPages:
         return RenderedPage(
             policy.title,
             body_html,
-            data=policy,
+            data={
+                **policy.model_dump(mode="json"),
+                "revisions": [dump_without_folders(revision) for revision in policy.revisions],
+            },
             tool_example=ToolExample("list_policy_revisions", {"source": policy_slug}),
         )
 
@@ -180,7 +183,7 @@ class PolicyPages:
         return RenderedPage(
             f"{policy_slug} ({revision.version_label})",
             body_html,
-            data={**revision.model_dump(mode="json"), "sections": listed_sections},
+            data={**dump_without_folders(revision), "sections": listed_sections},
             tool_example=_make_section_example(revision, listed_sections),
             print_note=describe_revision(revision),
         )

@@ -70,6 +70,7 @@ class QuotationPages:
             source=policy_slug,
             day=day,
             check=quote_check,
+            mark=request.citation_mark,
             chart=chart,
             picture=picture_html,
             verdict=_VERDICT_TEXTS[quote_check.verdict] if quote_check else "",

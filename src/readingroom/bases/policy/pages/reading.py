@@ -3,12 +3,18 @@
 import logging
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from readingroom.bases.policy.admin.pictures import PolicyPictures
 from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.admin_models import RevisionDetail
 from readingroom.bases.policy.compare import passages
-from readingroom.bases.policy.pages.periods import describe_period, find_successor, link_changes
+from readingroom.bases.policy.pages.periods import (
+    can_be_in_force,
+    describe_period,
+    find_successor,
+    link_changes,
+)
 from readingroom.bases.policy.pages.sections import make_history_address, make_section_address
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import KnowledgeError, RecordNotFound
@@ -60,12 +66,14 @@ class PageViews:
         ]
         quotation = request.get("quote")
         validity = describe_period(revision.effective_from, revision.effective_to)
-        citation = f"{revision.source} ({revision.version_label}), p. {page_number}"
+        page_name = f"{revision.source} ({revision.version_label}), p. {page_number}"
+        citation = request.citation_mark + page_name
         body_html = _render(
             "page.html",
             revision=revision,
             page_number=page_number,
             quotation=quotation,
+            page_name=page_name,
             citation=citation,
             validity=validity,
             picture=await self.show_passage(
@@ -81,15 +89,11 @@ class PageViews:
             citation,
             body_html,
             data={
-                **revision.model_dump(mode="json"),
+                **dump_without_folders(revision),
                 "page": page_number,
                 "sections": page_sections,
             },
-            tool_example=ToolExample(
-                "search_policy", {"query": quotation, "sources": [revision.source]}
-            )
-            if quotation
-            else None,
+            tool_example=_make_quote_example(revision, quotation) if quotation else None,
             print_note=validity,
         )
 
@@ -188,6 +192,32 @@ class PageViews:
 
     async def _find_revision(self, request: PageRequest) -> RevisionDetail:
         return await self._admin.get_revision(request.get("source"), request.get("revision_id"))
+
+
+def _make_quote_example(revision: RevisionDetail, quotation: str) -> ToolExample:
+    """Return the call that finds the words in this very revision."""
+    first_day = revision.effective_from.isoformat()
+    if can_be_in_force(revision):
+        return ToolExample(
+            "verify_policy_quote",
+            {"source": revision.source, "quote": quotation, "date": first_day},
+        )
+    example_arguments = {
+        "query": quotation,
+        "sources": [revision.source],
+        "effective_date": first_day,
+        "include_emerging": True,
+    }
+    return ToolExample("search_policy", example_arguments)
+
+
+def dump_without_folders(revision: RevisionDetail) -> dict[str, Any]:
+    """Return a revision's fields as a page gives them: of its file only the name.
+
+    REST gives the whole path, which its contract has.
+    """
+    file_name = Path(revision.file_path).name if revision.file_path else None
+    return {**revision.model_dump(mode="json"), "file_path": file_name}
 
 
 def _get_first_page(desk_record: DeskRecord) -> int | None:
