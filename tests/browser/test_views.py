@@ -35,6 +35,12 @@ CASES: list[tuple[str, dict[str, Any], list[str], str]] = [
         ["Sections:"],
         "/policies/NPPF/compare?from=",
     ),
+    (
+        "verify_policy_quote",
+        {"source": "SAMPLE_TREE_STRATEGY", "date": "2009-01-01", "quote": "trees are kept"},
+        ["A revision from 2008-04-01 could not be read."],
+        "/policies/check?source=SAMPLE_TREE_STRATEGY",
+    ),
     ("application_overview", {"application_ref": "25/01178/REM"}, ["Application"], "/applications"),
     ("search", {"query": "what must a transport assessment cover?"}, ["Confidence"], "/search?q="),
     ("count", {"resource": "bills", "group_by": "congress"}, ["bills by congress"], "/records/"),

@@ -15,6 +15,7 @@ function draw(answer) {
       el("h1", {}, `${answer.source}: ${before.version_label} and ${after.version_label}`),
       el("p", { class: "soft" }, `${span(before.effective_from, before.effective_to)}; ${span(after.effective_from, after.effective_to)}`),
       el("p", {}, `Sections: ${counts.join(", ") || "none changed"}.`),
+      ...(answer.unread_revisions ?? []).map((unread) => el("p", {}, el("b", {}, `A revision from ${unread.effective_from} could not be read.`))),
       ...changes,
       rest > 0 ? el("p", { class: "soft" }, `${rest} more changes on further pages.`) : null,
     ].filter(Boolean),

@@ -20,6 +20,7 @@ function draw(answer, sent) {
   const place = answer.found[0];
   const frame = el("div");
   const content = [el("h1", {}, `${answer.source} on ${answer.date}`), el("p", {}, el("b", {}, verdicts[answer.verdict])), el("blockquote", {}, quotation)];
+  content.push(...(answer.unread_revisions ?? []).map((unread) => el("p", {}, el("b", {}, `A revision from ${unread.effective_from} could not be read.`))));
   content.push(...answer.found.map((found) => el("p", {}, found.citation, el("span", { class: "soft" }, `, ${span(found.effective_from, found.effective_to)}`))));
   if (answer.nearest) content.push(el("p", { class: "soft" }, `Nearest, alike by ${Math.round(answer.nearest.similarity * 100)} in 100, ${answer.nearest.section_ref}: ${answer.nearest.text}`));
   content.push(frame);
