@@ -2,18 +2,26 @@
 
 import datetime as dt
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from readingroom.bases.federal.filters import parse_filters
+from readingroom.bases.federal.names.filter_values import REFERENCES
 from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, Series
 from readingroom.bases.federal.query.aggregates import Aggregation
+from readingroom.bases.federal.query.links import read_titles
 from readingroom.bases.federal.schema.sources import BY_NAME, Column, Source, find_source
 from readingroom.bases.federal.service import FederalService
-from readingroom.protocol.pages import PageRequest, RenderedPage, SourceFreshness, ToolExample
+from readingroom.protocol.pages import (
+    PageLink,
+    PageRequest,
+    RenderedPage,
+    SourceFreshness,
+    ToolExample,
+)
 from readingroom.web.charts import Bar, Bin, Chart, draw_bars, draw_histogram
 from readingroom.web.templates import format_words, render_template
 
@@ -99,6 +107,7 @@ class ListPages:
             if record_page.next_cursor
             else None,
             loaded_up_to=record_page.loaded_up_to,
+            readings=await list_filter_readings(self._service, record_page.filters_read),
             series_address=_make_series_address(record_source, chosen_filters),
         )
         example_arguments = {"source": record_source.name, "filters": chosen_filters}
@@ -228,6 +237,53 @@ def lower_label(record_source: Source) -> str:
     """Return the name of a source inside a sentence: `bills`, but `CRS reports`."""
     label = record_source.label
     return label if label[:2].isupper() else label[:1].lower() + label[1:]
+
+
+async def list_filter_readings(
+    service: FederalService, filters_read: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """Return the filters that were read otherwise than written, each with what was taken.
+
+    A record is given by its title, and with its page; another value as it is stored.
+    """
+    if not filters_read:
+        return []
+    record_ids = [str(filters_read[name]) for name in filters_read if name in REFERENCES]
+    title_by_id = await service.store.query(lambda db: read_titles(db, record_ids))
+    return [
+        {
+            "label": format_words(filter_name),
+            "values": [
+                _describe_value(stored_value, filter_name in REFERENCES, title_by_id)
+                for stored_value in (read_value if isinstance(read_value, list) else [read_value])
+            ],
+        }
+        for filter_name, read_value in filters_read.items()
+    ]
+
+
+def _describe_value(
+    stored_value: Any, is_record_id: bool, title_by_id: Mapping[str, Mapping[str, Any]]
+) -> dict[str, str | None]:
+    value_text = str(stored_value)
+    if not is_record_id:
+        return {"text": value_text, "href": None}
+    title = title_by_id.get(value_text, {}).get("title")
+    return {
+        "text": f"{title} ({value_text})" if title else value_text,
+        "href": make_record_address(value_text) if title else None,
+    }
+
+
+def list_member_bill_links(member_id: str) -> Sequence[PageLink]:
+    """Return the ways to the bills that a member sponsored and cosponsored."""
+    return [
+        PageLink(label, make_list_address(BY_NAME["bills"], {filter_name: member_id}))
+        for label, filter_name in (
+            ("Bills sponsored", "sponsor"),
+            ("Bills cosponsored", "cosponsor"),
+        )
+    ]
 
 
 def make_record_address(record_id: str) -> str:

@@ -5,8 +5,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from readingroom.bases.federal.models import LinkedRecord
-from readingroom.bases.federal.pages.lists import ListPages, make_record_address, render
+from readingroom.bases.federal.pages.links import LinkPages
+from readingroom.bases.federal.pages.lists import (
+    ListPages,
+    list_member_bill_links,
+    make_list_address,
+    make_record_address,
+    render,
+)
 from readingroom.bases.federal.pages.series import SeriesPages
 from readingroom.bases.federal.pages.texts import (
     BillTextPages,
@@ -19,7 +25,6 @@ from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.records import MemberVote
 from readingroom.bases.federal.schema.sources import BY_NAME, find_source
 from readingroom.bases.federal.service import FederalService
-from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.pages import (
     BasePage,
     BasePages,
@@ -35,17 +40,14 @@ from readingroom.protocol.tool import Answer
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import (
     Chart,
-    Edge,
     GanttRow,
     StackedRow,
     TimeSpan,
     draw_gantt,
-    draw_graph,
     draw_stacked,
 )
 from readingroom.web.templates import format_day, format_words
 
-_MAX_LINKS = 40
 _MAX_MEMBERS = 600
 _MEMBERS_PER_READ = 200
 _POSITIONS = ("Yea", "Nay", "Present", "Not Voting")
@@ -64,7 +66,7 @@ def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
                 summary="Bills, votes, members, laws and rules of the United States, over time.",
             ),
             BasePage("/records/view", record_pages.show_record),
-            BasePage("/records/links", record_pages.show_links),
+            BasePage("/records/links", LinkPages(service).show_links),
             BasePage("/records/text", BillTextPages(service).show_text),
             BasePage("/records/{source}", list_pages.show_source),
             BasePage("/records/{source}/series", SeriesPages(service).show_series),
@@ -165,36 +167,6 @@ class RecordPages:
                 break
         return member_votes
 
-    async def show_links(self, request: PageRequest) -> RenderedPage:
-        """Return what a record is linked to, one hop away, each link with its evidence."""
-        parsed_id = parse_federal_id(request.get("id"))
-        record_source = BY_NAME.get(parsed_id.source)
-        if record_source is None:
-            raise RecordNotFound(
-                f"No record {parsed_id.id} has been loaded", source=parsed_id.source
-            )
-        link_page = await self._service.list_links(
-            record_source, parsed_id.id, None, _MAX_LINKS, None
-        )
-        shown_count = len(link_page.results)
-        plural_ending = "s" if link_page.total != 1 else ""
-        chart_caption = f"{parsed_id.id} is linked to {link_page.total} record{plural_ending}"
-        chart_caption += (
-            f"; the first {shown_count} are shown." if shown_count < link_page.total else "."
-        )
-        link_edges = [_make_edge(linked_record) for linked_record in link_page.results]
-        link_chart = draw_graph(parsed_id.id, link_edges, chart_caption)
-        body_html = render("links.html", chart=link_chart, record_id=parsed_id.id, edges=link_edges)
-        return RenderedPage(
-            f"Links of {parsed_id.id}",
-            body_html,
-            data=link_page,
-            tool_example=ToolExample(
-                "list_records",
-                {"source": parsed_id.source, "id": parsed_id.id, "part": "links"},
-            ),
-        )
-
     async def aid_reading(self, request: PageRequest, desk_record: DeskRecord) -> ReadingAid:
         """Return the ways from a record to its dossier, its links and its list."""
         record_source = find_source(desk_record.source)
@@ -265,9 +237,13 @@ def _render_dossier(
         actions=action_section,
         progress=_draw_stage_chart(record_fields, action_section),
         versions=version_links,
+        bill_links=list_member_bill_links(record_fields["id"])
+        if record_fields["source"] == "legislators"
+        else (),
         sections=[
             {
                 "title": format_words(section_name),
+                "table": _make_section_table(section_name, section, record_fields["id"]),
                 "total": section.total,
                 "truncated": section.truncated,
                 "error": section.error,
@@ -418,6 +394,56 @@ def _describe_item(section_item: Mapping[str, Any]) -> dict[str, str | None]:
     }
 
 
+_TABLE_COLUMNS = {
+    "bill_counts": {
+        "congress": "Congress",
+        "sponsored": "Sponsored",
+        "cosponsored": "Cosponsored",
+    },
+    "voting": {
+        "congress": "Congress",
+        "party": "Party",
+        "votes": "Votes",
+        "missed": "Missed",
+        "missed_percent": "Missed %",
+        "with_party": "With the party",
+        "with_party_percent": "With the party %",
+    },
+}
+"""Sections that are numbers by Congress, each with the fields that its table shows."""
+_LIST_FILTERS = {"sponsored": "sponsor", "cosponsored": "cosponsor"}
+
+
+def _make_section_table(
+    section_name: str, section: Section, member_id: str
+) -> dict[str, Any] | None:
+    """Return headers and rows of a section of numbers; None for a section that is a list."""
+    label_by_field = _TABLE_COLUMNS.get(section_name)
+    if label_by_field is None:
+        return None
+    table_rows = [
+        [
+            {
+                "text": "" if section_item[field_name] is None else str(section_item[field_name]),
+                "href": _make_count_address(field_name, section_item, member_id),
+            }
+            for field_name in label_by_field
+        ]
+        for section_item in section.items
+    ]
+    return {"headers": list(label_by_field.values()), "rows": table_rows, "note": section.note}
+
+
+def _make_count_address(
+    field_name: str, section_item: Mapping[str, Any], member_id: str
+) -> str | None:
+    """Return the list of the bills that a number counts; None for a number of something else."""
+    if field_name not in _LIST_FILTERS or not section_item[field_name]:
+        return None
+    filters = {_LIST_FILTERS[field_name]: member_id, "congress": section_item["congress"]}
+    return make_list_address(BY_NAME["bills"], filters)
+
+
 # --- votes ---
 
 
@@ -460,20 +486,3 @@ def _count_positions(member_votes: Sequence[MemberVote]) -> list[int]:
         position.casefold(): member_count for position, member_count in position_counts.items()
     }
     return [count_by_folded_position.get(position.casefold(), 0) for position in _POSITIONS]
-
-
-# --- links ---
-
-
-def _make_edge(linked_record: LinkedRecord) -> Edge:
-    evidence_text = "; ".join(
-        f"{link_evidence.words} ({link_evidence.said_by})"
-        for link_evidence in linked_record.evidence
-    )
-    record_href = make_record_address(linked_record.id) if linked_record.title else None
-    return Edge(
-        format_words(linked_record.kind),
-        linked_record.title or linked_record.id,
-        record_href,
-        evidence_text,
-    )

@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.pages.lists import (
+    list_filter_readings,
     lower_label,
     make_list_address,
     read_filters,
@@ -54,6 +55,7 @@ class SeriesPages:
                 record_source, time_series, chosen_filters, tool_arguments.get("group_by")
             ),
             arguments=tool_arguments,
+            readings=await list_filter_readings(self._service, time_series.filters_read),
             since=chosen_filters.get("since", ""),
             until=chosen_filters.get("until", ""),
             group_by=tool_arguments.get("group_by", ""),

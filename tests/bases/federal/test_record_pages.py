@@ -1,0 +1,109 @@
+"""Pages of federal records in a browser: what a filter was read as, numbers, links, refusals."""
+
+import contextlib
+import html
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readingroom.bases.federal.pages.records import make_pages
+from tests.support.federal.base import Asked, base_of, loaded, write_world
+from tests.support.kit import app_of, in_process
+
+pytestmark = pytest.mark.anyio
+
+BROWSER = {"Accept": "text/html"}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = tmp_path_factory.mktemp("record-pages")
+    write_world(data / "files", bills=12, votes=2)
+    loaded(data, data / "files", embed=False)
+    return data
+
+
+@contextlib.asynccontextmanager
+async def asked(data: Path) -> AsyncIterator[Asked]:
+    """The base served in this process, with its pages."""
+    base = base_of(data)
+    base = replace(base, pages=partial(make_pages, base.service))
+    async with in_process(app_of(base, data=data, rate_limit=0)) as web:
+        yield Asked(web, base)
+    base.service.store.close()
+
+
+async def open_page(ask: Asked, path: str, status: int = 200, **params: Any) -> str:
+    answer = await ask.web.get(path, params=params, headers=BROWSER)
+    assert answer.status_code == status, answer.text
+    return html.unescape(answer.text)
+
+
+async def read_sponsor(ask: Asked) -> dict[str, Any]:
+    """The record of a member who sponsored a loaded bill."""
+    bills = await ask.record("/bills", limit=1)
+    sponsor_id = bills["results"][0]["sponsors"][0]["bioguide_id"]
+    return dict(await ask.record(f"/legislators/{sponsor_id}"))
+
+
+async def test_a_list_says_whom_it_took_a_written_name_for(world: Path) -> None:
+    async with asked(world) as ask:
+        member = await read_sponsor(ask)
+        written = f"{member['first_name']} {member['last_name']} of {member['state']}"
+        told = f'Sponsor read as <a href="/records/view?id={member["id"]}">{member["title"]}'
+        for path in ("/records/bills", "/records/bills/series"):
+            assert told in await open_page(ask, path, sponsor=written)
+            assert "read as" not in await open_page(ask, path, sponsor=member["id"])
+
+
+async def test_a_list_says_which_stored_words_a_filter_was_read_as(world: Path) -> None:
+    async with asked(world) as ask:
+        page = await open_page(ask, "/records/bills", topic="topic:taxation")
+        assert "Topic read as Taxation." in page
+
+
+async def test_a_page_of_links_claims_no_more_than_citations(world: Path) -> None:
+    async with asked(world) as ask:
+        member = await read_sponsor(ask)
+        page = await open_page(ask, "/records/links", id=member["id"])
+        assert "Nothing that is loaded here links to it" not in page
+        assert f'no citations: they are on <a href="/records/view?id={member["id"]}">' in page
+        assert f'<a href="/records/bills?sponsor={member["id"]}">Bills sponsored</a>' in page
+        bill = (await ask.record("/bills", limit=1))["results"][0]
+        page = await open_page(ask, "/records/links", id=bill["id"])
+        assert "The sponsor, the cosponsors, the actions and the votes are no citations" in page
+
+
+async def test_a_member_page_shows_the_numbers_of_bills_and_votes(world: Path) -> None:
+    async with asked(world) as ask:
+        member = await read_sponsor(ask)
+        dossier = await ask.record(f"/legislators/{member['id']}/dossier")
+        page = await open_page(ask, "/records/view", id=member["id"])
+        assert f'<a href="/records/bills?sponsor={member["id"]}">Bills sponsored</a>' in page
+        counts, voting = (read_rows(page, title) for title in ("Bill counts", "Voting"))
+        assert counts == [
+            [str(item[field]) for field in ("congress", "sponsored", "cosponsored")]
+            for item in dossier["bill_counts"]["items"]
+        ]
+        shown = ("congress", "party", "votes", "missed", "missed_percent", "with_party")
+        assert [row[: len(shown)] for row in voting] == [
+            [str(item[field]) for field in shown] for item in dossier["voting"]["items"]
+        ]
+        assert counts and voting
+        sponsored_path = re.search(r'"(/records/bills\?sponsor=\w+&congress=\d+)"', page)
+        assert sponsored_path, page
+        await open_page(ask, sponsored_path[1])
+
+
+def read_rows(page: str, title: str) -> list[list[str]]:
+    """The cells of the table under a heading, row by row."""
+    table = page.partition(f"<h2>{title} ")[2].partition("</table>")[0].partition("<tbody>")[2]
+    return [
+        [re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)]
+        for row in re.findall(r"<tr>(.*?)</tr>", table)
+    ]
