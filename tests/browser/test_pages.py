@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from readingroom.bases import BASES, open_bases
 from readingroom.federation.room import make_desk
+from readingroom.protocol.pages import RenderedPage
 from readingroom.server.app import build_app
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
@@ -25,6 +26,7 @@ from readingroom.storage.jobs.store import JobStore
 from readingroom.storage.keys import KeyRing
 from readingroom.storage.postgres.state import open_grants
 from readingroom.web.assets import load_assets
+from readingroom.web.templates import render_template
 from tests.requirements import requirement
 from tests.support.browser import (
     NODE_MODULES,
@@ -104,7 +106,7 @@ PAGES_BY_ROUTE: dict[str, list[str]] = {
 }
 PAGES = [path for paths in PAGES_BY_ROUTE.values() for path in paths]
 # They take a key, which the sample has not: `test_sign_in.py` and `test_consent.py` open them.
-KEYED_PAGES = {"/sign-in", "/authorize/consent"}
+KEYED_PAGES = {"/sign-in", "/authorize/consent", "/operations/keys/revoke"}
 # What browsers get at these is no page, or the page of `/mcp` for another face.
 NO_PAGES = re.compile(
     r"/(assets|\.well-known)/.*|.*\.webp|.*/file|/\w+/(mcp|sse|messages/)|/server\.json|/llms\.txt"
@@ -306,6 +308,35 @@ async def test_a_record_prints_its_citation_without_menu_or_forms(
     for start, end in (("109.Transport", "shapeaplace."), ("116.Development", "hasbeentested.")):
         (sheet,) = [sheet for sheet in sheets if start in sheet]
         assert end in sheet, "a paragraph is broken across sheets"
+
+
+@requirement("room:console")
+async def test_on_every_sheet_the_citation_stands_below_the_rows(browser: Browser) -> None:
+    values = {"menu": [], "visitor": None, "is_sample": False, "path": "/", "json_address": None}
+    rows = "<tr><td>x</td><td class='no-print'>Q</td></tr>" * 90
+    page_html = render_template(
+        "frame.html", page=RenderedPage("Z", f"<table>{rows}</table>"), is_open=False, **values
+    )
+    page = await browser.new_page()
+    try:
+        await page.set_content(page_html)
+        await page.add_style_tag(content=(ASSETS / "site.css").read_text("utf-8"))
+        sheets = pypdfium2.PdfDocument(await page.pdf(format="A4", prefer_css_page_size=True))
+    finally:
+        await page.close()
+    try:
+        assert len(sheets) > 2
+        for sheet in sheets:
+            letters = sheet.get_textpage()
+            bottoms: dict[str, list[float]] = {"Z": [], "x": [], "Q": []}
+            for index in range(letters.count_chars()):
+                letter = letters.get_text_range(index, 1)
+                bottoms.setdefault(letter, []).append(letters.get_charbox(index)[1])
+            (citation_bottom,) = bottoms["Z"]
+            assert citation_bottom < min(bottoms["x"])
+            assert bottoms["Q"] == [], "what can be changed is no matter for paper"
+    finally:
+        sheets.close()
 
 
 def read_sheets(pdf: bytes) -> list[str]:

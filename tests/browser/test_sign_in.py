@@ -97,6 +97,8 @@ def test_a_session_opens_pages_and_nothing_that_programs_use(keyed_room: Served)
         assert client.get("/docs").status_code == 200
         for path in ("/metrics", "/v1/bills", "/api/v1/policies", "/openapi.json"):
             assert client.get(path).status_code == 401, path
+            for page in ("/", "/docs"):
+                assert f'href="{path}"' not in client.get(page).text, (page, path)
         assert client.post("/mcp", json=rpc("tools/list")).status_code == 401
         assert client.post("/text/mcp", json=rpc("tools/list")).status_code == 401
 
@@ -236,7 +238,9 @@ async def test_the_first_key_signs_its_browser_in_and_closes_the_server_to_other
             await maker.page.get_by_label("Role").select_option("reader")
             await maker.page.get_by_role("button", name="Make it").click()
             await maker.page.get_by_text("The key of ben").wait_for()
-            await maker.page.get_by_role("button", name="Revoke ann").click()
+            await maker.page.get_by_role("link", name="Revoke ann").click()
+            await maker.page.get_by_text("You are signed in with this key").wait_for()
+            await maker.page.get_by_role("button", name="Revoke it").click()
             await maker.page.wait_for_url("**/sign-in?*")
     assert [(key.name, key.read_only) for key in KeyRing(served.data).list_keys()] == [
         ("ben", True)

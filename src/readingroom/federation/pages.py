@@ -57,6 +57,7 @@ def make_pages(service: DeskService, base_pages: Mapping[str, BasePages]) -> Bas
             desk.show_search,
             menu_label="Search",
             summary="One question to every collection, with the day it is asked for.",
+            form_page=desk.show_search,
         ),
         BasePage("/read", desk.show_record),
     ]
@@ -78,12 +79,13 @@ class DeskPages:
         desk_answer: DeskAnswer | None = None
         unasked_notes: Sequence[Unasked] = ()
         question = None
-        if search_form.query:
+        if search_form.query and not request.refusal:
             question = validate_model(DeskSearch, search_form.to_arguments())
             desk_answer = await self._service.search(question, request.call)
             unasked_notes = await self._list_unasked(question, desk_answer, request)
         page_body = _render(
             "search.html",
+            request=request,
             asked=search_form,
             bases=[adapter.base for adapter in self._service.adapters],
             answer=desk_answer,
@@ -93,8 +95,8 @@ class DeskPages:
             next_address=search_form.make_address(desk_answer.next_offset) if desk_answer else None,
             mark=request.citation_mark,
         )
-        page_title = f"Search: {search_form.query}" if search_form.query else "Search"
-        example = ToolExample("search", search_form.to_arguments()) if search_form.query else None
+        page_title = f"Search: {search_form.query}" if question else "Search"
+        example = ToolExample("search", search_form.to_arguments()) if question else None
         return RenderedPage(page_title, page_body, data=desk_answer, tool_example=example)
 
     async def _list_unasked(

@@ -107,3 +107,42 @@ def read_rows(page: str, title: str) -> list[list[str]]:
         [re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)]
         for row in re.findall(r"<tr>(.*?)</tr>", table)
     ]
+
+
+async def test_a_refused_filter_keeps_the_form_and_links_those_who_may_be_meant(
+    world: Path,
+) -> None:
+    async with asked(world) as ask:
+        members = (await ask.record("/legislators", limit=200))["results"]
+        surnames = [member["last_name"] for member in members]
+        shared_name = next(name for name in surnames if surnames.count(name) > 1)
+        page = await open_page(ask, "/records/bills", 422, sponsor=shared_name, congress=119)
+        assert f'name="sponsor" size="10" maxlength="200" value="{shared_name}"' in page
+        assert "It was not accepted" in page and "/read?id=" not in page
+        candidates = re.findall(r'<li><a href="(/records/bills\?[^"]*sponsor=(\w+)[^"]*)">', page)
+        meant = {member["id"] for member in members if member["last_name"] == shared_name}
+        assert len(candidates) > 1 and {member_id for _, member_id in candidates} <= meant
+        for address, _ in candidates:
+            assert "congress=119" in address
+            await open_page(ask, address)
+        assert "It was not accepted" in await open_page(ask, "/records/bills", 422, party="Z")
+
+
+async def test_a_program_still_gets_the_refusal_of_a_filter_as_json(world: Path) -> None:
+    async with asked(world) as ask:
+        for headers, params in (({}, {}), (BROWSER, {"format": "json"})):
+            params = {"party": "Z", **params}
+            answer = await ask.web.get("/records/bills", params=params, headers=headers)
+            assert answer.status_code == 422
+            if not headers:
+                assert answer.json()["error"]["code"] == "invalid_arguments"
+            assert "It was not accepted" not in answer.text
+
+
+async def test_the_page_of_a_refusal_leads_back_and_speaks_of_no_other_address(
+    world: Path,
+) -> None:
+    async with asked(world) as ask:
+        page = await open_page(ask, "/records/bills/series", 422, interval="fortnight")
+        assert "/read?id=" not in page
+        assert '<a href="/records/bills/series">Back to the page of this address</a>' in page

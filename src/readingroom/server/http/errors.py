@@ -8,6 +8,7 @@ from urllib.parse import quote
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readingroom.core.errors import InternalError, KnowledgeError
@@ -23,6 +24,8 @@ from readingroom.server.pages.frame import (
 logger = logging.getLogger(__name__)
 
 SIGN_IN_PATH = "/sign-in"
+
+_READ_PATH = "/read"
 
 INTERNAL_MESSAGE = "Something went wrong on our side; the log has the reason."
 
@@ -166,6 +169,10 @@ def render_error_page(scope: Scope, error: KnowledgeError, request_id: str) -> R
         headers=_response_headers(error),
         message=error.message,
         code=error.code,
+        # An address of a record comes from a citation; another one from a form on its page.
+        form_address=scope["path"]
+        if error.http_status == 422 and scope["path"] != _READ_PATH
+        else None,
         hints=[
             (
                 _HINT_LABELS[hint_name],
@@ -204,6 +211,20 @@ async def handle_http_exception(request: Request, failure: Exception) -> Respons
             message="There is no page at this address.",
             code=error_code,
             hints=[],
+            form_address=None,
+            request_id=request.state.request_id,
+        )
+    if failure.status_code == 405 and accepts_html(request.scope) and has_frame(request.scope):
+        return render_page(
+            request.scope,
+            "error.html",
+            _ERROR_PAGE_TITLE,
+            status=405,
+            headers=failure.headers or {},
+            message="This address takes what a form or a program sends; it is no page.",
+            code=error_code,
+            hints=[],
+            form_address=_find_parent_page(request),
             request_id=request.state.request_id,
         )
     error_body = {
@@ -213,6 +234,16 @@ async def handle_http_exception(request: Request, failure: Exception) -> Respons
         "request_id": request.state.request_id,
     }
     return JSONResponse({"error": error_body}, failure.status_code, failure.headers)
+
+
+def _find_parent_page(request: Request) -> str | None:
+    """Return the path above the one that was asked for, if it is a page that can be opened."""
+    parent_path = request.url.path.rpartition("/")[0]
+    parent_scope = {**request.scope, "path": parent_path, "root_path": "", "method": "GET"}
+    is_page = parent_path and any(
+        route.matches(parent_scope)[0] is Match.FULL for route in request.app.routes
+    )
+    return parent_path if is_page else None
 
 
 _ROUTER_CODES = {

@@ -32,7 +32,7 @@ from readingroom.protocol.sample import mark_document
 from readingroom.server.errors import RoleRequired, Unauthorized
 from readingroom.server.mcp.calls import make_call_from_scope
 from readingroom.server.observe.requests import ROUTE_STATE
-from readingroom.server.pages.frame import JSON_PARAMETER, PageFrame
+from readingroom.server.pages.frame import JSON_PARAMETER, PageFrame, accepts_html
 from readingroom.server.settings import ServerSettings
 from readingroom.web.uploads import receive_form
 
@@ -111,6 +111,8 @@ async def _answer(
         # Also of a form that was too large to be received: its fields are not known then.
         if page.form_page is None or error.http_status not in _MENDABLE_STATUSES:
             raise
+        if page.method == "GET" and not _is_for_reading(request):
+            raise
         page_answer = await _show_form_again(page.form_page, page_request, error)
     match page_answer:
         case SeeOther(address):
@@ -129,6 +131,11 @@ async def _answer(
             return _respond_json(page_answer, settings.is_sample)
         case RenderedPage():
             return frame.make_response(request.scope, page_answer)
+
+
+def _is_for_reading(request: Request) -> bool:
+    """Whether a person gets the answer: a program gets an error as one."""
+    return accepts_html(request.scope) and request.query_params.get(JSON_PARAMETER) != "json"
 
 
 async def _show_form_again(

@@ -14,6 +14,7 @@ from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.errors import RoleRequired, Unauthorized
 from readingroom.server.pages.frame import PageFrame, render_page
 from readingroom.server.pages.sign_in import receive_fields
+from readingroom.storage.keys import make_unknown_error
 
 KEYS_PATH = "/operations/keys"
 
@@ -42,6 +43,7 @@ class KeyPages:
         return [
             Route(KEYS_PATH, self.show_keys, methods=["GET"]),
             Route(f"{KEYS_PATH}/add", self.add_key, methods=["POST"]),
+            Route(f"{KEYS_PATH}/revoke", self.confirm_revoking, methods=["GET"]),
             Route(f"{KEYS_PATH}/revoke", self.revoke_key, methods=["POST"]),
             Route(f"{KEYS_PATH}/disconnect", self.disconnect_app, methods=["POST"]),
         ]
@@ -75,6 +77,25 @@ class KeyPages:
         response = await self._render_page(request, new_key=secret, new_name=key_name)
         self._browsers.set_cookie(request.scope, response, session)
         return response
+
+    async def confirm_revoking(self, request: Request) -> Response:
+        """Ask whether to revoke a key, and say what that ends. Raise KeyNotFound."""
+        self._check_operator(request)
+        keys = self._key_ring.list_keys()
+        key_name = request.query_params.get("name", "")
+        key = next((key for key in keys if key.name == key_name), None)
+        if key is None:
+            raise make_unknown_error(key_name)
+        visitor = self._browsers.identify_visitor(request.scope)
+        return render_page(
+            request.scope,
+            "revoke_key.html",
+            "Revoke a key",
+            key=key,
+            is_own=visitor is not None and visitor.name == key.name,
+            is_last_operator=key.operator and sum(other.operator for other in keys) == 1,
+            form_token=self._browsers.make_form_token(request.scope),
+        )
 
     async def revoke_key(self, request: Request) -> Response:
         """Revoke a key: its sessions and calls end with the next request."""

@@ -120,6 +120,7 @@ class LandingPages:
             has_rest=self._has_rest,
             can_search=visitor is not None and "/search" in page_paths,
             entries=shown_entries,
+            is_open=_is_open_to_browsers(request),
             # Strangers may see the addresses, and nothing of what is kept here.
             events=await self._list_events() if visitor else (),
         )
@@ -136,6 +137,7 @@ class LandingPages:
                 for face in self._faces
             ],
             has_rest=self._has_rest,
+            is_open=_is_open_to_browsers(request),
         )
 
     def _make_links(self, face: Face, request: Request) -> list[tuple[str, str]]:
@@ -189,3 +191,9 @@ class LandingPages:
             "access": self._policies.find_policy(face).access,
             **urls,
         }
+
+
+def _is_open_to_browsers(request: Request) -> bool:
+    """Whether a browser can open what programs use: a session opens pages only."""
+    visitor = get_frame(request.scope).browsers.identify_visitor(request.scope)
+    return visitor is not None and "user" not in request.scope

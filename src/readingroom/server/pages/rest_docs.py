@@ -20,16 +20,19 @@ def make_operations_page(describe_api: Callable[[], Schema]) -> Callable[[Reques
     """Return an endpoint that shows the OpenAPI document, which `describe_api` makes once."""
 
     @cache
-    def render_operations() -> RenderedPage:
+    def render_operations(is_open: bool) -> RenderedPage:
         operations = sorted(_read_operations(describe_api()), key=lambda operation: operation.tag)
         operations_by_tag = [
             (tag, list(tagged_operations))
             for tag, tagged_operations in groupby(operations, lambda item: item.tag)
         ]
-        return RenderedPage("REST", render_template("rest_docs.html", groups=operations_by_tag))
+        body_html = render_template("rest_docs.html", groups=operations_by_tag, is_open=is_open)
+        return RenderedPage("REST", body_html)
 
     def show_operations(request: Request) -> Response:
-        return get_frame(request.scope).make_response(request.scope, render_operations())
+        # A session opens pages only: who has signed in gets no links to what programs use.
+        rest_page = render_operations("user" not in request.scope)
+        return get_frame(request.scope).make_response(request.scope, rest_page)
 
     return show_operations
 

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from readingroom.bases.federal.query.links import read_titles
 from readingroom.bases.federal.schema.sources import BY_NAME, Column, Source, find_source
 from readingroom.bases.federal.service import FederalService
 from readingroom.protocol.pages import (
+    FormRefusal,
     PageLink,
     PageRequest,
     RenderedPage,
@@ -28,6 +30,8 @@ from readingroom.web.templates import format_words, render_template
 render = partial(render_template, template_folder=Path(__file__).parent / "templates")
 
 _PAGE_SIZE = 50
+_CANDIDATE = re.compile(r"(?P<id>[A-Za-z][\w:.-]*\d) \((?P<title>[^;]+?)\)(?=[,;])")
+"""A record that a refusal names: its id, and its title in parentheses."""
 _DATE_FIELD = "published_at"
 _MONTHS_UP_TO_DAYS = 5 * 366
 """A list that spans more time is shown by year."""
@@ -79,6 +83,13 @@ class ListPages:
         """Return the records of a source that pass the filters, and how many there were when."""
         record_source = find_source(request.get("source"))
         chosen_filters = read_filters(record_source, request)
+        form_values = _make_form_values(record_source, chosen_filters, request)
+        if request.refusal:
+            candidates = _list_candidates(record_source, chosen_filters, request.refusal)
+            body_html = render(
+                "source.html", **form_values, candidates=candidates, loaded_up_to=None
+            )
+            return RenderedPage(record_source.label, body_html)
         row_filter = parse_filters(record_source.record_table, chosen_filters)
         record_page = await self._service.list_records(
             record_source, row_filter, _PAGE_SIZE, request.get("cursor") or None
@@ -87,20 +98,10 @@ class ListPages:
         group_chart = await self._draw_group_chart(record_source, chosen_filters, request.get("by"))
         body_html = render(
             "source.html",
-            source=record_source,
-            title=record_source.label,
+            **form_values,
             records=[_RecordLine.from_record(record) for record in record_page.results],
             chart=time_chart,
             groups=group_chart,
-            by=request.get("by"),
-            group_names=record_source.record_table.plan.groups,
-            filters=[
-                _make_filter_field(table_column, chosen_filters)
-                for table_column in record_source.columns
-                if not table_column.is_measure
-            ],
-            since=chosen_filters.get("since", ""),
-            until=chosen_filters.get("until", ""),
             next_address=make_list_address(
                 record_source, {**chosen_filters, "cursor": record_page.next_cursor}
             )
@@ -342,6 +343,42 @@ def _parse_filter_value(column_kind: str, written_value: str) -> Any:
     if column_kind == "BOOLEAN":
         return {"true": True, "false": False}.get(written_value.lower(), written_value)
     return written_value
+
+
+def _make_form_values(
+    record_source: Source, chosen_filters: Mapping[str, Any], request: PageRequest
+) -> dict[str, Any]:
+    """Return what the form of a list shows, also where its filters are refused."""
+    return {
+        "request": request,
+        "source": record_source,
+        "title": record_source.label,
+        "by": request.get("by"),
+        "group_names": record_source.record_table.plan.groups,
+        "filters": [
+            _make_filter_field(table_column, chosen_filters)
+            for table_column in record_source.columns
+            if not table_column.is_measure
+        ],
+        "since": chosen_filters.get("since", ""),
+        "until": chosen_filters.get("until", ""),
+    }
+
+
+def _list_candidates(
+    record_source: Source, chosen_filters: Mapping[str, Any], refusal: FormRefusal
+) -> list[PageLink]:
+    """Return the records that a refused name may mean, each leading to the list for it."""
+    refused_names = [field_name.removeprefix("filters.") for field_name in refusal.fields]
+    return [
+        PageLink(
+            f"{candidate['title']} ({candidate['id']})",
+            make_list_address(record_source, {**chosen_filters, filter_name: candidate["id"]}),
+        )
+        for filter_name in refused_names
+        if filter_name in REFERENCES
+        for candidate in _CANDIDATE.finditer(refusal.message)
+    ]
 
 
 def _make_filter_field(table_column: Column, chosen_filters: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One federal record: a bill, a vote, a member, a committee, a law; and what it is linked to."""
+"""One federal record: a bill, a vote, a member, a committee, a law."""
 
 import datetime as dt
 from collections import Counter
@@ -68,7 +68,7 @@ def make_pages(service: FederalService, jobs: JobStore) -> BasePages:
             BasePage("/records/view", record_pages.show_record),
             BasePage("/records/links", LinkPages(service).show_links),
             BasePage("/records/text", BillTextPages(service).show_text),
-            BasePage("/records/{source}", list_pages.show_source),
+            BasePage("/records/{source}", list_pages.show_source, form_page=list_pages.show_source),
             BasePage("/records/{source}/series", SeriesPages(service).show_series),
         ],
         aid_reading=record_pages.aid_reading,

@@ -54,6 +54,7 @@ _MAX_EVENTS = 8
 def make_pages(service: PolicyService, jobs: JobStore) -> BasePages:
     """Return the pages of the policy base."""
     policy_pages, page_views = PolicyPages(service), PageViews(service)
+    quotation_pages = QuotationPages(service, page_views)
     revision_path = "/policies/{source}/{revision_id}"
     return BasePages(
         [
@@ -64,7 +65,11 @@ def make_pages(service: PolicyService, jobs: JobStore) -> BasePages:
                 summary="Every policy over time: what was in force on a day, and what was not.",
             ),
             # Before the page of one policy, whose name could otherwise be `check`.
-            BasePage("/policies/check", QuotationPages(service, page_views).check_quotation),
+            BasePage(
+                "/policies/check",
+                quotation_pages.check_quotation,
+                form_page=quotation_pages.check_quotation,
+            ),
             *PolicyForms(
                 service,
                 policy_pages.show_policies,

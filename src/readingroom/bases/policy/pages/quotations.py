@@ -44,12 +44,13 @@ class QuotationPages:
         policies = await self._service.list_policies()
         quotation, policy_slug = request.get("quote"), request.get("source")
         day_text = request.get("date")
-        day = parse_day(day_text) if day_text else self._service.today
+        is_asked = bool(quotation and policy_slug and not request.refusal)
+        day = parse_day(day_text) if day_text and not request.refusal else self._service.today
         arguments = {"source": policy_slug, "quote": quotation, "date": day.isoformat()}
         quote_check: QuoteCheck | None = None
         chart: Chart | None = None
         picture_html = ""
-        if quotation and policy_slug:
+        if is_asked:
             quote_check = await self._service.verify_quote(
                 validate_model(VerifyPolicyQuote, arguments)
             )
@@ -65,6 +66,7 @@ class QuotationPages:
                 )
         body_html = _render(
             "check.html",
+            request=request,
             policies=policies.policies,
             quotation=quotation,
             source=policy_slug,
