@@ -2,7 +2,8 @@
 
 KnowledgeError                 code                  http
 ├── InvalidArguments           invalid_arguments     422   an argument is missing or invalid
-│   └── InvalidRequest           validation_error    422   the same over REST
+│   ├── InvalidRequest           validation_error    422   the same over REST
+│   └── RecordChanged            record_changed      409   others changed the same field meanwhile
 ├── UnrecognizedId             unrecognized_id_format 422  no base has ids of that form
 ├── RecordNotFound             record_not_found      404   a well-formed id without a record
 ├── UnknownSource              unknown_source        422   there is no such source
@@ -100,6 +101,20 @@ class InvalidRequest(InvalidArguments):
     """A parameter, a field or the body of a REST request is invalid; the error names each."""
 
     code = "validation_error"
+
+
+class RecordChanged(InvalidArguments):
+    """Somebody else changed a field after its form was shown; the error names each."""
+
+    code = "record_changed"
+    http_status = 409
+
+    def __init__(self, errors: list[dict[str, str]]) -> None:
+        super().__init__(errors)
+        self.message = (
+            f"Somebody else changed this after you opened it: {self.summary}. "
+            "What you typed is kept here; save it again to replace theirs"
+        )
 
 
 def validate_model(

@@ -17,6 +17,7 @@ from readingroom.bases.documents.models import (
     EXPECTED_TYPES,
     ApplicationList,
     ApplicationOverview,
+    ApplicationRecord,
     ListedApplication,
     Overview,
     RemoveDocument,
@@ -53,6 +54,7 @@ from readingroom.protocol.search import DeskRecord, SearchRequest, make_read_pat
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.jobs.store import BackgroundJob, JobStore
 from readingroom.web.charts import Chart, StackedRow, draw_stacked
+from readingroom.web.forms import fill_form, read_changed_fields
 from readingroom.web.marks import show_marked_page
 from readingroom.web.templates import format_words, render_template
 
@@ -61,6 +63,7 @@ _render = partial(render_template, template_folder=Path(__file__).parent / "temp
 _MAX_UPLOAD_BYTES = 2**30
 """Of all files of one form together."""
 _PICTURE_DPI = 100
+_RECORD_FIELDS = ("address", "description", "validation_date", "status", "local_authority")
 
 
 _MAX_EVENTS = 5
@@ -229,6 +232,11 @@ class DocumentPages:
             request=request,
             can_edit=request.visitor.may_act_as("editor"),
             make_page_address=_make_page_address,
+            fields=fill_form(
+                request.parameters,
+                _list_form_values(overview.application),
+                is_refused=bool(request.refusal),
+            ),
         )
         tool_example = ToolExample("application_overview", {"application_ref": reference})
         return RenderedPage(
@@ -236,14 +244,19 @@ class DocumentPages:
         )
 
     async def change_application(self, request: PageRequest) -> SeeOther:
-        """Change an application's record."""
-        field_names = ("address", "description", "validation_date", "status", "local_authority")
-        form_fields = {field_name: request.get(field_name) for field_name in field_names}
-        application_change = validate_model(
-            SetApplication, {"reference": request.get("ref"), **form_fields}
-        )
-        await self._service.set_application(application_change)
-        return SeeOther(make_application_address(request.get("ref")))
+        """Change the fields of an application's record that were changed in the form.
+
+        Raise `RecordChanged` where somebody else changed one of them meanwhile.
+        """
+        question = validate_model(ApplicationOverview, {"application_ref": request.get("ref")})
+        reference = question.application_ref
+        application = await self._service.get_application(reference)
+        changed_fields = read_changed_fields(request.parameters, _list_form_values(application))
+        if changed_fields:
+            await self._service.set_application(
+                validate_model(SetApplication, {"reference": reference, **changed_fields})
+            )
+        return SeeOther(make_application_address(reference))
 
     async def add_files(self, request: PageRequest) -> SeeOther:
         """Queue the reading of uploaded files, and lead to the page of that job."""
@@ -374,6 +387,11 @@ class _KindSummary:
     detail: str = ""
     href: str | None = None
     """The first page of its first document."""
+
+
+def _list_form_values(application: Application | ApplicationRecord | None) -> dict[str, Any]:
+    """Return the fields of an application's record that its form changes."""
+    return {field_name: getattr(application, field_name, None) for field_name in _RECORD_FIELDS}
 
 
 def _list_kinds(overview: Overview) -> list[_KindSummary]:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -15,6 +16,7 @@ from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.admin_models import (
     NewPolicy,
     NewRevision,
+    PolicyDetail,
     PolicyPatch,
     RevisionDetail,
     RevisionPatch,
@@ -26,6 +28,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import InvalidArguments, validate_model
 from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.pages import BasePage, PageAnswer, PageRequest, RenderedPage, SeeOther
+from readingroom.web.forms import read_changed_fields
 from readingroom.web.templates import render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
@@ -38,6 +41,7 @@ _POLICY_FIELDS = (
     "area",
     "successor_authorities",
 )
+_REVISION_FIELDS = ("version_label", "effective_from", "effective_to", "notes")
 
 
 FormPage = Callable[[PageRequest], Awaitable[PageAnswer]]
@@ -104,17 +108,23 @@ class PolicyForms:
         return SeeOther(f"/policies/{policy.source}")
 
     async def change_policy(self, request: PageRequest) -> SeeOther:
-        """Change what a policy is called, what it is, or whose it is."""
+        """Change what a policy is called, what it is, or whose it is.
+
+        Raise `RecordChanged` where somebody else changed the same meanwhile.
+        """
+        policy_slug = request.get("source")
+        policy = await self._admin.get_policy(policy_slug)
+        typed_fields = read_changed_fields(request.parameters, list_policy_values(policy))
+        if not typed_fields.get("title", policy.title):
+            raise InvalidArguments([{"field": "title", "message": "a policy needs a title"}])
         # An empty field is a value: no description, and no authority.
         changed_fields = {
-            field_name: request.get(field_name) or None for field_name in _POLICY_FIELDS
+            field_name: typed_text or None for field_name, typed_text in typed_fields.items()
         }
-        if not changed_fields["title"]:
-            raise InvalidArguments([{"field": "title", "message": "a policy needs a title"}])
-        policy_slug = request.get("source")
-        await self._admin.update_policy_details(
-            policy_slug, validate_model(PolicyPatch, changed_fields)
-        )
+        if changed_fields:
+            await self._admin.update_policy_details(
+                policy_slug, validate_model(PolicyPatch, changed_fields)
+            )
         return SeeOther(f"/policies/{policy_slug}")
 
     async def ask_policy_removal(self, request: PageRequest) -> RenderedPage:
@@ -174,16 +184,21 @@ class PolicyForms:
         return None
 
     async def change_revision(self, request: PageRequest) -> SeeOther:
-        """Change the name, the days or the notes of a revision; raise RevisionOverlap."""
+        """Change the name, the days or the notes of a revision.
+
+        Raise RevisionOverlap, and RecordChanged where somebody else changed the same meanwhile.
+        """
         policy_slug, revision_id = request.get("source"), request.get("revision_id")
-        field_names = ("version_label", "effective_from", "effective_to", "notes")
+        revision = await self._admin.get_revision(policy_slug, revision_id)
+        typed_fields = read_changed_fields(request.parameters, list_revision_values(revision))
         # An empty field is a value: no last day, and no notes.
-        changed_fields: dict[str, str | None] = {
-            field_name: request.get(field_name) or None for field_name in field_names
+        changed_fields = {
+            field_name: typed_text or None for field_name, typed_text in typed_fields.items()
         }
-        await self._admin.amend_revision(
-            policy_slug, revision_id, validate_model(RevisionPatch, changed_fields)
-        )
+        if changed_fields:
+            await self._admin.amend_revision(
+                policy_slug, revision_id, validate_model(RevisionPatch, changed_fields)
+            )
         return SeeOther(f"/policies/{policy_slug}/{revision_id}")
 
     async def reindex(self, request: PageRequest) -> SeeOther:
@@ -203,6 +218,16 @@ class PolicyForms:
         policy_slug = request.get("source")
         await self._admin.delete_revision(policy_slug, request.get("revision_id"))
         return SeeOther(f"/policies/{policy_slug}")
+
+
+def list_policy_values(policy: PolicyDetail) -> dict[str, Any]:
+    """Return the fields of a policy that its form changes."""
+    return policy.model_dump(mode="json", include=set(_POLICY_FIELDS))
+
+
+def list_revision_values(revision: RevisionDetail) -> dict[str, Any]:
+    """Return the fields of a revision that its form changes."""
+    return revision.model_dump(mode="json", include=set(_REVISION_FIELDS))
 
 
 def _move_file(sent_path: Path, spool_path: Path) -> None:

@@ -13,7 +13,11 @@ from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.compare import passages
 from readingroom.bases.policy.models import Excluded, ListedSection, PolicySnapshot, SearchPolicy
 from readingroom.bases.policy.pages.comparison import ComparisonPages
-from readingroom.bases.policy.pages.forms import PolicyForms
+from readingroom.bases.policy.pages.forms import (
+    PolicyForms,
+    list_policy_values,
+    list_revision_values,
+)
 from readingroom.bases.policy.pages.periods import (
     REASON_TEXTS,
     describe_revision,
@@ -44,6 +48,7 @@ from readingroom.protocol.search import SearchRequest
 from readingroom.protocol.tool import ToolCall
 from readingroom.storage.jobs.store import JobStore
 from readingroom.web.charts import draw_gantt
+from readingroom.web.forms import fill_form
 from readingroom.web.templates import format_day, render_template
 
 _render = partial(render_template, template_folder=Path(__file__).parent / "templates")
@@ -155,6 +160,9 @@ class PolicyPages:
             stages=get_args(Stage),
             extensions=POLICY_EXTENSIONS,
             request=request,
+            fields=fill_form(
+                request.parameters, list_policy_values(policy), is_refused=bool(request.refusal)
+            ),
         )
         return RenderedPage(
             policy.title,
@@ -184,6 +192,9 @@ class PolicyPages:
             section_count=len(listed_sections),
             most_passages=max((count for count in _count_passages(chunks).values()), default=1),
             validity=describe_revision(revision),
+            fields=fill_form(
+                request.parameters, list_revision_values(revision), is_refused=bool(request.refusal)
+            ),
         )
         return RenderedPage(
             f"{policy_slug} ({revision.version_label})",

@@ -1,0 +1,52 @@
+"""The forms of policies: two that were opened at once undo nothing of each other."""
+
+from pathlib import Path
+
+import pytest
+
+from readingroom.bases.policy.admin_models import NewPolicy
+from readingroom.bases.policy.pages.policies import make_pages
+from readingroom.core.errors import InvalidArguments, RecordChanged
+from readingroom.core.ids import make_request_id
+from readingroom.core.progress import no_progress
+from readingroom.protocol.pages import PageRequest, RenderedPage, Visitor
+from readingroom.protocol.tool import ToolCall
+from readingroom.storage.jobs.store import JobStore
+from tests.requirements import requirement
+from tests.support.forms import read_form
+from tests.support.policy.base import PLAIN, open_library
+
+pytestmark = [pytest.mark.anyio, requirement("room:console")]
+
+CALL = ToolCall(make_request_id(), "test", no_progress)
+
+
+def request(**parameters: str) -> PageRequest:
+    return PageRequest({"source": "TOWN_PLAN", **parameters}, Visitor("emil", "editor"), CALL)
+
+
+async def test_a_policy_keeps_what_others_saved_in_another_field(tmp_path: Path) -> None:
+    async with open_library(tmp_path, **PLAIN) as library:
+        await library.admin.create_policy(
+            NewPolicy(source="TOWN_PLAN", title="Town Plan", category="local_plan")  # type: ignore[arg-type]
+        )
+        pages = make_pages(library.service, JobStore(tmp_path)).pages
+        renders = {(page.method, page.path): page.render for page in pages}
+        change = renders["POST", "/policies/{source}/change"]
+        forms = []
+        for _ in range(2):
+            shown = await renders["GET", "/policies/{source}"](request())
+            assert isinstance(shown, RenderedPage)
+            forms.append(read_form(shown.body, "/policies/TOWN_PLAN/change"))
+        first, second = forms
+
+        await change(request(**{**first, "area": "the town", "title": "The Town Plan"}))
+        await change(request(**{**second, "description": "Where homes go."}))
+        with pytest.raises(RecordChanged, match="The Town Plan"):
+            await change(request(**{**second, "title": "Plan of the Town"}))
+        with pytest.raises(InvalidArguments, match="needs a title"):
+            await change(request(**{**second, "shown_title": "The Town Plan", "title": ""}))
+
+        policy = await library.admin.get_policy("TOWN_PLAN")
+        assert (policy.area, policy.title) == ("the town", "The Town Plan")
+        assert (policy.description, policy.category) == ("Where homes go.", "local_plan")
