@@ -27,6 +27,7 @@ from readingroom.web.templates import format_day
 from tests.requirements import requirement
 from tests.support.faults import failing
 from tests.support.federal.base import loaded, write_world
+from tests.support.forms import read_form
 from tests.support.govuk import RETURN, Upstream
 from tests.support.kit import HANG_SECONDS, LEGACY, MODERN, Served, body, http, rpc, run, serving
 from tests.support.model import with_model
@@ -292,6 +293,48 @@ async def test_without_a_day_nothing_is_assessed(served: Served) -> None:
     told = await asked(served, "assess_against_policy", application_ref="99/1/X", topic="cycles")
     assert told.meta["error_code"] == "validation_date_unknown"
     assert told.meta["hint"]["use_tool"] == "set_application"
+    address = "/applications/beside?ref=99/1/X&topic=cycles"
+    refused = served.get(address, Accept="text/html")
+    assert refused.status_code == 422
+    assert read_form(refused.text, "/applications/beside") == {
+        "ref": "99/1/X", "topic": "cycles", "date": ""
+    }  # fmt: skip
+    assert 'href="/applications/view?ref=99%2F1%2FX"' in refused.text
+    shown = served.get(f"{address}&date=2024-05-01", Accept="text/html")
+    assert shown.status_code == 200
+    assert f"Policy as in force on {format_day('2024-05-01')}" in shown.text
+    told_program = served.get(f"{address}&format=json")
+    assert told_program.status_code == 422
+    assert told_program.json()["error"]["code"] == "validation_date_unknown"
+
+
+@requirement("room:console")
+def test_what_two_people_write_to_one_field_is_shown_and_not_lost(served: Served) -> None:
+    reference = "26/2/FUL"
+    stored = {"address": "1 High Street"}
+    applications = ApplicationStore(served.data / "documents" / "applications.db")
+    applications.update_application(reference, stored, datetime.now(UTC))
+    page = f"/applications/view?ref={reference}"
+    first, second = (
+        read_form(served.get(page, Accept="text/html").text, "/applications/change")
+        for _ in range(2)
+    )
+    with httpx2.Client(
+        base_url=served.url,
+        headers={"Accept": "text/html", "Origin": served.url},
+        timeout=HANG_SECONDS,
+        trust_env=False,
+    ) as client:
+        accepted = client.post("/applications/change", data={**first, "address": "2 High Street"})
+        refused = client.post("/applications/change", data={**second, "address": "3 High Street"})
+        assert (accepted.status_code, refused.status_code) == (303, 409)
+        assert "is now “2 High Street”" in refused.text
+        again = read_form(refused.text, "/applications/change")
+        assert again["address"] == "3 High Street"
+        assert client.post("/applications/change", data=again).status_code == 303
+    application = applications.get_application(reference)
+    assert application is not None
+    assert application.address == "3 High Street"
 
 
 # --- prompts and resources ---

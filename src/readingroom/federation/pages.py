@@ -62,7 +62,9 @@ def make_pages(service: DeskService, base_pages: Mapping[str, BasePages]) -> Bas
         BasePage("/read", desk.show_record),
     ]
     if {"application", "policy"} <= {adapter.role for adapter in service.adapters}:
-        desk_pages.append(BasePage("/applications/beside", desk.show_beside))
+        desk_pages.append(
+            BasePage("/applications/beside", desk.show_beside, form_page=desk.show_beside_form)
+        )
     return BasePages(tuple(desk_pages))
 
 
@@ -165,6 +167,12 @@ class DeskPages:
         page_title = f"{assessment.application_ref}: {assessment.topic}, beside policy"
         example = ToolExample("assess_against_policy", _drop_empty(arguments))
         return RenderedPage(page_title, page_body, data=assessment, tool_example=example)
+
+    async def show_beside_form(self, request: PageRequest) -> RenderedPage:
+        """Return the form that asks for a topic and a day, with why it was refused."""
+        reference = request.get("ref")
+        page_body = _render("beside_form.html", reference=reference, request=request)
+        return RenderedPage(f"{reference}: beside policy", page_body)
 
 
 # --- search ---

@@ -109,7 +109,9 @@ async def _answer(
             page_answer = await page.render(page_request)
     except KnowledgeError as error:
         # Also of a form that was too large to be received: its fields are not known then.
-        if page.form_page is None or error.http_status not in _MENDABLE_STATUSES:
+        is_for_program = request.query_params.get(JSON_PARAMETER) == "json"
+        is_mendable = error.http_status in _MENDABLE_STATUSES and not is_for_program
+        if page.form_page is None or not is_mendable:
             raise
         if page.method == "GET" and not _is_for_reading(request):
             raise
