@@ -1,6 +1,7 @@
 """Messages and archives: what is inside them becomes documents, and a bad file stops no other."""
 
 import io
+import re
 import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,8 +15,13 @@ from readingroom.bases.documents.models import (
     ListIngestedDocuments,
     RemoveDocument,
 )
+from readingroom.bases.documents.pages.applications import DocumentPages
 from readingroom.core.errors import KnowledgeError
+from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
+from readingroom.protocol.pages import PageRequest, Visitor
+from readingroom.protocol.tool import ToolCall
+from readingroom.storage.jobs.store import JobStore
 from tests.ingest.test_formats import message
 from tests.requirements import requirement
 from tests.support.documents.base import REF, Desk, desk
@@ -28,6 +34,7 @@ pytestmark = [
     pytest.mark.both_engines("full"),
 ]
 
+CALL = ToolCall(make_request_id(), "test", no_progress)
 REPORT = paper("Bats roost in the old barn and fly along the hedge at dusk.")
 
 
@@ -94,6 +101,26 @@ async def test_an_archive_inside_an_archive_is_refused_and_a_message_in_one_is_o
     assert (told["a.eml"].status, told["a.eml/note.txt"].status) == ("success", "success")
 
 
+async def test_the_list_of_an_archive_is_no_document_of_the_kind_that_it_names(
+    library: Desk, tmp_path: Path
+) -> None:
+    bundle = archive(Heritage_Statement_dot_pdf=b"%PDF-1.7\n1 0 obj")
+
+    outcome: Any = await library.ingest("Heritage_bundle.zip", bundle)
+
+    assert outcome.document_kind == "other"
+    assert [contained.status for contained in outcome.contained_files] == ["error"]
+    overview = await library.service.get_overview(ApplicationOverview(application_ref=REF))
+    assert [present.document_type for present in overview.types] == ["other"]
+    assert "heritage_statement" in overview.missing_types
+    unread = {file.source_file: file.document_type for file in overview.not_ingested}
+    assert unread == {"Heritage_Statement.pdf": "heritage_statement"}
+    page = await DocumentPages(library.service, JobStore(tmp_path)).show_application(
+        PageRequest({"ref": REF}, Visitor("rita", "reader"), CALL)
+    )
+    assert re.search(r'<h3>Heritage statement</h3><p><span class="tag warn">unread<', page.body)
+
+
 async def test_an_archive_that_cannot_be_unpacked_leaves_nothing(library: Desk) -> None:
     too_many = archive(**{f"{index:03}_dot_txt": b"" for index in range(501)})
 
@@ -126,3 +153,19 @@ async def test_pages_without_text_are_told_at_ingest_in_the_list_and_in_the_over
     assert (await by_name(library))["report.pdf"].pages_without_text == [2]
     overview = await library.service.get_overview(ApplicationOverview(application_ref=REF))
     assert overview.pages_without_text_count == 1
+
+
+async def test_files_of_two_names_are_two_unread_files_even_with_the_same_bytes(
+    library: Desk,
+) -> None:
+    await library.ingest("bundle.zip", archive(empty_dot_txt=b"", zero_dot_pdf=b""))
+    with pytest.raises(KnowledgeError):
+        await library.ingest("zero.pdf", b"")
+
+    overview = await library.service.get_overview(ApplicationOverview(application_ref=REF))
+    unread = sorted(file.source_file for file in overview.not_ingested)
+    assert unread == ["empty.txt", "zero.pdf"]
+    applications = library.service.applications
+    (file_hash,) = {entry.file_hash for entry in applications.list_unread(REF)}
+    applications.delete_unread(REF, file_hash)
+    assert applications.list_unread(REF) == []

@@ -251,12 +251,15 @@ class Ingestion:
                 self._documents_folder, *_build_copy_path(document_id, private_copy.file_name)
             )
         )
+        # Its text is a list of names: what they promise may not have been readable.
+        is_archive = PurePath(private_copy.file_name).suffix.lower() == ".zip"
         return DocumentRecord(
             document_id=document_id,
             file_path=submission.file_path or copy_path,
             file_hash=private_copy.sha256,
             application_ref=submission.application_ref,
-            document_type=submission.document_type or document.classification.document_type,
+            document_type=submission.document_type
+            or ("other" if is_archive else document.classification.document_type),
             chunk_count=len(document.chunks),
             ingested_at=self._context.now().isoformat(timespec="seconds"),
             extraction_method=document.method,
@@ -268,7 +271,9 @@ class Ingestion:
             blank_pages=tuple(page.number for page in document.pages if page.start == page.end),
             container_id=submission.container_id,
             # A type that somebody chose says more than a kind that was guessed.
-            kind="" if submission.document_type else document.classification.document_kind,
+            kind=""
+            if submission.document_type or is_archive
+            else document.classification.document_kind,
         )
 
     async def _choose_id(self, application_ref: str, sha256: str) -> str:

@@ -49,6 +49,10 @@ _SELECT_APPLICATIONS = (
 _SELECT_APPLICATION = f"{_SELECT_APPLICATIONS} WHERE reference = ?"
 _COLUMN_COUNTS = {"applications": 6, "authorities": 2, "unread": len(fields(UnreadEntry))}
 _UNREAD_PLACEHOLDERS = ", ".join("?" for _ in fields(UnreadEntry))
+# The hash is the key of the table, which earlier releases open too; so the key of a second file
+# with the same bytes has its name after the hash.
+_NAME_MARK = "#"
+_SAME_BYTES = "application_ref = ? AND (file_hash = ? OR file_hash LIKE ?)"
 
 
 class ApplicationStore:
@@ -112,13 +116,36 @@ class ApplicationStore:
                 "SELECT * FROM unread WHERE application_ref = ? ORDER BY at, source_file",
                 (reference,),
             ).fetchall()
-        return [UnreadEntry(*unread_row) for unread_row in unread_rows]
+        unread_entries = [UnreadEntry(*unread_row) for unread_row in unread_rows]
+        return [
+            replace(unread_entry, file_hash=unread_entry.file_hash.partition(_NAME_MARK)[0])
+            for unread_entry in unread_entries
+        ]
 
     def add_unread(self, unread_entry: UnreadEntry) -> None:
-        """Record a file that was not ingested, in place of an earlier entry for the same bytes."""
+        """Record a file that was not ingested, in place of its earlier entry.
+
+        Files of different names are different files, even with the same bytes.
+        """
+        reference, file_hash = unread_entry.application_ref, unread_entry.file_hash
         with self._open_tables() as db:
-            _delete_unread(db, unread_entry.application_ref, unread_entry.file_hash)
-            db.execute(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", astuple(unread_entry))
+            same_bytes_rows = db.execute(
+                f"SELECT file_hash, source_file FROM unread WHERE {_SAME_BYTES}",
+                _list_same_bytes_values(reference, file_hash),
+            ).fetchall()
+            keys_by_name = {source_file: hash_key for hash_key, source_file in same_bytes_rows}
+            free_key = file_hash
+            if file_hash in keys_by_name.values():
+                free_key = f"{file_hash}{_NAME_MARK}{unread_entry.source_file}"
+            hash_key = keys_by_name.get(unread_entry.source_file, free_key)
+            db.execute(
+                "DELETE FROM unread WHERE application_ref = ? AND file_hash = ?",
+                (reference, hash_key),
+            )
+            db.execute(
+                f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})",
+                astuple(replace(unread_entry, file_hash=hash_key)),
+            )
 
     def restore_rows(self, untrusted_copy: Path) -> None:
         """Add the rows of another store's file, which is not trusted.
@@ -148,9 +175,12 @@ class ApplicationStore:
             db.executemany(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", unread_rows)
 
     def delete_unread(self, reference: str, file_hash: str) -> None:
-        """Delete the entry of a file that was ingested after all."""
+        """Delete the entries of a file that was ingested after all, whatever its names were."""
         with self._open_tables() as db:
-            _delete_unread(db, reference, file_hash)
+            db.execute(
+                f"DELETE FROM unread WHERE {_SAME_BYTES}",
+                _list_same_bytes_values(reference, file_hash),
+            )
 
     def dump_to_file(self, dump_path: Path) -> None:
         """Write everything to a new SQLite file, which `restore_rows` reads."""
@@ -173,10 +203,8 @@ class ApplicationStore:
                 db.execute(f"DELETE FROM {table_name}")
 
 
-def _delete_unread(db: Any, reference: str, file_hash: str) -> None:
-    db.execute(
-        "DELETE FROM unread WHERE application_ref = ? AND file_hash = ?", (reference, file_hash)
-    )
+def _list_same_bytes_values(reference: str, file_hash: str) -> tuple[str, str, str]:
+    return reference, file_hash, f"{file_hash}{_NAME_MARK}%"
 
 
 def _read_authorities(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
