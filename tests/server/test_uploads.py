@@ -13,7 +13,7 @@ from starlette.types import Message, Receive
 from readingroom.core.caller import current_caller
 from readingroom.core.errors import FileTooLarge, InvalidRequest
 from readingroom.web import uploads
-from readingroom.web.uploads import Upload, receive_upload
+from readingroom.web.uploads import Upload, receive_form, receive_upload
 from tests.requirements import requirement
 from tests.support.kit import HANG_SECONDS
 
@@ -48,6 +48,26 @@ def receiving(body: bytes) -> Receive:
 def request(receive: Receive, content_type: str = "multipart/form-data; boundary=x") -> Request:
     headers = [(b"content-type", content_type.encode())]
     return Request({"type": "http", "method": "POST", "headers": headers}, receive)
+
+
+@requirement("ingest:caller-left")
+async def test_a_form_that_is_broken_off_is_a_line_of_the_log_and_no_failure(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    messages: Iterator[Message] = iter(
+        [{"type": "http.request", "body": form(CONTENT)[:1000], "more_body": True}]
+    )
+
+    async def receive() -> Message:
+        return next(messages, {"type": "http.disconnect"})
+
+    with caplog.at_level("INFO", uploads.logger.name), pytest.raises(HTTPException) as caught:
+        await receive_form(request(receive), lambda: tmp_path / "a", LARGEST, LARGEST)
+
+    assert caught.value.status_code == 499
+    told = [record.levelname for record in caplog.records if record.name == uploads.logger.name]
+    assert told == ["INFO"]
+    assert not (tmp_path / "a").exists()
 
 
 @requirement("ingest:uploads")

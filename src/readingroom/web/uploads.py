@@ -3,6 +3,7 @@
 Programs send one file in the field `file`; the forms of our own pages send many.
 """
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from starlette.types import Message, Receive
 from readingroom.core.caller import current_caller
 from readingroom.core.errors import FileTooLarge, InvalidRequest
 from readingroom.core.work_slots import WorkSlots
+from readingroom.web.disconnect import CALLER_LEFT
+
+logger = logging.getLogger(__name__)
 
 _FORM_OVERHEAD_BYTES = 64 * 1024  # for the other fields and the boundaries around the file
 _MAX_FIELDS = 20
@@ -206,8 +210,8 @@ def _check_charset(request: Request) -> None:
 
 
 def _limit_body(request: Request, max_bytes: int) -> Receive:
-    """Return the request's `receive` that fails when the body is too large, stalls, or must give
-    way because it is slow and others wait.
+    """Return the request's `receive` that fails when the body is too large, stalls, is broken off,
+    or must give way because it is slow and others wait.
     """
     received_bytes = 0
     began_at = anyio.current_time()
@@ -225,6 +229,9 @@ def _limit_body(request: Request, max_bytes: int) -> Receive:
             with anyio.move_on_after(_LOOK_SECONDS):
                 message = await request.receive()
                 break
+        if message["type"] == "http.disconnect":
+            logger.info("the sender of a form left before all of it had arrived")
+            raise HTTPException(CALLER_LEFT, "The caller left before the form had arrived")
         received_bytes += len(message.get("body", b""))
         if received_bytes > max_bytes + _FORM_OVERHEAD_BYTES:
             raise FileTooLarge(f"The file is larger than {max_bytes // 2**20} MB")
