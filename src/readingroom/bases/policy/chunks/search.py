@@ -63,14 +63,13 @@ _COMMON_NAME_WORDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _PolicyScope:
-    """What a search may look at: the eligible revisions, and why other policies have none."""
+    """What a search may look at, why other policies have none, and what could not be read."""
 
     resolutions_today: dict[str, Resolution]
     """Every policy as it stands today, which each hit is compared with."""
     revisions: list[Revision]
     exclusions: list[Excluded]
     unread_revisions: list[UnreadRevision]
-    """Those of the day, or of today, that could not be read."""
 
 
 class PolicySearch:
@@ -156,9 +155,8 @@ class PolicySearch:
             if (exclusion_reason := reasons_by_slug.get(policy_slug)) is not None:
                 exclusions.append(_make_exclusion(resolution, exclusion_reason, day))
                 continue
-            unread_revisions += list_unread_revisions(
-                resolution.resolve_day(day) if day else resolution
-            )
+            resolution_on_day = resolution.resolve_day(day) if day else resolution
+            unread_revisions += list_unread_revisions(resolution_on_day)
             emerging_revisions = (
                 _list_emerging_revisions(resolution, day) if question.include_emerging else []
             )
