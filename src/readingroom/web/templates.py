@@ -44,6 +44,14 @@ def format_day(day: dt.date | str | None) -> str:
     return f"{day.day} {day:%B %Y}" if day else ""
 
 
+def format_date_input(written_day: dt.date | str) -> str:
+    """Return a day as an `<input type="date">` takes it; empty for anything that is no day."""
+    try:
+        return dt.date.fromisoformat(str(written_day)[:10]).isoformat()
+    except ValueError:
+        return ""
+
+
 def format_seconds(seconds: float) -> str:
     """Return a length of time in the unit that suits it: `40 s`, `12 min`, `5 h`, `3 days`."""
     minutes = seconds / 60
@@ -123,6 +131,7 @@ def _make_environment(template_folder: Path) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
+        date_input=format_date_input,
         day=format_day,
         duration=format_seconds,
         number=format_number,
