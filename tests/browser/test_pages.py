@@ -368,7 +368,7 @@ def test_what_is_cited_from_the_sample_says_that_it_is_the_samples(
     page = sample_room.get(path, Accept="text/html").text
     (shown,) = re.findall(r'<span class="citation">([^<]+)</span>', page)
     (copied,) = re.findall(r'<span class="citation">.*data-copy="([^"]+)"', page)
-    (printed,) = re.findall(r'print-citation">([^<]+)', page)
+    (printed,) = re.findall(r'print-citation"><span>([^<]+)', page)
     assert shown == copied
     assert shown.startswith("[sample] ") and printed.startswith("[sample] ")
     assert "[sample] [sample]" not in page

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,3 +102,24 @@ async def test_documents_are_copied_and_read_in_the_data_directory(
 
     assert not unusable.exists()
     assert [*(data / "tmp").iterdir()] == []
+
+
+@requirement("ingest:sandbox:scratch")
+async def test_a_folder_that_another_process_sweeps_at_once_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between making it and opening it, nobody holds its lock yet."""
+    make_folder = tempfile.mkdtemp
+    swept_paths = []
+
+    def make_and_sweep_once(*arguments: Any, **options: Any) -> str:
+        made_path = make_folder(*arguments, **options)
+        if not swept_paths:
+            swept_paths.append(made_path)
+            Path(made_path).rmdir()
+        return made_path
+
+    monkeypatch.setattr(tempfile, "mkdtemp", make_and_sweep_once)
+    async with ScratchFolders(tmp_path).make_folder() as scratch_folder:
+        assert Path(scratch_folder).is_dir()
+        assert swept_paths and scratch_folder not in swept_paths

@@ -47,7 +47,10 @@ class ScratchFolders:
         self._parent_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         while True:
             scratch_folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._parent_folder))
-            lock_descriptor = os.open(scratch_folder, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                lock_descriptor = os.open(scratch_folder, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue  # another process swept it before it was opened
             with suppress(OSError):  # NFS locks no folders; there, nothing is swept either
                 fcntl.flock(lock_descriptor, fcntl.LOCK_EX)
             if scratch_folder.exists():
